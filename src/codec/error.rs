@@ -1,0 +1,60 @@
+//! [`CodecError`]: what can go wrong between bytes and elements.
+
+use crate::error::{Classify, ErrorClass};
+
+/// Why a chain cannot be bound, or bytes cannot be decoded or encoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// The codec is not implemented here.
+    #[error("the codec `{0}` is not supported")]
+    Unsupported(String),
+    /// The codec's configuration breaks the specification, or it cannot stand where it stands.
+    #[error("codec `{codec}`: {reason}")]
+    Invalid {
+        /// The codec's name.
+        codec: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A chunk would be larger than the limit when decoded.
+    #[error("a chunk has {bytes} bytes when decoded; the limit is {limit}")]
+    ChunkTooLarge {
+        /// Bytes of a decoded chunk (saturated).
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The bytes are not what the codec makes.
+    #[error("codec `{codec}`: {reason}")]
+    Corrupt {
+        /// The codec's name.
+        codec: &'static str,
+        /// What is wrong with the bytes.
+        reason: String,
+    },
+}
+
+impl CodecError {
+    /// A configuration that breaks the specification.
+    #[must_use]
+    pub fn invalid(codec: &str, reason: impl Into<String>) -> Self {
+        Self::Invalid { codec: codec.to_owned(), reason: reason.into() }
+    }
+
+    /// Bytes that are not what the codec makes.
+    #[must_use]
+    pub fn corrupt(codec: &'static str, reason: impl Into<String>) -> Self {
+        Self::Corrupt { codec, reason: reason.into() }
+    }
+}
+
+impl Classify for CodecError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unsupported(_) => ErrorClass::Unsupported,
+            Self::Invalid { .. } => ErrorClass::InvalidMetadata,
+            Self::ChunkTooLarge { .. } => ErrorClass::TooLarge,
+            Self::Corrupt { .. } => ErrorClass::CorruptData,
+        }
+    }
+}

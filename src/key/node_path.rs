@@ -1,0 +1,110 @@
+//! [`NodePath`]: where a node stands in a hierarchy (Zarr core 3.1, "Node names").
+
+use std::fmt;
+
+use super::{KeyError, StoreKey, StorePrefix};
+
+/// The path of a node, without the leading slash of the specification: the root is empty, others are like
+/// `a/b`.
+///
+/// Invariants: those of a [`StorePrefix`]. Names that the specification reserves (`__…`, only periods,
+/// `zarr.json`) are accepted for reading, as others' hierarchies may hold them, and refused by
+/// [`NodePath::check_names`] for writing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodePath(StorePrefix);
+
+impl NodePath {
+    /// The root of the hierarchy.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(StorePrefix::root())
+    }
+
+    /// Parses `a/b`; empty is the root. One trailing slash is let pass.
+    ///
+    /// # Errors
+    /// [`KeyError`] as for store keys.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        match text.strip_suffix('/').unwrap_or(text) {
+            "" if text.is_empty() => Ok(Self::root()),
+            path => StoreKey::parse(path).map(|key| Self(key.as_prefix())),
+        }
+    }
+
+    /// The path's text: empty for the root, no slash at either end.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str().strip_suffix('/').unwrap_or_default()
+    }
+
+    /// The prefix of all keys of this node.
+    #[must_use]
+    pub fn prefix(&self) -> &StorePrefix {
+        &self.0
+    }
+
+    /// The last name of the path; empty for the root.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.as_str().rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The node above; the root has none.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.0.as_key().map(|key| Self(key.parent()))
+    }
+
+    /// The node `name` below this one.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the name is not one segment of a key.
+    pub fn child(&self, name: &str) -> Result<Self, KeyError> {
+        if name.contains('/') {
+            return Err(KeyError::NodeName(name.to_owned()));
+        }
+        self.0.join(name).map(Self)
+    }
+
+    /// Checks each name against the rules for new nodes: not only periods, not beginning with `__`, not
+    /// `zarr.json`.
+    ///
+    /// # Errors
+    /// [`KeyError::NodeName`] with the first name that breaks them.
+    pub fn check_names(&self) -> Result<(), KeyError> {
+        for name in self.as_str().split('/').filter(|name| !name.is_empty()) {
+            if name.bytes().all(|byte| byte == b'.') || name.starts_with("__") || name == "zarr.json" {
+                return Err(KeyError::NodeName(name.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for NodePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_empty_and_has_no_parent() {
+        let root = NodePath::parse("").unwrap();
+        assert_eq!((root.as_str(), root.name(), root.parent()), ("", "", None));
+        assert_eq!(root.child("a").unwrap().as_str(), "a");
+        assert_eq!(NodePath::parse("a/b").unwrap().parent(), Some(NodePath::parse("a/").unwrap()));
+    }
+
+    #[test]
+    fn reserved_names_may_be_read_but_not_created() {
+        for text in ["__zarr", "a/__x", "a/...", "zarr.json"] {
+            assert!(NodePath::parse(text).unwrap().check_names().is_err(), "{text}");
+        }
+        assert!(NodePath::parse("a/b..c/_x").unwrap().check_names().is_ok());
+        assert!(NodePath::root().child("a/b").is_err());
+    }
+}

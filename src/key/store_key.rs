@@ -1,0 +1,183 @@
+//! [`StoreKey`] and [`StorePrefix`]: Zarr core 3.1, "Abstract store interface".
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{KeyError, check_key};
+
+/// The key of a value in a store.
+///
+/// Invariants: 1 to 1,024 bytes of UTF-8 in 1 to 64 segments divided by `/`; no segment is empty, `.` or `..`;
+/// no control characters. Clones share their text.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoreKey(Arc<str>);
+
+impl StoreKey {
+    /// Parses a key as the specification spells it (not percent-encoded, no leading slash).
+    ///
+    /// # Errors
+    /// [`KeyError`] says which invariant the text breaks.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        check_key(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The key's text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last segment.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
+    }
+
+    /// The prefix directly above this key: everything up to and with the last `/`, or the root.
+    #[must_use]
+    pub fn parent(&self) -> StorePrefix {
+        StorePrefix(
+            self.0.rsplit_once('/').map_or_else(|| "".into(), |(parent, _)| format!("{parent}/").into()),
+        )
+    }
+
+    /// This key as the prefix `key/`.
+    #[must_use]
+    pub fn as_prefix(&self) -> StorePrefix {
+        StorePrefix(format!("{}/", self.0).into())
+    }
+}
+
+/// A prefix of keys: empty (the root of the store), or a key's text followed by `/`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StorePrefix(Arc<str>);
+
+impl StorePrefix {
+    /// The prefix of every key.
+    #[must_use]
+    pub fn root() -> Self {
+        Self("".into())
+    }
+
+    /// Parses a prefix: empty, or ending in `/`.
+    ///
+    /// # Errors
+    /// [`KeyError`] says which invariant the text breaks.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        if text.is_empty() {
+            return Ok(Self::root());
+        }
+        check_key(text.strip_suffix('/').ok_or(KeyError::PrefixWithoutSlash)?)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The prefix's text: empty, or ending in `/`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The key this prefix would be without its slash; the root has none.
+    #[must_use]
+    pub fn as_key(&self) -> Option<StoreKey> {
+        self.0.strip_suffix('/').map(|text| StoreKey(text.into()))
+    }
+
+    /// The key `prefix` + `rest`.
+    ///
+    /// # Errors
+    /// [`KeyError`] if `rest` makes no valid key of it.
+    pub fn key(&self, rest: &str) -> Result<StoreKey, KeyError> {
+        StoreKey::parse(&format!("{}{rest}", self.0))
+    }
+
+    /// The prefix `prefix` + `name` + `/`.
+    ///
+    /// # Errors
+    /// [`KeyError`] if `name` makes no valid prefix of it.
+    pub fn join(&self, name: &str) -> Result<Self, KeyError> {
+        Self::parse(&format!("{}{name}/", self.0))
+    }
+}
+
+impl fmt::Display for StoreKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StoreKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreKey({:?})", &*self.0)
+    }
+}
+
+impl fmt::Display for StorePrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StorePrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StorePrefix({:?})", &*self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_its_parent_and_its_last_segment() {
+        let key = StoreKey::parse("a/b/zarr.json").unwrap();
+        assert_eq!((key.name(), key.parent().as_str()), ("zarr.json", "a/b/"));
+        let key = StoreKey::parse("zarr.json").unwrap();
+        assert_eq!((key.name(), key.parent().as_str()), ("zarr.json", ""));
+    }
+
+    #[test]
+    fn keys_that_no_store_may_see_are_refused() {
+        for (text, error) in [
+            ("", KeyError::Empty),
+            ("/a", KeyError::EmptySegment),
+            ("a/", KeyError::EmptySegment),
+            ("a//b", KeyError::EmptySegment),
+            ("a/./b", KeyError::DotSegment(".")),
+            ("a/..", KeyError::DotSegment("..")),
+            ("a\0b", KeyError::ControlCharacter),
+            ("a\u{7f}", KeyError::ControlCharacter),
+        ] {
+            assert_eq!(StoreKey::parse(text), Err(error), "{text:?}");
+        }
+        assert_eq!(StoreKey::parse(&"a".repeat(1025)), Err(KeyError::TooLong(1025)));
+        assert_eq!(StoreKey::parse(&vec!["a"; 65].join("/")), Err(KeyError::TooDeep(65)));
+        assert!(StoreKey::parse(&vec!["a"; 64].join("/")).is_ok());
+        assert!(StoreKey::parse(&"a".repeat(1024)).is_ok());
+    }
+
+    #[test]
+    fn odd_but_valid_keys_are_kept_byte_for_byte() {
+        for text in
+            ["a1/0..0", "...foo", "c.1.2", "%2e%2e", "e\u{301}", "a b", "x\\y", "a&b'<c>", "...", "日本/0"]
+        {
+            assert_eq!(StoreKey::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_in_a_slash_or_is_the_root() {
+        assert!(StorePrefix::parse("").unwrap().is_root());
+        assert_eq!(StorePrefix::parse("a"), Err(KeyError::PrefixWithoutSlash));
+        assert_eq!(StorePrefix::parse("/"), Err(KeyError::Empty));
+        assert_eq!(StorePrefix::parse("a/b/").unwrap().key("c/0").unwrap().as_str(), "a/b/c/0");
+        assert_eq!(StorePrefix::root().join("a").unwrap().as_str(), "a/");
+    }
+}

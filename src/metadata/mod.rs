@@ -1,0 +1,22 @@
+//! Metadata documents as written (v2, v3) and the one model the house uses.
+//!
+//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v2`] and [`v3`] parse documents from hostile bytes and make
+//! of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. What a codec
+//! means by its configuration is the `codec` room's business: here it is JSON.
+
+mod data_type;
+mod error;
+mod fill_value;
+mod json;
+mod model;
+pub mod v2;
+pub mod v3;
+
+pub use data_type::DataType;
+pub use error::MetadataError;
+pub use fill_value::FillValue;
+pub use json::MetadataLimits;
+pub use model::{
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
+    ZarrFormat,
+};

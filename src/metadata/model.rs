@@ -1,0 +1,120 @@
+//! The one model of nodes: what is left of a document once its format version no longer matters.
+
+use serde_json::{Map, Value};
+
+use super::{DataType, FillValue};
+
+/// The version of the Zarr format a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ZarrFormat {
+    /// Zarr v2: `.zarray`, `.zgroup`, `.zattrs`.
+    V2,
+    /// Zarr v3: `zarr.json`.
+    V3,
+}
+
+impl ZarrFormat {
+    /// The number a document gives.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
+    }
+}
+
+/// An array's metadata, of any format version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrayMetadata {
+    /// The version of the document it came from.
+    pub zarr_format: ZarrFormat,
+    /// Elements along each dimension. May be empty (rank 0), and may hold zeros.
+    pub shape: Vec<u64>,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// How the array is divided into chunks; of the same rank as `shape`.
+    pub chunk_grid: ChunkGridMetadata,
+    /// How a chunk's coordinates become a key.
+    pub chunk_key_encoding: ChunkKeyEncodingMetadata,
+    /// The element that chunks that are not there consist of.
+    pub fill_value: FillValue,
+    /// The codecs in encoding order. For v2: `transpose` if the order is F, then `bytes`, then the compressor,
+    /// under their v3 names.
+    pub codecs: Vec<CodecMetadata>,
+    /// The user's attributes, as written.
+    pub attributes: Map<String, Value>,
+    /// A name or none for each dimension; for v2 from `_ARRAY_DIMENSIONS`, if that fits.
+    pub dimension_names: Option<Vec<Option<String>>>,
+}
+
+/// A group's metadata, of any format version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupMetadata {
+    /// The version of the document it came from.
+    pub zarr_format: ZarrFormat,
+    /// The user's attributes, as written.
+    pub attributes: Map<String, Value>,
+}
+
+/// How an array is divided into chunks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChunkGridMetadata {
+    /// Chunks of one shape, aligned at the origin. An edge is 0 only where the dimension's length is 0.
+    Regular {
+        /// Elements along each dimension of a chunk.
+        chunk_shape: Vec<u64>,
+    },
+}
+
+/// How a chunk's coordinates become a key below the node's prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkKeyEncodingMetadata {
+    /// `c`, then each coordinate after a separator.
+    Default(Separator),
+    /// The coordinates joined by a separator; `0` for rank 0.
+    V2(Separator),
+}
+
+/// What stands between the coordinates in a chunk's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// `/`
+    Slash,
+    /// `.`
+    Dot,
+}
+
+impl Separator {
+    /// The character.
+    #[must_use]
+    pub const fn as_char(self) -> char {
+        match self {
+            Self::Slash => '/',
+            Self::Dot => '.',
+        }
+    }
+}
+
+/// One codec of a chain, as the document gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodecMetadata {
+    /// The registered name.
+    pub name: String,
+    /// Its configuration; empty if there is none.
+    pub configuration: Map<String, Value>,
+    /// Whether a reader that does not know it must give up.
+    pub must_understand: bool,
+}
+
+impl CodecMetadata {
+    /// A codec with a configuration given as a JSON object; anything else counts as empty.
+    #[must_use]
+    pub fn new(name: &str, configuration: Value) -> Self {
+        let configuration = match configuration {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        };
+        Self { name: name.to_owned(), configuration, must_understand: true }
+    }
+}

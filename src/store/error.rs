@@ -1,0 +1,94 @@
+//! [`StoreError`]: what can go wrong in a store.
+
+use std::sync::Arc;
+
+use crate::error::{Classify, ErrorClass};
+
+/// A failure of a store. Absence is not one.
+///
+/// The text of a backend's own error may name hosts, buckets and paths: it is for the log, reached through
+/// `source()`, and never part of this error's own text. Errors are shared by everyone who waited for the same
+/// load, so they can be cloned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store was opened for reading only.
+    #[error("the store is read-only")]
+    ReadOnly,
+    /// The backend cannot list.
+    #[error("the backend cannot list keys")]
+    NotListable,
+    /// The backend cannot do this at all.
+    #[error("the backend does not support {0}")]
+    NotSupported(&'static str),
+    /// The key can be no key of this backend (a name too long for the file system).
+    #[error("the key is not valid for this backend: {0}")]
+    InvalidKey(&'static str),
+    /// A key stands where a prefix would have to be, or the other way round.
+    #[error("the key clashes with another: on this backend a key cannot also be a prefix")]
+    KeyClash,
+    /// A [`super::WriteCondition`] does not hold; nothing was written.
+    #[error("the condition on the stored value does not hold")]
+    ConditionFailed,
+    /// The value is no longer of the version that was asked for.
+    #[error("the stored value changed while it was read")]
+    VersionChanged,
+    /// The range has no byte of the value, which is `size` bytes long.
+    #[error("the range lies outside the value of {size} bytes")]
+    RangeNotSatisfiable {
+        /// The value's length in bytes.
+        size: u64,
+    },
+    /// The value is longer than whoever asked was ready to hold.
+    #[error("the stored value has {size} bytes; at most {limit} are read here")]
+    ValueTooLarge {
+        /// Bytes there are.
+        size: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The backend sent more or fewer bytes than it promised.
+    #[error("the backend sent a body of another length than it promised")]
+    WrongLength,
+    /// The sender of a value to be stored broke off; nothing was written.
+    #[error("the body ended early: {0}")]
+    BodyAborted(&'static str),
+    /// The value to be stored is longer than the limit; nothing was written.
+    #[error("the body is longer than {limit} bytes")]
+    BodyTooLarge {
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// No room left.
+    #[error("the backend has no room left")]
+    StorageFull(#[source] Shared),
+    /// The backend is too busy.
+    #[error("the backend is too busy")]
+    Busy(#[source] Shared),
+    /// The backend did not answer in time.
+    #[error("the backend did not answer in time")]
+    TimedOut(#[source] Shared),
+    /// The backend refused, failed or answered nonsense.
+    #[error("the backend failed")]
+    Backend(#[source] Shared),
+}
+
+/// The cause of a failure, shared.
+pub type Shared = Arc<dyn std::error::Error + Send + Sync>;
+
+impl Classify for StoreError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::ReadOnly | Self::NotListable | Self::NotSupported(_) => ErrorClass::NotAllowed,
+            Self::InvalidKey(_) | Self::BodyAborted(_) => ErrorClass::InvalidRequest,
+            Self::KeyClash => ErrorClass::Conflict,
+            Self::ConditionFailed => ErrorClass::PreconditionFailed,
+            Self::RangeNotSatisfiable { .. } => ErrorClass::RangeNotSatisfiable,
+            Self::BodyTooLarge { .. } => ErrorClass::TooLarge,
+            Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
+            Self::WrongLength | Self::Backend(_) => ErrorClass::BackendFailed,
+            Self::StorageFull(_) => ErrorClass::StorageFull,
+            Self::VersionChanged | Self::Busy(_) => ErrorClass::Overloaded,
+            Self::TimedOut(_) => ErrorClass::TimedOut,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The abstract store interface of Zarr over a pluggable backend.
+//!
+//! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
+//! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends. Wrappers
+//! (limits, counting, faults in tests) are structs around an inner [`Store`] with the same verbs.
+//!
+//! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
+//! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A
+//! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
+
+mod error;
+mod types;
+
+pub use error::StoreError;
+pub use types::{
+    ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
+    Version, WriteCondition,
+};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use crate::key::{StoreKey, StorePrefix};
+
+/// A store, shared.
+pub type SharedStore = Arc<dyn Store>;
+
+/// The abstract store interface.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync + 'static {
+    /// What kind of backend this is.
+    fn kind(&self) -> StoreKind;
+
+    /// Size and version of a value; `None` if the backend says the key does not exist.
+    ///
+    /// # Errors
+    /// Any failure of the backend.
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError>;
+
+    /// `get`, and one range of `get_partial_values`: the value or a part of it, all of one version.
+    ///
+    /// The range is resolved against the value's size by [`ByteRange::resolve`]; [`Value::range`] says what
+    /// the body holds, which is neither more nor less than that, or ends in an error.
+    ///
+    /// # Errors
+    /// [`StoreError::VersionChanged`] if `if_match` is given and the value is of another version;
+    /// [`StoreError::RangeNotSatisfiable`]; any failure of the backend.
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError>;
+
+    /// `set`: stores a value whole, or not at all.
+    ///
+    /// When this returns `Ok`, the value is visible to every reader and as durable as the backend makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::ConditionFailed`] if the condition does not hold (nothing is written);
+    /// [`StoreError::ReadOnly`]; an error of the body stream; any failure of the backend.
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError>;
+
+    /// `erase`: removes a value. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As for [`Store::set`].
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError>;
+
+    /// `erase_prefix`: removes every value whose key begins with the prefix. Returns how many there were.
+    ///
+    /// # Errors
+    /// As for [`Store::set`]; values erased before the failure stay erased.
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError>;
+
+    /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are
+    /// empty.
+    ///
+    /// # Errors
+    /// [`StoreError::NotListable`]; any failure of the backend. A listing that cannot be finished is an error,
+    /// never fewer keys.
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError>;
+
+    /// `list_prefix` (and `list`, with the root): every key under a prefix, in the order of the keys' bytes,
+    /// after `after` if that is given.
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>>;
+
+    /// Whether the backend answers at all; for readiness.
+    ///
+    /// # Errors
+    /// The failure that stands in the way.
+    async fn check(&self) -> Result<(), StoreError>;
+}
