@@ -3,6 +3,19 @@
 //! The rooms stand from ground to roof: the ground is the format, the roof is HTTP. A room may look down, never
 //! up; `tests/it/tidy.rs` keeps the order below.
 
+// Tests may be blunt: a cast or a panic there fails the test and nothing else.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_precision_loss,
+        clippy::string_slice,
+        clippy::too_many_lines
+    )
+)]
+
 pub mod app;
 pub mod array;
 pub mod cache;

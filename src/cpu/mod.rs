@@ -1,1 +1,135 @@
-//! (to come)
+//! The one door from async to CPU work.
+//!
+//! A pool of as many threads as there are cores, behind a gate as wide: a task that waits for its turn waits in async,
+//! where it can be dropped; once it has its turn the permit moves into the work, so that a caller who goes away does
+//! not open the gate while the work still runs. Nothing that decodes, copies or renders more than a few kilobytes
+//! runs on the reactor.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::error::{Classify, ErrorClass};
+
+/// How many threads work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CpuOptions {
+    /// Threads that decode and render; 0 means one a core.
+    pub threads: usize,
+}
+
+/// Why CPU work has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CpuError {
+    /// The work panicked: a defect, of which only this piece of work is the victim.
+    #[error("the work panicked")]
+    Panicked,
+    /// The pool could not be made.
+    #[error("the threads cannot be started: {0}")]
+    NoThreads(String),
+}
+
+impl Classify for CpuError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Panicked | Self::NoThreads(_) => ErrorClass::Internal,
+        }
+    }
+}
+
+/// The pool. Clones share it.
+#[derive(Clone)]
+pub struct Cpu {
+    pool: Arc<rayon::ThreadPool>,
+    gate: Arc<Semaphore>,
+    threads: usize,
+}
+
+impl Cpu {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`CpuError::NoThreads`] if the system refuses them.
+    pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = if options.threads == 0 { cores } else { options.threads };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|number| format!("cpu-{number}"))
+            .build()
+            .map_err(|error| CpuError::NoThreads(error.to_string()))?;
+        Ok(Self { pool: Arc::new(pool), gate: Arc::new(Semaphore::new(threads)), threads })
+    }
+
+    /// How many threads work.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Waits for a turn and runs `work` on the pool. Work that has not had its turn when the future is dropped is never
+    /// run.
+    ///
+    /// # Errors
+    /// [`CpuError::Panicked`] if `work` panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CpuError> {
+        // The gate is never closed.
+        let permit = Arc::clone(&self.gate).acquire_owned().await.ok();
+        let (done, result) = oneshot::channel();
+        self.pool.spawn(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            drop(permit);
+            if let Ok(outcome) = outcome {
+                // Nobody waits any longer: the result is dropped.
+                let _ = done.send(outcome);
+            }
+        });
+        result.await.map_err(|_closed| CpuError::Panicked)
+    }
+}
+
+impl fmt::Debug for Cpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cpu").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_for_its_own_work_only() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        for _ in 0..3 {
+            assert_eq!(cpu.run(|| -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+        }
+        assert_eq!(cpu.run(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_leaves_does_not_open_the_gate_while_the_work_runs() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..8 {
+            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            let work = cpu.run(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(5));
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+            let _ = tokio::time::timeout(Duration::from_millis(1), work).await;
+        }
+        cpu.run(|| ()).await.unwrap();
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+    }
+}

@@ -1,0 +1,300 @@
+//! [`Selection`]: what a request asks for, in numpy's grammar and with numpy's meaning.
+//!
+//! ```text
+//! slice := dim ("," dim)*          dim := int | [int] ":" [int] [":" [int]] | "..."
+//! ```
+//! One pair of `[]` or `()` around the whole is let pass. Half-open; negatives count from the end; missing trailing
+//! dimensions are whole; stops clamp; an integer drops its dimension; negative steps reverse.
+
+use super::{AxisRange, Subset};
+use crate::error::{Classify, ErrorClass};
+
+/// A selection as asked: parsed, not yet resolved against a shape.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection(Vec<DimSelection>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DimSelection {
+    Index(i64),
+    Slice { start: Option<i64>, stop: Option<i64>, step: i64 },
+    Ellipsis,
+}
+
+/// More dimensions than any array may have are refused while parsing.
+const MAX_DIMENSIONS: usize = 64;
+
+/// Why a selection cannot be understood or does not fit the array.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// A dimension is neither an integer nor a slice nor `...`.
+    #[error(
+        "`{part}` (dimension {position} of the selection) is not an integer, a slice `start:stop:step` or `...`"
+    )]
+    Syntax {
+        /// Which of the comma-separated parts, from 0.
+        position: usize,
+        /// Its text, shortened.
+        part: String,
+    },
+    /// A step of 0.
+    #[error("dimension {position} of the selection has a step of 0; a step must not be 0")]
+    ZeroStep {
+        /// Which of the comma-separated parts, from 0.
+        position: usize,
+    },
+    /// `...` twice.
+    #[error("a selection may hold `...` only once")]
+    SecondEllipsis,
+    /// More parts than the array has dimensions.
+    #[error("the selection has {given} dimensions, the array has {rank}")]
+    TooManyDimensions {
+        /// Parts of the selection, without `...`.
+        given: usize,
+        /// The array's rank.
+        rank: usize,
+    },
+    /// An integer outside the array.
+    #[error("index {index} is out of range for axis {axis} of length {length}")]
+    OutOfRange {
+        /// The axis, from 0.
+        axis: usize,
+        /// Its length.
+        length: u64,
+        /// The index as asked.
+        index: i64,
+    },
+}
+
+impl Classify for SelectionError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Syntax { .. }
+            | Self::ZeroStep { .. }
+            | Self::SecondEllipsis
+            | Self::TooManyDimensions { .. }
+            | Self::OutOfRange { .. } => ErrorClass::InvalidRequest,
+        }
+    }
+}
+
+impl Selection {
+    /// Parses a selection. The empty text selects everything.
+    ///
+    /// # Errors
+    /// [`SelectionError`] with the part that is wrong.
+    pub fn parse(text: &str) -> Result<Self, SelectionError> {
+        let text = text.trim();
+        let text = [('[', ']'), ('(', ')')]
+            .iter()
+            .find_map(|&(open, close)| text.strip_prefix(open)?.strip_suffix(close))
+            .unwrap_or(text);
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let mut dims = Vec::new();
+        for (position, part) in text.split(',').map(str::trim).enumerate() {
+            if position >= MAX_DIMENSIONS {
+                return Err(SelectionError::TooManyDimensions {
+                    given: text.split(',').count(),
+                    rank: MAX_DIMENSIONS,
+                });
+            }
+            let dim = DimSelection::parse(part)
+                .ok_or_else(|| SelectionError::Syntax { position, part: part.chars().take(40).collect() })?;
+            match dim {
+                DimSelection::Slice { step: 0, .. } => return Err(SelectionError::ZeroStep { position }),
+                DimSelection::Ellipsis if dims.contains(&DimSelection::Ellipsis) => {
+                    return Err(SelectionError::SecondEllipsis);
+                }
+                dim => dims.push(dim),
+            }
+        }
+        Ok(Self(dims))
+    }
+
+    /// The box this selects in an array of this shape.
+    ///
+    /// # Errors
+    /// [`SelectionError`] if it has too many dimensions or an integer is out of range.
+    pub fn resolve(&self, shape: &[u64]) -> Result<Subset, SelectionError> {
+        let given = self.0.iter().filter(|dim| **dim != DimSelection::Ellipsis).count();
+        let Some(missing) = shape.len().checked_sub(given) else {
+            return Err(SelectionError::TooManyDimensions { given, rank: shape.len() });
+        };
+        let mut axes: Vec<AxisRange> = Vec::with_capacity(shape.len());
+        for dim in &self.0 {
+            let axis = axes.len();
+            match *dim {
+                DimSelection::Ellipsis => {
+                    axes.extend(
+                        shape.iter().skip(axis).take(missing).map(|&length| AxisRange::whole(length)),
+                    );
+                }
+                DimSelection::Index(index) => {
+                    let length = shape.get(axis).copied().unwrap_or_default();
+                    let start = from_end(index, length);
+                    let start = u64::try_from(start).ok().filter(|&start| start < length);
+                    let start = start.ok_or(SelectionError::OutOfRange { axis, length, index })?;
+                    axes.push(AxisRange { start, count: 1, step: 1, keep: false });
+                }
+                DimSelection::Slice { start, stop, step } => {
+                    let length = shape.get(axis).copied().unwrap_or_default();
+                    axes.push(resolve_slice(start, stop, step, length));
+                }
+            }
+        }
+        axes.extend(
+            shape.iter().skip(axes.len()).map(|&length| AxisRange::whole(length)).collect::<Vec<_>>(),
+        );
+        Ok(Subset(axes))
+    }
+}
+
+impl DimSelection {
+    fn parse(part: &str) -> Option<Self> {
+        if part == "..." {
+            return Some(Self::Ellipsis);
+        }
+        let mut numbers = part.split(':').map(|number| match number.trim() {
+            "" => Some(None),
+            number => parse_int(number).map(Some),
+        });
+        let first = numbers.next()??;
+        let Some(stop) = numbers.next() else {
+            return first.map(Self::Index);
+        };
+        let step = numbers.next().unwrap_or(Some(None))?;
+        if numbers.next().is_some() {
+            return None;
+        }
+        Some(Self::Slice { start: first, stop: stop?, step: step.unwrap_or(1) })
+    }
+}
+
+fn parse_int(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+/// A number that counts from the end if it is negative.
+fn from_end(index: i64, length: u64) -> i128 {
+    i128::from(index) + if index < 0 { i128::from(length) } else { 0 }
+}
+
+/// Python's `slice.indices`.
+fn resolve_slice(start: Option<i64>, stop: Option<i64>, step: i64, length: u64) -> AxisRange {
+    let end = i128::from(length);
+    // A descending slice runs from at most the last element to just before the first.
+    let (lowest, highest) = if step > 0 { (0, end) } else { (-1, end - 1) };
+    let bound = |given: Option<i64>, default| {
+        given.map_or(default, |given| from_end(given, length).clamp(lowest, highest))
+    };
+    let (first_default, last_default) = if step > 0 { (lowest, highest) } else { (highest, lowest) };
+    let (start, stop) = (bound(start, first_default), bound(stop, last_default));
+    let distance = if step > 0 { stop - start } else { start - stop };
+    let count = if distance > 0 { (distance - 1) / i128::from(step.unsigned_abs()) + 1 } else { 0 };
+    // Both lie in 0..=length where the range is not empty.
+    let (count, start) = (u64::try_from(count).unwrap_or(0), u64::try_from(start).unwrap_or(0));
+    AxisRange { start, count, step, keep: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(text: &str, shape: &[u64]) -> Result<Vec<Vec<u64>>, SelectionError> {
+        let subset = Selection::parse(text)?.resolve(shape)?;
+        Ok(subset.axes().iter().map(|axis| (0..axis.count).map(|k| axis.at(k)).collect()).collect())
+    }
+
+    #[test]
+    fn slices_mean_what_they_mean_in_numpy() {
+        for (text, elements) in [
+            ("2:5", vec![2, 3, 4]),
+            ("-3:", vec![7, 8, 9]),
+            (":-8", vec![0, 1]),
+            ("::3", vec![0, 3, 6, 9]),
+            ("::-1", vec![9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
+            ("7:2:-2", vec![7, 5, 3]),
+            ("-1:-4:-1", vec![9, 8, 7]),
+            ("5:100", vec![5, 6, 7, 8, 9]),
+            ("-100:2", vec![0, 1]),
+            ("100:-100:-4", vec![9, 5, 1]),
+            ("5:5", vec![]),
+            ("8:2", vec![]),
+            ("100:200", vec![]),
+            ("3", vec![3]),
+            ("-1", vec![9]),
+            ("[3:4]", vec![3]),
+            ("(3:4)", vec![3]),
+            (" 1 : 3 ", vec![1, 2]),
+            ("9223372036854775807:-9223372036854775808:-9223372036854775808", vec![9]),
+            ("::9223372036854775807", vec![0]),
+        ] {
+            assert_eq!(select(text, &[10]).unwrap(), [elements], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_ellipsis_stands_for_the_dimensions_left_out() {
+        let whole = |n| (0..n).collect::<Vec<u64>>();
+        for (text, expected) in [
+            ("", vec![whole(2), whole(3), whole(4)]),
+            ("...", vec![whole(2), whole(3), whole(4)]),
+            ("1", vec![vec![1], whole(3), whole(4)]),
+            ("...,1", vec![whole(2), whole(3), vec![1]]),
+            ("1,...,2:3", vec![vec![1], whole(3), vec![2]]),
+            ("1,2,...,3", vec![vec![1], vec![2], vec![3]]),
+        ] {
+            assert_eq!(select(text, &[2, 3, 4]).unwrap(), expected, "{text}");
+        }
+        assert_eq!(select("...", &[]).unwrap(), Vec::<Vec<u64>>::new());
+    }
+
+    #[test]
+    fn an_integer_drops_its_dimension_and_a_slice_of_one_keeps_it() {
+        let subset = Selection::parse("1,1:2").unwrap().resolve(&[4, 4]).unwrap();
+        assert_eq!(subset.shape(), [1]);
+        assert_eq!(subset.elements(), 1);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_place() {
+        use SelectionError as E;
+        assert_eq!(select("10", &[10]), Err(E::OutOfRange { axis: 0, length: 10, index: 10 }));
+        assert_eq!(select("0,-5", &[1, 4]), Err(E::OutOfRange { axis: 1, length: 4, index: -5 }));
+        assert_eq!(select("0", &[0]), Err(E::OutOfRange { axis: 0, length: 0, index: 0 }));
+        assert_eq!(select("0,0", &[10]), Err(E::TooManyDimensions { given: 2, rank: 1 }));
+        assert_eq!(select("0,...,0", &[10]), Err(E::TooManyDimensions { given: 2, rank: 1 }));
+        assert_eq!(select("...,...", &[10]), Err(E::SecondEllipsis));
+        assert_eq!(select("::0", &[10]), Err(E::ZeroStep { position: 0 }));
+        for text in [
+            "a",
+            "1,",
+            ",1",
+            "1:2:3:4",
+            "1.5",
+            "0x1",
+            "+1",
+            "--1",
+            "1 2",
+            "[1",
+            "1e3",
+            "9223372036854775808",
+            "None",
+            "٣",
+        ] {
+            assert!(matches!(select(text, &[10, 10]), Err(E::Syntax { .. })), "{text}");
+        }
+        assert!(select(&"0,".repeat(100_000), &[1]).is_err());
+    }
+
+    #[test]
+    fn vast_axes_do_not_overflow() {
+        let length = i64::MAX as u64;
+        for text in ["::-1", ":", "-1", "::-9223372036854775808"] {
+            let subset = Selection::parse(text).unwrap().resolve(&[length, length]).unwrap();
+            assert!(subset.axes().iter().all(|axis| axis.count == 0 || axis.at(axis.count - 1) < length));
+        }
+    }
+}
