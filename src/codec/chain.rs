@@ -71,6 +71,12 @@ impl CodecChain {
         Err(CodecError::Unsupported("any".to_owned()))
     }
 
+    /// Names what this chain does: equal for chains bound alike, in this process.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        0
+    }
+
     /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes codec,
     /// only `transpose` stands before it and nothing after it.
     #[must_use]

@@ -1,1 +1,46 @@
-//! (to come)
+//! Nodes: which metadata documents stand under a path, and what they say.
+//!
+//! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
+//! and `.zgroup` beside it. A prefix without a document of its own is not a node. Chunks are not this room's business.
+
+mod children;
+mod error;
+mod locate;
+
+pub use children::{Child, Children, NodeKind};
+pub use error::HierarchyError;
+pub use locate::{Located, Node};
+
+use crate::key::NodePath;
+use crate::metadata::MetadataLimits;
+use crate::store::SharedStore;
+
+/// The nodes of one store.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    store: SharedStore,
+    limits: MetadataLimits,
+}
+
+impl Hierarchy {
+    /// The hierarchy in a store.
+    #[must_use]
+    pub fn new(store: SharedStore, limits: MetadataLimits) -> Self {
+        Self { store, limits }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &SharedStore {
+        &self.store
+    }
+
+    /// The node at a path.
+    ///
+    /// # Errors
+    /// [`HierarchyError::NoSuchNode`]; a document that cannot be read or used.
+    pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
+        let located = self.locate(path).await?;
+        self.load(path, &located).await
+    }
+}

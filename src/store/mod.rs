@@ -11,7 +11,7 @@
 mod error;
 mod types;
 
-pub use error::StoreError;
+pub use error::{Shared, StoreError};
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,

@@ -1,0 +1,120 @@
+//! [`ArrayError`]: why elements cannot be had.
+
+use crate::chunk::ChunkCoords;
+use crate::codec::CodecError;
+use crate::cpu::CpuError;
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::HierarchyError;
+use crate::key::{KeyError, NodePath, StoreKey};
+use crate::store::StoreError;
+
+/// Why elements cannot be had. Shared by everyone who waited for the same chunk, so it can be cloned.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ArrayError {
+    /// The node cannot be opened.
+    #[error(transparent)]
+    Hierarchy(#[from] HierarchyError),
+    /// The node is a group.
+    #[error("`{path}` is a group; only arrays have elements")]
+    NotAnArray {
+        /// The path asked for.
+        path: NodePath,
+    },
+    /// The array's codecs cannot be used.
+    #[error("the codecs of `{path}`: {source}")]
+    Codecs {
+        /// The array.
+        path: NodePath,
+        /// Why.
+        source: CodecError,
+    },
+    /// A chunk's key is not one a store can hold.
+    #[error("chunk {coords:?} of `{path}` has no valid key: {source}")]
+    ChunkKey {
+        /// The array.
+        path: NodePath,
+        /// The chunk.
+        coords: ChunkCoords,
+        /// Why.
+        source: KeyError,
+    },
+    /// A chunk could not be read.
+    #[error("`{key}` cannot be read: {source}")]
+    Store {
+        /// The chunk's key.
+        key: StoreKey,
+        /// Why.
+        source: StoreError,
+    },
+    /// A chunk's bytes do not decode.
+    #[error("`{key}`, bytes {start} to {end}: {source}")]
+    Chunk {
+        /// The chunk's key.
+        key: StoreKey,
+        /// The first byte that was decoded.
+        start: u64,
+        /// The byte after the last.
+        end: u64,
+        /// Why.
+        source: CodecError,
+    },
+    /// A chunk is longer than any encoding of it can be.
+    #[error("`{key}` has {size} bytes; an encoded chunk of this array has at most {limit}")]
+    ChunkTooLong {
+        /// The chunk's key.
+        key: StoreKey,
+        /// Bytes there are.
+        size: u64,
+        /// Bytes there may be.
+        limit: u64,
+    },
+    /// The request is dearer than the limits allow.
+    #[error("the selection needs {asked} {what}; the limit is {limit}")]
+    TooLarge {
+        /// What is counted, with its unit.
+        what: &'static str,
+        /// How much of it was asked for.
+        asked: u128,
+        /// How much is allowed.
+        limit: u64,
+        /// Slices that fit, for example.
+        suggested_slices: Vec<String>,
+    },
+    /// A geometry that does not fit its own buffers: a defect.
+    #[error("a chunk's geometry does not fit its bytes")]
+    Geometry,
+    /// Decoding had no result.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// Whoever was loading the chunk gave up.
+    #[error("the load of `{key}` was abandoned")]
+    Abandoned {
+        /// The chunk's key.
+        key: StoreKey,
+    },
+}
+
+impl ArrayError {
+    /// Whether a stored value changed while it was read, so that starting again can help.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        matches!(self, Self::Store { source: StoreError::VersionChanged, .. })
+    }
+}
+
+impl Classify for ArrayError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Hierarchy(error) => error.class(),
+            Self::NotAnArray { .. } => ErrorClass::NotFound,
+            Self::Codecs { source, .. } | Self::Chunk { source, .. } => source.class(),
+            Self::ChunkKey { .. } => ErrorClass::InvalidMetadata,
+            Self::Store { source, .. } => source.class(),
+            Self::ChunkTooLong { .. } => ErrorClass::CorruptData,
+            Self::TooLarge { .. } => ErrorClass::TooLarge,
+            Self::Geometry => ErrorClass::Internal,
+            Self::Cpu(error) => error.class(),
+            Self::Abandoned { .. } => ErrorClass::Overloaded,
+        }
+    }
+}

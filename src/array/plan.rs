@@ -1,0 +1,251 @@
+//! [`Plan`]: what a selection of an array costs, known before anything is read, and the bands it is read in.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Array, ArrayError};
+use crate::chunk::{AxisRange, ChunkAxis, Subset};
+
+/// What one request may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReadLimits {
+    /// Bytes of elements in an answer.
+    pub response_bytes: u64,
+    /// Bytes that must be decoded for an answer.
+    pub decoded_bytes: u64,
+    /// Chunks (inner chunks, if sharded) that must be decoded for an answer.
+    pub chunks: u64,
+    /// Elements of an answer are assembled this many bytes at a time, where the chunks' shape lets them.
+    pub band_bytes: u64,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self { response_bytes: 256 << 20, decoded_bytes: 4 << 30, chunks: 4096, band_bytes: 32 << 20 }
+    }
+}
+
+/// What a selection costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cost {
+    response_bytes: u128,
+    decoded_bytes: u128,
+    chunks: u128,
+}
+
+/// A selection of an array that is within the limits.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    array: Arc<Array>,
+    subset: Subset,
+    response_bytes: u64,
+    band_bytes: u64,
+}
+
+/// A part of an answer that is assembled as one: consecutive bytes of it, and the elements they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Band {
+    pub(super) subset: Subset,
+    pub(super) bytes: Range<u64>,
+}
+
+impl Plan {
+    /// Plans to read a subset of an array.
+    ///
+    /// # Errors
+    /// [`ArrayError::TooLarge`] says which limit it breaks, and offers slices that do not.
+    pub fn new(array: &Arc<Array>, subset: Subset, limits: &ReadLimits) -> Result<Self, ArrayError> {
+        let cost = Cost::of(array, &subset);
+        if let Some((what, asked, limit)) = cost.excess(limits) {
+            let suggested_slices = suggest(array, &subset, limits);
+            return Err(ArrayError::TooLarge { what, asked, limit, suggested_slices });
+        }
+        // Within a limit that is a u64.
+        let response_bytes = u64::try_from(cost.response_bytes).unwrap_or(u64::MAX);
+        Ok(Self { array: Arc::clone(array), subset, response_bytes, band_bytes: limits.band_bytes.max(1) })
+    }
+
+    /// The array.
+    #[must_use]
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn subset(&self) -> &Subset {
+        &self.subset
+    }
+
+    /// Bytes of the answer's elements: known exactly before the first read.
+    #[must_use]
+    pub fn response_bytes(&self) -> u64 {
+        self.response_bytes
+    }
+
+    /// The most bytes of the answer that are assembled at a time.
+    #[must_use]
+    pub fn band_bytes(&self) -> u64 {
+        self.band_bytes.min(self.response_bytes)
+    }
+
+    /// The bands that hold these bytes of the answer, in order. Lazy.
+    ///
+    /// Leading dimensions are taken an element at a time, until what is left of one element fits a band; the first
+    /// dimension that fits is cut where chunks end, or within chunks where one chunk's worth does not fit.
+    pub(super) fn bands(&self, bytes: Range<u64>) -> impl Iterator<Item = Band> + Send + use<> {
+        let axes = self.subset.axes().to_vec();
+        let grid = self.array.grid().axes().to_vec();
+        let item = self.array.metadata().data_type.item_bytes() as u64;
+        // Bytes of the answer that one element of each dimension stands for; within the response limit.
+        let mut per_element = vec![item; axes.len()];
+        for axis in (1..axes.len()).rev() {
+            per_element[axis - 1] = per_element[axis].saturating_mul(axes[axis].count);
+        }
+        let band_bytes = self.band_bytes;
+        let cut =
+            per_element.iter().position(|&one| one <= band_bytes).unwrap_or(axes.len().saturating_sub(1));
+        let total = self.response_bytes;
+        let end = bytes.end.min(total);
+        let mut at = bytes.start;
+        // The first band begins where its unit does, which may be before the first byte asked for.
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let Some(&unit) = per_element.get(cut) else {
+                // Rank 0: one element.
+                at = end;
+                return Some(Band { subset: Subset(Vec::new()), bytes: 0..total });
+            };
+            let mut subset = Vec::with_capacity(axes.len());
+            let mut rest = at;
+            for axis in 0..cut {
+                subset.push(axes[axis].part(rest / per_element[axis], 1));
+                rest %= per_element[axis];
+            }
+            let (first, count) = band_of(&axes[cut], grid[cut], rest / unit, band_bytes / unit);
+            subset.push(axes[cut].part(first, count));
+            subset.extend(axes[cut + 1..].iter().copied());
+            let start = at - rest + first * unit;
+            at = start + count * unit;
+            Some(Band { subset: Subset(subset), bytes: start..at })
+        })
+    }
+}
+
+/// The band along an axis that holds element `wanted` of the range: bands are made of whole pieces (the elements in one
+/// chunk) as long as at most `most` elements are together; a piece with more is cut into bands of its own.
+fn band_of(range: &AxisRange, axis: ChunkAxis, wanted: u64, most: u64) -> (u64, u64) {
+    let most = most.max(1);
+    let (mut first, mut count) = (0, 0);
+    for piece in axis.pieces(*range) {
+        if count > 0 && count + piece.count > most {
+            if wanted < first + count {
+                break;
+            }
+            (first, count) = (piece.first, 0);
+        }
+        count += piece.count;
+        if piece.count > most {
+            // A piece of its own, since the check above has closed the band before it.
+            if wanted < first + count {
+                let part = (wanted - first) / most * most;
+                return (first + part, most.min(count - part));
+            }
+            (first, count) = (first + count, 0);
+        }
+    }
+    (first, count)
+}
+
+impl Cost {
+    fn of(array: &Array, subset: &Subset) -> Self {
+        let item = array.metadata().data_type.item_bytes() as u128;
+        let edges = array.decoded_chunk_shape();
+        let (mut chunks, mut chunk_bytes): (u128, u128) = (1, item);
+        for (range, (axis, &edge)) in subset.axes().iter().zip(array.grid().axes().iter().zip(&edges)) {
+            // The inner grid covers whole shards, beyond the array's end.
+            let padded = axis.chunks().saturating_mul(axis.edge());
+            chunks = chunks.saturating_mul(ChunkAxis::new(padded, edge).chunks_touched(range).into());
+            chunk_bytes = chunk_bytes.saturating_mul(edge.into());
+        }
+        Self {
+            response_bytes: subset.elements().saturating_mul(item),
+            decoded_bytes: chunks.saturating_mul(chunk_bytes),
+            chunks,
+        }
+    }
+
+    /// The first limit that is broken: what is counted, how much was asked, how much is allowed.
+    fn excess(&self, limits: &ReadLimits) -> Option<(&'static str, u128, u64)> {
+        [
+            ("bytes of elements", self.response_bytes, limits.response_bytes),
+            ("decoded chunks", self.chunks, limits.chunks),
+            ("decoded bytes", self.decoded_bytes, limits.decoded_bytes),
+        ]
+        .into_iter()
+        .find(|&(_, asked, limit)| asked > limit.into())
+    }
+}
+
+/// Some slices next to each other that fit the limits: the selection, halved along its widest dimension until it does.
+fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
+    const SUGGESTIONS: u64 = 4;
+    let edges = array.decoded_chunk_shape();
+    let mut part = subset.clone();
+    let mut cut_along = 0;
+    while Cost::of(array, &part).excess(limits).is_some() {
+        let widest = part.axes().iter().zip(&edges).enumerate().max_by_key(|(_, (range, edge))| {
+            // Whole chunks first, then elements within one.
+            (range.count.saturating_mul(range.step.unsigned_abs()) / (**edge).max(1), range.count)
+        });
+        match widest {
+            Some((axis, (range, _))) if range.count > 1 => {
+                let count = range.count / 2;
+                part.0[axis].count = count;
+                cut_along = axis;
+            }
+            // Not even one element fits.
+            _ => return Vec::new(),
+        }
+    }
+    let (Some(whole), Some(step)) = (subset.axes().get(cut_along), part.axes().get(cut_along)) else {
+        return Vec::new();
+    };
+    (0..whole.count.div_ceil(step.count.max(1)).min(SUGGESTIONS))
+        .map(|place| {
+            let first = place * step.count;
+            let mut tile = part.clone();
+            tile.0[cut_along] = whole.part(first, step.count.min(whole.count - first));
+            slice_text(&tile)
+        })
+        .collect()
+}
+
+/// A subset in the grammar of `slice=`.
+fn slice_text(subset: &Subset) -> String {
+    let dims: Vec<String> = subset
+        .axes()
+        .iter()
+        .map(|range| match (range.keep, range.step) {
+            (false, _) => range.start.to_string(),
+            (true, 1) => format!("{}:{}", range.start, range.start.saturating_add(range.count)),
+            (true, step) if step > 0 => {
+                format!(
+                    "{}:{}:{step}",
+                    range.start,
+                    range.at(range.count.saturating_sub(1)).saturating_add(1)
+                )
+            }
+            (true, step) => match range.at(range.count.saturating_sub(1)) {
+                0 => format!("{}::{step}", range.start),
+                last => format!("{}:{}:{step}", range.start, last - 1),
+            },
+        })
+        .collect();
+    dims.join(",")
+}

@@ -1,0 +1,147 @@
+//! [`Reader`]: the elements of a snapshot, band by band.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+
+use super::plan::Band;
+use super::resolve::{Task, resolve};
+use super::{ArrayError, ChunkSource, Snapshot, Trace};
+use crate::chunk::{Window, fill_box, paste_box};
+use crate::cpu::Cpu;
+
+/// Stored chunks of one band whose shard indexes are looked up at a time.
+const RESOLVE_CONCURRENCY: usize = 16;
+/// Groups of chunks of one band that are loaded at a time.
+const LOAD_CONCURRENCY: usize = 8;
+/// Bands assembled ahead of the one that is being sent.
+const BANDS_AHEAD: usize = 1;
+/// Copying less than this is not worth a hop to another thread.
+const INLINE_BYTES: usize = 32 << 10;
+
+/// Reads elements.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    source: Arc<dyn ChunkSource>,
+    cpu: Cpu,
+}
+
+/// A chunk's elements on their way to their place in the answer.
+struct Loaded {
+    shape: Arc<[u64]>,
+    pieces: Vec<(Option<Bytes>, Window)>,
+}
+
+impl Reader {
+    /// A reader that gets its chunks from `source`.
+    #[must_use]
+    pub fn new(source: Arc<dyn ChunkSource>, cpu: Cpu) -> Self {
+        Self { source, cpu }
+    }
+
+    /// These bytes of the answer: the elements in C order and canonical form. Assembled in bounded memory, at the pace of
+    /// whoever takes them.
+    ///
+    /// # Errors
+    /// The stream ends with the first [`ArrayError`]; it never ends short.
+    #[must_use]
+    pub fn elements(
+        &self,
+        snapshot: &Snapshot,
+        bytes: Range<u64>,
+        trace: &Arc<Trace>,
+    ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
+        let (reader, trace) = (self.clone(), Arc::clone(trace));
+        let bands = snapshot.plan().bands(bytes.clone());
+        let snapshot = snapshot.clone();
+        stream::iter(bands)
+            .map(move |band| {
+                let (reader, snapshot, bytes) = (reader.clone(), snapshot.clone(), bytes.clone());
+                let trace = Arc::clone(&trace);
+                async move {
+                    let elements = reader.band(&snapshot, &band, &trace).await?;
+                    let within = |at: u64| usize::try_from(at - band.bytes.start).unwrap_or(usize::MAX);
+                    let (start, end) = (bytes.start.max(band.bytes.start), bytes.end.min(band.bytes.end));
+                    Ok(elements.slice(within(start)..within(end)))
+                }
+            })
+            .buffered(1 + BANDS_AHEAD)
+            .boxed()
+    }
+
+    /// Assembles one band.
+    async fn band(&self, snapshot: &Snapshot, band: &Band, trace: &Arc<Trace>) -> Result<Bytes, ArrayError> {
+        let array = snapshot.plan().array();
+        let item_bytes = array.metadata().data_type.item_bytes();
+        let length =
+            usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
+        let window = Window::packed(band.subset.axes(), item_bytes);
+        let chunk_shape = array.grid().chunk_shape();
+        let source = self.source.as_ref();
+        let tasks = stream::iter(window.cut(array.grid().axes()))
+            .map(|(coords, window)| {
+                let chunk_shape = chunk_shape.clone();
+                async move {
+                    resolve(source, snapshot.value(&coords), array.chain(), chunk_shape, window, trace).await
+                }
+            })
+            .buffered(RESOLVE_CONCURRENCY)
+            .map_ok(|tasks| stream::iter(tasks).map(Ok))
+            .try_flatten();
+        let loaded = tasks
+            .map(|task| async move {
+                match task {
+                    Ok(task) => self.load(task, trace).await,
+                    Err(error) => Err(error),
+                }
+            })
+            .buffer_unordered(LOAD_CONCURRENCY);
+        let mut loaded = std::pin::pin!(loaded.ready_chunks(LOAD_CONCURRENCY));
+        let mut out = vec![0; length];
+        while let Some(batch) = loaded.next().await {
+            let batch: Vec<Loaded> = batch.into_iter().collect::<Result<_, _>>()?;
+            let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
+            let paste = move |mut out: Vec<u8>| paste_all(&batch, &fill, &mut out).map(|()| out);
+            out = if length <= INLINE_BYTES { paste(out) } else { self.cpu.run(move || paste(out)).await? }?;
+        }
+        Ok(out.into())
+    }
+
+    async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Loaded, ArrayError> {
+        match task {
+            Task::Fill { shape, windows } => {
+                Ok(Loaded { shape, pieces: windows.into_iter().map(|window| (None, window)).collect() })
+            }
+            Task::Load { value, chain, shape, parts } => {
+                let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+                let elements = self.source.elements(&value, &chain, &ranges, trace).await;
+                let pieces = elements
+                    .into_iter()
+                    .zip(windows)
+                    .map(|(elements, window)| Ok((Some(elements?), window)))
+                    .collect::<Result<_, ArrayError>>()?;
+                Ok(Loaded { shape, pieces })
+            }
+        }
+    }
+}
+
+/// Puts loaded chunks in their places.
+fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut [u8]) -> Result<(), ArrayError> {
+    let zero_fill = fill.iter().all(|&byte| byte == 0);
+    for loaded in batch {
+        for (elements, window) in &loaded.pieces {
+            let fits = match elements {
+                Some(elements) => paste_box(elements, &loaded.shape, window, fill.len(), out),
+                // The answer begins as zeros, and each place of it is written once.
+                None => zero_fill || fill_box(fill, &loaded.shape, window, out),
+            };
+            if !fits {
+                return Err(ArrayError::Geometry);
+            }
+        }
+    }
+    Ok(())
+}

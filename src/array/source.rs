@@ -1,0 +1,261 @@
+//! [`ChunkSource`]: where reads get decoded chunks from; [`DirectSource`] fetches and decodes them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::{self, StreamExt};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::coalesce::{Fetch, coalesce};
+use super::{ArrayError, Trace};
+use crate::codec::sharding_indexed::{IndexLocation, ShardIndex};
+use crate::codec::{CodecChain, CodecError};
+use crate::cpu::Cpu;
+use crate::key::StoreKey;
+use crate::store::{ByteRange, SharedStore, StoreError, ValueInfo};
+
+/// How byte ranges are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FetchOptions {
+    /// Ranges of one value that are at most this far apart are fetched as one, in bytes.
+    pub coalesce_gap_bytes: u64,
+    /// The most bytes that ranges are merged to.
+    pub coalesce_fetch_bytes: u64,
+    /// Fetches of one request under way at a time.
+    pub concurrency: usize,
+    /// Bytes that may be fetched and decoded at a time, over all requests.
+    pub inflight_bytes: u64,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        Self {
+            coalesce_gap_bytes: 4 << 10,
+            coalesce_fetch_bytes: 16 << 20,
+            concurrency: 16,
+            inflight_bytes: 512 << 20,
+        }
+    }
+}
+
+/// A stored chunk (or shard) at one version.
+#[derive(Clone, Debug)]
+pub struct StoredValue {
+    /// The mount's name, which keeps equal keys of different mounts apart.
+    pub mount: Arc<str>,
+    /// Where it is stored.
+    pub store: SharedStore,
+    /// Its key.
+    pub key: StoreKey,
+    /// Its size and version.
+    pub info: ValueInfo,
+}
+
+/// Gives decoded chunks and shard indexes of stored values.
+#[async_trait]
+pub trait ChunkSource: std::fmt::Debug + Send + Sync {
+    /// The elements (C order, canonical form) that each of these byte ranges of a value decodes to by `chain`, in the
+    /// order asked. One that fails does not keep the others from succeeding.
+    async fn elements(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        ranges: &[Range<u64>],
+        trace: &Arc<Trace>,
+    ) -> Vec<Result<Bytes, ArrayError>>;
+
+    /// The index of the shard that stands at `shard` in a value, encoded by `chain`, which has a sharding codec. Ranges
+    /// in it count from the start of the shard.
+    async fn shard_index(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        shard: Range<u64>,
+        trace: &Arc<Trace>,
+    ) -> Result<Arc<ShardIndex>, ArrayError>;
+}
+
+/// Fetches and decodes, and remembers nothing.
+#[derive(Clone, Debug)]
+pub struct DirectSource {
+    cpu: Cpu,
+    options: FetchOptions,
+    /// Kilobytes that may be in flight.
+    budget: Arc<Semaphore>,
+    budget_kib: u32,
+}
+
+impl DirectSource {
+    /// A source with a budget of its own.
+    #[must_use]
+    pub fn new(cpu: Cpu, options: FetchOptions) -> Self {
+        let budget_kib = u32::try_from(options.inflight_bytes >> 10).unwrap_or(u32::MAX).max(1);
+        let permits =
+            usize::try_from(budget_kib).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
+        Self { cpu, options, budget: Arc::new(Semaphore::new(permits)), budget_kib }
+    }
+
+    /// Waits until so many bytes may be in flight. What is larger than the whole budget waits for all of it.
+    async fn reserve(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).clamp(1, self.budget_kib);
+        // The semaphore is never closed.
+        Arc::clone(&self.budget).acquire_many_owned(kib).await.ok()
+    }
+
+    /// Reads one range of a value, at its version and exactly that range.
+    async fn read(value: &StoredValue, range: Range<u64>) -> Result<Bytes, ArrayError> {
+        let length = range.end - range.start;
+        let bytes = async {
+            if length == 0 {
+                return Ok(Bytes::new());
+            }
+            let whole = range == (0..value.info.size);
+            let asked = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
+            let found = value.store.get(&value.key, asked, Some(&value.info.version)).await?;
+            // Present when its version was asked for: an absence now is a change.
+            let found = found.ok_or(StoreError::VersionChanged)?;
+            if found.info.version != value.info.version {
+                return Err(StoreError::VersionChanged);
+            }
+            if found.range != range {
+                return Err(StoreError::WrongLength);
+            }
+            found.bytes(length).await
+        };
+        bytes.await.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
+    }
+
+    /// Fetches one range and decodes each wanted part of it.
+    async fn fetch(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        ranges: &[Range<u64>],
+        fetch: Fetch,
+        trace: &Trace,
+    ) -> Vec<(usize, Result<Bytes, ArrayError>)> {
+        let fetched = fetch.range.end - fetch.range.start;
+        let decoded = chain.decoded_bytes().saturating_mul(fetch.wanted.len() as u64);
+        let _permit = self.reserve(fetched.saturating_add(decoded)).await;
+        let start = Instant::now();
+        let read = Self::read(value, fetch.range.clone()).await;
+        trace.fetched_since(start);
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return fetch.wanted.into_iter().map(|place| (place, Err(error.clone()))).collect(),
+        };
+        let start = Instant::now();
+        let shared = fetch.wanted.len() > 1;
+        let decoded = stream::iter(fetch.wanted)
+            .map(|place| {
+                let part = ranges.get(place).cloned().unwrap_or_default();
+                let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
+                let encoded = bytes.slice(offset(part.start)..offset(part.end));
+                let chain = Arc::clone(chain);
+                async move {
+                    let decoded = self.cpu.run(move || decode(&chain, encoded, shared)).await;
+                    let elements = match decoded {
+                        Ok(Ok(elements)) => Ok(elements),
+                        Ok(Err(source)) => Err(undecodable(value, &part, source)),
+                        Err(error) => Err(error.into()),
+                    };
+                    (place, elements)
+                }
+            })
+            .buffer_unordered(self.cpu.threads())
+            .collect()
+            .await;
+        trace.decoded_since(start);
+        decoded
+    }
+}
+
+/// Decodes one part of what was fetched. Elements that are the encoded bytes themselves are copied out of a fetch that
+/// holds other parts too: kept on their own, they would keep all of it in memory.
+fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Bytes, CodecError> {
+    if !shared {
+        return chain.decode(encoded);
+    }
+    let fetched = encoded.as_ptr_range();
+    let elements = chain.decode(encoded)?;
+    Ok(if fetched.contains(&elements.as_ptr()) { Bytes::copy_from_slice(&elements) } else { elements })
+}
+
+fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> ArrayError {
+    ArrayError::Chunk { key: value.key.clone(), start: part.start, end: part.end, source }
+}
+
+#[async_trait]
+impl ChunkSource for DirectSource {
+    async fn elements(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        ranges: &[Range<u64>],
+        trace: &Arc<Trace>,
+    ) -> Vec<Result<Bytes, ArrayError>> {
+        let limit = chain.encoded_limit();
+        let mut elements: Vec<Option<Result<Bytes, ArrayError>>> = ranges
+            .iter()
+            .map(|range| {
+                let size = range.end.saturating_sub(range.start);
+                (size > limit).then(|| Err(ArrayError::ChunkTooLong { key: value.key.clone(), size, limit }))
+            })
+            .collect();
+        let mut fetches =
+            coalesce(ranges, self.options.coalesce_gap_bytes, self.options.coalesce_fetch_bytes);
+        for fetch in &mut fetches {
+            fetch.wanted.retain(|&place| elements[place].is_none());
+        }
+        fetches.retain(|fetch| !fetch.wanted.is_empty());
+        let mut fetched = stream::iter(fetches)
+            .map(|fetch| self.fetch(value, chain, ranges, fetch, trace))
+            .buffer_unordered(self.options.concurrency.max(1));
+        while let Some(decoded) = fetched.next().await {
+            for (place, outcome) in decoded {
+                elements[place] = Some(outcome);
+            }
+        }
+        // Every place is in exactly one fetch.
+        elements.into_iter().map(|outcome| outcome.unwrap_or(Err(ArrayError::Geometry))).collect()
+    }
+
+    async fn shard_index(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        shard: Range<u64>,
+        trace: &Arc<Trace>,
+    ) -> Result<Arc<ShardIndex>, ArrayError> {
+        let sharding = chain.sharding().ok_or(ArrayError::Geometry)?;
+        let shard_bytes = shard.end.saturating_sub(shard.start);
+        let index_bytes = sharding.index_bytes();
+        if shard_bytes < index_bytes {
+            let reason = format!("the shard has {shard_bytes} bytes, its index alone has {index_bytes}");
+            return Err(undecodable(value, &shard, CodecError::corrupt("sharding_indexed", reason)));
+        }
+        let range = match sharding.index_location() {
+            IndexLocation::Start => shard.start..shard.start + index_bytes,
+            IndexLocation::End => shard.end - index_bytes..shard.end,
+        };
+        let _permit = self.reserve(index_bytes.saturating_mul(2)).await;
+        let start = Instant::now();
+        let encoded = Self::read(value, range.clone()).await;
+        trace.fetched_since(start);
+        let encoded = encoded?;
+        let bound = Arc::clone(chain);
+        let index = self.cpu.run(move || match bound.sharding() {
+            Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
+            None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
+        });
+        match index.await? {
+            Ok(index) => Ok(Arc::new(index)),
+            Err(source) => Err(undecodable(value, &range, source)),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Flights`]: loads that are under way, shared by everyone who wants their result.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+type Channel<V> = Arc<watch::Sender<Option<V>>>;
+
+/// Loads under way, by key.
+#[derive(Debug)]
+pub(super) struct Flights<K: Eq + Hash, V>(Arc<Mutex<HashMap<K, Channel<V>>>>);
+
+/// What came of asking for a key.
+pub(super) enum Boarding<K: Eq + Hash, V> {
+    /// It is at hand.
+    Hit(V),
+    /// Somebody is loading it.
+    Joined(Waiter<V>),
+    /// The caller is to load it.
+    Claimed(Ticket<K, V>, Waiter<V>),
+}
+
+/// Waits for a load. Dropping it is leaving.
+pub(super) struct Waiter<V>(watch::Receiver<Option<V>>);
+
+/// The duty to load something. Dropped without [`Ticket::land`], it sends those who wait to try again.
+pub(super) struct Ticket<K: Eq + Hash, V> {
+    key: K,
+    channel: Channel<V>,
+    flights: Arc<Mutex<HashMap<K, Channel<V>>>>,
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
+    pub(super) fn new() -> Self {
+        Self(Arc::new(Mutex::new(HashMap::new())))
+    }
+
+    /// Joins the load of a key or claims it. `look` is asked again before claiming, since a load may have landed since the
+    /// caller last looked: whoever lands remembers first and leaves the list afterwards.
+    pub(super) fn board(&self, key: &K, look: impl FnOnce(&K) -> Option<V>) -> Boarding<K, V> {
+        let mut flights = lock(&self.0);
+        match flights.entry(key.clone()) {
+            Entry::Occupied(entry) => Boarding::Joined(Waiter(entry.get().subscribe())),
+            Entry::Vacant(entry) => {
+                if let Some(value) = look(key) {
+                    return Boarding::Hit(value);
+                }
+                let (sender, receiver) = watch::channel(None);
+                let channel = Arc::new(sender);
+                entry.insert(Arc::clone(&channel));
+                let ticket = Ticket { key: key.clone(), channel, flights: Arc::clone(&self.0) };
+                Boarding::Claimed(ticket, Waiter(receiver))
+            }
+        }
+    }
+}
+
+impl<V: Clone> Waiter<V> {
+    /// The result; `None` if the load was abandoned.
+    pub(super) async fn wait(mut self) -> Option<V> {
+        self.0.wait_for(Option::is_some).await.ok()?.clone()
+    }
+}
+
+impl<K: Eq + Hash, V> Ticket<K, V> {
+    pub(super) fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// Gives the result to all who wait.
+    pub(super) fn land(self, value: V) {
+        self.channel.send_replace(Some(value));
+    }
+
+    /// Until nobody waits any longer.
+    pub(super) async fn deserted(&self) {
+        self.channel.closed().await;
+    }
+}
+
+impl<K: Eq + Hash, V> Drop for Ticket<K, V> {
+    fn drop(&mut self) {
+        lock(&self.flights).remove(&self.key);
+    }
+}
+
+/// No code panics while it holds the lock; were it to, the map would still be whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_who_wait_get_the_result_of_one_load() {
+        let flights = Flights::<u8, u8>::new();
+        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
+        let Boarding::Joined(second) = flights.board(&1, |_| None) else { panic!() };
+        ticket.land(7);
+        assert_eq!((first.wait().await, second.wait().await), (Some(7), Some(7)));
+        assert!(matches!(flights.board(&1, |_| Some(7)), Boarding::Hit(7)));
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_load_frees_those_who_wait_to_try_again() {
+        let flights = Flights::<u8, u8>::new();
+        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
+        drop(ticket);
+        assert_eq!(first.wait().await, None);
+        assert!(matches!(flights.board(&1, |_| None), Boarding::Claimed(..)));
+    }
+
+    #[tokio::test]
+    async fn a_load_that_nobody_waits_for_is_deserted() {
+        let flights = Flights::<u8, u8>::new();
+        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
+        let Boarding::Joined(second) = flights.board(&1, |_| None) else { panic!() };
+        drop(first);
+        assert!(futures::FutureExt::now_or_never(ticket.deserted()).is_none());
+        drop(second);
+        ticket.deserted().await;
+    }
+}

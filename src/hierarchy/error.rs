@@ -1,0 +1,52 @@
+//! [`HierarchyError`]: why there is no node to be had.
+
+use crate::error::{Classify, ErrorClass};
+use crate::key::{KeyError, NodePath, StoreKey};
+use crate::metadata::MetadataError;
+use crate::store::StoreError;
+
+/// Why a node cannot be opened or listed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HierarchyError {
+    /// No metadata document stands under the path, by the backend's own word.
+    #[error("there is no array or group at `{path}`")]
+    NoSuchNode {
+        /// The path asked for.
+        path: NodePath,
+    },
+    /// A document could not be read.
+    #[error("`{key}` cannot be read: {source}")]
+    Store {
+        /// The document's key.
+        key: String,
+        /// Why.
+        source: StoreError,
+    },
+    /// A document cannot be used.
+    #[error("`{key}`: {source}")]
+    Metadata {
+        /// The document's key.
+        key: StoreKey,
+        /// Why.
+        source: MetadataError,
+    },
+    /// The path leaves no room for the key of a document below it.
+    #[error("the path `{path}` is too long: {source}")]
+    Path {
+        /// The path asked for.
+        path: NodePath,
+        /// Why.
+        source: KeyError,
+    },
+}
+
+impl Classify for HierarchyError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::NoSuchNode { .. } => ErrorClass::NotFound,
+            Self::Store { source, .. } => source.class(),
+            Self::Metadata { source, .. } => source.class(),
+            Self::Path { source, .. } => source.class(),
+        }
+    }
+}

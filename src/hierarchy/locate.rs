@@ -1,0 +1,157 @@
+//! Which documents stand under a path, at which versions, and what they say together.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::try_join3;
+
+use super::{Hierarchy, HierarchyError};
+use crate::key::{NodePath, StoreKey};
+use crate::metadata::v3::V3Node;
+use crate::metadata::{ArrayMetadata, GroupMetadata, v2, v3};
+use crate::store::{ByteRange, StoreError, Version};
+
+const ZARR_JSON: &str = "zarr.json";
+const ZARRAY: &str = ".zarray";
+const ZGROUP: &str = ".zgroup";
+const ZATTRS: &str = ".zattrs";
+
+/// Each document is read at the version it was located at; a writer in between makes us start again this often.
+const TRIES: usize = 3;
+
+/// A node: what its documents say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// An array.
+    Array(Arc<ArrayMetadata>),
+    /// A group.
+    Group(Arc<GroupMetadata>),
+}
+
+/// The documents of a node and their versions. Equal values of one path mean an unchanged node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Located(Documents);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Documents {
+    V3 { zarr_json: Version },
+    V2Array { zarray: Version, zattrs: Option<Version> },
+    V2Group { zgroup: Version, zattrs: Option<Version> },
+}
+
+impl Located {
+    /// The versions of the documents, in a fixed order.
+    pub fn versions(&self) -> impl Iterator<Item = Option<&Version>> {
+        let (first, second) = match &self.0 {
+            Documents::V3 { zarr_json } => (zarr_json, None),
+            Documents::V2Array { zarray: first, zattrs } | Documents::V2Group { zgroup: first, zattrs } => {
+                (first, zattrs.as_ref())
+            }
+        };
+        [Some(first), second].into_iter()
+    }
+}
+
+impl Hierarchy {
+    /// Which documents stand under the path. Reads none of them.
+    ///
+    /// # Errors
+    /// [`HierarchyError::NoSuchNode`] if there is none; failures of the store.
+    pub async fn locate(&self, path: &NodePath) -> Result<Located, HierarchyError> {
+        if let Some(zarr_json) = self.version(path, ZARR_JSON).await? {
+            return Ok(Located(Documents::V3 { zarr_json }));
+        }
+        let versions =
+            try_join3(self.version(path, ZARRAY), self.version(path, ZGROUP), self.version(path, ZATTRS));
+        match versions.await? {
+            (Some(zarray), _, zattrs) => Ok(Located(Documents::V2Array { zarray, zattrs })),
+            (None, Some(zgroup), zattrs) => Ok(Located(Documents::V2Group { zgroup, zattrs })),
+            (None, None, _) => Err(HierarchyError::NoSuchNode { path: path.clone() }),
+        }
+    }
+
+    /// Reads and parses the documents of a located node, at the versions it was located at or, if a writer was faster,
+    /// at newer ones.
+    ///
+    /// # Errors
+    /// A document that cannot be read or used; [`HierarchyError::NoSuchNode`] if it went away.
+    pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        let mut located = located.clone();
+        for _ in 1..TRIES {
+            match self.load_at(path, &located).await {
+                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) => {
+                    located = self.locate(path).await?;
+                }
+                outcome => return outcome,
+            }
+        }
+        self.load_at(path, &located).await
+    }
+
+    async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        let unusable = |name| move |source| (name, source);
+        let parsed = match &located.0 {
+            Documents::V3 { zarr_json } => {
+                let document = self.read(path, ZARR_JSON, zarr_json).await?;
+                v3::parse(&document, &self.limits).map_err(unusable(ZARR_JSON)).map(|node| match node {
+                    V3Node::Array(array) => Node::Array(Arc::new(array)),
+                    V3Node::Group(group) => Node::Group(Arc::new(group)),
+                })
+            }
+            Documents::V2Array { zarray, zattrs } => {
+                let document = self.read(path, ZARRAY, zarray).await?;
+                let attributes = self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?;
+                v2::parse_array(&document, attributes.as_deref(), &self.limits)
+                    .map_err(unusable(ZARRAY))
+                    .map(|array| Node::Array(Arc::new(array)))
+            }
+            Documents::V2Group { zgroup, zattrs } => {
+                let document = self.read(path, ZGROUP, zgroup).await?;
+                let attributes = self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?;
+                v2::parse_group(&document, attributes.as_deref(), &self.limits)
+                    .map_err(unusable(ZGROUP))
+                    .map(|group| Node::Group(Arc::new(group)))
+            }
+        };
+        match parsed {
+            Ok(node) => Ok(node),
+            Err((name, source)) => Err(HierarchyError::Metadata { key: document_key(path, name)?, source }),
+        }
+    }
+
+    async fn version(&self, path: &NodePath, name: &str) -> Result<Option<Version>, HierarchyError> {
+        let key = document_key(path, name)?;
+        match self.store.head(&key).await {
+            Ok(info) => Ok(info.map(|info| info.version)),
+            Err(source) => Err(HierarchyError::Store { key: key.to_string(), source }),
+        }
+    }
+
+    async fn read_if_present(
+        &self,
+        path: &NodePath,
+        name: &str,
+        version: Option<&Version>,
+    ) -> Result<Option<Bytes>, HierarchyError> {
+        match version {
+            Some(version) => self.read(path, name, version).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn read(&self, path: &NodePath, name: &str, version: &Version) -> Result<Bytes, HierarchyError> {
+        let key = document_key(path, name)?;
+        let document = async {
+            // Present a moment ago: an absence now is a change.
+            let value = self.store.get(&key, ByteRange::Whole, Some(version)).await?;
+            let limit = u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX);
+            value.ok_or(StoreError::VersionChanged)?.bytes(limit).await
+        };
+        document.await.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
+    }
+}
+
+/// The key of a node's document.
+fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, HierarchyError> {
+    path.prefix().key(name).map_err(|source| HierarchyError::Path { path: path.clone(), source })
+}
