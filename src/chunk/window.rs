@@ -62,6 +62,13 @@ impl Window {
         Self { axes, out_offset: self.out_offset }
     }
 
+    /// The window with other ranges and the answer's strides as they are: for an answer of which only a corner is shown.
+    #[must_use]
+    pub fn part(&self, ranges: &[AxisRange]) -> Self {
+        let axes = self.axes.iter().zip(ranges).map(|(axis, &range)| WindowAxis { range, ..*axis }).collect();
+        Self { axes, out_offset: self.out_offset }
+    }
+
     /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,
     /// in C order of the answer. Lazy: the grid may be vast.
     pub fn cut(&self, grid: &[ChunkAxis]) -> impl Iterator<Item = (Vec<u64>, Window)> {

@@ -1,0 +1,308 @@
+//! The demo hierarchy: one of each kind of thing people keep in Zarr, made in memory at start.
+//!
+//! The documents are written here as their authors would write them and parsed by the same code that reads anybody
+//! else's, so the demo is a hierarchy like any other. The values are arithmetic, the same at every start.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::{Value, json};
+
+use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, Window, paste_box};
+use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::error::{Classify, ErrorClass};
+use crate::key::{KeyError, StorePrefix};
+use crate::metadata::v3::V3Node;
+use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, v2, v3};
+use crate::store::{SharedStore, Store, StoreError, ValueBody, WriteCondition};
+
+/// Why the demo hierarchy could not be made: a defect.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// A key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A document.
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    /// A codec.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A document that describes a group where an array was meant.
+    #[error("`{0}` does not describe an array")]
+    NotAnArray(String),
+}
+
+impl Classify for DemoError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Key(_) | Self::Metadata(_) | Self::Codec(_) | Self::Store(_) | Self::NotAnArray(_) => {
+                ErrorClass::Internal
+            }
+        }
+    }
+}
+
+/// Writes the demo hierarchy into a store.
+///
+/// # Errors
+/// [`DemoError`], which would be a defect.
+pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
+    let demo = Demo { store: store.as_ref() };
+    demo.group("", json!({ "title": "zarrd's demo hierarchy" })).await?;
+    demo.v2().await?;
+    demo.sharded().await?;
+    demo.image().await?;
+    demo.field().await?;
+    demo.tree().await
+}
+
+/// Lines for a shell that show what the server does, for the mount `demo` at `base` (`http://127.0.0.1:8000`).
+#[must_use]
+pub fn curl_lines(base: &str) -> [String; 3] {
+    [
+        format!("curl '{base}/v1/nodes/demo/field'"),
+        format!("curl '{base}/v1/data/demo/field?slice=0,::20,::40&format=json'"),
+        format!("curl -r 0-15 '{base}/store/demo/sharded/c/0/0/0' | od -A d -t x1"),
+    ]
+}
+
+struct Demo<'a> {
+    store: &'a dyn Store,
+}
+
+impl Demo<'_> {
+    /// A v2 group with a v2 array: blosc, C order, chunk keys with dots.
+    async fn v2(&self) -> Result<(), DemoError> {
+        self.set("v2/.zgroup", &json!({ "zarr_format": 2 })).await?;
+        self.set("v2/blosc/.zattrs", &json!({ "_ARRAY_DIMENSIONS": ["y", "x"] })).await?;
+        let document = json!({
+            "zarr_format": 2, "shape": [300, 400], "chunks": [100, 100], "dtype": "<i4", "order": "C",
+            "compressor": { "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0 },
+            "fill_value": 0, "filters": null,
+        });
+        let metadata = v2::parse_array(document.to_string().as_bytes(), None, &MetadataLimits::default())?;
+        self.set("v2/blosc/.zarray", &document).await?;
+        self.chunks("v2/blosc/", &metadata, |at| i32::to_le_bytes(place(at, 0) * 1000 + place(at, 1))).await
+    }
+
+    /// A v3 volume of shards with 64 inner chunks each.
+    async fn sharded(&self) -> Result<(), DemoError> {
+        let codecs = json!([{ "name": "sharding_indexed", "configuration": {
+            "chunk_shape": [16, 16, 16],
+            "codecs": [
+                { "name": "bytes", "configuration": { "endian": "little" } },
+                { "name": "zstd", "configuration": { "level": 3, "checksum": false } },
+            ],
+            "index_codecs": [
+                { "name": "bytes", "configuration": { "endian": "little" } },
+                { "name": "crc32c" },
+            ],
+            "index_location": "end",
+        } }]);
+        let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, json!(0), &["z", "y", "x"]);
+        self.array("sharded", &document, |at| {
+            // Two balls in a dark room.
+            let ball = |center: [i32; 3], radius: i32| {
+                let square: i32 = (0..3).map(|axis| (place(at, axis) - center[axis]).pow(2)).sum();
+                (radius * radius - square).max(0)
+            };
+            u16::try_from(ball([40, 48, 56], 36) + ball([90, 84, 70], 28)).unwrap_or(u16::MAX).to_le_bytes()
+        })
+        .await
+    }
+
+    /// A multiscale image of three channels, as OME-Zarr 0.5 describes one.
+    async fn image(&self) -> Result<(), DemoError> {
+        let axes = json!([
+            { "name": "c", "type": "channel" },
+            { "name": "y", "type": "space", "unit": "micrometer" },
+            { "name": "x", "type": "space", "unit": "micrometer" },
+        ]);
+        let levels: Vec<Value> = [1, 2, 4]
+            .iter()
+            .enumerate()
+            .map(|(level, scale)| {
+                json!({ "path": level.to_string(), "coordinateTransformations": [
+                    { "type": "scale", "scale": [1, scale, scale] },
+                ] })
+            })
+            .collect();
+        let ome = json!({ "version": "0.5", "multiscales": [{ "name": "rings", "axes": axes, "datasets": levels }] });
+        self.group("image", json!({ "ome": ome })).await?;
+        let codecs = json!([
+            { "name": "bytes" },
+            { "name": "blosc", "configuration": {
+                "cname": "zstd", "clevel": 3, "shuffle": "shuffle", "typesize": 1, "blocksize": 0,
+            } },
+        ]);
+        for (level, scale) in [1_u64, 2, 4].into_iter().enumerate() {
+            let edge = 512 / scale;
+            let document = array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, json!(0), &["c", "y", "x"]);
+            let scale = i32::try_from(scale).unwrap_or(1);
+            self.array(&format!("image/{level}"), &document, |at| {
+                let square: i32 = (1..3).map(|axis| (place(at, axis) * scale - 256).pow(2)).sum();
+                let [low, ..] = (square / (64 * (place(at, 0) + 1))).to_le_bytes();
+                [low]
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// A float field over time, latitude and longitude: NaN over "land", where whole chunks are missing too.
+    async fn field(&self) -> Result<(), DemoError> {
+        let codecs = json!([
+            { "name": "bytes", "configuration": { "endian": "little" } },
+            { "name": "gzip", "configuration": { "level": 5 } },
+        ]);
+        let fill = json!("NaN");
+        let document = array("float32", &[24, 90, 180], &[6, 30, 60], &codecs, fill, &["time", "lat", "lon"]);
+        self.array("field", &document, |at| {
+            let [time, lat, lon] = [0, 1, 2].map(|axis| as_f32(place(at, axis)));
+            let land = (60.0..120.0).contains(&lon) && (30.0..60.0).contains(&lat);
+            let warmth = 30.0 - (lat - 45.0).abs() * 0.8 + ((lon * 2.0 + time * 15.0).to_radians()).sin() * 5.0;
+            f32::to_le_bytes(if land { f32::NAN } else { warmth })
+        })
+        .await?;
+        let coordinates: [(&str, u64, fn(f32) -> f32); 3] = [
+            ("time", 24, |at| at),
+            ("lat", 90, |at| at.mul_add(2.0, -89.0)),
+            ("lon", 180, |at| at.mul_add(2.0, -179.0)),
+        ];
+        for (name, length, value) in coordinates {
+            let document = array("float32", &[length], &[length], &codecs, json!("NaN"), &[name]);
+            self.array(name, &document, |at| value(as_f32(place(at, 0))).to_le_bytes()).await?;
+        }
+        Ok(())
+    }
+
+    /// Groups in groups.
+    async fn tree(&self) -> Result<(), DemoError> {
+        for path in ["tree", "tree/branch", "tree/branch/twig", "tree/other"] {
+            self.group(path, json!({ "depth": path.matches('/').count() })).await?;
+        }
+        let codecs = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
+        let document = array("int64", &[10], &[4], &codecs, json!(-1), &["n"]);
+        self.array("tree/branch/leaf", &document, |at| i64::from(place(at, 0)).pow(2).to_le_bytes()).await?;
+        let scalar = array("bool", &[], &[], &json!([{ "name": "bytes" }]), json!(false), &[]);
+        self.array("tree/other/yes", &scalar, |_| [1]).await
+    }
+
+    async fn group(&self, path: &str, attributes: Value) -> Result<(), DemoError> {
+        let document = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
+        self.set(&join(path, "zarr.json"), &document).await
+    }
+
+    async fn array<const ITEM: usize>(
+        &self,
+        path: &str,
+        document: &Value,
+        element: impl Fn(&[u64]) -> [u8; ITEM],
+    ) -> Result<(), DemoError> {
+        let V3Node::Array(metadata) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())? else {
+            return Err(DemoError::NotAnArray(path.to_owned()));
+        };
+        self.set(&join(path, "zarr.json"), document).await?;
+        self.chunks(&join(path, ""), &metadata, element).await
+    }
+
+    /// Encodes and stores every chunk that is not all fill value.
+    async fn chunks<const ITEM: usize>(
+        &self,
+        prefix: &str,
+        metadata: &ArrayMetadata,
+        element: impl Fn(&[u64]) -> [u8; ITEM],
+    ) -> Result<(), DemoError> {
+        let prefix = StorePrefix::parse(prefix)?;
+        let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
+        let shape = grid.chunk_shape();
+        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
+        let (data_type, fill) = (metadata.data_type, &metadata.fill_value);
+        let chain = CodecChain::bind(&metadata.codecs, data_type, &shape, fill, &CodecLimits::default())?;
+        let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        for (coords, _) in Window::packed(&whole, ITEM).cut(grid.axes()) {
+            let ranges = grid.chunk_ranges(&coords).unwrap_or_default();
+            let elements = elements(&ranges, &element);
+            if elements.chunks_exact(ITEM).all(|element| element == fill.as_bytes()) {
+                continue;
+            }
+            let encoded = chain.encode(in_full_chunk(&elements, &ranges, &shape, fill.as_bytes()))?;
+            self.set_bytes(prefix.key(&keys.encode(&coords))?.as_str(), encoded).await?;
+        }
+        Ok(())
+    }
+
+    async fn set(&self, key: &str, document: &Value) -> Result<(), DemoError> {
+        self.set_bytes(key, Bytes::from(format!("{document:#}"))).await
+    }
+
+    async fn set_bytes(&self, key: &str, value: Bytes) -> Result<(), DemoError> {
+        let key = StorePrefix::root().key(key)?;
+        self.store.set(&key, ValueBody::Bytes(value).into_stream().boxed(), WriteCondition::Always).await?;
+        Ok(())
+    }
+}
+
+/// The elements of a box of the array, in C order.
+fn elements<const ITEM: usize>(ranges: &[AxisRange], element: impl Fn(&[u64]) -> [u8; ITEM]) -> Vec<u8> {
+    let mut at: Vec<u64> = ranges.iter().map(|range| range.start).collect();
+    let mut bytes = Vec::new();
+    loop {
+        bytes.extend_from_slice(&element(&at));
+        let turns = |axis: &usize| at[*axis] + 1 < ranges[*axis].start + ranges[*axis].count;
+        let Some(axis) = (0..at.len()).rev().find(turns) else {
+            return bytes;
+        };
+        at[axis] += 1;
+        for after in axis + 1..at.len() {
+            at[after] = ranges[after].start;
+        }
+    }
+}
+
+/// A chunk trimmed to the array, put into a chunk of the full shape; the rest is the fill value.
+fn in_full_chunk(trimmed: &[u8], ranges: &[AxisRange], shape: &[u64], fill: &[u8]) -> Bytes {
+    let inside: Vec<AxisRange> = ranges.iter().map(|range| AxisRange::whole(range.count)).collect();
+    let whole: Vec<AxisRange> = shape.iter().map(|&edge| AxisRange::whole(edge)).collect();
+    let count: usize = shape.iter().map(|&edge| usize::try_from(edge).unwrap_or_default()).product();
+    let mut chunk = fill.repeat(count);
+    // The part of the full chunk that lies in the array, as a window on the trimmed one.
+    let trimmed_shape: Vec<u64> = ranges.iter().map(|range| range.count).collect();
+    let window = Window::packed(&whole, fill.len()).part(&inside);
+    let pasted = paste_box(trimmed, &trimmed_shape, &window, fill.len(), &mut chunk);
+    debug_assert!(pasted, "a trimmed chunk fits its chunk");
+    chunk.into()
+}
+
+fn array(
+    data_type: &str,
+    shape: &[u64],
+    chunk_shape: &[u64],
+    codecs: &Value,
+    fill_value: Value,
+    dimension_names: &[&str],
+) -> Value {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": chunk_shape } },
+        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
+        "codecs": codecs, "fill_value": fill_value, "dimension_names": dimension_names, "attributes": {},
+    })
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+/// A coordinate of the demo's arrays, all of which are small.
+fn place(at: &[u64], axis: usize) -> i32 {
+    at.get(axis).and_then(|&at| i32::try_from(at).ok()).unwrap_or_default()
+}
+
+/// Small whole numbers, exactly.
+fn as_f32(number: i32) -> f32 {
+    i16::try_from(number).map_or(0.0, f32::from)
+}
