@@ -38,14 +38,24 @@ impl MetadataError {
     /// A member that breaks the specification.
     #[must_use]
     pub fn invalid(member: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Invalid { member: member.into(), reason: reason.into() }
+        Self::Invalid { member: shortened(member.into()), reason: shortened(reason.into()) }
     }
 
     /// Something valid that is not implemented here.
     #[must_use]
     pub fn unsupported(what: &'static str, name: impl Into<String>) -> Self {
-        Self::Unsupported { what, name: name.into() }
+        Self::Unsupported { what, name: shortened(name.into()) }
     }
+}
+
+/// What a document calls something may be as long as the document; in an error it is not.
+fn shortened(mut text: String) -> String {
+    const LONGEST_CHARS: usize = 200;
+    if let Some((end, _)) = text.char_indices().nth(LONGEST_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl Classify for MetadataError {

@@ -1,4 +1,12 @@
-//! JSON from hostile bytes.
+//! JSON from hostile bytes: bounded in size and depth, and lenient about bare `NaN`, `Infinity`, `-Infinity`.
+//!
+//! RFC 8259, as Zarr core 3.1 "Metadata" asks. The structure is read here, so that depth, repeated names and the
+//! bare tokens are ours to judge; single strings and numbers are `serde_json`'s. Numbers keep their text. What a
+//! member means is not decided here.
+
+use serde_json::{Map, Number, Value};
+
+use super::MetadataError;
 
 /// Limits on what a metadata document may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,5 +24,332 @@ pub struct MetadataLimits {
 impl Default for MetadataLimits {
     fn default() -> Self {
         Self { document_bytes: 4 << 20, depth: 64, rank: 32, codecs: 16 }
+    }
+}
+
+/// What a name that an object gives twice means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Repeated {
+    /// An error: two readers would differ about the structure.
+    Refused,
+    /// The last one counts, as nearly every JSON reader has it.
+    LastWins,
+}
+
+/// The member whose value is the user's, in which repeated names are tolerated.
+const ATTRIBUTES: &str = "attributes";
+
+/// Parses a document, of which everything but the members named `attributes` is structure.
+///
+/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, so they
+/// are never emitted bare again.
+///
+/// # Errors
+/// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
+/// `limits.depth`, or gives a name twice outside attributes.
+pub fn parse_document(document: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
+    parse(document, limits, Repeated::Refused)
+}
+
+/// Parses a v2 `.zattrs`: an object that is the user's throughout. Otherwise as [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
+pub fn parse_attributes(
+    document: &[u8],
+    limits: &MetadataLimits,
+) -> Result<Map<String, Value>, MetadataError> {
+    match parse(document, limits, Repeated::LastWins)? {
+        Value::Object(attributes) => Ok(attributes),
+        _ => Err(MetadataError::invalid(".zattrs", "must be an object")),
+    }
+}
+
+fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result<Value, MetadataError> {
+    if document.len() > limits.document_bytes {
+        return Err(MetadataError::TooLarge { size: document.len(), limit: limits.document_bytes });
+    }
+    let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
+    if let Err(error) = std::str::from_utf8(text) {
+        return Err(MetadataError::Json(error.to_string()));
+    }
+    let mut parser = Parser { text, at: 0 };
+    let value = parser.value(limits.depth, repeated)?;
+    parser.skip_whitespace();
+    match parser.peek() {
+        None => Ok(value),
+        Some(_) => Err(parser.error("trailing characters")),
+    }
+}
+
+/// A place in a text. Descends one call for each level of nesting, so never deeper than the limit.
+struct Parser<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn error(&self, what: &str) -> MetadataError {
+        MetadataError::Json(format!("{what} at byte {}", self.at))
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_whitespace(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Whether `token` stands here; if so, it is behind us afterwards.
+    fn take(&mut self, token: &[u8]) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn value(&mut self, depth: usize, repeated: Repeated) -> Result<Value, MetadataError> {
+        self.skip_whitespace();
+        match self.peek() {
+            Some(b'{') => self.object(self.deeper(depth)?, repeated).map(Value::Object),
+            Some(b'[') => self.array(self.deeper(depth)?, repeated).map(Value::Array),
+            Some(b'"') => self.string().map(Value::String),
+            Some(b'-' | b'0'..=b'9') if !self.rest().starts_with(b"-I") => self.number().map(Value::Number),
+            _ => self.word(),
+        }
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, MetadataError> {
+        depth.checked_sub(1).ok_or_else(|| self.error("nested too deeply"))
+    }
+
+    /// The words of JSON, and the three that are not JSON but stand in many documents.
+    fn word(&mut self) -> Result<Value, MetadataError> {
+        const WORDS: [(&str, Value); 3] =
+            [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))];
+        const BARE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+        for (word, value) in WORDS {
+            if self.take(word.as_bytes()) {
+                return Ok(value);
+            }
+        }
+        for word in BARE {
+            if self.take(word.as_bytes()) {
+                return Ok(Value::from(word));
+            }
+        }
+        Err(self.error("expected a value"))
+    }
+
+    fn object(&mut self, depth: usize, repeated: Repeated) -> Result<Map<String, Value>, MetadataError> {
+        let mut members = Map::new();
+        self.at += 1;
+        self.skip_whitespace();
+        if self.take(b"}") {
+            return Ok(members);
+        }
+        loop {
+            self.skip_whitespace();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("expected a name"));
+            }
+            let name = self.string()?;
+            self.skip_whitespace();
+            if !self.take(b":") {
+                return Err(self.error("expected `:`"));
+            }
+            let within = if name == ATTRIBUTES { Repeated::LastWins } else { repeated };
+            let value = self.value(depth, within)?;
+            if members.insert(name, value).is_some() && repeated == Repeated::Refused {
+                return Err(self.error("a name given twice, before here"));
+            }
+            self.skip_whitespace();
+            if self.take(b"}") {
+                return Ok(members);
+            }
+            if !self.take(b",") {
+                return Err(self.error("expected `,` or `}`"));
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize, repeated: Repeated) -> Result<Vec<Value>, MetadataError> {
+        let mut items = Vec::new();
+        self.at += 1;
+        self.skip_whitespace();
+        if self.take(b"]") {
+            return Ok(items);
+        }
+        loop {
+            items.push(self.value(depth, repeated)?);
+            self.skip_whitespace();
+            if self.take(b"]") {
+                return Ok(items);
+            }
+            if !self.take(b",") {
+                return Err(self.error("expected `,` or `]`"));
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<String, MetadataError> {
+        let mut escaped = false;
+        let inside = self.rest().iter().skip(1).take_while(|&&byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            !ends
+        });
+        let length = inside.count() + 2;
+        self.token(length, "a string")
+    }
+
+    fn number(&mut self) -> Result<Number, MetadataError> {
+        let digits = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+        let length = self.rest().iter().take_while(digits).count();
+        self.token(length, "a number")
+    }
+
+    /// The next `length` bytes as one JSON token.
+    fn token<T: serde::de::DeserializeOwned>(
+        &mut self,
+        length: usize,
+        what: &str,
+    ) -> Result<T, MetadataError> {
+        let token =
+            self.rest().get(..length).ok_or_else(|| self.error("the document ends within a string"))?;
+        let value = serde_json::from_slice(token)
+            .map_err(|error| self.error(&format!("{what} with {error}, read")))?;
+        self.at += length;
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(text: &str) -> Result<Value, MetadataError> {
+        parse_document(text.as_bytes(), &MetadataLimits::default())
+    }
+
+    fn emitted(text: &str) -> String {
+        document(text).unwrap().to_string()
+    }
+
+    #[test]
+    fn numbers_keep_their_text() {
+        for text in
+            ["18446744073709551615", "1e400", "-0", "-0.0", "1.50", "123456789012345678901234567890", "1E5"]
+        {
+            let Value::Number(number) = document(text).unwrap() else { panic!("{text} is not a number") };
+            assert_eq!(number.to_string().to_ascii_lowercase().replace('+', ""), text.to_ascii_lowercase());
+        }
+    }
+
+    #[test]
+    fn members_keep_their_order_and_text_round_trips() {
+        let text = r#"{"b":[1,2.0,{"z":null,"a":true}],"a":"é\n\"\\","":{},"c":[]}"#;
+        assert_eq!(emitted(text), text);
+    }
+
+    #[test]
+    fn bare_nan_tokens_are_read_as_strings_and_never_emitted_bare() {
+        assert_eq!(
+            emitted(r#"{"a":[NaN, Infinity,-Infinity ],"b":"NaN, -Infinity","c":NaN}"#),
+            r#"{"a":["NaN","Infinity","-Infinity"],"b":"NaN, -Infinity","c":"NaN"}"#
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert_eq!(document("\u{feff} {}").unwrap(), Value::Object(Map::new()));
+    }
+
+    #[test]
+    fn what_is_not_json_is_an_error() {
+        for text in [
+            "",
+            " ",
+            "{",
+            "}",
+            "[",
+            "[1",
+            "[1,",
+            "[1,]",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{\"a\":1,}",
+            "{a:1}",
+            "'a'",
+            "\"a",
+            "\"\\",
+            "\"\\x\"",
+            "\"\\ud800\"",
+            "\"\n\"",
+            "01",
+            "+1",
+            ".5",
+            "1.",
+            "1e",
+            "--1",
+            "-",
+            "-In",
+            "nul",
+            "nan",
+            "NaNa",
+            "1 2",
+            "{} {}",
+            "tru",
+            "[1 2]",
+            "{\"a\" 1}",
+            "/* c */ 1",
+            "\u{a0}1",
+            "\0",
+        ] {
+            assert!(matches!(document(text), Err(MetadataError::Json(_))), "{text:?} was accepted");
+        }
+        assert!(parse_document(b"\"\xff\"", &MetadataLimits::default()).is_err());
+        assert!(parse_document(b"\"\xed\xa0\x80\"", &MetadataLimits::default()).is_err());
+    }
+
+    #[test]
+    fn a_document_over_the_limit_is_too_large() {
+        let limits = MetadataLimits { document_bytes: 4, ..MetadataLimits::default() };
+        assert_eq!(parse_document(b"[  ]", &limits), Ok(Value::Array(Vec::new())));
+        assert_eq!(parse_document(b"[   ]", &limits), Err(MetadataError::TooLarge { size: 5, limit: 4 }));
+    }
+
+    #[test]
+    fn nesting_up_to_the_limit_is_read_and_beyond_it_refused() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(document(&nested(64)).is_ok());
+        assert!(document(&nested(65)).is_err());
+        assert!(document(&"[".repeat(1_000_000)).is_err());
+        assert!(document(&"{\"a\":".repeat(500_000)).is_err());
+    }
+
+    #[test]
+    fn a_repeated_name_is_refused_in_the_structure_and_the_last_one_wins_in_attributes() {
+        assert!(document(r#"{"shape":[1],"shape":[2]}"#).is_err());
+        assert!(document(r#"{"codecs":[{"a":1,"a":1}]}"#).is_err());
+        assert!(document(r#"{"attributes":{},"attributes":{}}"#).is_err());
+        assert_eq!(emitted(r#"{"attributes":{"x":[{"a":1,"a":2}]}}"#), r#"{"attributes":{"x":[{"a":2}]}}"#);
+        let zattrs = parse_attributes(br#"{"a":1,"a":2}"#, &MetadataLimits::default()).unwrap();
+        assert_eq!(zattrs.get("a"), Some(&Value::from(2)));
+    }
+
+    #[test]
+    fn attributes_must_be_an_object() {
+        assert!(parse_attributes(b"[]", &MetadataLimits::default()).is_err());
+        assert!(parse_attributes(b"null", &MetadataLimits::default()).is_err());
     }
 }

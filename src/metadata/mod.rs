@@ -5,18 +5,25 @@
 //! means by its configuration is the `codec` room's business: here it is JSON.
 
 mod data_type;
+mod decimal;
+mod document;
 mod error;
+mod extension;
 mod fill_value;
 mod json;
 mod model;
 pub mod v2;
 pub mod v3;
 
-pub use data_type::DataType;
+pub use data_type::{DataType, Endianness};
+pub use decimal::{float16_bits, float16_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
-pub use json::MetadataLimits;
+pub use json::{MetadataLimits, parse_attributes, parse_document};
 pub use model::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
     ZarrFormat,
 };
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,51 @@
-//! Zarr v2 documents.
-use super::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits};
+//! Zarr v2 documents: `.zarray`, `.zgroup` and `.zattrs` (Zarr v2, "Metadata").
+//!
+//! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
+//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is not read here.
+
+use serde_json::{Map, Value, json};
+
+use super::extension::{self, into_object, optional, required};
+use super::json::{parse_attributes, parse_document};
+use super::v3::separator;
+use super::{
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, Endianness,
+    FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+};
+
+/// The attribute in which xarray keeps the names of the dimensions.
+const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+/// The compressors whose v2 configuration the codec of the same name reads.
+const COMPRESSORS: [&str; 4] = ["blosc", "gzip", "zlib", "zstd"];
 
 /// Parses `.zarray`, and `.zattrs` if there is one.
 ///
 /// # Errors
 /// [`MetadataError`] says what is wrong and where.
 pub fn parse_array(
-    _zarray: &[u8],
-    _zattrs: Option<&[u8]>,
-    _limits: &MetadataLimits,
+    zarray: &[u8],
+    zattrs: Option<&[u8]>,
+    limits: &MetadataLimits,
 ) -> Result<ArrayMetadata, MetadataError> {
-    Err(MetadataError::unsupported("format", "v2"))
+    let members = into_object(parse_document(zarray, limits)?)?;
+    check_format(&members)?;
+    let attributes = attributes(zattrs, limits)?;
+    let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
+    let chunk_shape = extension::chunk_shape(required(&members, "chunks")?, "chunks", &shape)?;
+    let (data_type, endianness) = data_type(&members)?;
+    let separator =
+        separator(optional(&members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
+    Ok(ArrayMetadata {
+        zarr_format: ZarrFormat::V2,
+        codecs: codecs(&members, shape.len(), endianness, limits)?,
+        fill_value: FillValue::from_v2(data_type, members.get("fill_value"))?,
+        dimension_names: dimension_names(&attributes, shape.len()),
+        shape,
+        data_type,
+        chunk_grid: ChunkGridMetadata::Regular { chunk_shape },
+        chunk_key_encoding: ChunkKeyEncodingMetadata::V2(separator),
+        attributes,
+    })
 }
 
 /// Parses `.zgroup`, and `.zattrs` if there is one.
@@ -18,9 +53,239 @@ pub fn parse_array(
 /// # Errors
 /// [`MetadataError`] says what is wrong and where.
 pub fn parse_group(
-    _zgroup: &[u8],
-    _zattrs: Option<&[u8]>,
-    _limits: &MetadataLimits,
+    zgroup: &[u8],
+    zattrs: Option<&[u8]>,
+    limits: &MetadataLimits,
 ) -> Result<GroupMetadata, MetadataError> {
-    Err(MetadataError::unsupported("format", "v2"))
+    check_format(&into_object(parse_document(zgroup, limits)?)?)?;
+    Ok(GroupMetadata { zarr_format: ZarrFormat::V2, attributes: attributes(zattrs, limits)? })
+}
+
+fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
+    match required(members, "zarr_format")?.as_u64() {
+        Some(2) => Ok(()),
+        _ => Err(MetadataError::invalid("zarr_format", "must be 2")),
+    }
+}
+
+fn attributes(zattrs: Option<&[u8]>, limits: &MetadataLimits) -> Result<Map<String, Value>, MetadataError> {
+    zattrs.map_or_else(|| Ok(Map::new()), |document| parse_attributes(document, limits))
+}
+
+/// The names that the attributes give, if there is one for each dimension.
+fn dimension_names(attributes: &Map<String, Value>, rank: usize) -> Option<Vec<Option<String>>> {
+    let names = attributes.get(ARRAY_DIMENSIONS)?.as_array().filter(|names| names.len() == rank)?;
+    names.iter().map(|name| name.as_str().map(|name| Some(name.to_owned()))).collect()
+}
+
+fn data_type(members: &Map<String, Value>) -> Result<(DataType, Option<Endianness>), MetadataError> {
+    let dtype = required(members, "dtype")?;
+    // What an object is, only its codec says: name that, so that nobody looks for the type.
+    if dtype.as_str().is_some_and(|typestr| typestr.contains('O')) {
+        let ids: Vec<&str> = optional(members, "filters")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .chain(optional(members, "compressor"))
+            .filter_map(|codec| codec.get("id")?.as_str())
+            .collect();
+        return Err(MetadataError::unsupported("data type", format!("|O ({})", ids.join(", "))));
+    }
+    DataType::from_v2(dtype)
+}
+
+/// The chain in encoding order: `transpose` if the order is F, the filters (which see the elements in stored
+/// order), `bytes`, the compressor.
+fn codecs(
+    members: &Map<String, Value>,
+    rank: usize,
+    endianness: Option<Endianness>,
+    limits: &MetadataLimits,
+) -> Result<Vec<CodecMetadata>, MetadataError> {
+    let mut codecs = Vec::new();
+    match required(members, "order")?.as_str() {
+        Some("F") if rank >= 2 => {
+            let reversed: Vec<usize> = (0..rank).rev().collect();
+            codecs.push(CodecMetadata::new("transpose", json!({ "order": reversed })));
+        }
+        Some("C" | "F") => {}
+        _ => return Err(MetadataError::invalid("order", "must be \"C\" or \"F\"")),
+    }
+    if let Some(filters) = optional(members, "filters") {
+        for filter in extension::items(filters, "filters", limits.codecs)? {
+            let (id, configuration) = codec(filter, "filters")?;
+            codecs.push(numcodecs(&id, configuration));
+        }
+    }
+    let endian = endianness.map_or(json!({}), |endianness| json!({ "endian": endianness.name() }));
+    codecs.push(CodecMetadata::new("bytes", endian));
+    if let Some(compressor) = optional(members, "compressor") {
+        let (id, configuration) = codec(compressor, "compressor")?;
+        codecs.push(if COMPRESSORS.contains(&id.as_str()) {
+            CodecMetadata { name: id, configuration, must_understand: true }
+        } else {
+            numcodecs(&id, configuration)
+        });
+    }
+    Ok(codecs)
+}
+
+/// A codec's `id`, and its configuration as written.
+fn codec(value: &Value, member: &str) -> Result<(String, Map<String, Value>), MetadataError> {
+    let Value::Object(codec) = value else {
+        return Err(MetadataError::invalid(member, "must be an object"));
+    };
+    let mut configuration = codec.clone();
+    match configuration.shift_remove("id") {
+        Some(Value::String(id)) if !id.is_empty() => Ok((id, configuration)),
+        _ => Err(MetadataError::invalid(member, "must have an `id`")),
+    }
+}
+
+/// A codec that v3 knows, if at all, under a name with a prefix.
+fn numcodecs(id: &str, configuration: Map<String, Value>) -> CodecMetadata {
+    CodecMetadata { name: format!("numcodecs.{id}"), configuration, must_understand: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A good array document of shape [20, 30], with some members put in place of its own.
+    fn zarray_with(members: Value) -> Vec<u8> {
+        let mut document = json!({
+            "zarr_format": 2, "shape": [20, 30], "chunks": [7, 8], "dtype": "<i4", "compressor": null,
+            "fill_value": 0, "order": "C", "filters": null,
+        });
+        let Value::Object(members) = members else { panic!("members") };
+        document.as_object_mut().unwrap().extend(members);
+        document.to_string().into_bytes()
+    }
+
+    fn array_with(members: Value) -> Result<ArrayMetadata, MetadataError> {
+        parse_array(&zarray_with(members), None, &MetadataLimits::default())
+    }
+
+    fn codecs_with(members: Value) -> Vec<CodecMetadata> {
+        array_with(members).unwrap().codecs
+    }
+
+    #[test]
+    fn an_array_document_becomes_the_model() {
+        let array = array_with(json!({"dtype": ">f4", "fill_value": "NaN", "unknown": 1})).unwrap();
+        assert_eq!(array.zarr_format, ZarrFormat::V2);
+        assert_eq!(array.shape, [20, 30]);
+        assert_eq!(array.data_type, DataType::Float32);
+        assert_eq!(array.chunk_grid, ChunkGridMetadata::Regular { chunk_shape: vec![7, 8] });
+        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(Separator::Dot));
+        assert_eq!(array.fill_value.as_bytes(), 0x7fc0_0000_u32.to_le_bytes());
+        assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
+        assert!(array.attributes.is_empty());
+        assert_eq!(array.dimension_names, None);
+    }
+
+    #[test]
+    fn order_f_is_a_transpose_that_reverses_the_dimensions() {
+        let codecs = codecs_with(json!({"order": "F", "shape": [2, 3, 4], "chunks": [1, 2, 3]}));
+        assert_eq!(codecs.first(), Some(&CodecMetadata::new("transpose", json!({"order": [2, 1, 0]}))));
+        assert_eq!(codecs.len(), 2);
+        for shape in [json!([]), json!([5])] {
+            let codecs = codecs_with(json!({"order": "F", "shape": shape, "chunks": shape}));
+            assert_eq!(codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
+        }
+    }
+
+    #[test]
+    fn a_type_of_single_bytes_has_no_byte_order() {
+        assert_eq!(codecs_with(json!({"dtype": "|u1"})), [CodecMetadata::new("bytes", json!({}))]);
+    }
+
+    #[test]
+    fn a_compressor_keeps_its_configuration_under_its_v3_name() {
+        let blosc = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
+        let expected = json!({"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
+        assert_eq!(
+            codecs_with(json!({"compressor": blosc})).last(),
+            Some(&CodecMetadata::new("blosc", expected))
+        );
+        let zlib = json!({"level": "1", "id": "zlib"});
+        let expected = CodecMetadata::new("zlib", json!({"level": "1"}));
+        assert_eq!(codecs_with(json!({"compressor": zlib})).last(), Some(&expected));
+        let lz4 = codecs_with(json!({"compressor": {"id": "lz4", "acceleration": 1}}));
+        assert_eq!(lz4.last(), Some(&CodecMetadata::new("numcodecs.lz4", json!({"acceleration": 1}))));
+    }
+
+    #[test]
+    fn filters_stand_in_order_before_the_bytes() {
+        let filters = json!([{"id": "delta", "dtype": "<i4"}, {"id": "zlib"}]);
+        let names: Vec<String> =
+            codecs_with(json!({"filters": filters, "order": "F", "compressor": {"id": "zstd"}}))
+                .into_iter()
+                .map(|codec| codec.name)
+                .collect();
+        assert_eq!(names, ["transpose", "numcodecs.delta", "numcodecs.zlib", "bytes", "zstd"]);
+    }
+
+    #[test]
+    fn no_filters_may_be_written_as_an_empty_list() {
+        assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
+    }
+
+    #[test]
+    fn an_object_array_is_unsupported_and_names_its_codecs() {
+        let filters = json!([{"id": "vlen-utf8"}, {"id": "pickle"}]);
+        let result = array_with(json!({"dtype": "|O", "filters": filters}));
+        assert_eq!(result, Err(MetadataError::unsupported("data type", "|O (vlen-utf8, pickle)")));
+        assert!(matches!(array_with(json!({"dtype": "|O"})), Err(MetadataError::Unsupported { .. })));
+    }
+
+    #[test]
+    fn members_that_writers_leave_out_have_a_meaning() {
+        let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
+        let array = parse_array(document, None, &MetadataLimits::default()).unwrap();
+        assert_eq!(array.fill_value, FillValue::zero(DataType::UInt16));
+        assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
+    }
+
+    #[test]
+    fn the_dimension_separator_is_kept() {
+        for (separator, expected) in
+            [(json!("/"), Separator::Slash), (json!("."), Separator::Dot), (json!(null), Separator::Dot)]
+        {
+            let array = array_with(json!({"dimension_separator": separator})).unwrap();
+            assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(expected));
+        }
+    }
+
+    #[test]
+    fn dimension_names_come_from_the_attribute_if_it_fits() {
+        let limits = MetadataLimits::default();
+        let names = |zattrs: &str| {
+            parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), &limits).unwrap().dimension_names
+        };
+        let expected = Some(vec![Some("y".to_owned()), Some("x".to_owned())]);
+        assert_eq!(names(r#"{"_ARRAY_DIMENSIONS":["y","x"]}"#), expected);
+        assert_eq!(names(r#"{"_ARRAY_DIMENSIONS":["y"]}"#), None);
+        assert_eq!(names(r#"{"_ARRAY_DIMENSIONS":["y",1]}"#), None);
+        assert_eq!(names(r#"{"_ARRAY_DIMENSIONS":"yx"}"#), None);
+        assert_eq!(names("{}"), None);
+    }
+
+    #[test]
+    fn an_edge_of_0_is_fine_where_the_array_has_no_length() {
+        assert!(array_with(json!({"shape": [0, 30], "chunks": [0, 8]})).is_ok());
+        assert!(array_with(json!({"shape": [0], "chunks": [1]})).is_ok());
+        assert!(array_with(json!({"shape": [1], "chunks": [0]})).is_err());
+    }
+
+    #[test]
+    fn a_group_has_its_attributes_if_there_are_some() {
+        let limits = MetadataLimits::default();
+        let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
+        assert_eq!(group, GroupMetadata { zarr_format: ZarrFormat::V2, attributes: Map::new() });
+        let group = parse_group(br#"{"zarr_format":2}"#, Some(br#"{"a":NaN}"#), &limits).unwrap();
+        assert_eq!(group.attributes.get("a"), Some(&json!("NaN")));
+        assert!(parse_group(br#"{"zarr_format":3}"#, None, &limits).is_err());
+        assert!(parse_group(br#"{"zarr_format":2}"#, Some(b""), &limits).is_err());
+    }
 }

@@ -1,5 +1,16 @@
-//! Zarr v3 documents.
-use super::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits};
+//! Zarr v3 documents: `zarr.json` (Zarr core 3.1, "Metadata").
+//!
+//! What the document does not mark as ignorable and this reader does not know is refused by name. The order of
+//! the codecs and their configurations are not judged here; nor is inline consolidated metadata read.
+
+use serde_json::{Map, Value};
+
+use super::extension::{self, Extension, into_object, optional, required};
+use super::json::parse_document;
+use super::{
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
+    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+};
 
 /// What a `zarr.json` describes.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,10 +21,353 @@ pub enum V3Node {
     Group(GroupMetadata),
 }
 
+/// The members of an array's document.
+const ARRAY_MEMBERS: [&str; 11] = [
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "storage_transformers",
+    "dimension_names",
+];
+/// The members of a group's document.
+const GROUP_MEMBERS: [&str; 3] = ["zarr_format", "node_type", "attributes"];
+/// Members that only drafts of v3 had.
+const DRAFT_MEMBERS: [&str; 3] = ["metadata_encoding", "metadata_key_suffix", "chunk_memory_layout"];
+
 /// Parses `zarr.json`.
 ///
 /// # Errors
 /// [`MetadataError`] says what is wrong and where.
-pub fn parse(_document: &[u8], _limits: &MetadataLimits) -> Result<V3Node, MetadataError> {
-    Err(MetadataError::unsupported("format", "v3"))
+pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, MetadataError> {
+    let members = into_object(parse_document(document, limits)?)?;
+    check_format(&members)?;
+    match required(&members, "node_type")?.as_str() {
+        Some("array") => array(members, limits).map(V3Node::Array),
+        Some("group") => group(members).map(V3Node::Group),
+        _ => Err(MetadataError::invalid("node_type", "must be \"array\" or \"group\"")),
+    }
+}
+
+fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
+    let protocol = members.get("zarr_format").is_some_and(Value::is_string);
+    if protocol || DRAFT_MEMBERS.iter().any(|member| members.contains_key(*member)) {
+        return Err(MetadataError::unsupported("format", "a draft of Zarr v3"));
+    }
+    match required(members, "zarr_format")?.as_u64() {
+        Some(3) => Ok(()),
+        _ => Err(MetadataError::invalid("zarr_format", "must be 3")),
+    }
+}
+
+/// Refuses members beyond the known ones, unless they say that they may be ignored.
+fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), MetadataError> {
+    for (name, value) in members {
+        let ignorable = match value.get("must_understand") {
+            Some(Value::Bool(must_understand)) => !must_understand,
+            Some(_) => {
+                return Err(MetadataError::invalid(name.as_str(), "`must_understand` must be true or false"));
+            }
+            None => false,
+        };
+        // Written by some without `must_understand`, and as `null` even on arrays; it never changes the data.
+        let consolidated = name == "consolidated_metadata" && (value.is_null() || value.is_object());
+        if !known.contains(&name.as_str()) && !ignorable && !consolidated {
+            return Err(MetadataError::unsupported("member", name.as_str()));
+        }
+    }
+    Ok(())
+}
+
+fn group(mut members: Map<String, Value>) -> Result<GroupMetadata, MetadataError> {
+    check_members(&members, &GROUP_MEMBERS)?;
+    Ok(GroupMetadata { zarr_format: ZarrFormat::V3, attributes: take_attributes(&mut members)? })
+}
+
+fn array(mut members: Map<String, Value>, limits: &MetadataLimits) -> Result<ArrayMetadata, MetadataError> {
+    check_members(&members, &ARRAY_MEMBERS)?;
+    let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
+    let data_type = DataType::from_v3(required(&members, "data_type")?)?;
+    let chunk_grid = chunk_grid(required(&members, "chunk_grid")?, &shape)?;
+    let chunk_key_encoding = chunk_key_encoding(required(&members, "chunk_key_encoding")?)?;
+    let fill_value = FillValue::from_v3(data_type, members.get("fill_value"))?;
+    let codecs = codecs(required(&members, "codecs")?, limits)?;
+    check_storage_transformers(&members, limits)?;
+    let dimension_names = dimension_names(&members, shape.len())?;
+    Ok(ArrayMetadata {
+        zarr_format: ZarrFormat::V3,
+        shape,
+        data_type,
+        chunk_grid,
+        chunk_key_encoding,
+        fill_value,
+        codecs,
+        attributes: take_attributes(&mut members)?,
+        dimension_names,
+    })
+}
+
+fn take_attributes(members: &mut Map<String, Value>) -> Result<Map<String, Value>, MetadataError> {
+    match members.remove("attributes") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(attributes)) => Ok(attributes),
+        Some(_) => Err(MetadataError::invalid("attributes", "must be an object")),
+    }
+}
+
+fn chunk_grid(value: &Value, shape: &[u64]) -> Result<ChunkGridMetadata, MetadataError> {
+    const CHUNK_SHAPE: &str = "chunk_shape";
+    let grid = Extension::parse(value, "chunk_grid")?;
+    grid.require_understood()?;
+    if grid.name != "regular" {
+        return Err(MetadataError::unsupported("chunk grid", grid.name));
+    }
+    grid.require_only(CHUNK_SHAPE)?;
+    let chunk_shape = required(&grid.configuration, CHUNK_SHAPE)?;
+    Ok(ChunkGridMetadata::Regular { chunk_shape: extension::chunk_shape(chunk_shape, CHUNK_SHAPE, shape)? })
+}
+
+fn chunk_key_encoding(value: &Value) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
+    const SEPARATOR: &str = "separator";
+    let encoding = Extension::parse(value, "chunk_key_encoding")?;
+    encoding.require_understood()?;
+    let (make, default): (fn(Separator) -> ChunkKeyEncodingMetadata, _) = match encoding.name.as_str() {
+        "default" => (ChunkKeyEncodingMetadata::Default, Separator::Slash),
+        "v2" => (ChunkKeyEncodingMetadata::V2, Separator::Dot),
+        _ => return Err(MetadataError::unsupported("chunk key encoding", encoding.name)),
+    };
+    encoding.require_only(SEPARATOR)?;
+    Ok(make(separator(encoding.configuration.get(SEPARATOR), SEPARATOR, default)?))
+}
+
+/// A separator, or the default where there is none.
+pub(super) fn separator(
+    value: Option<&Value>,
+    member: &str,
+    default: Separator,
+) -> Result<Separator, MetadataError> {
+    match value.map(Value::as_str) {
+        None => Ok(default),
+        Some(Some("/")) => Ok(Separator::Slash),
+        Some(Some(".")) => Ok(Separator::Dot),
+        Some(_) => Err(MetadataError::invalid(member, "must be \"/\" or \".\"")),
+    }
+}
+
+fn codecs(value: &Value, limits: &MetadataLimits) -> Result<Vec<CodecMetadata>, MetadataError> {
+    let items = extension::items(value, "codecs", limits.codecs)?;
+    if items.is_empty() {
+        return Err(MetadataError::invalid("codecs", "must hold a codec that makes bytes"));
+    }
+    items.iter().enumerate().map(|(index, item)| codec(item, index)).collect()
+}
+
+fn codec(value: &Value, index: usize) -> Result<CodecMetadata, MetadataError> {
+    let Extension { name, configuration, must_understand, .. } =
+        Extension::parse(value, &format!("codecs[{index}]"))?;
+    // The name before the specification was final.
+    let name = if name == "endian" { "bytes".to_owned() } else { name };
+    Ok(CodecMetadata { name, configuration, must_understand })
+}
+
+/// There are no storage transformers, so each one in a document is unknown.
+fn check_storage_transformers(
+    members: &Map<String, Value>,
+    limits: &MetadataLimits,
+) -> Result<(), MetadataError> {
+    const MEMBER: &str = "storage_transformers";
+    let Some(value) = optional(members, MEMBER) else { return Ok(()) };
+    match extension::items(value, MEMBER, limits.codecs)?.first() {
+        None => Ok(()),
+        Some(first) => {
+            Err(MetadataError::unsupported("storage transformer", Extension::parse(first, MEMBER)?.name))
+        }
+    }
+}
+
+fn dimension_names(
+    members: &Map<String, Value>,
+    rank: usize,
+) -> Result<Option<Vec<Option<String>>>, MetadataError> {
+    const MEMBER: &str = "dimension_names";
+    let Some(value) = optional(members, MEMBER) else { return Ok(None) };
+    let items = extension::items(value, MEMBER, usize::MAX)?;
+    if items.len() != rank {
+        let reason = format!("has {} names; the array has {rank} dimensions", items.len());
+        return Err(MetadataError::invalid(MEMBER, reason));
+    }
+    let name = |item: &Value| match item {
+        Value::Null => Ok(None),
+        Value::String(name) => Ok(Some(name.clone())),
+        _ => Err(MetadataError::invalid(MEMBER, "must hold strings and nulls")),
+    };
+    items.iter().map(name).collect::<Result<_, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A good array document of shape [20, 30], with some members put in place of its own.
+    fn array_with(members: Value) -> Result<ArrayMetadata, MetadataError> {
+        let mut document = json!({
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [20, 30],
+            "data_type": "int16",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [7, 8]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": -1,
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        let Value::Object(members) = members else { panic!("members") };
+        document.as_object_mut().unwrap().extend(members);
+        match parse(document.to_string().as_bytes(), &MetadataLimits::default())? {
+            V3Node::Array(array) => Ok(array),
+            V3Node::Group(_) => panic!("a group"),
+        }
+    }
+
+    fn group(document: &str) -> Result<GroupMetadata, MetadataError> {
+        match parse(document.as_bytes(), &MetadataLimits::default())? {
+            V3Node::Group(group) => Ok(group),
+            V3Node::Array(_) => panic!("an array"),
+        }
+    }
+
+    fn is_unsupported<T>(result: Result<T, MetadataError>, what: &'static str, name: &str) -> bool {
+        result.err() == Some(MetadataError::unsupported(what, name))
+    }
+
+    #[test]
+    fn an_array_document_becomes_the_model() {
+        let array = array_with(json!({"attributes": {"a": 1}, "dimension_names": ["y", null]})).unwrap();
+        assert_eq!(array.zarr_format, ZarrFormat::V3);
+        assert_eq!(array.shape, [20, 30]);
+        assert_eq!(array.data_type, DataType::Int16);
+        assert_eq!(array.chunk_grid, ChunkGridMetadata::Regular { chunk_shape: vec![7, 8] });
+        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::Default(Separator::Slash));
+        assert_eq!(array.fill_value.as_bytes(), [0xff, 0xff]);
+        assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
+        assert_eq!(array.attributes.get("a"), Some(&json!(1)));
+        assert_eq!(array.dimension_names, Some(vec![Some("y".to_owned()), None]));
+    }
+
+    #[test]
+    fn a_group_needs_no_more_than_format_and_type() {
+        let expected = GroupMetadata { zarr_format: ZarrFormat::V3, attributes: Map::new() };
+        assert_eq!(group(r#"{"zarr_format":3,"node_type":"group"}"#), Ok(expected));
+    }
+
+    #[test]
+    fn an_unknown_member_is_refused_unless_it_may_be_ignored() {
+        assert!(array_with(json!({"x": {"must_understand": false}})).is_ok());
+        assert!(is_unsupported(array_with(json!({"x": {"must_understand": true}})), "member", "x"));
+        assert!(is_unsupported(array_with(json!({"x": {"name": "y"}})), "member", "x"));
+        assert!(is_unsupported(array_with(json!({"x": false})), "member", "x"));
+        assert!(is_unsupported(array_with(json!({"x": null})), "member", "x"));
+        assert!(array_with(json!({"x": {"must_understand": 0}})).is_err());
+        let document = r#"{"zarr_format":3,"node_type":"group","shape":[1]}"#;
+        assert!(is_unsupported(group(document), "member", "shape"));
+    }
+
+    #[test]
+    fn consolidated_metadata_is_ignored_on_groups_and_arrays() {
+        assert!(array_with(json!({"consolidated_metadata": null})).is_ok());
+        for consolidated in ["null", r#"{"kind":"inline","must_understand":false,"metadata":{}}"#, "{}"] {
+            let document =
+                format!(r#"{{"zarr_format":3,"node_type":"group","consolidated_metadata":{consolidated}}}"#);
+            assert!(group(&document).is_ok(), "{document}");
+        }
+    }
+
+    #[test]
+    fn short_hand_names_and_objects_mean_the_same() {
+        let array = array_with(json!({
+            "data_type": {"name": "int16"}, "chunk_key_encoding": "default", "codecs": ["crc32c", {"name": "gzip"}],
+        }));
+        let codecs = array.unwrap().codecs;
+        assert_eq!(codecs, [CodecMetadata::new("crc32c", json!({})), CodecMetadata::new("gzip", json!({}))]);
+    }
+
+    #[test]
+    fn a_chunk_key_encoding_without_configuration_has_its_default_separator() {
+        use ChunkKeyEncodingMetadata::{Default, V2};
+        for (encoding, expected) in [
+            (json!("default"), Default(Separator::Slash)),
+            (json!({"name": "default"}), Default(Separator::Slash)),
+            (json!({"name": "default", "configuration": {}}), Default(Separator::Slash)),
+            (json!({"name": "default", "configuration": {"separator": "."}}), Default(Separator::Dot)),
+            (json!("v2"), V2(Separator::Dot)),
+            (json!({"name": "v2", "configuration": {"separator": "/"}}), V2(Separator::Slash)),
+        ] {
+            let array = array_with(json!({"chunk_key_encoding": encoding})).unwrap();
+            assert_eq!(array.chunk_key_encoding, expected);
+        }
+    }
+
+    #[test]
+    fn the_endian_codec_of_old_writers_is_the_bytes_codec() {
+        let codecs = json!([{"name": "endian", "configuration": {"endian": "big"}}]);
+        let array = array_with(json!({"codecs": codecs})).unwrap();
+        assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
+    }
+
+    #[test]
+    fn an_unknown_codec_is_left_to_the_codecs() {
+        let array =
+            array_with(json!({"codecs": ["bytes", {"name": "x", "must_understand": false}]})).unwrap();
+        assert_eq!(array.codecs.iter().map(|codec| codec.must_understand).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn extensions_that_are_not_known_are_unsupported_by_name() {
+        assert!(is_unsupported(array_with(json!({"data_type": "string"})), "data type", "string"));
+        assert!(is_unsupported(
+            array_with(json!({"chunk_grid": "rectilinear"})),
+            "chunk grid",
+            "rectilinear"
+        ));
+        assert!(is_unsupported(array_with(json!({"chunk_key_encoding": "p"})), "chunk key encoding", "p"));
+        let transformers = json!({"storage_transformers": [{"name": "t"}]});
+        assert!(is_unsupported(array_with(transformers), "storage transformer", "t"));
+    }
+
+    #[test]
+    fn null_stands_for_an_absent_optional_member() {
+        let members = json!({"attributes": null, "storage_transformers": null, "dimension_names": null});
+        assert_eq!(array_with(members), array_with(json!({"storage_transformers": []})));
+    }
+
+    #[test]
+    fn an_array_may_have_no_dimensions_or_no_length() {
+        let rank_0 = json!({"chunk_shape": []});
+        let grid = json!({"name": "regular", "configuration": rank_0});
+        assert!(array_with(json!({"shape": [], "chunk_grid": grid, "dimension_names": []})).is_ok());
+        assert!(array_with(json!({"shape": [0, 30]})).is_ok());
+        let grid = json!({"name": "regular", "configuration": {"chunk_shape": [0, 8]}});
+        assert!(array_with(json!({"shape": [0, 30], "chunk_grid": grid})).is_ok());
+        assert!(array_with(json!({"shape": [1, 30], "chunk_grid": grid})).is_err());
+    }
+
+    #[test]
+    fn a_huge_shape_is_only_metadata() {
+        let shape = json!([9_223_372_036_854_775_807_u64, 9_223_372_036_854_775_807_u64]);
+        assert!(array_with(json!({"shape": shape})).is_ok());
+    }
+
+    #[test]
+    fn a_draft_of_v3_is_unsupported_and_says_so() {
+        let entry_point =
+            r#"{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_encoding":"x"}"#;
+        assert!(is_unsupported(group(entry_point), "format", "a draft of Zarr v3"));
+        assert!(is_unsupported(group(r#"{"chunk_memory_layout":"C"}"#), "format", "a draft of Zarr v3"));
+    }
 }

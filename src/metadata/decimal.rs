@@ -1,0 +1,150 @@
+//! Decimal text ⇄ `float16`, with one rounding (Zarr core 3.1, "Permitted fill values": nearest, ties to even).
+//!
+//! The standard library rounds decimal text to `f32` and `f64` once. For `float16` the way leads over `f32`, and
+//! rounding twice would be wrong next to a tie: so the step to `f32` rounds to odd, which leaves the rest of the
+//! rounding to the step to `float16`. This does not know JSON or data types.
+
+use std::cmp::Ordering;
+
+use half::f16;
+
+/// The `float16` nearest to a decimal text such as `-1.5e3`, as its bits; `None` if the text is no number. A number
+/// beyond the largest `float16` gives an infinity.
+#[must_use]
+pub fn float16_bits(text: &str) -> Option<u16> {
+    let nearest: f32 = text.parse().ok()?;
+    if !nearest.is_finite() {
+        return Some(f16::from_f32(nearest).to_bits());
+    }
+    // All digits of an `f32` in decimal: at most 112 significant ones.
+    let exact = Digits::of(&format!("{nearest:.111e}"))?;
+    let bits = match Digits::of(text)?.cmp(&exact) {
+        Ordering::Equal => nearest.to_bits(),
+        // To odd: towards zero, then the last bit set. Comparing digits compares magnitudes, as do the bits.
+        Ordering::Less => nearest.to_bits().wrapping_sub(1) | 1,
+        Ordering::Greater => nearest.to_bits() | 1,
+    };
+    Some(f16::from_f32(f32::from_bits(bits)).to_bits())
+}
+
+/// A `float16` as an `f32` whose shortest text is the shortest text that reads back as that `float16`: 0.1 and not
+/// 0.0999755859375.
+#[must_use]
+pub fn float16_to_print(bits: u16) -> f32 {
+    /// With so many digits after the first, every `float16` has a text of its own.
+    const MOST_DIGITS: usize = 4;
+    let exact = f16::from_bits(bits).to_f32();
+    (0..=MOST_DIGITS)
+        .map(|digits| format!("{exact:.digits$e}"))
+        .find(|text| float16_bits(text) == Some(bits))
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(exact)
+}
+
+/// A decimal text's magnitude: `0.d₁d₂d₃… × 10^exponent` with `d₁` not zero. Ordered as the numbers are.
+#[derive(PartialEq, Eq)]
+struct Digits {
+    exponent: i64,
+    digits: Vec<u8>,
+}
+
+impl Digits {
+    fn of(text: &str) -> Option<Self> {
+        let unsigned = text.trim_start_matches(['+', '-']);
+        let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
+        let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+        digits.drain(..zeros);
+        let kept = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+        digits.truncate(kept);
+        if digits.is_empty() {
+            return Some(Self { exponent: i64::MIN, digits });
+        }
+        let point = i64::try_from(whole.len()).ok()?.checked_sub(i64::try_from(zeros).ok()?)?;
+        // An exponent too long to count is as good as the largest: the `f32` was infinite or zero.
+        let written = exponent.parse().unwrap_or(if exponent.starts_with('-') { i64::MIN } else { i64::MAX });
+        Some(Self { exponent: point.saturating_add(written).max(i64::MIN + 1), digits })
+    }
+}
+
+impl Ord for Digits {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.exponent.cmp(&other.exponent).then_with(|| self.digits.cmp(&other.digits))
+    }
+}
+
+impl PartialOrd for Digits {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_numbers_have_their_known_bits() {
+        for (text, bits) in [
+            ("0", 0x0000),
+            ("-0.0", 0x8000),
+            ("1", 0x3c00),
+            ("-2", 0xc000),
+            ("0.1", 0x2e66),
+            ("0.0999755859375", 0x2e66),
+            ("65504", 0x7bff),
+            ("65519.99", 0x7bff),
+            ("65520", 0x7c00),
+            ("1e400", 0x7c00),
+            ("-1e400", 0xfc00),
+            ("5.960464477539063e-8", 0x0001),
+            ("1e-400", 0x0000),
+            ("-1e-99999999999999999999", 0x8000),
+            ("0e99999999999999999999", 0x0000),
+            ("3.0000e0", 0x4200),
+            ("300e-2", 0x4200),
+        ] {
+            assert_eq!(float16_bits(text), Some(bits), "{text}");
+        }
+        assert_eq!(float16_bits("one"), None);
+    }
+
+    #[test]
+    fn a_text_a_hair_beside_a_tie_is_rounded_once() {
+        // 1 + 2^-11 lies halfway between 1 and the next float16; no f32 or f64 tells the texts below apart.
+        let tie = "1.00048828125";
+        assert_eq!(float16_bits(tie), Some(0x3c00));
+        assert_eq!(float16_bits(&format!("{tie}{}1", "0".repeat(40))), Some(0x3c01));
+        assert_eq!(float16_bits("1.00048828124999999999999999999999999999"), Some(0x3c00));
+        assert_eq!(float16_bits("-1.000488281250000000000000000000001"), Some(0xbc01));
+        // Between the next and the one after: the tie goes up to even, and a hair below it down.
+        assert_eq!(float16_bits("1.00146484375"), Some(0x3c02));
+        assert_eq!(float16_bits("1.00146484374999999999999999999999999999"), Some(0x3c01));
+        // Half of the smallest float16, 2^-25.
+        assert_eq!(float16_bits("2.98023223876953125e-8"), Some(0x0000));
+        assert_eq!(float16_bits("2.98023223876953125000000000000000000001e-8"), Some(0x0001));
+    }
+
+    #[test]
+    fn every_finite_float16_reads_back_from_its_text() {
+        for bits in (0..=u16::MAX).step_by(7).filter(|&bits| f16::from_bits(bits).is_finite()) {
+            let text = format!("{:?}", float16_to_print(bits));
+            assert_eq!(float16_bits(&text), Some(bits), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_float16_is_the_shortest() {
+        for (bits, text) in [
+            (0x2e66, "0.1"),
+            (0x3c00, "1.0"),
+            (0x0001, "6e-8"),
+            (0x7bff, "65500.0"),
+            (0x8000, "-0.0"),
+            (0x3555, "0.3333"),
+        ] {
+            assert_eq!(format!("{:?}", float16_to_print(bits)), text);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Writing: the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
+//!
+//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, separators are spelled
+//! out, no edge of a chunk is 0. Codecs that v3 has no name for are written as the model names them.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, GroupMetadata,
+};
+
+impl ArrayMetadata {
+    /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
+    #[must_use]
+    pub fn to_document(&self) -> Value {
+        let ChunkGridMetadata::Regular { chunk_shape } = &self.chunk_grid;
+        let chunk_shape: Vec<u64> = chunk_shape.iter().map(|&edge| edge.max(1)).collect();
+        let (encoding, separator) = match self.chunk_key_encoding {
+            ChunkKeyEncodingMetadata::Default(separator) => ("default", separator),
+            ChunkKeyEncodingMetadata::V2(separator) => ("v2", separator),
+        };
+        let codecs: Vec<Value> =
+            self.codecs.iter().map(|codec| codec_document(codec, self.data_type)).collect();
+        let mut document = Map::new();
+        document.insert("zarr_format".to_owned(), json!(3));
+        document.insert("node_type".to_owned(), json!("array"));
+        document.insert("shape".to_owned(), json!(self.shape));
+        document.insert("data_type".to_owned(), json!(self.data_type.name()));
+        document.insert(
+            "chunk_grid".to_owned(),
+            json!({ "name": "regular", "configuration": { "chunk_shape": chunk_shape } }),
+        );
+        document.insert(
+            "chunk_key_encoding".to_owned(),
+            json!({ "name": encoding, "configuration": { "separator": separator.as_char().to_string() } }),
+        );
+        document.insert("fill_value".to_owned(), self.fill_value.to_json(self.data_type));
+        document.insert("codecs".to_owned(), Value::Array(codecs));
+        document.insert("attributes".to_owned(), Value::Object(self.attributes.clone()));
+        if let Some(names) = &self.dimension_names {
+            document.insert("dimension_names".to_owned(), json!(names));
+        }
+        Value::Object(document)
+    }
+}
+
+impl GroupMetadata {
+    /// The group's `zarr.json`.
+    #[must_use]
+    pub fn to_document(&self) -> Value {
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": self.attributes })
+    }
+}
+
+fn codec_document(codec: &CodecMetadata, data_type: DataType) -> Value {
+    let mut configuration = codec.configuration.clone();
+    let name = match codec.name.as_str() {
+        "zlib" => "numcodecs.zlib",
+        "blosc" => {
+            complete_blosc(&mut configuration, data_type);
+            "blosc"
+        }
+        name => name,
+    };
+    let mut document = Map::new();
+    document.insert("name".to_owned(), json!(name));
+    if !configuration.is_empty() {
+        document.insert("configuration".to_owned(), Value::Object(configuration));
+    }
+    if !codec.must_understand {
+        document.insert("must_understand".to_owned(), json!(false));
+    }
+    Value::Object(document)
+}
+
+/// The v3 spelling of a blosc configuration: v2 gives the shuffle as a number and no size of elements.
+fn complete_blosc(configuration: &mut Map<String, Value>, data_type: DataType) {
+    /// The largest size that a blosc header holds; larger elements count as bytes.
+    const MAX_TYPESIZE: usize = 255;
+    let shuffle = match configuration.get("shuffle").and_then(Value::as_i64) {
+        Some(0) => "noshuffle",
+        Some(1) => "shuffle",
+        Some(2) => "bitshuffle",
+        Some(-1) if data_type.item_bytes() == 1 => "bitshuffle",
+        Some(-1) => "shuffle",
+        _ => return,
+    };
+    configuration.insert("shuffle".to_owned(), json!(shuffle));
+    let item_bytes = data_type.item_bytes();
+    let typesize = if item_bytes > MAX_TYPESIZE { 1 } else { item_bytes };
+    configuration.entry("typesize").or_insert_with(|| json!(typesize));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MetadataLimits, v2, v3};
+    use super::*;
+
+    const ARRAY: &str = r#"{"zarr_format":3,"node_type":"array","shape":[10,0],"data_type":"float32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[5,1]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":"NaN","codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"},{"name":"x.y","must_understand":false}],"attributes":{"a":1.50},"dimension_names":["y",null]}"#;
+
+    #[test]
+    fn a_canonical_document_is_written_as_it_was_read() {
+        let limits = MetadataLimits::default();
+        let Ok(v3::V3Node::Array(array)) = v3::parse(ARRAY.as_bytes(), &limits) else { panic!("no array") };
+        assert_eq!(array.to_document().to_string(), ARRAY);
+        let group = r#"{"zarr_format":3,"node_type":"group","attributes":{"b":[],"a":1e400}}"#;
+        let Ok(v3::V3Node::Group(node)) = v3::parse(group.as_bytes(), &limits) else { panic!("no group") };
+        assert_eq!(node.to_document().to_string().replace("e+", "e"), group);
+    }
+
+    #[test]
+    fn a_v2_array_is_written_as_the_v3_array_it_would_be() {
+        let zarray = json!({
+            "zarr_format": 2, "shape": [0, 4], "chunks": [0, 2], "dtype": ">i2", "order": "F", "fill_value": null,
+            "filters": null, "dimension_separator": "/",
+            "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0},
+        });
+        let array = v2::parse_array(zarray.to_string().as_bytes(), None, &MetadataLimits::default()).unwrap();
+        let document = array.to_document();
+        assert_eq!(document["chunk_grid"]["configuration"], json!({"chunk_shape": [1, 2]}));
+        assert_eq!(
+            document["chunk_key_encoding"],
+            json!({"name": "v2", "configuration": {"separator": "/"}})
+        );
+        assert_eq!(document["fill_value"], json!(0));
+        let blosc = json!({"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0, "typesize": 2});
+        assert_eq!(
+            document["codecs"],
+            json!([
+                {"name": "transpose", "configuration": {"order": [1, 0]}},
+                {"name": "bytes", "configuration": {"endian": "big"}},
+                {"name": "blosc", "configuration": blosc},
+            ])
+        );
+        assert!(matches!(
+            v3::parse(document.to_string().as_bytes(), &MetadataLimits::default()),
+            Ok(v3::V3Node::Array(_))
+        ));
+    }
+}

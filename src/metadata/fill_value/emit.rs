@@ -1,0 +1,123 @@
+//! Fill values as v3 documents write them (Zarr core 3.1, "Permitted fill values").
+//!
+//! Every element has one spelling and reads back bit for bit: a NaN other than the canonical one goes as hexadecimal
+//! bits of full width, everything else as the shortest number.
+
+use serde_json::Value;
+
+use super::FillValue;
+use crate::metadata::{DataType, decimal};
+
+impl FillValue {
+    /// The fill value as JSON. An element of another size than the data type's is `null`, which cannot come from
+    /// the readers here.
+    #[must_use]
+    pub fn to_json(&self, data_type: DataType) -> Value {
+        json(data_type, self.as_bytes()).unwrap_or(Value::Null)
+    }
+}
+
+fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
+    Some(match data_type {
+        DataType::Bool => Value::from(u8::from_le_bytes(element.try_into().ok()?) != 0),
+        DataType::Int8 => Value::from(i8::from_le_bytes(element.try_into().ok()?)),
+        DataType::Int16 => Value::from(i16::from_le_bytes(element.try_into().ok()?)),
+        DataType::Int32 => Value::from(i32::from_le_bytes(element.try_into().ok()?)),
+        DataType::Int64 => Value::from(i64::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt8 => Value::from(u8::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt16 => Value::from(u16::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt32 => Value::from(u32::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt64 => Value::from(u64::from_le_bytes(element.try_into().ok()?)),
+        DataType::Float16 => {
+            let bits = u16::from_le_bytes(element.try_into().ok()?);
+            let float = decimal::float16_to_print(bits);
+            if float.is_nan() && bits != 0x7e00 {
+                Value::from(format!("{bits:#06x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::Float32 => {
+            let bits = u32::from_le_bytes(element.try_into().ok()?);
+            let float = f32::from_bits(bits);
+            if float.is_nan() && bits != 0x7fc0_0000 {
+                Value::from(format!("{bits:#010x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::Float64 => {
+            let bits = u64::from_le_bytes(element.try_into().ok()?);
+            let float = f64::from_bits(bits);
+            if float.is_nan() && bits != 0x7ff8_0000_0000_0000 {
+                Value::from(format!("{bits:#018x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::Complex64 => pair(DataType::Float32, element)?,
+        DataType::Complex128 => pair(DataType::Float64, element)?,
+        DataType::RawBits { .. } => Value::from(element),
+    })
+}
+
+/// The name of a float that JSON has no number for.
+fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
+    match (nan, infinite, negative) {
+        (true, ..) => Some(Value::from("NaN")),
+        (_, true, false) => Some(Value::from("Infinity")),
+        (_, true, true) => Some(Value::from("-Infinity")),
+        (false, false, _) => None,
+    }
+}
+
+fn pair(half: DataType, element: &[u8]) -> Option<Value> {
+    let (real, imaginary) = element.split_at_checked(half.item_bytes())?;
+    Some(Value::Array(vec![json(half, real)?, json(half, imaginary)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn emitted(data_type: DataType, element: &[u8]) -> String {
+        FillValue::from_bytes(element).to_json(data_type).to_string()
+    }
+
+    #[test]
+    fn every_type_has_its_spelling() {
+        assert_eq!(emitted(DataType::Bool, &[1]), "true");
+        assert_eq!(emitted(DataType::UInt64, &u64::MAX.to_le_bytes()), "18446744073709551615");
+        assert_eq!(emitted(DataType::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
+        assert_eq!(emitted(DataType::Float16, &[0x66, 0x2e]), "0.1");
+        assert_eq!(emitted(DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
+        assert_eq!(emitted(DataType::Float64, &(-0.0_f64).to_le_bytes()), "-0.0");
+        assert_eq!(emitted(DataType::Float32, &0x7fc0_0000_u32.to_le_bytes()), "\"NaN\"");
+        assert_eq!(emitted(DataType::Float32, &0xffc0_0000_u32.to_le_bytes()), "\"0xffc00000\"");
+        assert_eq!(emitted(DataType::Float16, &0x7c01_u16.to_le_bytes()), "\"0x7c01\"");
+        assert_eq!(emitted(DataType::Float64, &f64::NEG_INFINITY.to_le_bytes()), "\"-Infinity\"");
+        assert_eq!(emitted(DataType::RawBits { bytes: 2 }, &[0, 255]), "[0,255]");
+        let complex = [1.5_f32.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat();
+        assert_eq!(emitted(DataType::Complex64, &complex), "[1.5,\"Infinity\"]");
+    }
+
+    proptest! {
+        #[test]
+        fn every_element_reads_back_bit_for_bit(element in prop::array::uniform16(any::<u8>())) {
+            for data_type in [
+                DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64,
+                DataType::UInt8, DataType::UInt16, DataType::UInt32, DataType::UInt64,
+                DataType::Float16, DataType::Float32, DataType::Float64,
+                DataType::Complex64, DataType::Complex128, DataType::RawBits { bytes: 5 },
+            ] {
+                let fill_value = FillValue::from_bytes(&element[..data_type.item_bytes()]);
+                let text = fill_value.to_json(data_type).to_string();
+                let value = serde_json::from_str(&text).unwrap();
+                prop_assert_eq!(FillValue::from_v3(data_type, Some(&value)), Ok(fill_value.clone()));
+                prop_assert_eq!(FillValue::from_v2(data_type, Some(&value)), Ok(fill_value));
+            }
+        }
+    }
+}

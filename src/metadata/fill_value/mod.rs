@@ -1,0 +1,63 @@
+//! [`FillValue`]: the element that absent chunks consist of (Zarr core 3.1, "Fill value").
+//!
+//! `v3` reads what the specification permits, `v2` that and what writers put there besides, `emit` writes. All
+//! work on exact bits. How large an element may be is the data type's business.
+
+mod emit;
+mod v2;
+mod v3;
+
+use bytes::Bytes;
+
+use super::{DataType, MetadataError};
+
+/// One element in canonical form (see [`DataType`]), bit for bit: a NaN keeps its payload, `-0.0` is not `0.0`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FillValue(Bytes);
+
+impl FillValue {
+    /// The element of zero bits, which is also what a v2 `null` reads as.
+    #[must_use]
+    pub fn zero(data_type: DataType) -> Self {
+        Self(Bytes::from(vec![0; data_type.item_bytes()]))
+    }
+
+    /// The element's bytes: as many as [`DataType::item_bytes`].
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A fill value from an element's canonical bytes.
+    #[must_use]
+    pub fn from_bytes(element: &[u8]) -> Self {
+        Self(Bytes::copy_from_slice(element))
+    }
+}
+
+/// A fill value that its data type does not permit.
+fn invalid(data_type: DataType, reason: &str) -> MetadataError {
+    MetadataError::invalid("fill_value", format!("{reason} (data type {})", data_type.name()))
+}
+
+/// An integer as an element of an integer type; an error if it is out of range.
+fn integer(data_type: DataType, value: i128) -> Result<Vec<u8>, MetadataError> {
+    let element = match data_type {
+        DataType::Int8 => i8::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::Int16 => i16::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::Int32 => i32::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::Int64 => i64::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::UInt8 => u8::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::UInt16 => u16::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::UInt32 => u32::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::UInt64 => u64::try_from(value).map(|value| value.to_le_bytes().to_vec()),
+        DataType::Bool
+        | DataType::Float16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Complex64
+        | DataType::Complex128
+        | DataType::RawBits { .. } => return Err(invalid(data_type, "is not of an integer type")),
+    };
+    element.ok().ok_or_else(|| invalid(data_type, "is out of range"))
+}

@@ -1,0 +1,250 @@
+//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values").
+//!
+//! What the specification permits and no more, with two exceptions, both of which writers are known to need:
+//! hexadecimal bits may be shorter than the type, and a fill value that is missing or `null` reads as zero.
+
+use serde_json::Value;
+
+use super::{FillValue, MetadataError, integer, invalid};
+use crate::metadata::{DataType, decimal};
+
+impl FillValue {
+    /// The fill value that a v3 document gives; `None` is a document that gives none.
+    ///
+    /// # Errors
+    /// [`MetadataError::Invalid`] if the data type does not permit it: out of range, a fraction in an integer.
+    pub fn from_v3(data_type: DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
+        match fill_value {
+            None | Some(Value::Null) => Ok(Self::zero(data_type)),
+            Some(value) => element(data_type, value).map(|element| Self::from_bytes(&element)),
+        }
+    }
+}
+
+/// One element from a value that is not `null`.
+pub(super) fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    match data_type {
+        DataType::Bool => match value {
+            Value::Bool(value) => Ok(vec![u8::from(*value)]),
+            _ => Err(invalid(data_type, "must be true or false")),
+        },
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64 => match value {
+            Value::Number(number) if is_plain(number.as_str()) => {
+                let value: Option<i128> = number.as_str().parse().ok();
+                integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
+            }
+            _ => Err(invalid(data_type, "must be a number without fraction or exponent")),
+        },
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
+        DataType::Complex64 => pair(data_type, DataType::Float32, value, float),
+        DataType::Complex128 => pair(data_type, DataType::Float64, value, float),
+        DataType::RawBits { .. } => raw(data_type, value),
+    }
+}
+
+/// Whether a JSON number has neither fraction nor exponent.
+fn is_plain(number: &str) -> bool {
+    number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// A complex number from its two parts, each read by `part`.
+pub(super) fn pair(
+    data_type: DataType,
+    half: DataType,
+    value: &Value,
+    part: impl Fn(DataType, &Value) -> Result<Vec<u8>, MetadataError>,
+) -> Result<Vec<u8>, MetadataError> {
+    match value.as_array().map(Vec::as_slice) {
+        Some([real, imaginary]) => Ok([part(half, real)?, part(half, imaginary)?].concat()),
+        _ => Err(invalid(data_type, "must be a pair of numbers")),
+    }
+}
+
+fn float(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    match value {
+        Value::Number(number) => decimal_float(data_type, number.as_str()),
+        Value::String(text) => named_float(data_type, text)
+            .ok_or_else(|| invalid(data_type, "must be a number, a named value or hexadecimal bits")),
+        _ => Err(invalid(data_type, "must be a number or a string")),
+    }
+}
+
+/// The float nearest to a decimal number. One beyond the largest float is an error: nobody meant infinity.
+pub(super) fn decimal_float(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
+    const F16_INFINITY: u16 = 0x7c00;
+    let element = match data_type {
+        DataType::Float16 => decimal::float16_bits(text)
+            .filter(|bits| bits & F16_INFINITY != F16_INFINITY)
+            .map(|bits| bits.to_le_bytes().to_vec()),
+        DataType::Float32 => text
+            .parse()
+            .ok()
+            .filter(|float: &f32| float.is_finite())
+            .map(|float| float.to_le_bytes().to_vec()),
+        _ => text
+            .parse()
+            .ok()
+            .filter(|float: &f64| float.is_finite())
+            .map(|float| float.to_le_bytes().to_vec()),
+    };
+    element.ok_or_else(|| invalid(data_type, "is out of range"))
+}
+
+/// `NaN`, `Infinity`, `-Infinity`, or bits in hexadecimal.
+pub(super) fn named_float(data_type: DataType, text: &str) -> Option<Vec<u8>> {
+    let (infinity, nan, sign): (u64, u64, u64) = match data_type {
+        DataType::Float16 => (0x7c00, 0x7e00, 0x8000),
+        DataType::Float32 => (0x7f80_0000, 0x7fc0_0000, 0x8000_0000),
+        _ => (0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000, 0x8000_0000_0000_0000),
+    };
+    let bits = match text {
+        "NaN" => nan,
+        "Infinity" => infinity,
+        "-Infinity" => infinity | sign,
+        _ => hexadecimal(text)?,
+    };
+    let bytes = bits.to_le_bytes();
+    let (element, above) = bytes.split_at_checked(data_type.item_bytes())?;
+    above.iter().all(|&byte| byte == 0).then(|| element.to_vec())
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    // `from_str_radix` would take a sign.
+    if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        u64::from_str_radix(digits, 16).ok()
+    } else {
+        None
+    }
+}
+
+fn raw(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    let byte = |item: &Value| item.as_u64().and_then(|byte| u8::try_from(byte).ok());
+    value
+        .as_array()
+        .filter(|items| items.len() == data_type.item_bytes())
+        .and_then(|items| items.iter().map(byte).collect())
+        .ok_or_else(|| invalid(data_type, "must be an array of one integer from 0 to 255 for each byte"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::json::{MetadataLimits, parse_document};
+
+    fn read(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
+        let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
+        FillValue::from_v3(data_type, Some(&value)).map(|fill_value| fill_value.as_bytes().to_vec())
+    }
+
+    fn assert_reads(data_type: DataType, text: &str, element: &[u8]) {
+        assert_eq!(read(data_type, text).as_deref(), Ok(element), "{text} as {}", data_type.name());
+    }
+
+    #[test]
+    fn a_bool_is_a_byte_of_0_or_1() {
+        assert_reads(DataType::Bool, "false", &[0]);
+        assert_reads(DataType::Bool, "true", &[1]);
+    }
+
+    #[test]
+    fn integers_are_exact_to_the_ends_of_their_range() {
+        assert_reads(DataType::Int8, "-128", &[0x80]);
+        assert_reads(DataType::UInt8, "255", &[0xff]);
+        assert_reads(DataType::Int16, "-2", &(-2_i16).to_le_bytes());
+        assert_reads(DataType::UInt16, "65535", &u16::MAX.to_le_bytes());
+        assert_reads(DataType::Int32, "258", &258_i32.to_le_bytes());
+        assert_reads(DataType::UInt32, "4294967295", &u32::MAX.to_le_bytes());
+        assert_reads(DataType::Int64, "-9223372036854775808", &i64::MIN.to_le_bytes());
+        assert_reads(DataType::Int64, "9223372036854775807", &i64::MAX.to_le_bytes());
+        assert_reads(DataType::UInt64, "18446744073709551615", &u64::MAX.to_le_bytes());
+        assert_reads(DataType::UInt64, "9223372036854775809", &9_223_372_036_854_775_809_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn a_float_is_the_nearest_to_the_decimal_number() {
+        assert_reads(DataType::Float16, "0.1", &[0x66, 0x2e]);
+        assert_reads(DataType::Float32, "0.1", &0.1_f32.to_le_bytes());
+        assert_reads(DataType::Float64, "0.1", &0.1_f64.to_le_bytes());
+        assert_reads(DataType::Float32, "-0.0", &(-0.0_f32).to_le_bytes());
+        assert_reads(DataType::Float64, "5e-324", &1_u64.to_le_bytes());
+        assert_reads(DataType::Float64, "1e-400", &0.0_f64.to_le_bytes());
+        assert_reads(DataType::Float64, "9007199254740993", &9_007_199_254_740_992.0_f64.to_le_bytes());
+        // Rounded to f64 first, this would be a tie between two floats and end as 1.
+        assert_reads(DataType::Float32, "1.000000059604644775390626", &0x3f80_0001_u32.to_le_bytes());
+    }
+
+    #[test]
+    fn named_floats_have_the_bits_of_the_specification() {
+        assert_reads(DataType::Float16, "\"NaN\"", &0x7e00_u16.to_le_bytes());
+        assert_reads(DataType::Float32, "\"NaN\"", &0x7fc0_0000_u32.to_le_bytes());
+        assert_reads(DataType::Float64, "\"NaN\"", &0x7ff8_0000_0000_0000_u64.to_le_bytes());
+        assert_reads(DataType::Float16, "\"-Infinity\"", &0xfc00_u16.to_le_bytes());
+        assert_reads(DataType::Float32, "\"Infinity\"", &f32::INFINITY.to_le_bytes());
+        assert_reads(DataType::Float64, "\"-Infinity\"", &f64::NEG_INFINITY.to_le_bytes());
+        assert_reads(DataType::Float64, "-Infinity", &f64::NEG_INFINITY.to_le_bytes());
+        assert_reads(DataType::Float32, "NaN", &0x7fc0_0000_u32.to_le_bytes());
+    }
+
+    #[test]
+    fn hexadecimal_bits_keep_the_payload_of_a_nan() {
+        assert_reads(DataType::Float32, "\"0x7fc00001\"", &0x7fc0_0001_u32.to_le_bytes());
+        assert_reads(DataType::Float32, "\"0xFFa00000\"", &0xffa0_0000_u32.to_le_bytes());
+        assert_reads(DataType::Float16, "\"0x7e01\"", &0x7e01_u16.to_le_bytes());
+        assert_reads(DataType::Float64, "\"0x1\"", &1_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn a_complex_number_is_its_real_and_then_its_imaginary_part() {
+        let expected = [1.5_f64.to_le_bytes(), (-2.5_f64).to_le_bytes()].concat();
+        assert_reads(DataType::Complex128, "[1.5, -2.5]", &expected);
+        let expected = [0x7fc0_0001_u32.to_le_bytes(), f32::NEG_INFINITY.to_le_bytes()].concat();
+        assert_reads(DataType::Complex64, "[\"0x7fc00001\", \"-Infinity\"]", &expected);
+    }
+
+    #[test]
+    fn raw_bits_are_a_list_of_bytes() {
+        assert_reads(DataType::RawBits { bytes: 3 }, "[1, 0, 255]", &[1, 0, 255]);
+    }
+
+    #[test]
+    fn a_missing_or_null_fill_value_reads_as_zero() {
+        assert_eq!(FillValue::from_v3(DataType::Int16, None), Ok(FillValue::from_bytes(&[0, 0])));
+        assert_reads(DataType::Complex64, "null", &[0; 8]);
+    }
+
+    #[test]
+    fn what_the_data_type_does_not_permit_is_an_error() {
+        for (data_type, texts) in [
+            (DataType::Bool, &["0", "1", "\"true\"", "[true]"] as &[&str]),
+            (DataType::Int8, &["128", "-129", "0.0", "1e0", "\"0\"", "true", "[0]", "\"0x00\"", "{}"]),
+            (DataType::UInt32, &["-1", "4294967296", "99999999999999999999999999999999999999999999"]),
+            (DataType::UInt64, &["18446744073709551616", "-1", "NaN"]),
+            (DataType::Float16, &["65520", "\"0x10000\"", "1e9"]),
+            (
+                DataType::Float32,
+                &["1e39", "\"0x100000000\"", "\"0x\"", "\"0x+1\"", "\"0xg\"", "\"nan\"", "\"1.5\"", "true"],
+            ),
+            (DataType::Float64, &["1e400", "\"+Infinity\"", "[1.0]", "\"0x10000000000000000\"", "\"\""]),
+            (DataType::Complex64, &["1", "[1]", "[1,2,3]", "[1,\"x\"]", "\"NaN\"", "[null,1]"]),
+            (
+                DataType::RawBits { bytes: 2 },
+                &["[1]", "[1,2,3]", "[1,256]", "[1,-1]", "[1,1.0]", "\"AQI=\"", "0"],
+            ),
+        ] {
+            for text in texts {
+                assert!(
+                    matches!(read(data_type, text), Err(MetadataError::Invalid { .. })),
+                    "{text} as {data_type:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! [`RenderError`]: why elements cannot be rendered.
+
+use crate::error::{Classify, ErrorClass};
+
+/// Why elements cannot be rendered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// The answer could be longer than the limit.
+    #[error("the answer may have {bytes} bytes; the limit is {limit}")]
+    TooLarge {
+        /// The most bytes the answer may have (saturated).
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The bytes given are not as many elements as the shape says.
+    #[error("the bytes given are not the elements of the shape given")]
+    ElementCount,
+}
+
+impl Classify for RenderError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::TooLarge { .. } => ErrorClass::TooLarge,
+            Self::ElementCount => ErrorClass::Internal,
+        }
+    }
+}

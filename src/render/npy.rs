@@ -1,0 +1,132 @@
+//! The npy file format: the header that canonical elements follow as they are.
+//!
+//! `numpy.lib.format`, versions 1.0 and 2.0. Always little-endian and in C order.
+
+use std::fmt::Write as _;
+
+use crate::metadata::DataType;
+
+/// What the header's length is a multiple of, so that the elements are aligned.
+const ALIGNMENT: usize = 64;
+
+/// The header of a file with elements of this type and shape. The elements in canonical form are the rest.
+///
+/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`.
+#[must_use]
+pub fn header(data_type: DataType, shape: &[u64]) -> Vec<u8> {
+    let mut dictionary = format!("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr(data_type));
+    for (axis, length) in shape.iter().enumerate() {
+        let separator = if axis == 0 { "" } else { " " };
+        // Writing to a string does not fail. The comma after the only item is what makes it a tuple.
+        let _ = write!(dictionary, "{separator}{length},");
+    }
+    if shape.len() > 1 {
+        dictionary.pop();
+    }
+    dictionary.push_str("), }");
+
+    let mut header = b"\x93NUMPY".to_vec();
+    if let Ok(length) = u16::try_from(padded(dictionary.len(), size_of::<u16>())) {
+        header.extend_from_slice(&[1, 0]);
+        header.extend_from_slice(&length.to_le_bytes());
+    } else {
+        // A shape of 4 GiB of text is no shape; saturate rather than fail.
+        let length = u32::try_from(padded(dictionary.len(), size_of::<u32>())).unwrap_or(u32::MAX);
+        header.extend_from_slice(&[2, 0]);
+        header.extend_from_slice(&length.to_le_bytes());
+    }
+    header.extend_from_slice(dictionary.as_bytes());
+    // One byte at the end is the newline.
+    header.resize((header.len() + 1).next_multiple_of(ALIGNMENT) - 1, b' ');
+    header.push(b'\n');
+    header
+}
+
+/// The length that the header gives: of the dictionary, its padding and the newline.
+fn padded(dictionary: usize, length_field: usize) -> usize {
+    let before = b"\x93NUMPY\x01\x00".len() + length_field;
+    (before + dictionary + 1).next_multiple_of(ALIGNMENT) - before
+}
+
+/// The type as npy files have it, such as `<f4`.
+fn descr(data_type: DataType) -> String {
+    let kind = match data_type {
+        DataType::Bool => 'b',
+        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => 'i',
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => 'u',
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => 'f',
+        DataType::Complex64 | DataType::Complex128 => 'c',
+        DataType::RawBits { .. } => 'V',
+    };
+    let order = if data_type.endian_unit_bytes() == 1 { '|' } else { '<' };
+    format!("{order}{kind}{}", data_type.item_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_the_bytes_that_the_format_prescribes() {
+        let mut expected = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        expected.extend_from_slice(b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }");
+        expected.extend_from_slice(&[b' '; 58]);
+        expected.push(b'\n');
+        assert_eq!(expected.len(), 128);
+        assert_eq!(header(DataType::Float32, &[3, 4]), expected);
+    }
+
+    #[test]
+    fn a_shape_is_written_as_a_tuple() {
+        for (shape, tuple) in [
+            (&[] as &[u64], "'shape': (), }"),
+            (&[5], "'shape': (5,), }"),
+            (&[0, u64::MAX, 1], "(0, 18446744073709551615, 1), }"),
+        ] {
+            let header = header(DataType::Int8, shape);
+            assert!(String::from_utf8_lossy(&header).contains(tuple), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn every_type_has_the_name_that_numpy_has_for_it() {
+        for (data_type, name) in [
+            (DataType::Bool, "|b1"),
+            (DataType::Int8, "|i1"),
+            (DataType::Int16, "<i2"),
+            (DataType::Int32, "<i4"),
+            (DataType::Int64, "<i8"),
+            (DataType::UInt8, "|u1"),
+            (DataType::UInt16, "<u2"),
+            (DataType::UInt32, "<u4"),
+            (DataType::UInt64, "<u8"),
+            (DataType::Float16, "<f2"),
+            (DataType::Float32, "<f4"),
+            (DataType::Float64, "<f8"),
+            (DataType::Complex64, "<c8"),
+            (DataType::Complex128, "<c16"),
+            (DataType::RawBits { bytes: 3 }, "|V3"),
+        ] {
+            assert_eq!(descr(data_type), name);
+        }
+    }
+
+    #[test]
+    fn the_elements_begin_at_a_multiple_of_64_and_where_the_length_says() {
+        for rank in 0..60 {
+            let header = header(DataType::UInt16, &vec![10; rank]);
+            assert_eq!(header.len() % ALIGNMENT, 0);
+            assert_eq!(10 + usize::from(u16::from_le_bytes([header[8], header[9]])), header.len());
+            assert_eq!(header.last(), Some(&b'\n'));
+        }
+    }
+
+    #[test]
+    fn a_shape_too_long_for_version_1_makes_version_2() {
+        let header = header(DataType::UInt16, &vec![1; 30_000]);
+        assert_eq!(header[6..8], [2, 0]);
+        let length = u32::from_le_bytes(header[8..12].try_into().unwrap());
+        assert_eq!(12 + usize::try_from(length).unwrap(), header.len());
+        assert_eq!(header.len() % ALIGNMENT, 0);
+    }
+}
