@@ -1,1 +1,35 @@
-//! (to come)
+//! The roof: the routes of the server, and what every request and answer has in common.
+//!
+//! HTTP semantics are RFC 9110, problem documents RFC 9457, the store routes are the abstract store interface of
+//! Zarr core 3.1. Pure grammar and header rules (`range`, `conditions`, `negotiate`, `validators`, `listing`) stand
+//! beside the handlers in `routes`, one file per route family, and know nothing of a store. What this room does not
+//! do: accept connections, TLS and connection timeouts (`app`), or know what a backend is (`store`).
+//!
+//! An error of any room becomes an answer through its class alone (`problem`); the outermost layer (`frame`) writes
+//! the body of the problem document and the one log record.
+
+mod admission;
+mod body;
+mod conditions;
+mod cors;
+mod extract;
+mod frame;
+mod listing;
+mod negotiate;
+mod options;
+mod problem;
+mod range;
+mod read;
+mod router;
+mod routes;
+mod state;
+mod validators;
+
+#[cfg(test)]
+mod test_store;
+#[cfg(test)]
+mod tests;
+
+pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
+pub use router::{openapi, router};
+pub use state::{AppState, Mount};

@@ -1,0 +1,268 @@
+//! Bodies on their way out and in: exactly as long as promised, or visibly broken.
+//!
+//! An answer's head promises a length; [`value_body`] keeps it or ends in an error, which closes the connection
+//! (HTTP/1.1) or resets the stream (HTTP/2), so that a short body never looks complete. An upload reaches the store
+//! through [`upload`]: the store sees its end only when the client has sent all of it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::sync::mpsc::{self, Sender};
+use tokio::time::timeout;
+
+use super::options::HttpOptions;
+use super::problem::Problem;
+use crate::store::{StoreError, Value, ValueBody, ValueStream};
+
+/// The body of an answer that holds a value or a part of one.
+///
+/// Waits for the first bytes, so that a backend that fails at once is still told by a status.
+///
+/// # Errors
+/// What the backend says, or that it sent another length than it promised.
+pub(super) async fn value_body(value: Value) -> Result<Body, StoreError> {
+    let length = value.len();
+    match value.body {
+        ValueBody::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(length) => Ok(Body::from(bytes)),
+        ValueBody::Bytes(_) => Err(StoreError::WrongLength),
+        ValueBody::Stream(_) if length == 0 => Ok(Body::empty()),
+        ValueBody::Stream(mut stream) => {
+            let first = stream.try_next().await?.ok_or(StoreError::WrongLength)?;
+            Ok(Body::new(Exact { first: Some(first), rest: stream, remaining: length }))
+        }
+    }
+}
+
+/// A stream that is an error unless it has `remaining` bytes.
+struct Exact {
+    first: Option<Bytes>,
+    rest: ValueStream,
+    remaining: u64,
+}
+
+impl HttpBody for Exact {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let part = match self.first.take() {
+            Some(first) => Some(Ok(first)),
+            None if self.remaining == 0 => None,
+            None => ready!(self.rest.as_mut().poll_next(context)),
+        };
+        Poll::Ready(match part {
+            Some(Ok(part)) => {
+                let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
+                Some(match self.remaining.checked_sub(length) {
+                    Some(remaining) => {
+                        self.remaining = remaining;
+                        Ok(Frame::data(part))
+                    }
+                    None => Err(StoreError::WrongLength),
+                })
+            }
+            Some(Err(error)) => Some(Err(error)),
+            None if self.remaining > 0 => Some(Err(StoreError::WrongLength)),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.remaining == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining)
+    }
+}
+
+/// The body of a 204 or 304: nothing, and no word about a length, which in a 304 would mean the value's.
+pub(super) struct Absent;
+
+impl HttpBody for Absent {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        true
+    }
+}
+
+/// What passes from the connection to the store.
+enum Part {
+    Bytes(Bytes),
+    /// The client has sent all it wanted to.
+    End,
+    Failed(StoreError),
+}
+
+/// The connection's end of an upload.
+pub(super) struct Upload {
+    feed: Sender<Part>,
+    limits: Limits,
+}
+
+struct Limits {
+    bytes: u64,
+    declared: Option<u64>,
+    stall: Duration,
+    bytes_per_second: u64,
+    deadline: Duration,
+}
+
+/// Two ends of an upload: one that reads the client, and the stream that a store reads.
+///
+/// The stream ends well only after [`Upload::run`] has seen a well-ended body. If `run` is dropped, because the
+/// client went away, the stream ends in an error and the store keeps nothing.
+pub(super) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, ValueStream) {
+    let (feed, parts) = mpsc::channel(1);
+    let limits = Limits {
+        bytes: options.put_body_bytes,
+        declared,
+        stall: Duration::from_millis(options.body_stall_ms),
+        bytes_per_second: options.body_bytes_per_second,
+        deadline: Duration::from_millis(options.deadline_ms),
+    };
+    let stream = futures::stream::try_unfold(parts, |mut parts| async move {
+        match parts.recv().await {
+            Some(Part::Bytes(bytes)) => Ok(Some((bytes, parts))),
+            Some(Part::End) => Ok(None),
+            Some(Part::Failed(error)) => Err(error),
+            None => Err(StoreError::BodyAborted("the client went away")),
+        }
+    });
+    (Upload { feed, limits }, stream.boxed())
+}
+
+impl Upload {
+    /// Passes a request's body on until it ends, breaks a limit, or the store wants no more of it.
+    ///
+    /// # Errors
+    /// 400 for a body that ended early, 408 for one that is too slow, 413 for one that is too long, 504 if the
+    /// store takes nothing for as long as a handler may take.
+    pub(super) async fn run(self, body: Body) -> Result<(), Problem> {
+        let Self { feed, limits } = self;
+        let result = limits.pass(body.into_data_stream(), &feed).await;
+        let (part, result) = match result {
+            Ok(()) => (Part::End, Ok(())),
+            Err(UploadError::Stalled) => (
+                Part::Failed(StoreError::BodyAborted("it was too slow")),
+                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow")
+                    .detail("the body came too slowly; nothing was written")),
+            ),
+            Err(UploadError::StoreBusy) => {
+                // Dropping the feed is what ends the store's stream in an error.
+                return Err(Problem::of_class(crate::error::ErrorClass::TimedOut));
+            }
+            Err(UploadError::StoreDone) => return Ok(()),
+            Err(UploadError::Body(error)) => (Part::Failed(error.clone()), Err(error.into())),
+        };
+        // A store that stopped listening has its own answer ready.
+        let _ = timeout(limits.deadline, feed.send(part)).await;
+        result
+    }
+}
+
+/// Why an upload did not come to its end.
+enum UploadError {
+    Body(StoreError),
+    Stalled,
+    StoreBusy,
+    StoreDone,
+}
+
+impl Limits {
+    async fn pass<S, E>(&self, mut body: S, feed: &Sender<Part>) -> Result<(), UploadError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        let (mut received, mut waited) = (0_u64, Duration::ZERO);
+        loop {
+            let asked = tokio::time::Instant::now();
+            let Ok(part) = timeout(self.stall, body.next()).await else { return Err(UploadError::Stalled) };
+            // Only the time spent waiting for the client counts against the client.
+            waited += asked.elapsed();
+            let Some(part) = part else { break };
+            let Ok(bytes) = part else {
+                return Err(UploadError::Body(StoreError::BodyAborted("the connection broke")));
+            };
+            received = received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            if received > self.bytes {
+                return Err(UploadError::Body(StoreError::BodyTooLarge { limit: self.bytes }));
+            }
+            if waited > self.stall && received < self.bytes_per_second.saturating_mul(waited.as_secs()) {
+                return Err(UploadError::Stalled);
+            }
+            match timeout(self.deadline, feed.send(Part::Bytes(bytes))).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Err(UploadError::StoreDone),
+                Err(_) => return Err(UploadError::StoreBusy),
+            }
+        }
+        if self.declared.is_some_and(|declared| declared != received) {
+            return Err(UploadError::Body(StoreError::BodyAborted(
+                "it is not as long as `Content-Length` says",
+            )));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{ValueInfo, Version};
+
+    fn value(parts: Vec<Result<&'static [u8], StoreError>>, length: u64) -> Value {
+        let stream = futures::stream::iter(parts.into_iter().map(|part| part.map(Bytes::from_static)));
+        Value {
+            info: ValueInfo { size: 100, version: Version::strong("v"), modified: None },
+            range: 0..length,
+            body: ValueBody::Stream(stream.boxed()),
+        }
+    }
+
+    async fn sent(value: Value) -> Result<Vec<u8>, String> {
+        let body = value_body(value).await.map_err(|error| error.to_string())?;
+        let parts: Result<Vec<Bytes>, _> = body.into_data_stream().try_collect().await;
+        parts.map(|parts| parts.concat()).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_exactly_as_long_as_promised_or_an_error() {
+        assert_eq!(sent(value(vec![Ok(b"ab"), Ok(b"cd")], 4)).await.unwrap(), b"abcd");
+        assert_eq!(sent(value(vec![], 0)).await.unwrap(), b"");
+        assert!(sent(value(vec![Ok(b"ab")], 4)).await.is_err());
+        assert!(sent(value(vec![Ok(b"ab"), Ok(b"cde")], 4)).await.is_err());
+        assert!(sent(value(vec![Ok(b"ab"), Err(StoreError::WrongLength)], 4)).await.is_err());
+        assert!(value_body(value(vec![], 1)).await.is_err());
+        assert!(value_body(value(vec![Err(StoreError::WrongLength)], 1)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_upload_whose_client_goes_away_ends_in_an_error_for_the_store() {
+        let (upload, mut stream) = upload(&HttpOptions::default(), None);
+        let body =
+            futures::stream::once(async { Ok::<_, axum::Error>("abc") }).chain(futures::stream::pending());
+        let client = tokio::spawn(upload.run(Body::from_stream(body)));
+        assert_eq!(stream.try_next().await.unwrap().unwrap(), "abc");
+        client.abort();
+        assert!(matches!(stream.try_next().await, Err(StoreError::BodyAborted(_))));
+    }
+}

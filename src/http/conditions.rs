@@ -1,0 +1,323 @@
+//! Conditional requests: `If-Match`, `If-None-Match`, `If-Modified-Since`, `If-Unmodified-Since` (RFC 9110,
+//! section 13), in the order of section 13.2.2.
+//!
+//! Validators nobody could have got from this server (unquoted, garbage) match nothing; they are never an error.
+//! `If-Range` is in `range`. Nothing here reads a store.
+
+use std::time::SystemTime;
+
+use axum::http::{HeaderMap, HeaderName, header};
+
+use super::validators::{parse_http_date, whole_seconds};
+use crate::store::{ValueInfo, Version, WriteCondition};
+
+/// An entity tag as a client sent it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EntityTag {
+    weak: bool,
+    tag: Vec<u8>,
+}
+
+/// The value of `If-Match` or `If-None-Match`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tags {
+    /// `*`
+    Any,
+    /// The tags that could be read; possibly none.
+    List(Vec<EntityTag>),
+}
+
+/// What the conditions of a read come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Answer as if there were no conditions.
+    Proceed,
+    /// 304.
+    NotModified,
+    /// 412.
+    Failed,
+}
+
+/// The conditions of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Conditions {
+    matches: Option<Tags>,
+    none_match: Option<Tags>,
+    modified_since: Option<SystemTime>,
+    unmodified_since: Option<SystemTime>,
+}
+
+impl EntityTag {
+    /// Reads one tag that is all of `text`.
+    pub(super) fn parse_one(text: &[u8]) -> Option<Self> {
+        match Self::take(text.trim_ascii()) {
+            Some((tag, b"")) => Some(tag),
+            _ => None,
+        }
+    }
+
+    /// Reads a tag at the front of `text`; returns it and what follows.
+    fn take(text: &[u8]) -> Option<(Self, &[u8])> {
+        let (weak, text) = text.strip_prefix(b"W/").map_or((false, text), |rest| (true, rest));
+        let text = text.strip_prefix(b"\"")?;
+        let end = text.iter().position(|&byte| byte == b'"')?;
+        let (tag, rest) = text.split_at_checked(end)?;
+        Some((Self { weak, tag: tag.to_vec() }, rest.strip_prefix(b"\"")?))
+    }
+
+    /// The strong comparison of RFC 9110, section 8.8.3.2.
+    pub(super) fn matches_strongly(&self, version: &Version) -> bool {
+        !self.weak && version.is_strong() && self.matches_weakly(version)
+    }
+
+    /// The weak comparison.
+    fn matches_weakly(&self, version: &Version) -> bool {
+        self.tag == version.tag().as_bytes()
+    }
+}
+
+impl Tags {
+    fn from_headers(headers: &HeaderMap, name: &HeaderName) -> Option<Self> {
+        let mut lines = headers.get_all(name).iter().peekable();
+        lines.peek()?;
+        let mut tags = Vec::new();
+        for line in lines {
+            let mut text = line.as_bytes().trim_ascii();
+            if text == b"*" {
+                return Some(Self::Any);
+            }
+            while !text.is_empty() {
+                if let Some((tag, rest)) = EntityTag::take(text) {
+                    tags.push(tag);
+                    text = rest;
+                }
+                // On to what follows the next comma; a comma inside a tag was read with it.
+                let comma = text.iter().position(|&byte| byte == b',').unwrap_or(text.len());
+                text = text.get(comma.saturating_add(1)..).unwrap_or_default().trim_ascii();
+            }
+        }
+        Some(Self::List(tags))
+    }
+
+    fn any(&self, matches: impl Fn(&EntityTag) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::List(tags) => tags.iter().any(matches),
+        }
+    }
+}
+
+impl Conditions {
+    /// Reads the four headers.
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+        let date = |name| headers.get(name).and_then(parse_http_date);
+        Self {
+            matches: Tags::from_headers(headers, &header::IF_MATCH),
+            none_match: Tags::from_headers(headers, &header::IF_NONE_MATCH),
+            modified_since: date(header::IF_MODIFIED_SINCE),
+            unmodified_since: date(header::IF_UNMODIFIED_SINCE),
+        }
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The version, if the one condition is `If-Match` with one strong tag: a store can check that itself.
+    pub(super) fn sole_match(&self) -> Option<Version> {
+        let Self { matches: Some(Tags::List(tags)), .. } = self else { return None };
+        let [EntityTag { weak: false, tag }] = tags.as_slice() else { return None };
+        let alone = Self { matches: self.matches.clone(), ..Self::default() } == *self;
+        let version = Version::strong(str::from_utf8(tag).ok()?);
+        // `Version` replaces what it cannot hold; such a tag is none of ours.
+        (alone && version.tag().as_bytes() == tag).then_some(version)
+    }
+
+    /// What the conditions say of reading a value of this version, which exists.
+    pub(super) fn for_read(&self, version: &Version, modified: Option<SystemTime>) -> Verdict {
+        if !self.may_touch(version, modified) {
+            return Verdict::Failed;
+        }
+        let unmodified = match (&self.none_match, self.modified_since, modified) {
+            (Some(tags), _, _) => tags.any(|tag| tag.matches_weakly(version)),
+            (None, Some(since), Some(modified)) => whole_seconds(modified) <= since,
+            (None, _, _) => false,
+        };
+        if unmodified { Verdict::NotModified } else { Verdict::Proceed }
+    }
+
+    /// Steps 1 and 2 of section 13.2.2: `If-Match`, or in its absence `If-Unmodified-Since`.
+    fn may_touch(&self, version: &Version, modified: Option<SystemTime>) -> bool {
+        match (&self.matches, self.unmodified_since, modified) {
+            (Some(tags), _, _) => tags.any(|tag| tag.matches_strongly(version)),
+            (None, Some(since), Some(modified)) => whole_seconds(modified) <= since,
+            (None, _, _) => true,
+        }
+    }
+
+    /// What a store can check by itself while it writes; `None` if the current value must be looked at first.
+    pub(super) fn for_write_unseen(&self) -> Option<WriteCondition> {
+        if self.matches.is_none() && self.unmodified_since.is_none() {
+            match &self.none_match {
+                None => return Some(WriteCondition::Always),
+                Some(Tags::Any) => return Some(WriteCondition::IfAbsent),
+                Some(Tags::List(_)) => {}
+            }
+        }
+        self.sole_match().map(WriteCondition::IfVersion)
+    }
+
+    /// What must still hold when the write is made, given what is there now; `None` if a condition fails already.
+    pub(super) fn for_write(&self, current: Option<&ValueInfo>) -> Option<WriteCondition> {
+        let Some(ValueInfo { version, modified, .. }) = current else {
+            return match (&self.matches, &self.none_match, self.unmodified_since) {
+                (Some(_), _, _) => None,
+                (None, None, None) => Some(WriteCondition::Always),
+                (None, _, _) => Some(WriteCondition::IfAbsent),
+            };
+        };
+        let clashes =
+            self.none_match.as_ref().is_some_and(|tags| tags.any(|tag| tag.matches_weakly(version)));
+        if clashes || !self.may_touch(version, *modified) {
+            return None;
+        }
+        let unconditional =
+            self.matches.is_none() && self.none_match.is_none() && self.unmodified_since.is_none();
+        Some(if unconditional { WriteCondition::Always } else { WriteCondition::IfVersion(version.clone()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    /// A second after the epoch plus `seconds`, with half a second that a header cannot say.
+    fn time(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(seconds * 1000 + 500)
+    }
+
+    const OLD: &str = "Thu, 01 Jan 1970 00:00:10 GMT";
+    const SAME: &str = "Thu, 01 Jan 1970 00:00:20 GMT";
+
+    fn conditions(lines: &[(HeaderName, &'static str)]) -> Conditions {
+        let lines = lines.iter().filter(|(_, text)| !text.is_empty());
+        Conditions::from_headers(
+            &lines.map(|(name, text)| (name.clone(), HeaderValue::from_static(text))).collect(),
+        )
+    }
+
+    #[test]
+    fn reads_follow_the_order_of_rfc_9110_in_all_81_combinations() {
+        // For each header: absent, holds, does not hold. The value: tag "v1", written at second 20.
+        let choices = |holds, fails| ["", holds, fails];
+        for if_match in choices("\"v1\"", "\"v2\"") {
+            for since in choices(SAME, OLD) {
+                for if_none_match in choices("\"v2\"", "\"v1\"") {
+                    for modified in choices(OLD, SAME) {
+                        let conditions = conditions(&[
+                            (header::IF_MATCH, if_match),
+                            (header::IF_UNMODIFIED_SINCE, since),
+                            (header::IF_NONE_MATCH, if_none_match),
+                            (header::IF_MODIFIED_SINCE, modified),
+                        ]);
+                        let expected = if if_match == "\"v2\"" || (if_match.is_empty() && since == OLD) {
+                            Verdict::Failed
+                        } else if if_none_match == "\"v1\"" || (if_none_match.is_empty() && modified == SAME)
+                        {
+                            Verdict::NotModified
+                        } else {
+                            Verdict::Proceed
+                        };
+                        let verdict = conditions.for_read(&Version::strong("v1"), Some(time(20)));
+                        assert_eq!(verdict, expected, "{if_match} {since} {if_none_match} {modified}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn if_match_compares_strongly_and_if_none_match_weakly() {
+        let (strong, weak) = (Version::strong("v"), Version::weak("v"));
+        for (name, text, version, expected) in [
+            (header::IF_MATCH, "W/\"v\"", &strong, Verdict::Failed),
+            (header::IF_MATCH, "\"v\"", &weak, Verdict::Failed),
+            (header::IF_MATCH, "*", &weak, Verdict::Proceed),
+            (header::IF_NONE_MATCH, "W/\"v\"", &strong, Verdict::NotModified),
+            (header::IF_NONE_MATCH, "\"v\"", &weak, Verdict::NotModified),
+            (header::IF_NONE_MATCH, "*", &weak, Verdict::NotModified),
+            (header::IF_NONE_MATCH, "\"a\" , \"b,c\",W/\"v\"", &strong, Verdict::NotModified),
+            (header::IF_MATCH, "junk, \"v\"", &strong, Verdict::Proceed),
+        ] {
+            assert_eq!(
+                conditions(&[(name.clone(), text)]).for_read(version, None),
+                expected,
+                "{name} {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn garbage_matches_nothing_and_bad_dates_are_ignored() {
+        let version = Version::strong("v");
+        for text in ["v", "\"v", "v\"", ",,,", "W/", "W/v", "'v'", "w/\"v\""] {
+            let none_match = conditions(&[(header::IF_NONE_MATCH, text)]);
+            assert_eq!(none_match.for_read(&version, None), Verdict::Proceed, "{text}");
+            let matched = conditions(&[(header::IF_MATCH, text)]);
+            assert_eq!(matched.for_read(&version, None), Verdict::Failed, "{text}");
+        }
+        for name in [header::IF_MODIFIED_SINCE, header::IF_UNMODIFIED_SINCE] {
+            let dated = conditions(&[(name, "yesterday")]);
+            assert!(dated.is_empty());
+        }
+        let dated = conditions(&[(header::IF_UNMODIFIED_SINCE, OLD), (header::IF_MODIFIED_SINCE, SAME)]);
+        assert_eq!(dated.for_read(&version, None), Verdict::Proceed);
+    }
+
+    #[test]
+    fn writes_say_what_must_hold_when_they_are_made() {
+        let info = |tag: &str| ValueInfo { size: 1, version: Version::strong(tag), modified: Some(time(20)) };
+        let now = info("v1");
+        let same = || Some(WriteCondition::IfVersion(Version::strong("v1")));
+        for (name, text, there, absent) in [
+            (header::IF_MATCH, "", Some(WriteCondition::Always), Some(WriteCondition::Always)),
+            (header::IF_MATCH, "*", same(), None),
+            (header::IF_MATCH, "\"v1\"", same(), None),
+            (header::IF_MATCH, "\"v2\"", None, None),
+            (header::IF_MATCH, "W/\"v1\"", None, None),
+            (header::IF_MATCH, "v1", None, None),
+            (header::IF_NONE_MATCH, "*", None, Some(WriteCondition::IfAbsent)),
+            (header::IF_NONE_MATCH, "\"v1\"", None, Some(WriteCondition::IfAbsent)),
+            (header::IF_NONE_MATCH, "\"v2\"", same(), Some(WriteCondition::IfAbsent)),
+            (header::IF_UNMODIFIED_SINCE, SAME, same(), Some(WriteCondition::IfAbsent)),
+            (header::IF_UNMODIFIED_SINCE, OLD, None, Some(WriteCondition::IfAbsent)),
+            (header::IF_MODIFIED_SINCE, SAME, Some(WriteCondition::Always), Some(WriteCondition::Always)),
+        ] {
+            let conditions = conditions(&[(name.clone(), text)]);
+            assert_eq!(conditions.for_write(Some(&now)), there, "{name} {text}, there");
+            assert_eq!(conditions.for_write(None), absent, "{name} {text}, absent");
+        }
+    }
+
+    #[test]
+    fn only_what_a_store_checks_by_itself_is_written_unseen() {
+        for (name, text, unseen) in [
+            (header::IF_MATCH, "", Some(WriteCondition::Always)),
+            (header::IF_NONE_MATCH, "*", Some(WriteCondition::IfAbsent)),
+            (header::IF_MATCH, "\"v1\"", Some(WriteCondition::IfVersion(Version::strong("v1")))),
+            (header::IF_MATCH, "*", None),
+            (header::IF_MATCH, "\"v1\", \"v2\"", None),
+            (header::IF_MATCH, "W/\"v1\"", None),
+            (header::IF_MATCH, "\"a b\"", None),
+            (header::IF_NONE_MATCH, "\"v1\"", None),
+            (header::IF_UNMODIFIED_SINCE, SAME, None),
+        ] {
+            assert_eq!(conditions(&[(name.clone(), text)]).for_write_unseen(), unseen, "{name} {text}");
+        }
+    }
+}

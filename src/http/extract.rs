@@ -1,0 +1,239 @@
+//! From a raw request path to a mount and a key, prefix or node path: the only place that percent-decodes.
+//!
+//! The raw path is split on `/`, then each segment is decoded exactly once, so `%252e` is the key `%2e`. Repeated
+//! slashes collapse, `+` is itself, nothing is normalised or folded. A decoded `/`, a bad escape, bytes that are no
+//! UTF-8, and what [`StoreKey`] refuses are 400. axum's own decoded path parameters are never used for keys.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::problem::Problem;
+use super::state::{AppState, Mount};
+use crate::error::{Classify, ErrorClass};
+use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
+
+/// Everything but `A-Z a-z 0-9 - . _ ~`.
+const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Why a raw path names nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PathError {
+    /// `%` without two hexadecimal digits.
+    #[error("the path has a `%` that is not followed by two hexadecimal digits")]
+    BadEscape,
+    /// Escapes that are not UTF-8.
+    #[error("the path is not UTF-8 when decoded")]
+    NotUtf8,
+    /// `%2f`
+    #[error("the path has an escaped `/`, which no key can hold")]
+    EscapedSlash,
+    /// What is left is no key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl Classify for PathError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::BadEscape | Self::NotUtf8 | Self::EscapedSlash => ErrorClass::InvalidRequest,
+            Self::Key(error) => error.class(),
+        }
+    }
+}
+
+/// A raw path, split and decoded: the mount's name and what follows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Located {
+    mount: String,
+    /// Decoded segments joined with `/`; no slash at either end.
+    rest: String,
+    /// Whether the path ended in a slash.
+    ends_in_slash: bool,
+}
+
+/// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
+fn locate(raw_path: &str, literals: usize) -> Result<Located, PathError> {
+    let mut names = raw_path.split('/').filter(|segment| !segment.is_empty()).skip(literals);
+    let mount = decode(names.next().unwrap_or_default())?;
+    let rest = names.map(decode).collect::<Result<Vec<_>, _>>()?.join("/");
+    if !mount.is_empty() {
+        // A mount's name is looked up, but `..` in its place is as wrong as in a key.
+        StoreKey::parse(&mount)?;
+    }
+    Ok(Located { mount, rest, ends_in_slash: raw_path.ends_with('/') })
+}
+
+/// Decodes one raw segment, once.
+fn decode(segment: &str) -> Result<String, PathError> {
+    let mut bytes = segment.bytes();
+    while let Some(byte) = bytes.next() {
+        let mut is_hex = || bytes.next().is_some_and(|digit| digit.is_ascii_hexdigit());
+        if byte == b'%' && !(is_hex() && is_hex()) {
+            return Err(PathError::BadEscape);
+        }
+    }
+    match percent_decode_str(segment).decode_utf8() {
+        Ok(text) if text.contains('/') => Err(PathError::EscapedSlash),
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(PathError::NotUtf8),
+    }
+}
+
+/// A text as one segment of a URL: everything outside `A-Za-z0-9-._~` is percent-encoded.
+pub(super) fn encode(segment: &str) -> String {
+    utf8_percent_encode(segment, NOT_UNRESERVED).to_string()
+}
+
+fn mount_of(state: &AppState, name: &str) -> Result<Arc<Mount>, Problem> {
+    state.mount(name).map(Arc::clone).ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, "unknown-mount")
+            .detail("there is no mount of this name; `/v1/mounts` lists those there are")
+    })
+}
+
+/// What a path below `/store/{mount}` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A key: no slash at the end.
+    Key(StoreKey),
+    /// A prefix: the root, or a slash at the end.
+    Prefix(StorePrefix),
+}
+
+/// The mount and the key or prefix of a request to the store routes.
+#[derive(Clone, Debug)]
+pub(super) struct StoreTarget {
+    /// The mount.
+    pub(super) mount: Arc<Mount>,
+    /// What the path names in it.
+    pub(super) place: Place,
+}
+
+impl FromRequestParts<AppState> for StoreTarget {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let located = locate(parts.uri.path(), 1)?;
+        let place = if located.rest.is_empty() {
+            Place::Prefix(StorePrefix::root())
+        } else {
+            let key = StoreKey::parse(&located.rest)?;
+            if located.ends_in_slash { Place::Prefix(key.as_prefix()) } else { Place::Key(key) }
+        };
+        Ok(Self { mount: mount_of(state, &located.mount)?, place })
+    }
+}
+
+/// The mount and the node of a request to a route `/v1/{word}/{mount}/{path}`.
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "the node and data routes, which are to come, are what reads it")]
+pub(super) struct NodeTarget {
+    /// The mount.
+    pub(super) mount: Arc<Mount>,
+    /// The node.
+    pub(super) path: NodePath,
+}
+
+impl FromRequestParts<AppState> for NodeTarget {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let located = locate(parts.uri.path(), 2)?;
+        let path = NodePath::parse(&located.rest)?;
+        Ok(Self { mount: mount_of(state, &located.mount)?, path })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rest(raw: &str) -> Result<String, PathError> {
+        locate(raw, 1).and_then(|located| {
+            if located.rest.is_empty() {
+                return Ok(String::new());
+            }
+            let key = StoreKey::parse(&located.rest)?;
+            Ok(if located.ends_in_slash {
+                key.as_prefix().as_str().to_owned()
+            } else {
+                key.as_str().to_owned()
+            })
+        })
+    }
+
+    #[test]
+    fn each_segment_is_decoded_exactly_once() {
+        for (raw, text) in [
+            ("/store/m/a/zarr.json", "a/zarr.json"),
+            ("/store/m", ""),
+            ("/store/m/", ""),
+            ("/store/m//zarr.json", "zarr.json"),
+            ("//store///m//a///b//", "a/b/"),
+            ("/store/m/a+b", "a+b"),
+            ("/store/m/%252e%252e/x", "%2e%2e/x"),
+            ("/store/m/%C3%A9", "\u{e9}"),
+            ("/store/m/e%CC%81", "e\u{301}"),
+            ("/store/m/a%20b%3fc%23d%25", "a b?c#d%"),
+            ("/store/m/...", "..."),
+            ("/store/m/a%5cb", "a\\b"),
+            ("/store/m/a;v=1", "a;v=1"),
+        ] {
+            assert_eq!(rest(raw).as_deref(), Ok(text), "{raw}");
+        }
+    }
+
+    #[test]
+    fn paths_that_name_no_key_are_refused() {
+        for (raw, error) in [
+            ("/store/m/..", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/m/a/../b", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/m/%2e%2E/b", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/m/.%2e/b", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/m/a/%2e", PathError::Key(KeyError::DotSegment("."))),
+            ("/store/m/./a", PathError::Key(KeyError::DotSegment("."))),
+            ("/store/../m/a", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/%2e%2e/m/a", PathError::Key(KeyError::DotSegment(".."))),
+            ("/store/m/a%2fb", PathError::EscapedSlash),
+            ("/store/m/..%2F..%2fetc", PathError::EscapedSlash),
+            ("/store/m%2fa/b", PathError::EscapedSlash),
+            ("/store/m/a%00", PathError::Key(KeyError::ControlCharacter)),
+            ("/store/m/a%0d%0aX:1", PathError::Key(KeyError::ControlCharacter)),
+            ("/store/m/a%7f", PathError::Key(KeyError::ControlCharacter)),
+            ("/store/m/%ff", PathError::NotUtf8),
+            ("/store/m/%c0%af", PathError::NotUtf8),
+            ("/store/m/%ed%a0%80", PathError::NotUtf8),
+            ("/store/m/%", PathError::BadEscape),
+            ("/store/m/%2", PathError::BadEscape),
+            ("/store/m/%zz", PathError::BadEscape),
+            ("/store/m/%u002e", PathError::BadEscape),
+            ("/store/m/a%+1", PathError::BadEscape),
+        ] {
+            assert_eq!(rest(raw), Err(error), "{raw}");
+        }
+        assert_eq!(rest(&format!("/store/m/{}", "a".repeat(1025))), Err(KeyError::TooLong(1025).into()));
+        assert_eq!(rest(&format!("/store/m/{}", "a/".repeat(65))), Err(KeyError::TooDeep(65).into()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_key_survives_its_own_encoding(text in "\\PC{1,40}(/\\PC{1,20}){0,3}") {
+            if let Ok(key) = StoreKey::parse(&text) {
+                let encoded = key.as_str().split('/').map(encode).collect::<Vec<_>>().join("/");
+                proptest::prop_assert_eq!(rest(&format!("/store/m/{encoded}")).unwrap(), key.as_str());
+            }
+        }
+
+        #[test]
+        fn no_raw_path_makes_a_key_that_leaves_the_root(raw in "(/|[.]|%2[eEfF]|%25|%5c|a|[+]|%|0){0,30}") {
+            if let Ok(text) = rest(&format!("/store/m/{raw}")) {
+                proptest::prop_assert!(!text.starts_with('/') && !text.contains("//"));
+                proptest::prop_assert!(text.split('/').all(|segment| segment != "." && segment != ".."));
+            }
+        }
+    }
+}

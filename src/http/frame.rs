@@ -1,0 +1,220 @@
+//! What every request passes through: request id, access log, problem documents, limits, panics and deadlines.
+//!
+//! Each is a layer of its own; `router` says in which order they stand. Connection timeouts are `app`'s.
+
+use std::any::Any;
+use std::hash::{BuildHasher, RandomState};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::{Instant, timeout};
+
+use super::body::Absent;
+use super::problem::{self, Problem, READ_METHODS};
+use super::state::AppState;
+use crate::error::ErrorClass;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest request id that is taken over from a client or proxy.
+const REQUEST_ID_BYTES: usize = 128;
+
+/// The outermost layer: names the request, writes problem documents, and logs the request when its body has ended.
+pub(super) async fn observe(mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    request.headers_mut().insert(X_REQUEST_ID, id.clone());
+    let id_text = id.to_str().unwrap_or_default().to_owned();
+    let (method, path) = (request.method().clone(), escaped(request.uri().path()));
+    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
+    let mut response = problem::render(next.run(request).await, &id_text);
+    let headers = response.headers_mut();
+    headers.insert(X_REQUEST_ID, id);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        *response.body_mut() = Body::new(Absent);
+    }
+    let status = response.status().as_u16();
+    response.map(|body| {
+        let expected = if method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
+        let route = route.unwrap_or_else(|| "unmatched".to_owned());
+        Body::new(Observed { body, started, id: id_text, method, route, path, status, expected, sent: 0 })
+    })
+}
+
+/// The request id that came with the request, if it is one that can be logged, or a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);
+    match headers.get(X_REQUEST_ID) {
+        Some(id)
+            if (1..=REQUEST_ID_BYTES).contains(&id.as_bytes().len()) && id.as_bytes().iter().all(plain) =>
+        {
+            id.clone()
+        }
+        _ => {
+            // Keyed and counted: unlike any other of this process, and unlikely to be like another process's.
+            let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
+            HeaderValue::from_str(&format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
+        }
+    }
+}
+
+/// A raw path as visible ASCII, so that no log line can be forged or turned around.
+fn escaped(path: &str) -> String {
+    path.escape_default().to_string()
+}
+
+/// A body that counts itself and writes the access log when it ends, breaks or is dropped.
+struct Observed {
+    body: Body,
+    started: Instant,
+    id: String,
+    method: Method,
+    route: String,
+    path: String,
+    status: u16,
+    expected: Option<u64>,
+    sent: u64,
+}
+
+impl HttpBody for Observed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let poll = Pin::new(&mut self.body).poll_frame(context);
+        match &poll {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.sent = self.sent.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let causes = problem::causes(error);
+                tracing::error!(request_id = self.id, causes, "answer cut off");
+            }
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        poll
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        tracing::info!(
+            request_id = self.id,
+            method = self.method.as_str(),
+            route = self.route,
+            path = self.path,
+            status = self.status,
+            bytes = self.sent,
+            complete = self.expected.is_none_or(|expected| self.sent >= expected),
+            duration_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            "request"
+        );
+    }
+}
+
+/// Refuses URLs that are too long and methods that no route offers.
+pub(super) async fn limit(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let limit = state.options().url_bytes;
+    let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
+    if length > limit {
+        let detail =
+            format!("the URL has {length} bytes; at most {limit} are read; send a long selection by POST");
+        return Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail).into_response();
+    }
+    if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
+        return Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response();
+    }
+    next.run(request).await
+}
+
+/// Answers 504 when a handler takes too long to its answer's head. PUT keeps its own time, as most of it is the
+/// client's.
+pub(super) async fn deadline(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    if request.method() == Method::PUT {
+        return next.run(request).await;
+    }
+    match timeout(state.deadline(), next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => Problem::of_class(ErrorClass::TimedOut).into_response(),
+    }
+}
+
+/// A handler's panic.
+#[derive(Debug, thiserror::Error)]
+#[error("a handler panicked: {0}")]
+struct Panicked(String);
+
+/// The answer for a handler that panicked.
+pub(super) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
+    let text = match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(payload) => payload.downcast::<&str>().map_or_else(|_| "?".to_owned(), |text| text.to_string()),
+    };
+    Problem::internal(Arc::new(Panicked(text))).into_response()
+}
+
+/// The answer for URLs that are no route.
+pub(super) async fn no_route(request: Request) -> Response {
+    // A preflight must succeed, or the page would see a network error in place of the 404.
+    if request.method() == Method::OPTIONS {
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
+    }
+    Problem::of_status(StatusCode::NOT_FOUND).into_response()
+}
+
+/// The answer for methods that a route does not have; the router adds `Allow`.
+pub(super) async fn no_method(request: Request) -> Response {
+    if request.method() == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_ids_are_taken_over_only_if_they_can_be_logged() {
+        let id = |text: &str| {
+            let headers =
+                HeaderMap::from_iter([(X_REQUEST_ID, HeaderValue::from_bytes(text.as_bytes()).unwrap())]);
+            request_id(&headers).to_str().unwrap().to_owned()
+        };
+        assert_eq!(id("abc-1.2:3_4"), "abc-1.2:3_4");
+        for odd in ["", "a b", "a\"b", "é", &"x".repeat(129)] {
+            assert_ne!(id(odd), odd);
+            assert_eq!(id(odd).len(), 16);
+        }
+        assert_ne!(request_id(&HeaderMap::new()), request_id(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn logged_paths_are_visible_ascii() {
+        assert_eq!(escaped("/a\u{202e}b\u{1b}"), "/a\\u{202e}b\\u{1b}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Which of the offered formats an answer takes: `format=`, else the `Accept` header with its weights (RFC 9110,
+//! section 12.5.1).
+//!
+//! Parts of `Accept` that cannot be read are ignored. Media type parameters other than `q` are not compared.
+
+use axum::http::{HeaderMap, StatusCode, header};
+
+use super::problem::Problem;
+
+/// A format that an answer can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    /// Its name in `format=`.
+    pub(super) name: &'static str,
+    /// Its media type, such as `text/html`.
+    pub(super) media_type: &'static str,
+}
+
+/// Why no format was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NegotiateError {
+    /// `format=` names none of the offers.
+    #[error("`format={asked}` is not known here; there is: {offered}")]
+    UnknownFormat {
+        /// What was asked for.
+        asked: String,
+        /// The names there are.
+        offered: String,
+    },
+    /// `Accept` excludes every offer.
+    #[error("nothing that `Accept` allows is offered; there is: {0}")]
+    NotAcceptable(String),
+}
+
+impl From<NegotiateError> for Problem {
+    fn from(error: NegotiateError) -> Self {
+        match &error {
+            NegotiateError::UnknownFormat { .. } => {
+                Self::new(StatusCode::BAD_REQUEST, "unknown-format").detail(error.to_string())
+            }
+            NegotiateError::NotAcceptable(_) => {
+                Self::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable").detail(error.to_string())
+            }
+        }
+    }
+}
+
+/// Chooses among the offers, of which the first is the default.
+///
+/// `format` wins over `Accept`. Of the offers that `Accept` weighs highest, the one it names most precisely is
+/// taken (so that `application/json, */*` means JSON), and of those the first.
+pub(super) fn choose(
+    headers: &HeaderMap,
+    format: Option<&str>,
+    offers: &'static [Offer],
+) -> Result<Offer, NegotiateError> {
+    let names = |name: fn(&Offer) -> &'static str| offers.iter().map(name).collect::<Vec<_>>().join(", ");
+    if let Some(asked) = format {
+        return offers.iter().find(|offer| offer.name == asked).copied().ok_or_else(|| {
+            NegotiateError::UnknownFormat { asked: asked.to_owned(), offered: names(|offer| offer.name) }
+        });
+    }
+    let ranges: Vec<(&str, u16)> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(media_range)
+        .collect();
+    let weighed = offers.iter().filter_map(|offer| Some((offer, weigh(offer.media_type, &ranges)?)));
+    let mut best: Option<(&Offer, (u16, u8))> = None;
+    for (offer, weight) in weighed {
+        if best.is_none_or(|(_, least)| weight > least) {
+            best = Some((offer, weight));
+        }
+    }
+    best.map(|(offer, _)| *offer)
+        .ok_or_else(|| NegotiateError::NotAcceptable(names(|offer| offer.media_type)))
+}
+
+/// Weight (in thousandths) and precision (0 to 2) of a media type under the ranges; `None` if excluded.
+fn weigh(media_type: &str, ranges: &[(&str, u16)]) -> Option<(u16, u8)> {
+    if ranges.is_empty() {
+        return Some((1000, 0));
+    }
+    let kind = media_type.split('/').next().unwrap_or_default();
+    let precision = |range: &str| match range.split_once('/') {
+        _ if range.eq_ignore_ascii_case(media_type) => Some(2),
+        Some(("*", "*")) => Some(0),
+        Some((asked, "*")) if asked.eq_ignore_ascii_case(kind) => Some(1),
+        _ => None,
+    };
+    // The most precise range decides, even where a vaguer one weighs more.
+    let (precision, weight) =
+        ranges.iter().filter_map(|&(range, weight)| Some((precision(range)?, weight))).max()?;
+    (weight > 0).then_some((weight, precision))
+}
+
+/// Reads `type/subtype;q=0.5` as a range and its weight in thousandths.
+fn media_range(text: &str) -> Option<(&str, u16)> {
+    let mut parts = text.split(';').map(str::trim);
+    let range = parts.next().filter(|range| range.contains('/'))?;
+    let weight = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| quality(value.trim()))
+    });
+    Some((range, weight.unwrap_or(Some(1000))?))
+}
+
+/// `qvalue` of RFC 9110, section 12.4.2, in thousandths.
+fn quality(text: &str) -> Option<u16> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let thousandths: u16 = format!("{fraction:0<3}").parse().ok()?;
+    match whole {
+        "0" => Some(thousandths),
+        "1" if thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    static OFFERS: &[Offer] = &[
+        Offer { name: "html", media_type: "text/html" },
+        Offer { name: "json", media_type: "application/json" },
+    ];
+
+    fn chosen(accept: &str, format: Option<&str>) -> Result<&'static str, NegotiateError> {
+        let mut headers = HeaderMap::new();
+        if !accept.is_empty() {
+            headers.insert(header::ACCEPT, HeaderValue::from_str(accept).unwrap());
+        }
+        choose(&headers, format, OFFERS).map(|offer| offer.name)
+    }
+
+    #[test]
+    fn the_highest_weight_wins_then_the_most_precise_then_the_first() {
+        for (accept, name) in [
+            ("", "html"),
+            ("*/*", "html"),
+            ("application/json", "json"),
+            ("APPLICATION/JSON", "json"),
+            ("application/*", "json"),
+            ("text/html;q=0.5, application/json", "json"),
+            ("text/html, application/json;q=0.9", "html"),
+            ("application/json, text/plain, */*", "json"),
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "html"),
+            ("text/html;q=0, */*", "json"),
+            ("*/*;q=0.1, application/json;q=0.2", "json"),
+            ("application/json;charset=utf-8;q=0.9, text/html;q=0.8", "json"),
+            ("garbage, application/json", "json"),
+            ("text/html;q=x, application/json;q=0.001", "json"),
+            (";;;,,,", "html"),
+        ] {
+            assert_eq!(chosen(accept, None).unwrap(), name, "{accept}");
+        }
+    }
+
+    #[test]
+    fn format_wins_over_accept_and_must_be_known() {
+        assert_eq!(chosen("text/html", Some("json")).unwrap(), "json");
+        let error = chosen("*/*", Some("xml")).unwrap_err().to_string();
+        assert!(error.contains("xml") && error.contains("html, json"), "{error}");
+    }
+
+    #[test]
+    fn an_accept_that_excludes_everything_is_told_what_there_is() {
+        for accept in ["image/png", "*/*;q=0", "application/json;q=0, text/html;q=0.0"] {
+            let error = chosen(accept, None).unwrap_err();
+            assert_eq!(error, NegotiateError::NotAcceptable("text/html, application/json".to_owned()));
+        }
+    }
+}

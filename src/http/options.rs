@@ -1,0 +1,192 @@
+//! [`HttpOptions`]: the limits of this room and its CORS rules, with their defaults.
+//!
+//! Sizes are bytes, times are named with their unit. [`HttpOptions::check`] refuses what could not work before
+//! anything is bound, so that nothing built from options can fail later.
+
+use axum::http::HeaderValue;
+use serde::{Deserialize, Serialize};
+
+/// Limits and rules of the HTTP surface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpOptions {
+    /// Longest URL (path and query) in bytes; a longer one is 414.
+    pub url_bytes: usize,
+    /// Largest value that PUT stores, in bytes; a larger one is 413.
+    pub put_body_bytes: u64,
+    /// Milliseconds without a byte of a request's body after which it is 408.
+    pub body_stall_ms: u64,
+    /// Least bytes a second of a request's body, counted after the stall time; a slower one is 408.
+    pub body_bytes_per_second: u64,
+    /// Most keys and prefixes on a page of a JSON listing.
+    pub list_page_keys: usize,
+    /// Bytes of answers under way at one time, as estimated when they are admitted.
+    pub inflight_bytes: u64,
+    /// What a streamed value counts against `inflight_bytes`, whatever its length.
+    pub stream_bytes: u64,
+    /// Milliseconds a request waits for `inflight_bytes` before it is 503.
+    pub queue_ms: u64,
+    /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
+    pub deadline_ms: u64,
+    /// Milliseconds a backend has to say that it is ready.
+    pub check_ms: u64,
+    /// Which pages of other origins may read.
+    pub cors: CorsOptions,
+}
+
+/// Cross-origin rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CorsOptions {
+    /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
+    pub origins: Vec<String>,
+    /// Whether PUT and DELETE are allowed from there too.
+    pub writes: bool,
+    /// Whether browsers may send credentials. Not together with `*`.
+    pub credentials: bool,
+    /// Seconds for which a browser may remember a preflight answer.
+    pub max_age_seconds: u32,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            url_bytes: 8 << 10,
+            put_body_bytes: 256 << 20,
+            body_stall_ms: 30_000,
+            body_bytes_per_second: 16 << 10,
+            list_page_keys: 1000,
+            inflight_bytes: 512 << 20,
+            stream_bytes: 256 << 10,
+            queue_ms: 500,
+            deadline_ms: 60_000,
+            check_ms: 2_000,
+            cors: CorsOptions::default(),
+        }
+    }
+}
+
+impl Default for CorsOptions {
+    fn default() -> Self {
+        Self { origins: vec!["*".to_owned()], writes: false, credentials: false, max_age_seconds: 86_400 }
+    }
+}
+
+/// Why options or mounts cannot be served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HttpOptionsError {
+    /// A limit of nothing would refuse everything.
+    #[error("`{0}` must be at least 1")]
+    Zero(&'static str),
+    /// A listing page cannot be longer.
+    #[error("`list_page_keys` is at most 1000, not {0}")]
+    PageTooLong(usize),
+    /// `*` beside other origins.
+    #[error("`*` must be the only entry of `cors.origins`")]
+    AnyAmongOthers,
+    /// Browsers refuse the pair.
+    #[error("`cors.credentials` needs the origins by name, not `*`")]
+    AnyWithCredentials,
+    /// Not `scheme://host[:port]`.
+    #[error("`{0}` is not an origin such as `https://viewer.example`")]
+    Origin(String),
+    /// Mount names stand in URLs.
+    #[error("`{0}` is not a mount name: 1 to 64 of `A-Z a-z 0-9 - _ . ~`, not `.` or `..`")]
+    MountName(String),
+    /// Two mounts of one name.
+    #[error("there are two mounts of the name `{0}`")]
+    DuplicateMount(String),
+    /// `Cache-Control` that no header can carry.
+    #[error("the `cache_control` of mount `{0}` is not a header value")]
+    CacheControl(String),
+}
+
+impl HttpOptions {
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// [`HttpOptionsError`] names the option.
+    pub fn check(&self) -> Result<(), HttpOptionsError> {
+        for (name, is_zero) in [
+            ("url_bytes", self.url_bytes == 0),
+            ("body_stall_ms", self.body_stall_ms == 0),
+            ("list_page_keys", self.list_page_keys == 0),
+            ("inflight_bytes", self.inflight_bytes == 0),
+            ("deadline_ms", self.deadline_ms == 0),
+            ("check_ms", self.check_ms == 0),
+        ] {
+            if is_zero {
+                return Err(HttpOptionsError::Zero(name));
+            }
+        }
+        if self.list_page_keys > 1000 {
+            return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
+        }
+        self.cors.check()
+    }
+}
+
+impl CorsOptions {
+    /// Whether every origin may read.
+    pub(super) fn is_any(&self) -> bool {
+        self.origins.iter().any(|origin| origin == "*")
+    }
+
+    fn check(&self) -> Result<(), HttpOptionsError> {
+        if self.is_any() {
+            return match (self.origins.len(), self.credentials) {
+                (1, false) => Ok(()),
+                (1, true) => Err(HttpOptionsError::AnyWithCredentials),
+                _ => Err(HttpOptionsError::AnyAmongOthers),
+            };
+        }
+        match self.origins.iter().find(|origin| !is_origin(origin)) {
+            Some(origin) => Err(HttpOptionsError::Origin(origin.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a text is `http(s)://host[:port]` as browsers write it in `Origin`.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b':' | b'[' | b']');
+    host.is_some_and(|host| !host.is_empty() && host.bytes().all(allowed))
+        && HeaderValue::from_str(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cors(origins: &[&str], credentials: bool) -> Result<(), HttpOptionsError> {
+        let origins = origins.iter().map(|&origin| origin.to_owned()).collect();
+        HttpOptions { cors: CorsOptions { origins, credentials, ..Default::default() }, ..Default::default() }
+            .check()
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_impossible_rules_are_refused_by_name() {
+        assert_eq!(HttpOptions::default().check(), Ok(()));
+        assert_eq!(cors(&["*"], true), Err(HttpOptionsError::AnyWithCredentials));
+        assert_eq!(cors(&["*", "https://a.example"], false), Err(HttpOptionsError::AnyAmongOthers));
+        for origin in ["null", "https://", "a.example", "https://a.example/", "ftp://a", "https://a\r\nb"] {
+            assert_eq!(cors(&[origin], false), Err(HttpOptionsError::Origin(origin.to_owned())));
+        }
+        assert_eq!(cors(&["https://a.example:8443", "http://[::1]:80"], true), Ok(()));
+        assert_eq!(cors(&[], false), Ok(()));
+        let zero = HttpOptions { deadline_ms: 0, ..Default::default() };
+        assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
+        let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
+        assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
+    }
+
+    #[test]
+    fn unknown_options_are_refused_and_missing_ones_have_defaults() {
+        let options: HttpOptions = serde_json::from_str(r#"{"cors":{"writes":true}}"#).unwrap();
+        assert!(options.cors.writes && options.cors.is_any() && options.url_bytes == 8192);
+        assert!(serde_json::from_str::<HttpOptions>(r#"{"url_byte":1}"#).is_err());
+        let text = serde_json::to_string(&options).unwrap();
+        assert_eq!(serde_json::from_str::<HttpOptions>(&text).unwrap(), options);
+    }
+}

@@ -1,0 +1,255 @@
+//! [`Problem`]: an error on its way to the client, as a problem document (RFC 9457).
+//!
+//! This is the one place where an [`ErrorClass`] becomes a status. An answer made of a problem has a head and no
+//! body: the outermost layer (`frame`), which knows the request id, writes the document and logs the causes, once.
+//! What the caller did wrong, and what is wrong with the caller's own data, is told in `detail`, by the error's own
+//! text. Of a backend nothing is told but the status: its errors name hosts, buckets and paths.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Classify, ErrorClass};
+
+/// The methods that every mount answers.
+pub(super) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
+
+/// An error, ready to be told.
+#[derive(Clone, Debug)]
+pub(super) struct Problem(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    status: StatusCode,
+    code: &'static str,
+    detail: Option<String>,
+    extensions: Map<String, Value>,
+    headers: HeaderMap,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl Problem {
+    /// A problem with a status and a stable code.
+    pub(super) fn new(status: StatusCode, code: &'static str) -> Self {
+        let mut headers = HeaderMap::new();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, retry_after());
+        }
+        let (detail, extensions, source) = (None, Map::new(), None);
+        Self(Box::new(Inner { status, code, detail, extensions, headers, source }))
+    }
+
+    /// A problem of a class, under the class's own name.
+    pub(super) fn of_class(class: ErrorClass) -> Self {
+        let problem = Self::new(status_of(class), class.name());
+        if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
+    }
+
+    /// A problem from nothing but a status, for answers that did not come from this room's handlers.
+    pub(super) fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::NOT_FOUND => {
+                Self::of_class(ErrorClass::NotFound).detail("there is nothing at this URL")
+            }
+            StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.name())
+                .detail("the method is not offered here; the `Allow` header says which are"),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::of_class(ErrorClass::TooLarge),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(status, "unsupported-media-type"),
+            _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.name()),
+            _ => Self::new(status, ErrorClass::Internal.name()),
+        }
+    }
+
+    /// A defect of this server, with what is known of it for the log.
+    pub(super) fn internal(source: Arc<dyn Error + Send + Sync>) -> Self {
+        let mut problem = Self::of_class(ErrorClass::Internal);
+        problem.0.source = Some(source);
+        problem
+    }
+
+    /// Says what to do about it.
+    pub(super) fn detail(mut self, text: impl Into<String>) -> Self {
+        self.0.detail = Some(text.into());
+        self
+    }
+
+    /// Adds a member of the document's own.
+    pub(super) fn extension(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.extensions.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a header.
+    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.insert(name, value);
+        self
+    }
+
+    /// Sets `Allow`.
+    pub(super) fn allow(self, methods: &'static str) -> Self {
+        self.header(header::ALLOW, HeaderValue::from_static(methods))
+    }
+
+    /// The document.
+    fn document(&self, request_id: &str) -> String {
+        let Inner { status, code, detail, extensions, .. } = &*self.0;
+        let mut document = Map::new();
+        document.insert("type".to_owned(), json!("about:blank"));
+        document.insert("title".to_owned(), json!(status.canonical_reason().unwrap_or("Error")));
+        document.insert("status".to_owned(), json!(status.as_u16()));
+        document.insert("code".to_owned(), json!(code));
+        if let Some(detail) = detail {
+            document.insert("detail".to_owned(), json!(detail));
+        }
+        document.insert("request_id".to_owned(), json!(request_id));
+        document.extend(extensions.clone());
+        Value::Object(document).to_string()
+    }
+
+    /// Logs the problem with all its causes.
+    fn log(&self, request_id: &str) {
+        let Inner { status, code, source, .. } = &*self.0;
+        let causes = source.as_deref().map(|error| causes(error)).unwrap_or_default();
+        if status.is_server_error() {
+            tracing::error!(request_id, status = status.as_u16(), code, causes, "request failed");
+        } else {
+            tracing::debug!(request_id, status = status.as_u16(), code, causes, "request refused");
+        }
+    }
+}
+
+/// The one mapping from class to status.
+fn status_of(class: ErrorClass) -> StatusCode {
+    match class {
+        ErrorClass::InvalidRequest => StatusCode::BAD_REQUEST,
+        ErrorClass::NotFound => StatusCode::NOT_FOUND,
+        ErrorClass::NotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorClass::Conflict => StatusCode::CONFLICT,
+        ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+        ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorClass::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
+        ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Internal => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+        ErrorClass::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
+        ErrorClass::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorClass::TimedOut => StatusCode::GATEWAY_TIMEOUT,
+        ErrorClass::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+    }
+}
+
+/// Whether the error's own text is about the caller's request or the caller's data, and may be told.
+fn is_tellable(class: ErrorClass) -> bool {
+    class.is_callers()
+        || matches!(class, ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Unsupported)
+}
+
+impl<E: Classify> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let class = error.class();
+        let mut problem = Self::of_class(class);
+        if is_tellable(class) {
+            problem.0.detail = Some(error.to_string());
+        }
+        problem.0.source = Some(Arc::new(error));
+        problem
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.0.status;
+        response.headers_mut().extend(self.0.headers.clone());
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Gives an error answer its document, and the log its causes. Answers that are no errors pass as they are.
+pub(super) fn render(mut response: Response, request_id: &str) -> Response {
+    let status = response.status();
+    if !status.is_client_error() && !status.is_server_error() {
+        return response;
+    }
+    let problem = response.extensions_mut().remove().unwrap_or_else(|| Problem::of_status(status));
+    problem.log(request_id);
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    *response.body_mut() = Body::from(problem.document(request_id));
+    response
+}
+
+/// An error and all its sources in one line.
+pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut line = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        // Writing to a `String` cannot fail.
+        let _ = write!(line, ": {source}");
+        next = source.source();
+    }
+    line
+}
+
+/// 1 to 5 seconds at random, so that those who were turned away do not come back together.
+fn retry_after() -> HeaderValue {
+    HeaderValue::from(1 + RandomState::new().hash_one(0_u8) % 5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::StoreError;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("403 from https://secret-bucket.example")]
+    struct Backend;
+
+    #[test]
+    fn a_backend_is_not_named_to_the_client_but_is_to_the_log() {
+        for error in [
+            StoreError::Backend(Arc::new(Backend)),
+            StoreError::Busy(Arc::new(Backend)),
+            StoreError::TimedOut(Arc::new(Backend)),
+            StoreError::StorageFull(Arc::new(Backend)),
+        ] {
+            assert!(causes(&error).ends_with(": 403 from https://secret-bucket.example"));
+            let document = Problem::from(error).document("id-1");
+            assert!(!document.contains("secret") && !document.contains("detail"), "{document}");
+            assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
+        }
+    }
+
+    #[test]
+    fn callers_are_told_what_is_wrong() {
+        let document = Problem::from(StoreError::BodyTooLarge { limit: 7 }).document("id");
+        assert!(document.contains("\"detail\":\"the body is longer than 7 bytes\""), "{document}");
+        let value: Value = serde_json::from_str(&document).unwrap();
+        assert_eq!(value["status"], 413);
+        assert_eq!(value["code"], "too-large");
+        assert_eq!(value["title"], "Payload Too Large");
+    }
+
+    #[test]
+    fn only_overload_asks_to_come_back_and_only_method_errors_say_what_is_allowed() {
+        for class in [ErrorClass::Overloaded, ErrorClass::NotAllowed, ErrorClass::BackendFailed] {
+            let headers = Problem::of_class(class).into_response().headers().clone();
+            assert_eq!(headers.contains_key(header::RETRY_AFTER), class == ErrorClass::Overloaded);
+            assert_eq!(headers.contains_key(header::ALLOW), class == ErrorClass::NotAllowed);
+        }
+        for _ in 0..100 {
+            let seconds: u64 = retry_after().to_str().unwrap().parse().unwrap();
+            assert!((1..=5).contains(&seconds));
+        }
+    }
+}

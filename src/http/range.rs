@@ -1,0 +1,140 @@
+//! The `Range`, `If-Range` and `Content-Range` headers of byte ranges (RFC 9110, section 14).
+//!
+//! One range is honoured. Several in one header are ignored, and so is everything that is not a byte range: the
+//! answer is then the whole value, which RFC 9110 allows and clients that cannot read multipart need. Whether a
+//! range lies inside a value is not decided here but by [`ByteRange::resolve`].
+
+use std::ops::Range;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::conditions::EntityTag;
+use crate::store::{ByteRange, Version};
+
+/// The range a request asks for; [`ByteRange::Whole`] where there is none that counts.
+pub(super) fn requested(headers: &HeaderMap) -> ByteRange {
+    let mut lines = headers.get_all(header::RANGE).iter();
+    match (lines.next(), lines.next()) {
+        (Some(line), None) => line.to_str().ok().and_then(parse).unwrap_or_default(),
+        _ => ByteRange::Whole,
+    }
+}
+
+/// Parses `bytes=0-9`, `bytes=10-` or `bytes=-5`; `None` is anything else, several ranges included.
+fn parse(line: &str) -> Option<ByteRange> {
+    let (unit, set) = line.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    // A list may have empty elements (RFC 9110, section 5.6.1.2).
+    let mut specs = set.split(',').map(str::trim).filter(|spec| !spec.is_empty());
+    let (spec, None) = (specs.next()?, specs.next()) else { return None };
+    match spec.split_once('-')? {
+        ("", length) => Some(ByteRange::Suffix(number(length)?)),
+        (first, "") => Some(ByteRange::From(number(first)?)),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            (first <= last).then(|| ByteRange::Bounded(first, last.saturating_add(1)))
+        }
+    }
+}
+
+/// Digits only: `u64::from_str` alone would take `+4`.
+fn number(digits: &str) -> Option<u64> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) { digits.parse().ok() } else { None }
+}
+
+/// Whether `If-Range` lets the range count for a value of this version.
+///
+/// Without the header it does. Only a strong entity tag can hold: a date has the resolution of a second, in which
+/// a value may change twice, so a date never holds and the answer is the whole value.
+pub(super) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
+    match headers.get(header::IF_RANGE) {
+        None => true,
+        Some(line) => EntityTag::parse_one(line.as_bytes()).is_some_and(|tag| tag.matches_strongly(version)),
+    }
+}
+
+/// `Content-Range` of a part; `range` is half-open and not empty.
+pub(super) fn content_range(range: &Range<u64>, size: u64) -> HeaderValue {
+    ascii(&format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)))
+}
+
+/// `Content-Range` of an answer that the range is not satisfiable.
+pub(super) fn unsatisfied(size: u64) -> HeaderValue {
+    ascii(&format!("bytes */{size}"))
+}
+
+/// A header value of text that is visible ASCII by construction.
+fn ascii(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(range: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::RANGE, HeaderValue::from_static(range))])
+    }
+
+    #[test]
+    fn one_byte_range_counts_and_anything_else_means_the_whole_value() {
+        use ByteRange::{Bounded, From, Suffix, Whole};
+        for (line, range) in [
+            ("bytes=0-9", Bounded(0, 10)),
+            ("bytes=5-5", Bounded(5, 6)),
+            ("BYTES=0-9", Bounded(0, 10)),
+            ("bytes= 0-9 ,", Bounded(0, 10)),
+            ("bytes=7-", From(7)),
+            ("bytes=-5", Suffix(5)),
+            ("bytes=-0", Suffix(0)),
+            ("bytes=0-18446744073709551615", Bounded(0, u64::MAX)),
+            ("bytes=5-2", Whole),
+            ("bytes=-", Whole),
+            ("bytes=", Whole),
+            ("bytes=,", Whole),
+            ("bytes=a-b", Whole),
+            ("bytes=+1-2", Whole),
+            ("bytes=1-+2", Whole),
+            ("bytes=--5", Whole),
+            ("bytes=1 - 2", Whole),
+            ("bytes=0-99999999999999999999999", Whole),
+            ("bytes=99999999999999999999999-", Whole),
+            ("bytes=8-11, 20-23", Whole),
+            ("bytes 0-9", Whole),
+            ("items=0-9", Whole),
+            ("0-9", Whole),
+            ("", Whole),
+        ] {
+            assert_eq!(requested(&headers(line)), range, "{line}");
+        }
+        assert_eq!(requested(&HeaderMap::new()), Whole);
+    }
+
+    #[test]
+    fn two_range_lines_are_ignored() {
+        let mut lines = headers("bytes=0-1");
+        lines.append(header::RANGE, HeaderValue::from_static("bytes=4-5"));
+        assert_eq!(requested(&lines), ByteRange::Whole);
+    }
+
+    #[test]
+    fn if_range_holds_only_for_the_same_strong_tag() {
+        let version = Version::strong("v1");
+        let with =
+            |line: &'static str| HeaderMap::from_iter([(header::IF_RANGE, HeaderValue::from_static(line))]);
+        assert!(if_range_holds(&HeaderMap::new(), &version));
+        assert!(if_range_holds(&with("\"v1\""), &version));
+        for line in ["\"v2\"", "W/\"v1\"", "v1", "*", "", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+            assert!(!if_range_holds(&with(line), &version), "{line}");
+        }
+        assert!(!if_range_holds(&with("\"v1\""), &Version::weak("v1")));
+    }
+
+    #[test]
+    fn content_range_has_inclusive_ends_and_the_total() {
+        assert_eq!(content_range(&(2..5), 10), "bytes 2-4/10");
+        assert_eq!(unsatisfied(10), "bytes */10");
+    }
+}

@@ -1,0 +1,202 @@
+//! Listings of the store routes: `list_dir`, `list_prefix` and `list` of Zarr core 3.1, as HTML or JSON.
+//!
+//! An unknown prefix is empty in JSON, as the store interface has it, and 404 in HTML, as its readers have it; the
+//! root always exists. A listing that cannot be finished is never a shorter one: it fails, or the connection is cut.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::error::ErrorClass;
+use crate::http::extract::{Place, StoreTarget};
+use crate::http::listing::{self, ListingPage};
+use crate::http::negotiate::{self, Offer};
+use crate::http::options::HttpOptions;
+use crate::http::problem::Problem;
+use crate::http::state::{AppState, Mount};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{DirListing, StoreError};
+
+static OFFERS: &[Offer] = &[
+    Offer { name: "html", media_type: "text/html" },
+    Offer { name: "json", media_type: "application/json" },
+];
+/// Lines of a long page that are sent together.
+const LINES: usize = 500;
+
+/// What a listing can be asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct ListQuery {
+    /// Of a prefix: list every key below it. No value is needed; `false` and `0` mean no.
+    recursive: Option<String>,
+    /// Of a prefix: `html` or `json`; wins over `Accept`.
+    format: Option<String>,
+    /// Short for `format`.
+    f: Option<String>,
+    /// Of a JSON listing: most keys and prefixes on the page.
+    limit: Option<usize>,
+    /// Of a JSON listing: the page after this key or prefix; `next` of the page before.
+    after: Option<String>,
+}
+
+impl ListQuery {
+    /// Reads the query of a listing. Unknown fields are ignored.
+    fn from_uri(uri: &Uri) -> Result<Self, Problem> {
+        Query::try_from_uri(uri)
+            .map(|Query(query)| query)
+            .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))
+    }
+
+    fn is_recursive(&self) -> bool {
+        self.recursive.as_deref().is_some_and(|text| text != "false" && text != "0")
+    }
+
+    /// The page's length: what is asked for, if it is from 1 to the most there may be.
+    fn page_keys(&self, most: usize) -> Result<usize, Problem> {
+        match self.limit.unwrap_or(most) {
+            limit if (1..=most).contains(&limit) => Ok(limit),
+            _ => Err(Problem::of_class(ErrorClass::InvalidRequest)
+                .detail(format!("`limit` is from 1 to {most}"))
+                .extension("limit", most)),
+        }
+    }
+}
+
+/// List the root of a mount
+///
+/// `list_dir`, or with `?recursive` all keys. HTML by default, JSON if asked for.
+#[utoipa::path(
+    method(get, head),
+    path = "/store/{mount}/",
+    tag = "store",
+    params(("mount" = String, Path, description = "Name of a mount"), ListQuery),
+    responses(
+        (status = 200, description = "The listing", content(
+            (ListingPage = "application/json"),
+            (String = "text/html"),
+        )),
+        (status = 400, description = "Bad `format`, `limit` or `after`"),
+        (status = 404, description = "There is no such mount"),
+        (status = 405, description = "The backend cannot list"),
+        (status = 406, description = "`Accept` allows neither HTML nor JSON"),
+        (status = 502, description = "The backend failed"),
+    )
+)]
+pub(in crate::http) async fn list_root(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Place::Prefix(prefix) = &target.place else {
+        return Err(Problem::of_class(ErrorClass::NotFound));
+    };
+    answer(&target.mount, prefix, &uri, &headers, state.options()).await
+}
+
+/// Lists a prefix.
+pub(super) async fn answer(
+    mount: &Mount,
+    prefix: &StorePrefix,
+    uri: &Uri,
+    headers: &HeaderMap,
+    options: &HttpOptions,
+) -> Result<Response, Problem> {
+    let query = ListQuery::from_uri(uri)?;
+    let format = query.format.as_deref().or(query.f.as_deref());
+    let offer = negotiate::choose(headers, format, OFFERS)?;
+    let listed = match (offer.name, query.is_recursive()) {
+        ("json", recursive) => {
+            let limit = query.page_keys(options.list_page_keys)?;
+            json(mount, prefix, recursive, query.after.as_deref(), limit).await
+        }
+        (_, false) => html(mount, prefix, uri).await,
+        (_, true) => recursive_html(mount, prefix, uri).await,
+    };
+    let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
+    listed.map(|response| (head, response).into_response()).map_err(|error| match error {
+        ListError::Store(error @ StoreError::NotListable) => Problem::from(error).allow("OPTIONS"),
+        ListError::Store(error) => error.into(),
+        ListError::Problem(problem) => problem,
+    })
+}
+
+/// Why there is no listing.
+enum ListError {
+    Store(StoreError),
+    Problem(Problem),
+}
+
+impl From<StoreError> for ListError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+async fn json(
+    mount: &Mount,
+    prefix: &StorePrefix,
+    recursive: bool,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Response, ListError> {
+    if !recursive {
+        let dir = mount.store.list_dir(prefix).await?;
+        return Ok(Json(listing::dir_page(prefix, dir, after.unwrap_or_default(), limit)).into_response());
+    }
+    let after = match after.map(StoreKey::parse) {
+        None => None,
+        Some(Ok(key)) => Some(key),
+        Some(Err(error)) => {
+            let problem = Problem::from(error);
+            return Err(ListError::Problem(problem));
+        }
+    };
+    let entries = mount.store.list_prefix(prefix, after.as_ref()).take(limit.saturating_add(1));
+    let entries: Vec<_> = entries.try_collect().await?;
+    Ok(Json(listing::recursive_page(prefix, entries, limit)).into_response())
+}
+
+async fn html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response, ListError> {
+    let dir = mount.store.list_dir(prefix).await?;
+    if dir == DirListing::default() && !prefix.is_root() {
+        return Err(unknown_prefix());
+    }
+    Ok(html_response(Body::from(listing::dir_html(uri.path(), prefix, &dir))))
+}
+
+/// Sends the page while the backend lists, so that memory does not grow with the tree.
+async fn recursive_html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response, ListError> {
+    let mut entries = mount.store.list_prefix(prefix, None);
+    let first = entries.try_next().await?;
+    if first.is_none() && !prefix.is_root() {
+        return Err(unknown_prefix());
+    }
+    let base = prefix.clone();
+    let lines = stream::iter(first.map(Ok)).chain(entries).ready_chunks(LINES).map(move |entries| {
+        let mut lines = String::new();
+        for entry in entries {
+            lines.push_str(&listing::html_line(&base, entry?.key.as_str()));
+        }
+        Ok::<_, StoreError>(Bytes::from(lines))
+    });
+    let page = stream::iter([Ok(Bytes::from(listing::html_head(uri.path())))])
+        .chain(lines)
+        .chain(stream::iter([Ok(Bytes::from_static(listing::HTML_FOOT.as_bytes()))]));
+    Ok(html_response(Body::from_stream(page)))
+}
+
+fn html_response(body: Body) -> Response {
+    (StatusCode::OK, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], body).into_response()
+}
+
+fn unknown_prefix() -> ListError {
+    ListError::Problem(Problem::of_class(ErrorClass::NotFound).detail("no key is below this prefix"))
+}

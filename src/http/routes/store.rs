@@ -1,0 +1,188 @@
+//! GET, HEAD and OPTIONS of the store routes: `get` and `get_partial_values` of Zarr core 3.1, byte for byte.
+//!
+//! 404 is answered only where the backend said that the key does not exist: to a Zarr client it means fill values.
+//! Values are never content-encoded. Listings are in `list`, writes in `write`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures::TryStreamExt;
+
+use super::list;
+use crate::error::ErrorClass;
+use crate::http::body::value_body;
+use crate::http::conditions::Conditions;
+use crate::http::extract::{Place, StoreTarget, encode};
+use crate::http::problem::{Problem, READ_METHODS};
+use crate::http::range;
+use crate::http::read::{Look, Read, look, read};
+use crate::http::state::{AppState, Mount};
+use crate::http::validators::{content_type, put_validators};
+use crate::key::StoreKey;
+use crate::store::ValueInfo;
+
+/// Read a value, or list a prefix
+///
+/// A key is answered with the stored bytes. One range in `Range` is honoured; several are ignored. With a slash at
+/// its end the path is a prefix and the answer a listing; a prefix without its slash is redirected to it.
+#[utoipa::path(
+    method(get, head),
+    path = "/store/{mount}/{*key}",
+    tag = "store",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        list::ListQuery,
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 304, description = "The value is the one that `If-None-Match` names"),
+        (status = 400, description = "The path names no key"),
+        (status = 404, description = "The backend says that the key does not exist"),
+        (status = 412, description = "`If-Match` does not hold"),
+        (status = 416, description = "The range lies outside the value"),
+        (status = 502, description = "The backend failed"),
+        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 504, description = "The backend did not answer in time"),
+    )
+)]
+pub(in crate::http) async fn get_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let mount = &target.mount;
+    match &target.place {
+        Place::Prefix(prefix) => list::answer(mount, prefix, &uri, &headers, state.options()).await,
+        Place::Key(key) if method == Method::HEAD => head_value(mount, key, &uri, &headers).await,
+        Place::Key(key) => get_value(mount, key, &uri, &headers).await,
+    }
+}
+
+/// Redirect to a mount's root
+#[utoipa::path(
+    method(get, head),
+    path = "/store/{mount}",
+    tag = "store",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+)]
+pub(in crate::http) async fn get_mount(target: StoreTarget, uri: Uri) -> Response {
+    with_slash(&target.mount.name, &uri)
+}
+
+/// Any other method, and OPTIONS, which touches no store.
+pub(in crate::http) async fn other_method(target: Result<StoreTarget, Problem>, method: Method) -> Response {
+    let allow = match &target {
+        Ok(StoreTarget { mount, place: Place::Key(_) }) => mount.key_methods(),
+        Ok(StoreTarget { mount, place: Place::Prefix(_) }) => mount.prefix_methods(),
+        Err(_) => READ_METHODS,
+    };
+    if method == Method::OPTIONS {
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+    }
+    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow).into_response()
+}
+
+async fn get_value(
+    mount: &Mount,
+    key: &StoreKey,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let (status, value) = match read(&*mount.store, key, headers).await? {
+        Read::Absent => return absent(mount, key, uri).await,
+        Read::NotModified(info) => return Ok(not_modified(mount, key, &info)),
+        Read::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
+        Read::Unsatisfiable(size) => return Err(unsatisfiable(size)),
+        Read::Whole(value) => (StatusCode::OK, value),
+        Read::Part(value) => (StatusCode::PARTIAL_CONTENT, value),
+    };
+    let mut head = value_headers(mount, key, &value.info);
+    head.insert(header::CONTENT_LENGTH, value.len().into());
+    if status == StatusCode::PARTIAL_CONTENT {
+        head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
+    }
+    Ok((status, head, value_body(value).await?).into_response())
+}
+
+async fn head_value(
+    mount: &Mount,
+    key: &StoreKey,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    match look(&*mount.store, key, &Conditions::from_headers(headers)).await? {
+        Look::Absent => absent(mount, key, uri).await,
+        Look::NotModified(info) => Ok(not_modified(mount, key, &info)),
+        Look::Failed => Err(Problem::of_class(ErrorClass::PreconditionFailed)),
+        Look::Found(info) => {
+            let mut head = value_headers(mount, key, &info);
+            head.insert(header::CONTENT_LENGTH, info.size.into());
+            Ok((head, Body::empty()).into_response())
+        }
+    }
+}
+
+/// The headers that a value has under every status.
+fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    put_validators(&mut headers, info);
+    headers.insert(header::CACHE_CONTROL, mount.cache_control());
+    headers.insert(header::CONTENT_TYPE, content_type(key));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers
+}
+
+fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
+    (StatusCode::NOT_MODIFIED, value_headers(mount, key, info)).into_response()
+}
+
+fn unsatisfiable(size: u64) -> Problem {
+    Problem::of_class(ErrorClass::RangeNotSatisfiable)
+        .detail(format!("the range has no byte of the value, which is {size} bytes long"))
+        .extension("size", size)
+        .header(header::CONTENT_RANGE, range::unsatisfied(size))
+        .header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))
+}
+
+/// The answer for a key that does not exist: a redirect if it is a prefix, else 404.
+///
+/// A failure to list is no failure here: that the key does not exist, the backend has said, and buckets that may
+/// be read but not listed are common.
+async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri) -> Result<Response, Problem> {
+    // Clients probe for these with every node they open, and no prefix is called so.
+    let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
+    if !document {
+        match mount.store.list_prefix(&key.as_prefix(), None).try_next().await {
+            Ok(Some(_)) => return Ok(with_slash(key.name(), uri)),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::debug!(mount = mount.name, %error, "cannot tell whether a key is a prefix");
+            }
+        }
+    }
+    Err(Problem::of_class(ErrorClass::NotFound).detail("the store has no value of this key"))
+}
+
+/// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
+fn with_slash(last_segment: &str, uri: &Uri) -> Response {
+    let path = format!("./{}/", encode(last_segment));
+    let with_query = uri.query().map(|query| format!("{path}?{query}"));
+    let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());
+    let location = location.or_else(|| HeaderValue::from_str(&path).ok());
+    let location = location.unwrap_or(HeaderValue::from_static("./"));
+    // Without this a browser may remember the redirect for ever, and the key may come to exist.
+    let cache = HeaderValue::from_static("no-cache");
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, location), (header::CACHE_CONTROL, cache)])
+        .into_response()
+}

@@ -1,0 +1,198 @@
+//! PUT and DELETE of the store routes: `set`, `erase` and `erase_prefix` of Zarr core 3.1.
+//!
+//! Offered on writable mounts only. A status of 201 or 204 means that the value is stored, whole; 4xx that nothing
+//! was. Conditions are checked by the store as it writes, not before. No partial PUT.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::TryFutureExt;
+use std::sync::Arc;
+use tokio::time::timeout;
+
+use crate::error::ErrorClass;
+use crate::http::body::upload;
+use crate::http::conditions::Conditions;
+use crate::http::extract::{Place, StoreTarget};
+use crate::http::options::HttpOptions;
+use crate::http::problem::Problem;
+use crate::http::state::{AppState, Mount};
+use crate::http::validators::put_validators;
+use crate::key::StoreKey;
+use crate::store::{SetOutcome, ValueInfo, WriteCondition};
+
+/// Store a value
+///
+/// Whole or not at all. `If-Match` and `If-None-Match: *` are honoured by every backend that can.
+#[utoipa::path(
+    put,
+    path = "/store/{mount}/{*key}",
+    tag = "store",
+    params(
+        ("mount" = String, Path, description = "Name of a writable mount"),
+        ("key" = String, Path, description = "A store key"),
+        ("If-Match" = Option<String>, Header, description = "Write only over this version"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
+    ),
+    request_body(content_type = "application/octet-stream", description = "The value"),
+    responses(
+        (status = 201, description = "Stored; there was no value before"),
+        (status = 204, description = "Stored over the value before"),
+        (status = 400, description = "The path names no key, or the body ended early; nothing was written"),
+        (status = 405, description = "The mount is read-only"),
+        (status = 408, description = "The body came too slowly; nothing was written"),
+        (status = 409, description = "The key clashes with another; nothing was written"),
+        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 413, description = "The value is too large; nothing was written"),
+        (status = 415, description = "The body is content-encoded; nothing was written"),
+        (status = 507, description = "The backend has no room left; nothing was written"),
+    )
+)]
+pub(in crate::http) async fn put_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (mount, key) = writable_key(&target)?;
+    let (parts, body) = request.into_parts();
+    let declared = check_upload(&parts.headers, state.options())?;
+    let condition = condition(&state, mount, key, &parts.headers).await?;
+
+    // The commit is a task of its own: once all bytes are here, it ends well or badly, but not half-way because
+    // the client left. Until then the client's leaving ends the stream in an error.
+    let (upload, stream) = upload(state.options(), declared);
+    let (store, name) = (Arc::clone(&mount.store), key.clone());
+    let commit = tokio::spawn(async move { store.set(&name, stream, condition).await });
+    upload.run(body).await?;
+    match timeout(state.deadline(), commit).await {
+        Ok(Ok(outcome)) => Ok(stored(outcome?)),
+        Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
+        Err(_) => Err(Problem::of_class(ErrorClass::TimedOut)),
+    }
+}
+
+/// Erase a value, or a prefix
+///
+/// With a slash at its end the path is a prefix, and every key below it is erased, if the mount offers that.
+#[utoipa::path(
+    delete,
+    path = "/store/{mount}/{*key}",
+    tag = "store",
+    params(
+        ("mount" = String, Path, description = "Name of a writable mount"),
+        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        ("If-Match" = Option<String>, Header, description = "Erase only this version"),
+    ),
+    responses(
+        (status = 204, description = "There is no value of this key now"),
+        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
+        (status = 412, description = "The condition does not hold; nothing was erased"),
+    )
+)]
+pub(in crate::http) async fn delete_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if let Place::Prefix(prefix) = &target.place {
+        if !target.mount.may_erase_prefixes() {
+            return Err(not_offered().allow(target.mount.prefix_methods()));
+        }
+        target.mount.store.erase_prefix(prefix).await?;
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let (mount, key) = writable_key(&target)?;
+    let condition = condition(&state, mount, key, &headers).await?;
+    let must_exist = matches!(condition, WriteCondition::IfVersion(_));
+    if condition == WriteCondition::IfAbsent {
+        // Nothing to erase, or a condition that fails.
+        let current = mount.store.head(key).await?;
+        return current.map_or(Ok(StatusCode::NO_CONTENT.into_response()), |_| Err(failed()));
+    }
+    let existed = mount.store.erase(key, condition).await?;
+    if must_exist && !existed { Err(failed()) } else { Ok(StatusCode::NO_CONTENT.into_response()) }
+}
+
+/// Erase everything in a mount
+#[utoipa::path(
+    delete,
+    path = "/store/{mount}/",
+    tag = "store",
+    params(("mount" = String, Path, description = "Name of a mount that offers erasing prefixes")),
+    responses(
+        (status = 204, description = "The mount is empty now"),
+        (status = 405, description = "The mount is read-only, or does not offer erasing prefixes"),
+    )
+)]
+pub(in crate::http) async fn delete_root(
+    state: State<AppState>,
+    target: StoreTarget,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    delete_key(state, target, headers).await
+}
+
+/// The key that a write is about, if its mount takes writes.
+fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
+    match &target.place {
+        Place::Key(key) if target.mount.writable => Ok((&target.mount, key)),
+        Place::Key(_) => Err(not_offered().allow(target.mount.key_methods())),
+        Place::Prefix(_) => Err(not_offered().allow(target.mount.prefix_methods())),
+    }
+}
+
+fn not_offered() -> Problem {
+    Problem::of_class(ErrorClass::NotAllowed).detail("this mount does not offer that here; see `Allow`")
+}
+
+fn failed() -> Problem {
+    Problem::of_class(ErrorClass::PreconditionFailed)
+        .detail("the condition does not hold; nothing was written")
+}
+
+/// Refuses, before a byte of it is read, a body that cannot be stored. Returns the length it declares.
+fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
+        let problem = Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
+    }
+    if headers.contains_key(header::CONTENT_RANGE) {
+        let problem = Problem::of_class(ErrorClass::InvalidRequest);
+        return Err(problem.detail("a value is stored whole; `Content-Range` is not taken"));
+    }
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let limit = options.put_body_bytes;
+    match declared {
+        Some(bytes) if bytes > limit => Err(Problem::of_class(ErrorClass::TooLarge)
+            .detail(format!("the body has {bytes} bytes; at most {limit} are stored"))
+            .extension("limit", limit)),
+        _ => Ok(declared),
+    }
+}
+
+/// What the store must check as it writes.
+async fn condition(
+    state: &AppState,
+    mount: &Mount,
+    key: &StoreKey,
+    headers: &HeaderMap,
+) -> Result<WriteCondition, Problem> {
+    let conditions = Conditions::from_headers(headers);
+    if let Some(condition) = conditions.for_write_unseen() {
+        return Ok(condition);
+    }
+    let look = mount.store.head(key).map_err(Problem::from);
+    let current = timeout(state.deadline(), look).await;
+    let current = current.unwrap_or_else(|_| Err(Problem::of_class(ErrorClass::TimedOut)))?;
+    conditions.for_write(current.as_ref()).ok_or_else(failed)
+}
+
+fn stored(outcome: SetOutcome) -> Response {
+    let mut head = HeaderMap::new();
+    if let Some(version) = outcome.version {
+        put_validators(&mut head, &ValueInfo { size: 0, version, modified: None });
+    }
+    let status = if outcome.created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
+    (status, head).into_response()
+}

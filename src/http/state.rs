@@ -1,0 +1,205 @@
+//! [`AppState`]: what every handler may reach: the mounts, the options, admission and readiness.
+//!
+//! Cheap to clone; everything stands behind one `Arc`. It is built once and checked as it is built.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use futures::future::join_all;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::admission::Admission;
+use super::options::{HttpOptions, HttpOptionsError};
+use crate::store::SharedStore;
+
+/// For how long an answer of a backend about its readiness is believed.
+const READINESS_AGE: Duration = Duration::from_secs(1);
+
+/// A store under a name.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
+    pub name: String,
+    /// The store.
+    pub store: SharedStore,
+    /// Whether PUT and DELETE are offered.
+    pub writable: bool,
+    /// Whether DELETE of a prefix is offered too.
+    pub allow_prefix_delete: bool,
+    /// `Cache-Control` of the values.
+    pub cache_control: String,
+}
+
+impl Mount {
+    /// A mount that can only be read, whose values are revalidated at each use.
+    #[must_use]
+    pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
+        let (writable, allow_prefix_delete) = (false, false);
+        Self { name: name.into(), store, writable, allow_prefix_delete, cache_control: "no-cache".to_owned() }
+    }
+
+    /// The methods offered for a key.
+    pub(super) fn key_methods(&self) -> &'static str {
+        if self.writable { "GET, HEAD, PUT, DELETE, OPTIONS" } else { super::problem::READ_METHODS }
+    }
+
+    /// The methods offered for a prefix.
+    pub(super) fn prefix_methods(&self) -> &'static str {
+        if self.may_erase_prefixes() { "GET, HEAD, DELETE, OPTIONS" } else { super::problem::READ_METHODS }
+    }
+
+    /// Whether DELETE of a prefix is offered.
+    pub(super) fn may_erase_prefixes(&self) -> bool {
+        self.writable && self.allow_prefix_delete
+    }
+
+    /// `Cache-Control` of the values; checked when the state was built.
+    pub(super) fn cache_control(&self) -> HeaderValue {
+        HeaderValue::from_str(&self.cache_control).unwrap_or(HeaderValue::from_static("no-cache"))
+    }
+
+    fn check(&self) -> Result<(), HttpOptionsError> {
+        let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        let dots = self.name == "." || self.name == "..";
+        if dots || !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(unreserved) {
+            return Err(HttpOptionsError::MountName(self.name.clone()));
+        }
+        match HeaderValue::from_str(&self.cache_control) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(HttpOptionsError::CacheControl(self.name.clone())),
+        }
+    }
+}
+
+/// What every handler may reach.
+#[derive(Clone, Debug)]
+pub struct AppState(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    mounts: BTreeMap<String, Arc<Mount>>,
+    options: HttpOptions,
+    admission: Admission,
+    draining: AtomicBool,
+    /// The last answers of the backends, and when they were given; held while new ones are fetched.
+    readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
+}
+
+/// By mount name: whether its backend answers.
+pub(super) type Readiness = BTreeMap<String, bool>;
+
+impl AppState {
+    /// The state of a server with these mounts.
+    ///
+    /// # Errors
+    /// [`HttpOptionsError`] if options or mounts cannot be served.
+    pub fn new(
+        mounts: impl IntoIterator<Item = Mount>,
+        options: HttpOptions,
+    ) -> Result<Self, HttpOptionsError> {
+        options.check()?;
+        let mut by_name = BTreeMap::new();
+        for mount in mounts {
+            mount.check()?;
+            if let Some(twin) = by_name.insert(mount.name.clone(), Arc::new(mount)) {
+                return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
+            }
+        }
+        let admission = Admission::new(options.inflight_bytes, Duration::from_millis(options.queue_ms));
+        let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
+        Ok(Self(Arc::new(Inner { mounts: by_name, options, admission, draining, readiness })))
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &HttpOptions {
+        &self.0.options
+    }
+
+    /// From now on `/readyz` says that no new requests are wanted.
+    pub fn set_draining(&self) {
+        self.0.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`AppState::set_draining`] was called.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Relaxed)
+    }
+
+    /// The mount of exactly this name.
+    pub(super) fn mount(&self, name: &str) -> Option<&Arc<Mount>> {
+        self.0.mounts.get(name)
+    }
+
+    /// All mounts, sorted by name.
+    pub(super) fn mounts(&self) -> impl Iterator<Item = &Arc<Mount>> {
+        self.0.mounts.values()
+    }
+
+    /// The gate for answers.
+    pub(super) fn admission(&self) -> &Admission {
+        &self.0.admission
+    }
+
+    /// The deadline of a handler.
+    pub(super) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.0.options.deadline_ms)
+    }
+
+    /// Whether each mount's backend answers; asked at most once a second, however many want to know.
+    pub(super) async fn readiness(&self) -> Arc<Readiness> {
+        let mut last = self.0.readiness.lock().await;
+        if let Some((when, readiness)) = &*last
+            && when.elapsed() < READINESS_AGE
+        {
+            return Arc::clone(readiness);
+        }
+        let patience = Duration::from_millis(self.0.options.check_ms);
+        // As many at a time as the configuration has mounts.
+        let checks = self.mounts().map(|mount| async move {
+            let answer = timeout(patience, mount.store.check()).await;
+            if let Ok(Err(error)) = &answer {
+                tracing::warn!(
+                    mount = mount.name,
+                    causes = super::problem::causes(error),
+                    "mount is not ready"
+                );
+            }
+            (mount.name.clone(), matches!(answer, Ok(Ok(()))))
+        });
+        let readiness = Arc::new(join_all(checks).await.into_iter().collect());
+        *last = Some((Instant::now(), Arc::clone(&readiness)));
+        readiness
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::test_store::TestStore;
+
+    fn named(name: &str) -> Mount {
+        Mount::read_only(name, TestStore::new())
+    }
+
+    #[test]
+    fn mounts_must_have_names_that_can_stand_in_a_url_each_once() {
+        let state = |mounts: Vec<Mount>| AppState::new(mounts, HttpOptions::default()).map(|_| ());
+        for name in ["", ".", "..", "a/b", "a b", "é", "a%20", &"x".repeat(65)] {
+            assert_eq!(state(vec![named(name)]), Err(HttpOptionsError::MountName(name.to_owned())));
+        }
+        assert_eq!(
+            state(vec![named("a"), named("a")]),
+            Err(HttpOptionsError::DuplicateMount("a".to_owned()))
+        );
+        assert_eq!(state(vec![named("a"), named("A"), named("x.y_z~-1")]), Ok(()));
+        let mut odd = named("a");
+        odd.cache_control = "a\nb".to_owned();
+        assert_eq!(state(vec![odd]), Err(HttpOptionsError::CacheControl("a".to_owned())));
+    }
+}
