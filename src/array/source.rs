@@ -116,7 +116,7 @@ impl DirectSource {
             }
             let whole = range == (0..value.info.size);
             let asked = if whole { ByteRange::Whole } else { ByteRange::Bounded(range.start, range.end) };
-            let found = value.store.get(&value.key, asked, Some(&value.info.version)).await?;
+            let found = value.store.get(&value.key, asked, value.info.version.pin()).await?;
             // Present when its version was asked for: an absence now is a change.
             let found = found.ok_or(StoreError::VersionChanged)?;
             if found.info.version != value.info.version {

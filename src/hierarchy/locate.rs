@@ -143,9 +143,10 @@ impl Hierarchy {
         let key = document_key(path, name)?;
         let document = async {
             // Present a moment ago: an absence now is a change.
-            let value = self.store.get(&key, ByteRange::Whole, Some(version)).await?;
-            let limit = u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX);
-            value.ok_or(StoreError::VersionChanged)?.bytes(limit).await
+            let value = self.store.get(&key, ByteRange::Whole, version.pin()).await?;
+            let value =
+                value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
+            value.bytes(u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX)).await
         };
         document.await.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
     }

@@ -4,6 +4,7 @@
 //! (HTTP/1.1) or resets the stream (HTTP/2), so that a short body never looks complete. An upload reaches the store
 //! through [`upload`]: the store sees its end only when the client has sent all of it.
 
+use std::error::Error;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::StatusCode;
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc::{self, Sender};
@@ -34,26 +36,45 @@ pub(super) async fn value_body(value: Value) -> Result<Body, StoreError> {
         ValueBody::Stream(_) if length == 0 => Ok(Body::empty()),
         ValueBody::Stream(mut stream) => {
             let first = stream.try_next().await?.ok_or(StoreError::WrongLength)?;
-            Ok(Body::new(Exact { first: Some(first), rest: stream, remaining: length }))
+            Ok(exact_body(first, stream, length))
         }
     }
 }
 
+/// A body that is an error unless `first` and `rest` have `length` bytes together.
+pub(super) fn exact_body<E>(first: Bytes, rest: BoxStream<'static, Result<Bytes, E>>, length: u64) -> Body
+where
+    E: Error + Send + Sync + 'static,
+{
+    Body::new(Exact { first: Some(first), rest, remaining: length })
+}
+
+/// Why a body breaks off.
+#[derive(Debug, thiserror::Error)]
+enum Broken<E: Error + 'static> {
+    /// What it is made of failed.
+    #[error(transparent)]
+    Source(E),
+    /// It is not as long as its head says.
+    #[error("the body is of another length than its head says")]
+    Length,
+}
+
 /// A stream that is an error unless it has `remaining` bytes.
-struct Exact {
+struct Exact<E> {
     first: Option<Bytes>,
-    rest: ValueStream,
+    rest: BoxStream<'static, Result<Bytes, E>>,
     remaining: u64,
 }
 
-impl HttpBody for Exact {
+impl<E: Error + Send + Sync + 'static> HttpBody for Exact<E> {
     type Data = Bytes;
-    type Error = StoreError;
+    type Error = Broken<E>;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken<E>>>> {
         let part = match self.first.take() {
             Some(first) => Some(Ok(first)),
             None if self.remaining == 0 => None,
@@ -67,11 +88,11 @@ impl HttpBody for Exact {
                         self.remaining = remaining;
                         Ok(Frame::data(part))
                     }
-                    None => Err(StoreError::WrongLength),
+                    None => Err(Broken::Length),
                 })
             }
-            Some(Err(error)) => Some(Err(error)),
-            None if self.remaining > 0 => Some(Err(StoreError::WrongLength)),
+            Some(Err(error)) => Some(Err(Broken::Source(error))),
+            None if self.remaining > 0 => Some(Err(Broken::Length)),
             None => None,
         })
     }

@@ -13,6 +13,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use super::problem::Problem;
 use super::state::{AppState, Mount};
+use crate::array::Opener;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
 
@@ -89,10 +90,12 @@ pub(super) fn encode(segment: &str) -> String {
 }
 
 fn mount_of(state: &AppState, name: &str) -> Result<Arc<Mount>, Problem> {
-    state.mount(name).map(Arc::clone).ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "unknown-mount")
-            .detail("there is no mount of this name; `/v1/mounts` lists those there are")
-    })
+    state.mount(name).map(Arc::clone).ok_or_else(unknown_mount)
+}
+
+fn unknown_mount() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "unknown-mount")
+        .detail("there is no mount of this name; `/v1/mounts` lists those there are")
 }
 
 /// What a path below `/store/{mount}` names.
@@ -130,10 +133,11 @@ impl FromRequestParts<AppState> for StoreTarget {
 
 /// The mount and the node of a request to a route `/v1/{word}/{mount}/{path}`.
 #[derive(Clone, Debug)]
-#[expect(dead_code, reason = "the node and data routes, which are to come, are what reads it")]
 pub(super) struct NodeTarget {
     /// The mount.
     pub(super) mount: Arc<Mount>,
+    /// What opens its nodes.
+    pub(super) opener: Opener,
     /// The node.
     pub(super) path: NodePath,
 }
@@ -144,7 +148,8 @@ impl FromRequestParts<AppState> for NodeTarget {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let located = locate(parts.uri.path(), 2)?;
         let path = NodePath::parse(&located.rest)?;
-        Ok(Self { mount: mount_of(state, &located.mount)?, path })
+        let (mount, opener) = state.mount_and_opener(&located.mount).ok_or_else(unknown_mount)?.clone();
+        Ok(Self { mount, opener, path })
     }
 }
 

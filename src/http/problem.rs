@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use super::range;
 use crate::error::{Classify, ErrorClass};
 
 /// The methods that every mount answers.
@@ -64,6 +65,15 @@ impl Problem {
             _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.name()),
             _ => Self::new(status, ErrorClass::Internal.name()),
         }
+    }
+
+    /// A range without a byte of what it is asked of, which is `size` bytes long.
+    pub(super) fn range_not_satisfiable(size: u64) -> Self {
+        Self::of_class(ErrorClass::RangeNotSatisfiable)
+            .detail(format!("the range has no byte of the value, which is {size} bytes long"))
+            .extension("size", size)
+            .header(header::CONTENT_RANGE, range::unsatisfied(size))
+            .header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))
     }
 
     /// A defect of this server, with what is known of it for the log.

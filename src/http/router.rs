@@ -3,13 +3,14 @@
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::routes::{list, service, store, write};
+use super::routes::{data, list, nodes, service, store, write};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -17,11 +18,26 @@ use super::{admission, cors, frame};
 #[openapi(
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
+        (name = "nodes", description = "Arrays and groups of any format version, in one form"),
+        (name = "data", description = "Decoded elements"),
         (name = "store", description = "The abstract store interface of Zarr, byte for byte"),
         (name = "service", description = "The server about itself"),
     )
 )]
 struct Api;
+
+/// Routes that decode: they are admitted by what each answer holds in memory.
+fn decoded() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(nodes::get_node))
+        .routes(routes!(nodes::get_root_node))
+        .routes(routes!(data::get_data))
+        .routes(routes!(data::get_root_data))
+        .routes(routes!(data::get_chunk))
+        // The router's `{*path}` is never empty: the root with a slash is a route of its own.
+        .route("/v1/nodes/{mount}/", get(nodes::get_root_node))
+        .route("/v1/data/{mount}/", get(data::get_root_data))
+}
 
 /// Routes that move stored bytes: they pass through admission.
 fn stored() -> OpenApiRouter<AppState> {
@@ -54,7 +70,7 @@ fn with_other_methods(
 /// the deadline; admission, on the routes that move stored bytes.
 pub fn router(state: AppState) -> axum::Router {
     let admit = from_fn_with_state(state.clone(), admission::admit);
-    let (routes, _) = always().merge(stored().route_layer(admit)).split_for_parts();
+    let (routes, _) = always().merge(decoded()).merge(stored().route_layer(admit)).split_for_parts();
     // `none` keeps the page from asking a validator on the internet.
     let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
     routes
@@ -72,7 +88,7 @@ pub fn router(state: AppState) -> axum::Router {
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
-    let (_, mut api) = always().merge(stored()).split_for_parts();
+    let (_, mut api) = always().merge(decoded()).merge(stored()).split_for_parts();
     api.paths.paths = std::mem::take(&mut api.paths.paths)
         .into_iter()
         .map(|(path, mut item)| {

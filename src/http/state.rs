@@ -14,6 +14,11 @@ use tokio::time::{Instant, timeout};
 
 use super::admission::Admission;
 use super::options::{HttpOptions, HttpOptionsError};
+use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
+use crate::codec::CodecLimits;
+use crate::cpu::Cpu;
+use crate::hierarchy::Hierarchy;
+use crate::metadata::MetadataLimits;
 use crate::store::SharedStore;
 
 /// For how long an answer of a backend about its readiness is believed.
@@ -75,13 +80,49 @@ impl Mount {
     }
 }
 
+/// What decodes arrays, for all mounts.
+#[derive(Clone, Debug)]
+pub struct Arrays {
+    /// Reads elements.
+    pub reader: Reader,
+    /// Where elements are rendered.
+    pub cpu: Cpu,
+    /// Remembers opened nodes.
+    pub memo: Arc<dyn NodeMemo>,
+    /// What one request may cost.
+    pub read: ReadLimits,
+    /// What documents may be.
+    pub metadata: MetadataLimits,
+    /// What codecs may be asked to make.
+    pub codec: CodecLimits,
+}
+
+#[cfg(test)]
+impl Arrays {
+    /// Without caches, and with the default limits.
+    pub(super) fn uncached() -> Self {
+        let cpu = Cpu::new(crate::cpu::CpuOptions::default()).unwrap();
+        let source =
+            Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
+        Self {
+            reader: Reader::new(source, cpu.clone()),
+            cpu,
+            memo: Arc::new(crate::cache::NodeCache::new(0)),
+            read: ReadLimits::default(),
+            metadata: MetadataLimits::default(),
+            codec: CodecLimits::default(),
+        }
+    }
+}
+
 /// What every handler may reach.
 #[derive(Clone, Debug)]
 pub struct AppState(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    mounts: BTreeMap<String, Arc<Mount>>,
+    mounts: BTreeMap<String, (Arc<Mount>, Opener)>,
+    arrays: Arrays,
     options: HttpOptions,
     admission: Admission,
     draining: AtomicBool,
@@ -99,19 +140,23 @@ impl AppState {
     /// [`HttpOptionsError`] if options or mounts cannot be served.
     pub fn new(
         mounts: impl IntoIterator<Item = Mount>,
+        arrays: Arrays,
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
         let mut by_name = BTreeMap::new();
         for mount in mounts {
             mount.check()?;
-            if let Some(twin) = by_name.insert(mount.name.clone(), Arc::new(mount)) {
+            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata);
+            let opener =
+                Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+            if let Some((twin, _)) = by_name.insert(mount.name.clone(), (Arc::new(mount), opener)) {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
         let admission = Admission::new(options.inflight_bytes, Duration::from_millis(options.queue_ms));
         let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
-        Ok(Self(Arc::new(Inner { mounts: by_name, options, admission, draining, readiness })))
+        Ok(Self(Arc::new(Inner { mounts: by_name, arrays, options, admission, draining, readiness })))
     }
 
     /// The options.
@@ -133,12 +178,32 @@ impl AppState {
 
     /// The mount of exactly this name.
     pub(super) fn mount(&self, name: &str) -> Option<&Arc<Mount>> {
-        self.0.mounts.get(name)
+        self.mount_and_opener(name).map(|(mount, _)| mount)
     }
 
     /// All mounts, sorted by name.
     pub(super) fn mounts(&self) -> impl Iterator<Item = &Arc<Mount>> {
-        self.0.mounts.values()
+        self.0.mounts.values().map(|(mount, _)| mount)
+    }
+
+    /// The mount of exactly this name, and what opens its nodes.
+    pub(super) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, Opener)> {
+        self.0.mounts.get(name)
+    }
+
+    /// What reads elements.
+    pub(super) fn reader(&self) -> &Reader {
+        &self.0.arrays.reader
+    }
+
+    /// Where elements are rendered.
+    pub(super) fn cpu(&self) -> &Cpu {
+        &self.0.arrays.cpu
+    }
+
+    /// What one request may cost.
+    pub(super) fn read_limits(&self) -> &ReadLimits {
+        &self.0.arrays.read
     }
 
     /// The gate for answers.
@@ -189,7 +254,9 @@ mod tests {
 
     #[test]
     fn mounts_must_have_names_that_can_stand_in_a_url_each_once() {
-        let state = |mounts: Vec<Mount>| AppState::new(mounts, HttpOptions::default()).map(|_| ());
+        let state = |mounts: Vec<Mount>| {
+            AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).map(|_| ())
+        };
         for name in ["", ".", "..", "a/b", "a b", "é", "a%20", &"x".repeat(65)] {
             assert_eq!(state(vec![named(name)]), Err(HttpOptionsError::MountName(name.to_owned())));
         }

@@ -2,6 +2,7 @@
 //!
 //! Dates outside what HTTP can write are left out rather than guessed. Comparing validators is in `conditions`.
 
+use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -39,6 +40,15 @@ fn http_date(time: SystemTime) -> Option<HeaderValue> {
         return None;
     }
     HeaderValue::from_str(&httpdate::fmt_http_date(time)).ok()
+}
+
+/// The front of a digest as an opaque tag: 128 bits in hexadecimal.
+pub(super) fn hex_tag(digest: &[u8]) -> String {
+    digest.iter().take(16).fold(String::with_capacity(32), |mut tag, byte| {
+        // Writing to a `String` cannot fail.
+        let _ = write!(tag, "{byte:02x}");
+        tag
+    })
 }
 
 /// An HTTP date; `None` where it is not one, which RFC 9110 says to ignore.

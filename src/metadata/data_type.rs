@@ -9,9 +9,10 @@ use super::MetadataError;
 use super::extension::Extension;
 
 /// The order of a number's bytes, as written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Endianness {
     /// Least significant byte first.
+    #[default]
     Little,
     /// Most significant byte first.
     Big,

@@ -1,20 +1,22 @@
 //! The npy file format: the header that canonical elements follow as they are.
 //!
-//! `numpy.lib.format`, versions 1.0 and 2.0. Always little-endian and in C order.
+//! `numpy.lib.format`, versions 1.0 and 2.0. Always in C order.
 
 use std::fmt::Write as _;
 
-use crate::metadata::DataType;
+use crate::metadata::{DataType, Endianness};
 
 /// What the header's length is a multiple of, so that the elements are aligned.
 const ALIGNMENT: usize = 64;
 
-/// The header of a file with elements of this type and shape. The elements in canonical form are the rest.
+/// The header of a file with elements of this type and shape. The elements, in canonical form or swapped
+/// to big-endian, are the rest.
 ///
 /// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`.
 #[must_use]
-pub fn header(data_type: DataType, shape: &[u64]) -> Vec<u8> {
-    let mut dictionary = format!("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr(data_type));
+pub fn header(data_type: DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
+    let mut dictionary =
+        format!("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr(data_type, endian));
     for (axis, length) in shape.iter().enumerate() {
         let separator = if axis == 0 { "" } else { " " };
         // Writing to a string does not fail. The comma after the only item is what makes it a tuple.
@@ -49,7 +51,7 @@ fn padded(dictionary: usize, length_field: usize) -> usize {
 }
 
 /// The type as npy files have it, such as `<f4`.
-fn descr(data_type: DataType) -> String {
+fn descr(data_type: DataType, endian: Endianness) -> String {
     let kind = match data_type {
         DataType::Bool => 'b',
         DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => 'i',
@@ -58,7 +60,11 @@ fn descr(data_type: DataType) -> String {
         DataType::Complex64 | DataType::Complex128 => 'c',
         DataType::RawBits { .. } => 'V',
     };
-    let order = if data_type.endian_unit_bytes() == 1 { '|' } else { '<' };
+    let order = match endian {
+        _ if data_type.endian_unit_bytes() == 1 => '|',
+        Endianness::Little => '<',
+        Endianness::Big => '>',
+    };
     format!("{order}{kind}{}", data_type.item_bytes())
 }
 
@@ -73,7 +79,7 @@ mod tests {
         expected.extend_from_slice(&[b' '; 58]);
         expected.push(b'\n');
         assert_eq!(expected.len(), 128);
-        assert_eq!(header(DataType::Float32, &[3, 4]), expected);
+        assert_eq!(header(DataType::Float32, &[3, 4], Endianness::Little), expected);
     }
 
     #[test]

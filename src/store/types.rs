@@ -72,6 +72,12 @@ impl Version {
         &self.tag
     }
 
+    /// This version, to hold a read to; a weak one names no bytes, so no read can be held to it.
+    #[must_use]
+    pub fn pin(&self) -> Option<&Self> {
+        self.strong.then_some(self)
+    }
+
     /// Whether equal versions promise equal bytes.
     #[must_use]
     pub fn is_strong(&self) -> bool {

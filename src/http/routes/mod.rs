@@ -1,8 +1,10 @@
 //! The handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
 //!
-//! `router` has the one list of them. The routes of nodes, decoded data and chunks get files of their own here.
+//! `router` has the one list of them.
 
+pub(super) mod data;
 pub(super) mod list;
+pub(super) mod nodes;
 pub(super) mod service;
 pub(super) mod store;
 pub(super) mod write;

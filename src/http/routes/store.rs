@@ -103,7 +103,7 @@ async fn get_value(
         Read::Absent => return absent(mount, key, uri).await,
         Read::NotModified(info) => return Ok(not_modified(mount, key, &info)),
         Read::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
-        Read::Unsatisfiable(size) => return Err(unsatisfiable(size)),
+        Read::Unsatisfiable(size) => return Err(Problem::range_not_satisfiable(size)),
         Read::Whole(value) => (StatusCode::OK, value),
         Read::Part(value) => (StatusCode::PARTIAL_CONTENT, value),
     };
@@ -145,14 +145,6 @@ fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
 
 fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
     (StatusCode::NOT_MODIFIED, value_headers(mount, key, info)).into_response()
-}
-
-fn unsatisfiable(size: u64) -> Problem {
-    Problem::of_class(ErrorClass::RangeNotSatisfiable)
-        .detail(format!("the range has no byte of the value, which is {size} bytes long"))
-        .extension("size", size)
-        .header(header::CONTENT_RANGE, range::unsatisfied(size))
-        .header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))
 }
 
 /// The answer for a key that does not exist: a redirect if it is a prefix, else 404.

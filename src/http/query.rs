@@ -1,0 +1,150 @@
+//! The query of the data routes: parsed once, into what was asked.
+//!
+//! A parameter that is not known is refused rather than ignored: a misspelt `slice` would otherwise answer with a whole
+//! array. Store routes ignore queries they do not know (clients and caches add their own).
+
+use super::problem::Problem;
+use crate::chunk::{Selection, SelectionError};
+use crate::error::{Classify, ErrorClass};
+use crate::metadata::Endianness;
+use crate::render::NanMode;
+
+/// The parameters there are.
+const KNOWN: &str = "slice (or select), format (or f), endian, nan, expected_shape";
+
+/// A parsed query.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DataQuery {
+    pub(super) selection: Option<Selection>,
+    pub(super) format: Option<String>,
+    pub(super) endian: Endianness,
+    pub(super) nan: NanMode,
+    pub(super) expected_shape: Option<Vec<u64>>,
+}
+
+/// Why a query is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum QueryError {
+    /// No such parameter.
+    #[error("`{0}` is not a parameter here; there is: {KNOWN}")]
+    Unknown(String),
+    /// A parameter twice, or under both its names.
+    #[error("`{0}` is given more than once")]
+    Twice(&'static str),
+    /// A value that is none of its parameter's.
+    #[error("`{name}={value}` is not understood; it takes {takes}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        takes: &'static str,
+    },
+    /// The selection.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+}
+
+impl Classify for QueryError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unknown(_) | Self::Twice(_) | Self::Value { .. } => ErrorClass::InvalidRequest,
+            Self::Selection(error) => error.class(),
+        }
+    }
+}
+
+impl DataQuery {
+    /// Parses the decoded pairs of a query.
+    pub(super) fn parse(pairs: &[(String, String)]) -> Result<Self, QueryError> {
+        let mut query = Self::default();
+        let (mut endian, mut nan) = (None, None);
+        for (name, value) in pairs {
+            match name.as_str() {
+                "slice" | "select" => once("slice", &mut query.selection, Selection::parse(value)?)?,
+                "format" | "f" => once("format", &mut query.format, value.clone())?,
+                "endian" => once("endian", &mut endian, endian_of(value)?)?,
+                "nan" => once("nan", &mut nan, nan_of(value)?)?,
+                "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
+                _ => return Err(QueryError::Unknown(name.chars().take(40).collect())),
+            }
+        }
+        query.endian = endian.unwrap_or_default();
+        query.nan = nan.unwrap_or_default();
+        Ok(query)
+    }
+
+    /// Refuses an array that no longer has the shape the client knows.
+    pub(super) fn check_shape(&self, shape: &[u64]) -> Result<(), Problem> {
+        match &self.expected_shape {
+            Some(expected) if expected != shape => Err(Problem::of_class(ErrorClass::Conflict)
+                .detail(format!("the array has the shape {shape:?} now; `expected_shape` is {expected:?}"))
+                .extension("shape", shape.to_vec())),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), QueryError> {
+    if place.replace(value).is_some() { Err(QueryError::Twice(name)) } else { Ok(()) }
+}
+
+fn endian_of(value: &str) -> Result<Endianness, QueryError> {
+    match value {
+        "little" => Ok(Endianness::Little),
+        "big" => Ok(Endianness::Big),
+        _ => Err(not_understood("endian", value, "`little` or `big`")),
+    }
+}
+
+fn nan_of(value: &str) -> Result<NanMode, QueryError> {
+    match value {
+        "null" => Ok(NanMode::Null),
+        "string" => Ok(NanMode::String),
+        _ => Err(not_understood("nan", value, "`null` or `string`")),
+    }
+}
+
+fn shape_of(value: &str) -> Result<Vec<u64>, QueryError> {
+    let lengths = value.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim);
+    let lengths: Option<Vec<u64>> =
+        lengths.filter(|length| !length.is_empty()).map(|length| length.parse().ok()).collect();
+    lengths.ok_or_else(|| {
+        not_understood("expected_shape", value, "lengths with commas between, such as `10,20`")
+    })
+}
+
+fn not_understood(name: &'static str, value: &str, takes: &'static str) -> QueryError {
+    QueryError::Value { name, value: value.chars().take(40).collect(), takes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<DataQuery, QueryError> {
+        DataQuery::parse(
+            &pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn a_misspelt_parameter_is_refused_by_name() {
+        assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
+        assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
+        for (name, value) in
+            [("endian", "middle"), ("nan", "0"), ("expected_shape", "1,x"), ("slice", "1:2:3:4")]
+        {
+            assert!(parse(&[(name, value)]).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_what_it_says() {
+        let query = parse(&[("f", "npy"), ("endian", "big"), ("expected_shape", "[3, 4]")]).unwrap();
+        assert_eq!((query.format.as_deref(), query.endian), (Some("npy"), Endianness::Big));
+        assert_eq!(query.expected_shape, Some(vec![3, 4]));
+        assert_eq!(parse(&[("expected_shape", "")]).unwrap().expected_shape, Some(vec![]));
+    }
+}

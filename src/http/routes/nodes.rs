@@ -1,0 +1,133 @@
+//! `/v1/nodes/{mount}/{path}`: what a node is, in one form for all format versions.
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use crate::array::{Array, Opened};
+use crate::hierarchy::{Children, Node};
+use crate::http::extract::{NodeTarget, encode};
+use crate::http::json_answer::json_answer;
+use crate::http::problem::Problem;
+use crate::http::state::Mount;
+use crate::key::NodePath;
+
+/// Children that are listed of a group.
+const MOST_CHILDREN: usize = 1000;
+
+/// Normalised metadata of a node of any format version.
+///
+/// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
+/// groups their children.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/nodes/{mount}/{*path}",
+    tag = "nodes",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node; empty for the root"),
+    ),
+    responses(
+        (status = 200, description = "The node", content_type = "application/json"),
+        (status = 304, description = "Not modified"),
+        (status = 404, description = "No such mount or node"),
+        (status = 500, description = "The stored metadata breaks the specification"),
+        (status = 501, description = "The metadata uses an extension that is not supported"),
+    )
+)]
+pub(in crate::http) async fn get_node(target: NodeTarget, headers: HeaderMap) -> Result<Response, Problem> {
+    let node = target.opener.open(&target.path).await?;
+    let children = match &node.node {
+        Node::Group(_) => target.opener.hierarchy().children(&target.path, MOST_CHILDREN).await?,
+        Node::Array(_) => None,
+    };
+    let document = describe(&target.mount, &target.path, &node, children.as_ref());
+    Ok(json_answer(&headers, &document))
+}
+
+/// The node at the root of a mount.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/nodes/{mount}",
+    tag = "nodes",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses(
+        (status = 200, description = "The node", content_type = "application/json"),
+        (status = 404, description = "No such mount, or no node at its root"),
+    )
+)]
+pub(in crate::http) async fn get_root_node(
+    target: NodeTarget,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    get_node(target, headers).await
+}
+
+fn describe(mount: &Mount, path: &NodePath, opened: &Opened, children: Option<&Children>) -> Value {
+    let mut document = Map::new();
+    let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
+    put("mount", json!(mount.name));
+    put("path", json!(path.as_str()));
+    match &opened.node {
+        Node::Group(group) => {
+            put("node_type", json!("group"));
+            put("zarr_format", json!(group.zarr_format.number()));
+            put("metadata", group.to_document());
+            // A store that cannot list does not know.
+            put("children", children.map_or(Value::Null, |children| children_of(mount, path, children)));
+            put("children_truncated", json!(children.is_some_and(|children| children.truncated)));
+        }
+        Node::Array(metadata) => {
+            put("node_type", json!("array"));
+            put("zarr_format", json!(metadata.zarr_format.number()));
+            put("metadata", metadata.to_document());
+            match opened.array() {
+                Ok(array) => put("chunks", chunks_of(array)),
+                // The metadata can be read though the elements cannot: say why.
+                Err(error) => put("unreadable", json!(error.to_string())),
+            };
+        }
+    }
+    put("links", links_of(mount, path, &opened.node));
+    Value::Object(document)
+}
+
+/// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded).
+fn chunks_of(array: &Array) -> Value {
+    let grid = array.grid();
+    json!({
+        "chunk_shape": grid.chunk_shape(),
+        "grid_shape": grid.grid_shape(),
+        "sharded": array.chain().sharding().is_some(),
+        "decoded_chunk_shape": array.decoded_chunk_shape(),
+    })
+}
+
+fn children_of(mount: &Mount, path: &NodePath, children: &Children) -> Value {
+    let one = |name: &str, node_type: Value| {
+        let below = path.child(name).map_or_else(|_| String::new(), |child| url_path(mount, &child));
+        json!({ "name": name, "node_type": node_type, "href": format!("/v1/nodes/{below}") })
+    };
+    children
+        .children
+        .iter()
+        .map(|child| one(&child.name, json!(child.kind.map(|kind| kind.name()))))
+        .collect()
+}
+
+fn links_of(mount: &Mount, path: &NodePath, node: &Node) -> Value {
+    let at = url_path(mount, path);
+    let slash = if path.as_str().is_empty() { "" } else { "/" };
+    let mut links = json!({ "self": format!("/v1/nodes/{at}"), "store": format!("/store/{at}{slash}") });
+    if let (Node::Array(_), Some(links)) = (node, links.as_object_mut()) {
+        links.insert("data".to_owned(), json!(format!("/v1/data/{at}")));
+        links.insert("chunk".to_owned(), json!(format!("/v1/chunk/{at}{slash}c/")));
+    }
+    links
+}
+
+/// `mount/a/b`, percent-encoded; `mount/` for the root.
+fn url_path(mount: &Mount, path: &NodePath) -> String {
+    let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
+    format!("{}/{}", encode(&mount.name), segments.join("/"))
+}
