@@ -10,8 +10,7 @@ use half::f16;
 
 /// The `float16` nearest to a decimal text such as `-1.5e3`, as its bits; `None` if the text is no number. A number
 /// beyond the largest `float16` gives an infinity.
-#[must_use]
-pub fn float16_bits(text: &str) -> Option<u16> {
+pub(super) fn float16_bits(text: &str) -> Option<u16> {
     let nearest: f32 = text.parse().ok()?;
     if !nearest.is_finite() {
         return Some(f16::from_f32(nearest).to_bits());

@@ -1,8 +1,9 @@
 //! Metadata documents as written (v2, v3) and the one model the house uses.
 //!
 //! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v2`] and [`v3`] parse documents from hostile bytes and make
-//! of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. What a codec
-//! means by its configuration is the `codec` room's business: here it is JSON.
+//! of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
+//! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
+//! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
 mod data_type;
 mod decimal;
@@ -16,7 +17,7 @@ pub mod v2;
 pub mod v3;
 
 pub use data_type::{DataType, Endianness};
-pub use decimal::{float16_bits, float16_to_print};
+pub use decimal::float16_to_print;
 pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
