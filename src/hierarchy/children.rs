@@ -60,14 +60,15 @@ impl Hierarchy {
             Err(StoreError::NotListable) => return Ok(None),
             Err(source) => return Err(HierarchyError::Store { key: path.prefix().to_string(), source }),
         };
-        let candidates = listing.prefixes.iter().filter_map(|prefix| {
-            let name = prefix.as_key()?.name().to_owned();
+        let candidates: Vec<NodePath> = listing
+            .prefixes
+            .iter()
+            .filter_map(|prefix| NodePath::parse(prefix.as_str()).ok())
             // The specification keeps these names for itself: what is below them is no node.
-            (!name.starts_with("__")).then(|| (path.child(&name), name))
-        });
+            .filter(|child| !child.name().starts_with("__"))
+            .collect();
         let mut confirmed = stream::iter(candidates)
-            .map(|(child, name)| async {
-                let Ok(child) = child else { return Ok(None) };
+            .map(|child| async move {
                 let kind = match self.open(&child).await {
                     Ok(Node::Array(_)) => Some(NodeKind::Array),
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
@@ -75,7 +76,7 @@ impl Hierarchy {
                     Err(HierarchyError::Metadata { .. }) => None,
                     Err(error @ HierarchyError::Store { .. }) => return Err(error),
                 };
-                Ok(Some(Child { name, kind }))
+                Ok(Some(Child { name: child.name().to_owned(), kind }))
             })
             .buffered(CONCURRENCY);
         let mut found = Children::default();
