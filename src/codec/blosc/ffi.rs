@@ -75,8 +75,8 @@ pub(super) fn decompress(frame: &Frame<'_>) -> Result<Vec<u8>, CodecError> {
         return Err(CodecError::corrupt(NAME, "a block does not decompress"));
     }
     // SAFETY: the library has made `expected` bytes, and the capacity is no less. All of them are initialised: every
-    // part decompressed to its full length (the return value counts them), the parts fill their block (`Frame`), and no
-    // compressor leaves a gap (the LZ4 match at distance 0, which would, is refused by `Frame`).
+    // part decompressed to its full length (the return value counts them) and the parts fill their block (`Frame`).
+    // No compressor leaves a gap: LZ4 fills a match at distance 0, the one that has no source, with zeros.
     unsafe { decoded.set_len(expected) };
     Ok(decoded)
 }

@@ -1,9 +1,8 @@
 //! [`Frame`]: a c-blosc 1 frame whose every number has been checked (c-blosc, `README_CHUNK_FORMAT.rst`).
 //!
-//! The library trusts the frame in places where it must not: it is not told how long its input is; a `BloscLZ` match of
-//! 2 GiB overflows its counters; an LZ4 match at distance 0 copies a buffer onto itself, so that what was in freed memory
-//! comes out as data; blocks that do not split evenly are left partly unwritten. A frame with any of these is corrupt.
-//! Nothing is decompressed here.
+//! The library trusts the frame in places where it must not: it is not told how long its input is, a `BloscLZ` match of
+//! 2 GiB overflows its counters, and blocks that do not split evenly are left partly unwritten. A frame with any of
+//! these is corrupt. Nothing is decompressed here.
 
 use std::ops::Range;
 
@@ -178,43 +177,6 @@ fn parts(mut block: &[u8], part_bytes: usize, count: usize, format: Format) -> R
         if format == Format::BloscLz && part_bytes > MAX_BLOSCLZ_BYTES {
             return Err(corrupt("a BloscLZ block is larger than 8 MiB"));
         }
-        if format == Format::Lz4 && !is_lz4(part) {
-            return Err(corrupt("an LZ4 block is broken"));
-        }
     }
     Ok(())
-}
-
-/// Whether the sequences of an LZ4 block follow each other to its end, with no match at distance 0.
-fn is_lz4(mut block: &[u8]) -> bool {
-    loop {
-        let Some((&token, rest)) = block.split_first() else { return false };
-        let Some((literals, rest)) = lz4_length(token >> 4, rest) else { return false };
-        let Some(rest) = rest.get(literals..) else { return false };
-        if rest.is_empty() {
-            return true;
-        }
-        let Some((&distance, rest)) = rest.split_first_chunk::<2>() else { return false };
-        let Some((_, rest)) = lz4_length(token & 0x0f, rest) else { return false };
-        if distance == [0, 0] {
-            return false;
-        }
-        block = rest;
-    }
-}
-
-/// A length of LZ4: four bits, and bytes that add to it as long as they are 255.
-fn lz4_length(short: u8, mut bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut length = usize::from(short);
-    if short == 0x0f {
-        loop {
-            let (&more, rest) = bytes.split_first()?;
-            bytes = rest;
-            length += usize::from(more);
-            if more != 255 {
-                break;
-            }
-        }
-    }
-    Some((length, bytes))
 }
