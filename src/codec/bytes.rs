@@ -1,7 +1,8 @@
 //! `bytes`: the elements of an array one after another, in one byte order (Zarr codecs, "bytes").
 //!
-//! Canonical form is little-endian, so a little-endian chunk passes through without a copy. A stored `bool` is
-//! zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read it.
+//! Canonical form is little-endian, so a little-endian chunk passes through without a copy. A stored `bool`
+//! is zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read
+//! it.
 
 use ::bytes::{Bytes, BytesMut};
 

@@ -1,7 +1,7 @@
 //! [`CodecChain`]: a document's codecs, bound (Zarr core 3.1, "Codecs").
 //!
-//! Binding walks the codecs in encoding order and threads what each is given to the next; decoding runs backwards with
-//! nothing left to check but the bytes. Nothing here knows what any codec does.
+//! Binding walks the codecs in encoding order and threads what each is given to the next; decoding runs
+//! backwards with nothing left to check but the bytes. Nothing here knows what any codec does.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
@@ -63,11 +63,12 @@ pub struct CodecChain {
 impl CodecChain {
     /// Binds a document's codecs.
     ///
-    /// A codec of an unknown name that need not be understood is passed over; such a chain decodes and does not encode.
+    /// A codec of an unknown name that need not be understood is passed over; such a chain decodes and does
+    /// not encode.
     ///
     /// # Errors
-    /// [`CodecError`]: unknown codecs, bad configurations, wrong order, limits. A sharded chunk that can be read in parts
-    /// may be larger than the limit if its inner chunks are not.
+    /// [`CodecError`]: unknown codecs, bad configurations, wrong order, limits. A sharded chunk that can be
+    /// read in parts may be larger than the limit if its inner chunks are not.
     pub fn bind(
         codecs: &[CodecMetadata],
         data_type: DataType,
@@ -137,9 +138,9 @@ impl CodecChain {
 
     /// The most bytes an encoded chunk may have: what a reader may fetch before it must give up.
     ///
-    /// Exact for uncompressed chunks. Behind compressors it is generous, because encoders differ: twice the decoded bytes
-    /// and 1 KiB for the first compressor, a sixteenth and 1 KiB for each behind it, twice the sum of the inner chunks and
-    /// the index for a shard, and 64 KiB on top.
+    /// Exact for uncompressed chunks. Behind compressors it is generous, because encoders differ: twice the
+    /// decoded bytes and 1 KiB for the first compressor, a sixteenth and 1 KiB for each behind it, twice the
+    /// sum of the inner chunks and the index for a shard, and 64 KiB on top.
     #[must_use]
     pub fn encoded_limit(&self) -> u64 {
         match self.encoded_size {
@@ -148,8 +149,9 @@ impl CodecChain {
         }
     }
 
-    /// A number for this chain while the process lives: equal for chains bound from equal codecs, data type, chunk shape
-    /// and fill value, different for others but for the chance of a 64-bit hash. Of use as part of a cache key.
+    /// A number for this chain while the process lives: equal for chains bound from equal codecs, data type,
+    /// chunk shape and fill value, different for others but for the chance of a 64-bit hash. Of use as part
+    /// of a cache key.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
@@ -176,8 +178,9 @@ impl CodecChain {
     /// Encodes a chunk's elements (C order, canonical form).
     ///
     /// # Errors
-    /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`]; [`CodecError::Unsupported`] if the
-    /// chain holds a codec that was passed over; [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
+    /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`];
+    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
+    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
     pub fn encode(&self, elements: Bytes) -> Result<Bytes, CodecError> {
         self.check_limit()?;
         if let Some(name) = self.skipped() {
@@ -198,8 +201,8 @@ impl CodecChain {
         Ok(bytes)
     }
 
-    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes codec,
-    /// only `transpose` stands before it and nothing after it.
+    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
+    /// codec, only `transpose` stands before it and nothing after it.
     #[must_use]
     pub fn sharding(&self) -> Option<&Sharding> {
         match &self.array_to_bytes {
@@ -297,7 +300,8 @@ fn compose(first: &[usize], then: &[usize]) -> Option<Vec<usize>> {
     then.iter().map(|&axis| first.get(axis).copied()).collect()
 }
 
-/// The hash behind [`CodecChain::id`], keyed anew by each process: nobody can make two documents collide on purpose.
+/// The hash behind [`CodecChain::id`], keyed anew by each process: nobody can make two documents collide on
+/// purpose.
 fn identity(codecs: &[CodecMetadata], chunk: &Representation) -> u64 {
     static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();

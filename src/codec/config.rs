@@ -1,7 +1,7 @@
 //! [`Config`]: reads a codec's configuration, and the lists of codecs inside it.
 //!
-//! Zarr core 3.1, "Extension definition". Members nobody asks for are ignored: v2 documents hold plenty of them.
-//! What the values mean is each codec's own business.
+//! Zarr core 3.1, "Extension definition". Members nobody asks for are ignored: v2 documents hold plenty of
+//! them. What the values mean is each codec's own business.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,9 @@
-//! What `gzip` and `zlib` share: bounded decoding of deflate in either container, told apart by its first bytes.
+//! What `gzip` and `zlib` share: bounded decoding of deflate in either container, told apart by its first
+//! bytes.
 //!
-//! RFC 1950, 1951, 1952. Documents confuse the two names, so either codec reads either container. Several gzip members
-//! are one stream, and zeros behind the last are padding; anything else there is an error. The header checksum of
-//! RFC 1952 is not verified.
+//! RFC 1950, 1951, 1952. Documents confuse the two names, so either codec reads either container. Several
+//! gzip members are one stream, and zeros behind the last are padding; anything else there is an error. The
+//! header checksum of RFC 1952 is not verified.
 
 use std::cell::RefCell;
 
@@ -16,6 +17,8 @@ use super::representation::Size;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const TRAILER_BYTES: usize = 8;
+/// Deflate makes no more bytes of one: matches of 258 bytes, each in two bits.
+const MAX_RATIO: u64 = 1032;
 
 /// The compression level of a configuration: 0 to 9, or -1 for the library's default; 1 if there is none, as
 /// numcodecs has it.
@@ -166,12 +169,14 @@ struct Output {
 }
 
 impl Output {
-    /// A size known exactly is had at once; of a mere bound only what the input makes likely.
+    /// A size known exactly is had at once, if the input can make so much; of a mere bound only what is
+    /// likely.
     fn new(encoded: usize, size: Size) -> Result<Self, CodecError> {
-        let first = match size {
-            Size::Exact(bytes) => bytes,
-            Size::AtMost(bytes) => bytes.min((encoded as u64).saturating_mul(4).saturating_add(1 << 10)),
+        let ratio = match size {
+            Size::Exact(_) => MAX_RATIO,
+            Size::AtMost(_) => 4,
         };
+        let first = size.max().min((encoded as u64).saturating_mul(ratio).saturating_add(1 << 10));
         let limit = usize::try_from(size.max()).unwrap_or(usize::MAX);
         Ok(Self { buffer: buffer::zeroed(first)?, written: 0, limit })
     }

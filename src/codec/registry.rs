@@ -1,7 +1,7 @@
 //! The codecs by name, and what kind each of them is.
 //!
-//! Zarr core 3.1, "Codecs": a chain is array→array codecs, one array→bytes codec, then bytes→bytes codecs. The set
-//! is closed; a codec of another name is unsupported, whoever wrote it.
+//! Zarr core 3.1, "Codecs": a chain is array→array codecs, one array→bytes codec, then bytes→bytes codecs.
+//! The set is closed; a codec of another name is unsupported, whoever wrote it.
 
 use std::fmt;
 
@@ -14,7 +14,8 @@ use super::{CodecError, CodecLimits, blosc, bytes, crc32c, gzip, sharding_indexe
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
-    /// Makes the decoded array of the encoded one; both in canonical form, of exactly the bytes they were bound to.
+    /// Makes the decoded array of the encoded one; both in canonical form, of exactly the bytes they were
+    /// bound to.
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
     /// Makes the encoded array of the decoded one.
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
@@ -64,9 +65,9 @@ impl ArrayToBytes {
 
 /// What a codec is bound to beside its configuration.
 pub(super) struct Context<'a> {
-    /// What the array→bytes codec encodes, or what an array codec is given.
+    /// The array the codec is given; for a bytes→bytes codec, the one its bytes were made of.
     pub(super) input: &'a Representation,
-    /// What a bytes→bytes codec is given; zero for the others.
+    /// Bytes of what the codec is given.
     pub(super) size: Size,
     /// The chain's limits.
     pub(super) limits: &'a CodecLimits,

@@ -1,6 +1,7 @@
 //! What stands between two codecs of a chain: an array ([`Representation`]) or bytes of a known [`Size`].
 //!
-//! Zarr core 3.1, "Codecs": the representation types are known before any chunk is read. Nothing here reads bytes.
+//! Zarr core 3.1, "Codecs": the representation types are known before any chunk is read. Nothing here reads
+//! bytes.
 
 use super::CodecError;
 use crate::metadata::{DataType, FillValue};
@@ -57,9 +58,10 @@ impl Size {
 
     /// The size after compression.
     ///
-    /// Data that does not compress grows: by a few bytes in a block of deflate, zstd or blosc, by more where an
-    /// encoder flushes often. The first compressor of a chain is given twice its input; those behind it see what
-    /// is already compressed and are given a sixteenth, so that a chain of many does not multiply its bound.
+    /// Data that does not compress grows: by a few bytes in a block of deflate, zstd or blosc, by more where
+    /// an encoder flushes often. The first compressor of a chain is given twice its input; those behind it
+    /// see what is already compressed and are given a sixteenth, so that a chain of many does not multiply
+    /// its bound.
     pub(super) fn compressed(self) -> Self {
         let allowance = match self {
             Self::Exact(size) => size,

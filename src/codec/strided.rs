@@ -1,7 +1,8 @@
 //! Copies an n-dimensional box of elements from one layout in memory to another.
 //!
-//! A layout is a stride in bytes along each dimension; `transpose` and shards are both made of such copies. The
-//! callers compute lengths and strides from shapes they were bound to; nothing here depends on stored bytes.
+//! A layout is a stride in bytes along each dimension; `transpose` and shards are both made of such copies.
+//! The callers compute lengths and strides from shapes they were bound to; nothing here depends on stored
+//! bytes.
 
 /// A dimension of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +18,14 @@ pub(super) struct Dimension {
 /// Edge of the square in which two dimensions are walked together, so that both sides stay in the cache.
 const TILE: usize = 32;
 
-/// The strides of an array in C order, in bytes.
+/// The strides of an array in C order, in bytes. They saturate where there are no elements to be found with
+/// them: an edge of 0 lets the others be anything.
 pub(super) fn strides(shape: &[usize], item_bytes: usize) -> Vec<usize> {
     let mut strides = vec![item_bytes; shape.len()];
     let mut stride = item_bytes;
     for (own, &length) in strides.iter_mut().zip(shape).rev() {
         *own = stride;
-        stride *= length;
+        stride = stride.saturating_mul(length);
     }
     strides
 }

@@ -1,7 +1,7 @@
 //! `transpose`: the dimensions of a chunk in another order (Zarr codecs, "transpose").
 //!
-//! `B_shape[i] = A_shape[order[i]]`, where A is decoded and B encoded. The strings `"C"` and `"F"` are what drafts of
-//! v3 allowed for the order; they are read, and nothing here writes them.
+//! `B_shape[i] = A_shape[order[i]]`, where A is decoded and B encoded. The strings `"C"` and `"F"` are what
+//! drafts of v3 allowed for the order; they are read, and nothing here writes them.
 
 use ::bytes::Bytes;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::strided::{Dimension, copy, strides};
 #[derive(Debug)]
 struct Transpose {
     order: Vec<usize>,
-    decoded_shape: Vec<u64>,
+    decoded_shape: Vec<usize>,
     item_bytes: usize,
 }
 
@@ -27,7 +27,12 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     let shape = order.iter().filter_map(|&axis| input.shape.get(axis).copied()).collect();
     let output = Representation { shape, ..input.clone() };
     let item_bytes = input.data_type.item_bytes();
-    Ok((Box::new(Transpose { order, decoded_shape: input.shape.clone(), item_bytes }), output))
+    let lengths = input.shape.iter().map(|&edge| usize::try_from(edge));
+    let decoded_shape = lengths.collect::<Result<_, _>>().map_err(|_too_long| CodecError::ChunkTooLarge {
+        bytes: context.size.max(),
+        limit: context.limits.chunk_bytes,
+    })?;
+    Ok((Box::new(Transpose { order, decoded_shape, item_bytes }), output))
 }
 
 fn order(config: &Config, rank: usize) -> Result<Vec<usize>, CodecError> {
@@ -63,9 +68,8 @@ impl ArrayToArray for Transpose {
 
 impl Transpose {
     fn permute(&self, from: Bytes, encode: bool) -> Result<Bytes, CodecError> {
-        let shape: Vec<usize> =
-            self.decoded_shape.iter().filter_map(|&edge| usize::try_from(edge).ok()).collect();
-        let decoded = strides(&shape, self.item_bytes);
+        let shape = &self.decoded_shape;
+        let decoded = strides(shape, self.item_bytes);
         let encoded_shape: Vec<usize> = self.order.iter().map(|&axis| shape[axis]).collect();
         let encoded = strides(&encoded_shape, self.item_bytes);
         // In the order of the encoded dimensions; decoding goes the other way.

@@ -1,4 +1,5 @@
-//! `zlib`: deflate in the container of RFC 1950, as v2 documents have it (numcodecs, "zlib"). Decoding is in `inflate`.
+//! `zlib`: deflate in the container of RFC 1950, as v2 documents have it (numcodecs, "zlib"). Decoding is in
+//! `inflate`.
 
 use std::io::Write;
 

@@ -1,9 +1,9 @@
 //! `zstd`: frames of RFC 8878 (Zarr extensions, "zstd"; numcodecs, "zstd").
 //!
-//! A value is one frame or several, skippable frames among them. The content size a frame declares is never used: the
-//! output buffer has the size the chain computed, and decoding stops there. Decoding is from buffer to buffer, so a
-//! frame's window is the output itself, and no window is allocated however large a frame says it is. Dictionaries are not
-//! supported.
+//! A value is one frame or several, skippable frames among them. The content size a frame declares is never
+//! used: the output buffer has the size the chain computed, and decoding stops there. Decoding is from buffer
+//! to buffer, so a frame's window is the output itself, and no window is allocated however large a frame says
+//! it is. Dictionaries are not supported.
 
 use std::cell::RefCell;
 

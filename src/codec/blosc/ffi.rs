@@ -64,19 +64,22 @@ pub(super) fn decompress(frame: &Frame<'_>) -> Result<Vec<u8>, CodecError> {
     let source = frame.as_bytes();
     let expected = frame.decoded_bytes();
     let mut decoded = buffer::reserved(expected as u64)?;
-    // SAFETY: `decoded` has room for `expected` bytes, the library is told so, and the two buffers do not overlap. It
-    // takes the length of its input from the header, which `Frame::parse` has compared with `source.len()`; it has
-    // also walked every block and part, so each lies inside `source` and splits its block evenly. No BloscLZ part is
-    // so large that a match overflows the library's counters.
+    // The library does not look whether its own allocation failed, so see that it can be had.
+    drop(buffer::reserved(frame.scratch_bytes())?);
+    // SAFETY: `decoded` has room for `expected` bytes, the library is told so, and the two buffers do not
+    // overlap. It takes the length of its input from the header, which `Frame::parse` has compared with
+    // `source.len()`; it has also walked every block and part, so each lies inside `source` and splits its
+    // block evenly. No BloscLZ part is so large that a match overflows the library's counters.
     let made = unsafe {
         blosc_src::blosc_decompress_ctx(source.as_ptr().cast(), decoded.as_mut_ptr().cast(), expected, 1)
     };
     if usize::try_from(made) != Ok(expected) {
         return Err(CodecError::corrupt(NAME, "a block does not decompress"));
     }
-    // SAFETY: the library has made `expected` bytes, and the capacity is no less. All of them are initialised: every
-    // part decompressed to its full length (the return value counts them) and the parts fill their block (`Frame`).
-    // No compressor leaves a gap: LZ4 fills a match at distance 0, the one that has no source, with zeros.
+    // SAFETY: the library has made `expected` bytes, and the capacity is no less. All of them are
+    // initialised: every part decompressed to its full length (the return value counts them) and the parts
+    // fill their block (`Frame`). No compressor leaves a gap: LZ4 fills a match at distance 0, the one that
+    // has no source, with zeros.
     unsafe { decoded.set_len(expected) };
     Ok(decoded)
 }
@@ -98,9 +101,10 @@ pub(super) fn compress(
     }
     let room = source.len() + OVERHEAD_BYTES;
     let mut encoded = buffer::reserved(room as u64)?;
-    // SAFETY: `encoded` has room for `room` bytes and the library is told so; `source` is read for its own length and
-    // does not overlap it; the name ends in NUL. The sizes fit the library's `int32_t`: `source` by the check above,
-    // `block_bytes` because no caller gives more than `source.len()`, and it is bounded here all the same.
+    // SAFETY: `encoded` has room for `room` bytes and the library is told so; `source` is read for its own
+    // length and does not overlap it; the name ends in NUL. The sizes fit the library's `int32_t`: `source`
+    // by the check above, `block_bytes` because no caller gives more than `source.len()`, and it is bounded
+    // here all the same.
     let made = unsafe {
         blosc_src::blosc_compress_ctx(
             i32::from(level),

@@ -1,8 +1,8 @@
 //! [`Frame`]: a c-blosc 1 frame whose every number has been checked (c-blosc, `README_CHUNK_FORMAT.rst`).
 //!
-//! The library trusts the frame in places where it must not: it is not told how long its input is, a `BloscLZ` match of
-//! 2 GiB overflows its counters, and blocks that do not split evenly are left partly unwritten. A frame with any of
-//! these is corrupt. Nothing is decompressed here.
+//! The library trusts the frame in places where it must not: it is not told how long its input is, a
+//! `BloscLZ` match of 2 GiB overflows its counters, and blocks that do not split evenly are left partly
+//! unwritten. A frame with any of these is corrupt. Nothing is decompressed here.
 
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ const MAX_SPLITS: usize = 16;
 const MIN_SPLIT_BYTES: usize = 128;
 /// The largest block the library accepts.
 const MAX_BLOCK_BYTES: usize = 715_827_542;
-/// The largest part in which a `BloscLZ` match cannot overflow.
+/// The most compressed bytes in which a `BloscLZ` match cannot overflow: each may add 255 to its 32-bit
+/// length.
 const MAX_BLOSCLZ_BYTES: usize = 8 << 20;
 
 /// A checked frame.
@@ -95,6 +96,12 @@ impl<'a> Frame<'a> {
 
     pub(super) fn as_bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    /// Bytes of scratch memory that the library takes to decompress the frame (at most).
+    pub(super) fn scratch_bytes(&self) -> u64 {
+        // Twice a block, and four bytes for each part of one.
+        2 * self.decoded_bytes.min(number(self.bytes, 8).unwrap_or(0)) as u64 + 4 * u64::from(u8::MAX)
     }
 }
 
@@ -174,8 +181,8 @@ fn parts(mut block: &[u8], part_bytes: usize, count: usize, format: Format) -> R
         if part.len() > most {
             return Err(corrupt("a block is larger than what it holds"));
         }
-        if format == Format::BloscLz && part_bytes > MAX_BLOSCLZ_BYTES {
-            return Err(corrupt("a BloscLZ block is larger than 8 MiB"));
+        if format == Format::BloscLz && part.len() > MAX_BLOSCLZ_BYTES {
+            return Err(corrupt("a BloscLZ block has more than 8 MiB"));
         }
     }
     Ok(())

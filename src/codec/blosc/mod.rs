@@ -1,7 +1,8 @@
 //! `blosc`: the c-blosc 1 container (Zarr codecs, "blosc"; numcodecs, "blosc").
 //!
-//! A frame says itself which compressor and shuffle it was made with, so the configuration matters for encoding only. The
-//! C library believes what it reads: [`frame`] checks every number of a frame before [`ffi`] hands it over.
+//! A frame says itself which compressor and shuffle it was made with, so the configuration matters for
+//! encoding only. The C library believes what it reads: [`frame`] checks every number of a frame before
+//! [`ffi`] hands it over.
 
 mod ffi;
 mod frame;

@@ -1,4 +1,5 @@
-//! [`ShardIndex`]: where each inner chunk of a shard stands (Zarr codecs, "sharding-indexed", "Binary shard format").
+//! [`ShardIndex`]: where each inner chunk of a shard stands (Zarr codecs, "sharding-indexed", "Binary shard
+//! format").
 
 use std::ops::Range;
 
@@ -11,8 +12,8 @@ use super::{ENTRY_BYTES, IndexLocation, NAME, Sharding};
 /// Offset and length of an inner chunk that is not there.
 const ABSENT: u64 = u64::MAX;
 
-/// A shard's index: where each inner chunk stands in the shard. Every range lies inside the shard and outside the index;
-/// ranges may overlap each other.
+/// A shard's index: where each inner chunk stands in the shard. Every range lies inside the shard and outside
+/// the index; ranges may overlap each other.
 #[derive(Debug)]
 pub struct ShardIndex {
     /// Offset and length of each inner chunk, in C order.
@@ -20,7 +21,8 @@ pub struct ShardIndex {
 }
 
 impl ShardIndex {
-    /// The bytes of the inner chunk with this C-order number in the shard; `None` if it is absent (fill value).
+    /// The bytes of the inner chunk with this C-order number in the shard; `None` if it is absent (fill
+    /// value).
     #[must_use]
     pub fn get(&self, inner_chunk: usize) -> Option<Range<u64>> {
         let &(offset, length) = self.entries.get(inner_chunk)?;
@@ -58,8 +60,8 @@ impl Sharding {
         })
     }
 
-    /// Decodes an index of [`Sharding::index_bytes`] bytes of a shard of `shard_bytes` bytes; every entry of it is
-    /// checked to lie inside the shard and outside the index.
+    /// Decodes an index of [`Sharding::index_bytes`] bytes of a shard of `shard_bytes` bytes; every entry of
+    /// it is checked to lie inside the shard and outside the index.
     ///
     /// # Errors
     /// [`CodecError::Corrupt`].

@@ -1,8 +1,9 @@
 //! `sharding_indexed`: many inner chunks and an index in one value (Zarr codecs, "sharding-indexed").
 //!
-//! [`Sharding`] is the bound codec: geometry, the inner chunks' chain, and the index. Readers that fetch parts of a shard
-//! use it through [`CodecChain::sharding`]; whole shards are made and read in `whole`. Inner chunks may lie in any order,
-//! apart or on top of each other; an index that points outside the shard or into itself is corrupt.
+//! [`Sharding`] is the bound codec: geometry, the inner chunks' chain, and the index. Readers that fetch
+//! parts of a shard use it through [`CodecChain::sharding`]; whole shards are made and read in `whole`. Inner
+//! chunks may lie in any order, apart or on top of each other; an index that points outside the shard or into
+//! itself is corrupt.
 
 mod index;
 mod whole;
@@ -34,7 +35,8 @@ pub enum IndexLocation {
 
 /// A bound sharding codec.
 ///
-/// *Shard space* is the codec's input: the chunk's dimensions after the `transpose` codecs that stand before it.
+/// *Shard space* is the codec's input: the chunk's dimensions after the `transpose` codecs that stand before
+/// it.
 #[derive(Debug)]
 pub struct Sharding {
     /// The codec's input.
@@ -50,7 +52,8 @@ pub struct Sharding {
 }
 
 impl Sharding {
-    /// For each dimension of shard space, the dimension of the chunk it is: `shard_pos[i] = chunk_pos[order[i]]`.
+    /// For each dimension of shard space, the dimension of the chunk it is:
+    /// `shard_pos[i] = chunk_pos[order[i]]`.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order

@@ -1,7 +1,7 @@
 //! Whole shards: all inner chunks decoded into one array, and one array encoded as a shard.
 //!
-//! The way for chains in which something stands behind the sharding codec, for whole-shard reads and for writing. The
-//! shard's decoded size has been compared with the limit before this is called.
+//! The way for chains in which something stands behind the sharding codec, for whole-shard reads and for
+//! writing. The shard's decoded size has been compared with the limit before this is called.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::super::CodecError;
 use super::super::buffer;
 use super::super::strided::{Dimension, copy, strides};
-use super::{IndexLocation, NAME, Sharding};
+use super::{IndexLocation, NAME, Sharding, count};
 
 /// The shapes of a shard, as lengths in memory.
 struct Geometry {
@@ -99,10 +99,12 @@ impl Sharding {
         Ok(Bytes::from(decoded))
     }
 
-    /// Encodes a whole shard: the inner chunks one behind the other, without those that are the fill value, bit for bit.
+    /// Encodes a whole shard: the inner chunks one behind the other, without those that are the fill value,
+    /// bit for bit.
     pub(in super::super) fn encode(&self, decoded: &Bytes) -> Result<Bytes, CodecError> {
         let geometry = self.geometry()?;
-        let chunks = geometry.chunks_per_shard.iter().product();
+        let chunks = count(&self.chunks_per_shard).and_then(|chunks| usize::try_from(chunks).ok());
+        let chunks = chunks.ok_or(CodecError::NoMemory { bytes: u64::MAX })?;
         let fill = buffer::filled(self.shard.fill_value.as_bytes(), self.inner_chain.decoded_bytes())?;
         let mut encoded = match self.index_location {
             IndexLocation::Start => buffer::zeroed(self.index_bytes)?,

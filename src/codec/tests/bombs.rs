@@ -1,4 +1,5 @@
-//! Bombs: small values that claim or make much more than the chunk can hold. Each is corrupt, at no cost in memory.
+//! Bombs: small values that claim or make much more than the chunk can hold. Each is corrupt, at no cost in
+//! memory.
 
 use std::io::Write;
 

@@ -198,6 +198,22 @@ fn a_chunk_beyond_the_limit_is_refused_before_anything_is_read() {
 }
 
 #[test]
+fn a_chunk_without_elements_may_have_any_other_edges() {
+    let shape = [1 << 60, 1 << 60, 0, 1 << 60];
+    let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    let sharding = json!(["sharding_indexed",
+        {"chunk_shape": [1, 1, 1, 1], "codecs": index, "index_codecs": index}]);
+    for codec in [json!(["bytes", {"endian": "big"}]), sharding] {
+        let list = json!([["transpose", {"order": [0, 1, 2, 3]}], ["transpose", {"order": [3, 1, 2, 0]}],
+            ["transpose", {"order": [3, 1, 2, 0]}], codec]);
+        let chain = bind(list, DataType::Int64, &shape).unwrap();
+        let value = chain.encode(Bytes::new()).unwrap();
+        assert!(value.is_empty());
+        assert!(chain.decode(value).unwrap().is_empty());
+    }
+}
+
+#[test]
 fn chains_of_rank_zero_hold_one_element() {
     let chain =
         bind(json!([["transpose", {"order": []}], ["bytes", {"endian": "big"}]]), DataType::Int16, &[]);

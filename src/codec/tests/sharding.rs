@@ -323,8 +323,8 @@ fn order(rank: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..rank).collect::<Vec<_>>()).prop_shuffle()
 }
 
-/// For each dimension: elements of the innermost chunk, chunks in a shard, shards in an outer shard. And an order of
-/// dimensions for each of these levels.
+/// For each dimension: elements of the innermost chunk, chunks in a shard, shards in an outer shard. And an
+/// order of dimensions for each of these levels.
 type Geometry = (Vec<(u64, u64, u64)>, [Vec<usize>; 3]);
 
 fn geometry() -> impl Strategy<Value = Geometry> {
