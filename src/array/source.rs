@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
 use super::{ArrayError, Trace};
-use crate::codec::sharding_indexed::{IndexLocation, ShardIndex};
+use crate::codec::sharding_indexed::ShardIndex;
 use crate::codec::{CodecChain, CodecError};
 use crate::cpu::Cpu;
 use crate::key::StoreKey;
@@ -234,16 +234,9 @@ impl ChunkSource for DirectSource {
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let sharding = chain.sharding().ok_or(ArrayError::Geometry)?;
         let shard_bytes = shard.end.saturating_sub(shard.start);
-        let index_bytes = sharding.index_bytes();
-        if shard_bytes < index_bytes {
-            let reason = format!("the shard has {shard_bytes} bytes, its index alone has {index_bytes}");
-            return Err(undecodable(value, &shard, CodecError::corrupt("sharding_indexed", reason)));
-        }
-        let range = match sharding.index_location() {
-            IndexLocation::Start => shard.start..shard.start + index_bytes,
-            IndexLocation::End => shard.end - index_bytes..shard.end,
-        };
-        let _permit = self.reserve(index_bytes.saturating_mul(2)).await;
+        let index = sharding.index_range(shard_bytes).map_err(|source| undecodable(value, &shard, source))?;
+        let range = shard.start + index.start..shard.start + index.end;
+        let _permit = self.reserve(sharding.index_bytes().saturating_mul(2)).await;
         let start = Instant::now();
         let encoded = Self::read(value, range.clone()).await;
         trace.fetched_since(start);

@@ -19,6 +19,9 @@ use crate::store::Version;
 /// A load that was abandoned by those who began it is begun again this often by those who still want it.
 const TRIES: usize = 4;
 
+/// What an inner chunk takes in a shard's index in memory.
+const INDEX_ENTRY_BYTES: usize = 16;
+
 /// What a decoded chunk or an index is remembered under: the bytes it came from, and how they were decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct PartId {
@@ -94,7 +97,9 @@ impl CachedSource {
         Self {
             inner,
             decoded: Arc::new(Shelf::new(options.decoded_bytes, Bytes::len)),
-            indexes: Arc::new(Shelf::new(options.index_bytes, |index| index.memory_bytes())),
+            indexes: Arc::new(Shelf::new(options.index_bytes, |index| {
+                index.len().saturating_mul(INDEX_ENTRY_BYTES)
+            })),
         }
     }
 
