@@ -89,7 +89,7 @@ mod tests {
             (&[5], "'shape': (5,), }"),
             (&[0, u64::MAX, 1], "(0, 18446744073709551615, 1), }"),
         ] {
-            let header = header(DataType::Int8, shape);
+            let header = header(DataType::Int8, shape, Endianness::Little);
             assert!(String::from_utf8_lossy(&header).contains(tuple), "{shape:?}");
         }
     }
@@ -113,14 +113,15 @@ mod tests {
             (DataType::Complex128, "<c16"),
             (DataType::RawBits { bytes: 3 }, "|V3"),
         ] {
-            assert_eq!(descr(data_type), name);
+            assert_eq!(descr(data_type, Endianness::Little), name);
+            assert_eq!(descr(data_type, Endianness::Big), name.replace('<', ">"));
         }
     }
 
     #[test]
     fn the_elements_begin_at_a_multiple_of_64_and_where_the_length_says() {
         for rank in 0..60 {
-            let header = header(DataType::UInt16, &vec![10; rank]);
+            let header = header(DataType::UInt16, &vec![10; rank], Endianness::Little);
             assert_eq!(header.len() % ALIGNMENT, 0);
             assert_eq!(10 + usize::from(u16::from_le_bytes([header[8], header[9]])), header.len());
             assert_eq!(header.last(), Some(&b'\n'));
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_shape_too_long_for_version_1_makes_version_2() {
-        let header = header(DataType::UInt16, &vec![1; 30_000]);
+        let header = header(DataType::UInt16, &vec![1; 30_000], Endianness::Little);
         assert_eq!(header[6..8], [2, 0]);
         let length = u32::from_le_bytes(header[8..12].try_into().unwrap());
         assert_eq!(12 + usize::try_from(length).unwrap(), header.len());

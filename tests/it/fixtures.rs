@@ -1,0 +1,165 @@
+//! Arrays that other implementations wrote read as their readers agree.
+
+use std::path::{Path, PathBuf};
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::support::server::Server;
+
+/// One array of an `expected.json`.
+struct Fixture(Value);
+
+impl Fixture {
+    fn path(&self) -> &str {
+        self.0["path"].as_str().unwrap()
+    }
+
+    fn expect(&self) -> &str {
+        self.0["expect"].as_str().unwrap()
+    }
+
+    /// Whether everything the array uses is of the core that must be read: what else there is may be refused as not
+    /// supported, never read wrongly.
+    fn is_core(&self) -> bool {
+        let data_type = self.0["dtype"].as_str().unwrap_or_default();
+        let codecs: Vec<&str> =
+            self.0["codecs"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        let core_codec = |name: &str| {
+            let name = name.strip_suffix("@end").or(name.strip_suffix("@start")).unwrap_or(name);
+            ["bytes", "transpose", "gzip", "zlib", "zstd", "blosc", "crc32c", "sharding_indexed"]
+                .contains(&name)
+        };
+        let names = codecs.iter().flat_map(|codec| codec.split(['(', ')', ',']));
+        let mut names = names
+            .map(|name| name.split(':').next().unwrap())
+            .filter(|name| !name.is_empty() && !name.starts_with('@'));
+        if self.0["zarr_format"] == 2 {
+            let number = data_type.trim_start_matches(['<', '>', '|']);
+            // More than a compressor means filters.
+            return codecs.len() <= 1
+                && number.starts_with(['b', 'i', 'u', 'f', 'c', 'V'])
+                && names.all(core_codec);
+        }
+        let known = [
+            "bool",
+            "int8",
+            "int16",
+            "int32",
+            "int64",
+            "uint8",
+            "uint16",
+            "uint32",
+            "uint64",
+            "float16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        ];
+        let raw = data_type.strip_prefix('r').is_some_and(|bits| bits.parse::<u32>().is_ok());
+        (raw || known.contains(&data_type)) && names.all(core_codec)
+    }
+
+    /// The selections with their hashes: the whole array first.
+    fn selections(&self) -> Vec<(String, String)> {
+        let mut selections = vec![(String::new(), self.0["sha256"].as_str().unwrap().to_owned())];
+        for slice in self.0["slices"].as_array().into_iter().flatten() {
+            let dims: Vec<String> = slice["sel"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|dim| {
+                    let numbers: Vec<String> = dim.as_array().unwrap().iter().map(Value::to_string).collect();
+                    numbers.join(":")
+                })
+                .collect();
+            selections.push((dims.join(","), slice["sha256"].as_str().unwrap().to_owned()));
+        }
+        selections
+    }
+}
+
+fn encode(path: &str) -> String {
+    path.split('/')
+        .map(|name| {
+            percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
+        })
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+/// Reads every array below `root` through the server; returns how many were read right and how many refused.
+async fn check(root: &Path) -> (usize, usize) {
+    let store = zarrd::store::open(root.to_str().unwrap(), &zarrd::store::StoreOptions::default()).unwrap();
+    let server = Server::of(store);
+    let expected: Vec<Value> =
+        serde_json::from_slice(&std::fs::read(root.join("expected.json")).unwrap()).unwrap();
+    let (mut right, mut refused, mut wrong) = (0, 0, Vec::new());
+    for fixture in expected.into_iter().map(Fixture) {
+        let url = format!("/v1/data/m/{}", encode(fixture.path()));
+        match fixture.expect() {
+            "reject" => {
+                let answer = server.get(&url).await;
+                if answer.status.is_success() {
+                    wrong.push(format!("{}: read, though every reader rejects it", fixture.path()));
+                }
+                refused += 1;
+            }
+            "value" => {
+                let mut supported = true;
+                for (slice, sha256) in fixture.selections() {
+                    let answer = server.get(&format!("{url}?slice={slice}")).await;
+                    if answer.status == StatusCode::NOT_IMPLEMENTED && !fixture.is_core() {
+                        supported = false;
+                    } else if answer.status != StatusCode::OK {
+                        wrong.push(format!(
+                            "{} [{slice}]: {} {:?}",
+                            fixture.path(),
+                            answer.status,
+                            answer.body
+                        ));
+                    } else {
+                        let hash = Sha256::digest(&answer.body);
+                        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+                        if hash != sha256 {
+                            wrong.push(format!(
+                                "{} [{slice}]: other bytes than its readers agree on",
+                                fixture.path()
+                            ));
+                        }
+                    }
+                }
+                if supported { right += 1 } else { refused += 1 }
+            }
+            // Whatever it is, it must be an answer.
+            _ => assert_ne!(server.get(&url).await.code_or_ok(), "internal", "{}", fixture.path()),
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    (right, refused)
+}
+
+fn manifest(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+#[tokio::test]
+async fn arrays_written_by_zarr_python_read_as_their_readers_agree() {
+    let (right, refused) = check(&manifest("tests/data/zarr-python")).await;
+    println!("{right} arrays read right, {refused} refused");
+    assert!(right >= 200, "{right}");
+}
+
+#[tokio::test]
+async fn arrays_of_other_projects_read_as_their_readers_agree() {
+    let root = manifest("../shared/data/public");
+    if !root.is_dir() {
+        println!("the other projects' fixtures are not here: nothing to compare with");
+        return;
+    }
+    let (right, refused) = check(&root).await;
+    println!("{right} arrays read right, {refused} refused");
+    assert!(right >= 150, "{right}");
+}

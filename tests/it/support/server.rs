@@ -1,0 +1,126 @@
+//! A server without a socket: requests go straight to the router.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use bytes::Bytes;
+use futures::StreamExt;
+use tower::ServiceExt;
+use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::cache::{CacheOptions, CachedSource, NodeCache};
+use zarrd::codec::CodecLimits;
+use zarrd::cpu::{Cpu, CpuOptions};
+use zarrd::http::{AppState, Arrays, HttpOptions, Mount};
+use zarrd::key::StoreKey;
+use zarrd::metadata::MetadataLimits;
+use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+
+/// An answer, collected.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// A header's text; empty if there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
+    }
+
+    /// The `code` of a problem document; `ok` for an answer that is none.
+    pub fn code_or_ok(&self) -> String {
+        if self.status.is_success() { "ok".to_owned() } else { self.code() }
+    }
+
+    /// The `code` of a problem document.
+    pub fn code(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        self.json()["code"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A server.
+#[derive(Clone)]
+pub struct Server(axum::Router);
+
+/// What a server is built of.
+pub struct ServerBuilder {
+    mounts: Vec<Mount>,
+    pub cache: CacheOptions,
+    pub fetch: FetchOptions,
+    pub read: ReadLimits,
+    pub http: HttpOptions,
+}
+
+impl Server {
+    /// A server with one read-only mount called `m`.
+    pub fn of(store: SharedStore) -> Self {
+        Self::build(Mount::read_only("m", store)).finish()
+    }
+
+    pub fn build(mount: Mount) -> ServerBuilder {
+        ServerBuilder {
+            mounts: vec![mount],
+            cache: CacheOptions::default(),
+            fetch: FetchOptions::default(),
+            read: ReadLimits::default(),
+            http: HttpOptions::default(),
+        }
+    }
+
+    pub async fn get(&self, url: &str) -> Answer {
+        self.ask(Method::GET, url, &[]).await
+    }
+
+    pub async fn ask(&self, method: Method, url: &str, headers: &[(&'static str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(url);
+        for &(name, value) in headers {
+            request = request.header(name, HeaderValue::from_str(value).unwrap());
+        }
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        let answer = self.0.clone().oneshot(request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        let body = axum::body::to_bytes(body, usize::MAX).await.expect("the body ends well");
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The canonical bytes of a slice, which must be answered.
+    pub async fn elements(&self, path: &str, slice: &str) -> Bytes {
+        let answer = self.get(&format!("/v1/data/{path}?slice={slice}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path} {slice}: {:?}", answer.body);
+        answer.body
+    }
+}
+
+impl ServerBuilder {
+    pub fn finish(self) -> Server {
+        let cpu = Cpu::new(CpuOptions::default()).unwrap();
+        let source = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
+        let arrays = Arrays {
+            reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
+            cpu,
+            memo: Arc::new(NodeCache::new(self.cache.nodes)),
+            read: self.read,
+            metadata: MetadataLimits::default(),
+            codec: CodecLimits::default(),
+        };
+        Server(zarrd::http::router(AppState::new(self.mounts, arrays, self.http).unwrap()))
+    }
+}
+
+/// Stores a value.
+pub async fn put(store: &SharedStore, key: &str, value: impl Into<Bytes>) {
+    let body = ValueBody::Bytes(value.into()).into_stream().boxed();
+    store.set(&StoreKey::parse(key).unwrap(), body, WriteCondition::Always).await.unwrap();
+}
