@@ -9,9 +9,14 @@
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
 mod error;
+mod local;
 mod types;
 
-pub use error::StoreError;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Shared, StoreError};
+pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,

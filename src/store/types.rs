@@ -24,7 +24,7 @@ pub enum StoreKind {
     Gcs,
     /// Azure Blob Storage.
     Azure,
-    /// A plain HTTP or WebDAV server.
+    /// A plain HTTP server, with `WebDAV` or without.
     Http,
 }
 
