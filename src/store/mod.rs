@@ -10,6 +10,10 @@
 
 mod error;
 mod local;
+mod object;
+mod open;
+mod options;
+mod secret;
 mod types;
 
 #[cfg(test)]
@@ -17,6 +21,10 @@ mod tests;
 
 pub use error::{Shared, StoreError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
+pub use object::{ObjectBackend, ObjectOptions};
+pub use open::{OpenError, open};
+pub use options::StoreOptions;
+pub use secret::Secret;
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,

@@ -287,3 +287,8 @@ async fn a_wrapper_keeps_the_promises_of_the_interface() {
     let directory = tempfile::tempdir().unwrap();
     conforms(&Wrapper(Arc::new(local(&directory)))).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_memory_store_keeps_the_promises_of_the_interface() {
+    conforms(&ObjectBackend::memory(true)).await;
+}
