@@ -234,6 +234,23 @@ pub enum WriteCondition {
     IfVersion(Version),
 }
 
+impl WriteCondition {
+    /// Compares the condition with what is stored now. A weak version never holds.
+    ///
+    /// # Errors
+    /// [`StoreError::ConditionFailed`].
+    pub fn check(&self, current: Option<&ValueInfo>) -> Result<(), StoreError> {
+        let holds = match self {
+            Self::Always => true,
+            Self::IfAbsent => current.is_none(),
+            Self::IfVersion(version) => {
+                version.is_strong() && current.is_some_and(|info| info.version == *version)
+            }
+        };
+        if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
+    }
+}
+
 /// What a write did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetOutcome {

@@ -65,3 +65,30 @@ pub(super) fn is_absence(errno: Errno) -> bool {
             | Errno::ISDIR
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_says_that_there_is_no_file_is_absence() {
+        for errno in [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG, Errno::LOOP, Errno::XDEV] {
+            assert!(is_absence(errno), "{errno:?}");
+        }
+        for errno in
+            [Errno::ACCESS, Errno::PERM, Errno::IO, Errno::MFILE, Errno::NOMEM, Errno::STALE, Errno::AGAIN]
+        {
+            assert!(!is_absence(errno), "{errno:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_and_a_busy_machine_are_told_apart_from_failure() {
+        assert!(matches!(os("write", Errno::NOSPC), StoreError::StorageFull(_)));
+        assert!(matches!(io("write", &std::io::Error::from(Errno::DQUOT)), StoreError::StorageFull(_)));
+        assert!(matches!(os("open", Errno::MFILE), StoreError::Busy(_)));
+        assert!(matches!(os("open", Errno::ACCESS), StoreError::Backend(_)));
+        let short = std::io::Error::from(std::io::ErrorKind::WriteZero);
+        assert!(matches!(io("write", &short), StoreError::Backend(_)));
+    }
+}

@@ -25,7 +25,8 @@ pub(super) struct Root {
     fd: OwnedFd,
     path: PathBuf,
     symlinks: Symlinks,
-    by_kernel: bool,
+    /// Whether `openat2` is there to do the resolving.
+    pub(super) by_kernel: bool,
 }
 
 impl Root {

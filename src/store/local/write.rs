@@ -24,7 +24,7 @@ use super::root::{is_reserved, retry};
 use super::version::info_of;
 use super::{Area, Durability};
 use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
-use crate::store::{SetOutcome, StoreError, ValueInfo, ValueStream, WriteCondition};
+use crate::store::{SetOutcome, StoreError, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.
 const PIECE_BYTES: usize = 1 << 20;
@@ -46,7 +46,7 @@ pub(super) async fn set(
     let prepared = blocking.run(move || {
         let reserved = ours.writable()?;
         // Only to spare the sender the way; what counts is the check at the commit.
-        check_condition(&wanted, head(&ours.root, &name)?.as_ref())?;
+        wanted.check(head(&ours.root, &name)?.as_ref())?;
         Staged::create(reserved)
     });
     let (staged, rest) = receive(prepared.await?, blocking, body).await?;
@@ -93,7 +93,7 @@ pub(super) async fn erase(
     durable: bool,
 ) -> Result<bool, StoreError> {
     if is_reserved(key.as_str()) {
-        return check_condition(&condition, None).map(|()| false);
+        return condition.check(None).map(|()| false);
     }
     let (area, blocking, key) = (Arc::clone(area), blocking.clone(), key.clone());
     let lock = lock(area.root.path(), &key).await;
@@ -119,7 +119,7 @@ impl Area {
     ) -> Result<SetOutcome, StoreError> {
         self.writable()?;
         let current = head(&self.root, key)?;
-        check_condition(condition, current.as_ref())?;
+        condition.check(current.as_ref())?;
         if staged.stamp(current.as_ref())? {
             self.synced("make the value durable", || staged.sync())?;
         }
@@ -206,7 +206,7 @@ impl Area {
     ) -> Result<bool, StoreError> {
         self.writable()?;
         let current = head(&self.root, key)?;
-        check_condition(condition, current.as_ref())?;
+        condition.check(current.as_ref())?;
         if current.is_none() {
             return Ok(false);
         }
@@ -287,17 +287,6 @@ fn check_name(key: &StoreKey) -> Result<(), StoreError> {
         return Err(NAME_TOO_LONG);
     }
     Ok(())
-}
-
-fn check_condition(condition: &WriteCondition, current: Option<&ValueInfo>) -> Result<(), StoreError> {
-    let holds = match condition {
-        WriteCondition::Always => true,
-        WriteCondition::IfAbsent => current.is_none(),
-        WriteCondition::IfVersion(version) => {
-            version.is_strong() && current.is_some_and(|info| info.version == *version)
-        }
-    };
-    if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
 }
 
 /// A prefix as the path of a directory.

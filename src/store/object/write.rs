@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::ObjectBackend;
 use super::failure::{failure, write_failure};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{SetOutcome, StoreError, StoreKind, ValueInfo, ValueStream, WriteCondition};
+use crate::store::{SetOutcome, StoreError, StoreKind, ValueStream, WriteCondition};
 
 /// Values up to this length are put in one request; longer ones in parts of this length.
 const PART_BYTES: u64 = 8 << 20;
@@ -96,7 +96,7 @@ impl ObjectBackend {
             return Ok(UpdateVersion { e_tag: Some(tag), version: None });
         }
         let meta = self.meta(key).await?;
-        check_condition(condition, meta.as_ref().map(|meta| self.info(meta)).as_ref())?;
+        condition.check(meta.as_ref().map(|meta| self.info(meta)).as_ref())?;
         let generation = meta.and_then(|meta| meta.version);
         if generation.is_none() {
             return Err(StoreError::NotSupported("conditional writes"));
@@ -138,7 +138,7 @@ impl ObjectBackend {
     ) -> Result<bool, StoreError> {
         let _alone = self.writers().await;
         let current = self.meta(key).await?.map(|meta| self.info(&meta));
-        check_condition(condition, current.as_ref())?;
+        condition.check(current.as_ref())?;
         if current.is_none() {
             return Ok(false);
         }
@@ -169,17 +169,6 @@ impl ObjectBackend {
         }
         Ok(erased)
     }
-}
-
-fn check_condition(condition: &WriteCondition, current: Option<&ValueInfo>) -> Result<(), StoreError> {
-    let holds = match condition {
-        WriteCondition::Always => true,
-        WriteCondition::IfAbsent => current.is_none(),
-        WriteCondition::IfVersion(version) => {
-            version.is_strong() && current.is_some_and(|info| info.version == *version)
-        }
-    };
-    if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
 }
 
 /// Reads a body until it ends or is longer than `limit`. Returns whether it ended.
