@@ -58,6 +58,9 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// Another server writes to the same root directory; only one may.
+    #[error("another server has the directory open for writing")]
+    RootInUse(#[source] Shared),
     /// No room left.
     #[error("the backend has no room left")]
     StorageFull(#[source] Shared),
@@ -85,7 +88,7 @@ impl Classify for StoreError {
             Self::RangeNotSatisfiable { .. } => ErrorClass::RangeNotSatisfiable,
             Self::BodyTooLarge { .. } => ErrorClass::TooLarge,
             Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
-            Self::WrongLength | Self::Backend(_) => ErrorClass::BackendFailed,
+            Self::WrongLength | Self::RootInUse(_) | Self::Backend(_) => ErrorClass::BackendFailed,
             Self::StorageFull(_) => ErrorClass::StorageFull,
             Self::VersionChanged | Self::Busy(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,

@@ -9,9 +9,22 @@
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
 mod error;
+mod local;
+mod object;
+mod open;
+mod options;
+mod secret;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{Shared, StoreError};
+pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
+pub use object::{ObjectBackend, ObjectOptions};
+pub use open::{OpenError, open};
+pub use options::StoreOptions;
+pub use secret::Secret;
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,

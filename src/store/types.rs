@@ -24,7 +24,7 @@ pub enum StoreKind {
     Gcs,
     /// Azure Blob Storage.
     Azure,
-    /// A plain HTTP or `WebDAV` server.
+    /// A plain HTTP server, with `WebDAV` or without.
     Http,
 }
 
@@ -238,6 +238,23 @@ pub enum WriteCondition {
     IfAbsent,
     /// Only if the key has this version (`If-Match`).
     IfVersion(Version),
+}
+
+impl WriteCondition {
+    /// Compares the condition with what is stored now. A weak version never holds.
+    ///
+    /// # Errors
+    /// [`StoreError::ConditionFailed`].
+    pub fn check(&self, current: Option<&ValueInfo>) -> Result<(), StoreError> {
+        let holds = match self {
+            Self::Always => true,
+            Self::IfAbsent => current.is_none(),
+            Self::IfVersion(version) => {
+                version.is_strong() && current.is_some_and(|info| info.version == *version)
+            }
+        };
+        if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
+    }
 }
 
 /// What a write did.

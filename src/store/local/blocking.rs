@@ -1,0 +1,63 @@
+//! The one door from async to the file system's blocking calls.
+//!
+//! Every file operation of this store runs here, on tokio's blocking threads, and never more of them at once
+//! than the store's own limit: a slow disk holds up the store that stands on it, not the whole process.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use super::failure::{Failure, failed};
+use crate::store::StoreError;
+
+/// The most file operations that one store may have under way.
+pub const MAX_CONCURRENCY: usize = 64;
+
+/// A gate in front of the blocking threads.
+#[derive(Clone, Debug)]
+pub(super) struct Blocking {
+    gate: Arc<Semaphore>,
+}
+
+impl Blocking {
+    /// A gate that lets `concurrency` operations through at once (1 to [`MAX_CONCURRENCY`]).
+    pub(super) fn new(concurrency: usize) -> Self {
+        Self { gate: Arc::new(Semaphore::new(concurrency.clamp(1, MAX_CONCURRENCY))) }
+    }
+
+    /// Runs `work` on a blocking thread. Once it has begun, it runs to its end, whoever still waits for it.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let gate = Arc::clone(&self.gate);
+        let permit = gate.acquire_owned().await.map_err(|closed| failed("wait for a thread", closed))?;
+        let work = move || {
+            let _held_until_the_work_is_done = permit;
+            work()
+        };
+        spawn(work).await.map_err(|stopped| failed("finish on a thread", stopped))?
+    }
+}
+
+/// Runs clean-up that nobody waits for; on the spot if there is no runtime any more.
+pub(super) fn detach(work: impl FnOnce() + Send + 'static) {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        drop(spawn(work));
+    } else {
+        work();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the door that the lint points to")]
+fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> tokio::task::JoinHandle<T> {
+    tokio::task::spawn_blocking(work)
+}
+
+/// Waits for a task that was detached from its caller.
+pub(super) async fn join<T>(task: tokio::task::JoinHandle<Result<T, StoreError>>) -> Result<T, StoreError> {
+    match task.await {
+        Ok(result) => result,
+        Err(stopped) => Err(StoreError::Backend(Arc::new(Failure::new("finish a write", stopped)))),
+    }
+}

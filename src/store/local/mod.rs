@@ -1,0 +1,223 @@
+//! A store over a directory of this machine.
+//!
+//! Zarr core 3.1, "Abstract store interface", with a file for each value. It keeps what the interface promises
+//! also when programs beside it write into the directory, when power fails and when a name in a key was chosen
+//! by an enemy: `root` never leads out, `read` never mixes two contents, `write` acknowledges what is durable,
+//! `list` never shows what cannot be fetched. It is for Unix. It does not watch the directory for changes.
+
+mod blocking;
+mod failure;
+mod list;
+mod locks;
+mod read;
+mod reserved;
+mod root;
+mod version;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use blocking::MAX_CONCURRENCY;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::stream::{BoxStream, TryStreamExt};
+use serde::{Deserialize, Serialize};
+
+use self::blocking::Blocking;
+use self::failure::os;
+use self::read::Started;
+use self::reserved::Reserved;
+use self::root::Root;
+use super::{
+    ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WriteCondition,
+};
+use crate::key::{StoreKey, StorePrefix};
+
+/// The directory below a root that belongs to the store itself.
+const RESERVED: &str = ".zarr-server";
+
+/// What becomes of symbolic links below the root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Symlinks {
+    /// A link is no key, wherever it leads.
+    #[default]
+    Deny,
+    /// Links are followed as long as they do not leave the root (absolute links do). Needs Linux.
+    Within,
+    /// Links are followed wherever they lead, out of the root as well.
+    Follow,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// When the value and its name are on the disk.
+    #[default]
+    Fsync,
+    /// When it is visible. A power failure may undo the last writes.
+    Rename,
+}
+
+/// How a local store is opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalOptions {
+    /// What becomes of symbolic links.
+    pub symlinks: Symlinks,
+    /// When a write is acknowledged.
+    pub durability: Durability,
+    /// Whether values may be written. Only one server may open a root for writing.
+    pub writable: bool,
+    /// How many file operations may be under way at once: 1 to [`MAX_CONCURRENCY`].
+    pub concurrency: usize,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self { symlinks: Symlinks::Deny, durability: Durability::Fsync, writable: false, concurrency: 32 }
+    }
+}
+
+/// A store over a directory.
+#[derive(Debug)]
+pub struct LocalStore {
+    area: Arc<Area>,
+    blocking: Blocking,
+}
+
+/// What the threads of a store share.
+#[derive(Debug)]
+struct Area {
+    root: Root,
+    /// `None` if the store is read-only.
+    reserved: Option<Arc<Reserved>>,
+    durability: Durability,
+    /// Directories made here that may not be on the disk yet.
+    new_directories: Mutex<BTreeSet<String>>,
+    /// Set when the disk failed to take what was written.
+    broken: AtomicBool,
+}
+
+impl Area {
+    /// The staging area, if writes are possible.
+    fn writable(&self) -> Result<Arc<Reserved>, StoreError> {
+        let reserved = self.reserved.as_ref().ok_or(StoreError::ReadOnly)?;
+        if self.broken.load(Ordering::SeqCst) {
+            return Err(os("write: an earlier write did not reach the disk", rustix::io::Errno::IO));
+        }
+        Ok(Arc::clone(reserved))
+    }
+}
+
+impl LocalStore {
+    /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
+    /// removes what writers left behind who died more than an hour ago. Blocks for the time of a few file
+    /// operations.
+    ///
+    /// # Errors
+    /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there;
+    /// [`StoreError::NotSupported`] for [`Symlinks::Within`] where the kernel cannot keep to it.
+    pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
+        let root = Root::open(root, options.symlinks)?;
+        let reserved = if options.writable { Some(Arc::new(Reserved::open(&root)?)) } else { None };
+        let area = Area {
+            root,
+            reserved,
+            durability: options.durability,
+            new_directories: Mutex::default(),
+            broken: AtomicBool::new(false),
+        };
+        Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })
+    }
+}
+
+#[async_trait]
+impl Store for LocalStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Local
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        let (area, key) = (Arc::clone(&self.area), key.clone());
+        self.blocking.run(move || read::head(&area.root, &key)).await
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
+        let started =
+            self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await?;
+        Ok(started.map(|started| match started {
+            Started::Complete(value) => value,
+            Started::Streamed(opened) => opened.into_value(self.blocking.clone()),
+        }))
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.area.writable()?;
+        write::set(&self.area, &self.blocking, key, body, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.area.writable()?;
+        write::erase(&self.area, &self.blocking, key, condition, true).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.area.writable()?;
+        let mut entries = self.list_prefix(prefix, None);
+        let mut erased = 0;
+        while let Some(entry) = entries.try_next().await? {
+            let always = WriteCondition::Always;
+            erased += u64::from(write::erase(&self.area, &self.blocking, &entry.key, always, false).await?);
+        }
+        if erased > 0 {
+            let area = Arc::clone(&self.area);
+            self.blocking.run(move || area.sync_all()).await?;
+        }
+        Ok(erased)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        let (area, prefix) = (Arc::clone(&self.area), prefix.clone());
+        self.blocking.run(move || list::list_dir(&area.root, &prefix)).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        list::list_prefix(Arc::clone(&self.area), self.blocking.clone(), prefix, after)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let area = Arc::clone(&self.area);
+        self.blocking
+            .run(move || {
+                area.root.check()?;
+                if area.reserved.is_some() {
+                    area.writable()?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}

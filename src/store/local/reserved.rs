@@ -1,0 +1,166 @@
+//! The store's own directory below the root: the lock file and the staging area.
+//!
+//! `<root>/.zarr-server/` is no key and no prefix: never listed, never fetched, never written by a caller. It
+//! stands below the root because a rename is atomic only within one file system.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{
+    AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
+    futimens, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::RESERVED;
+use super::blocking::detach;
+use super::failure::{Failure, io, os};
+use super::root::{Root, retry};
+use super::version::{next_modified, timespec};
+use crate::store::{StoreError, ValueInfo};
+
+/// Staging files older than this were left behind by a process that died.
+const LEFTOVER_AGE: Duration = Duration::from_hours(1);
+
+/// The staging area of a root, and the lock that keeps other servers from writing there.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    staging: OwnedFd,
+    _lock: OwnedFd,
+}
+
+impl Reserved {
+    /// Makes the directory if need be, takes the lock, and removes what dead processes left behind.
+    pub(super) fn open(root: &Root) -> Result<Self, StoreError> {
+        let own = make_directory(root.fd(), RESERVED)?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let lock = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| os("open the lock file of the root", errno))?;
+        match retry(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(not_again)) {
+            Ok(()) => {}
+            Err(Errno::BUSY) => {
+                let cause = Failure::new("lock the root directory", std::io::Error::from(Errno::WOULDBLOCK));
+                return Err(StoreError::RootInUse(Arc::new(cause)));
+            }
+            Err(errno) => return Err(os("lock the root directory", errno)),
+        }
+        let staging = make_directory(&own, "staging")?;
+        remove_leftovers(&staging)?;
+        Ok(Self { staging, _lock: lock })
+    }
+}
+
+/// `EWOULDBLOCK` here means "held by another", not "ask again".
+fn not_again(errno: Errno) -> Errno {
+    if errno == Errno::WOULDBLOCK { Errno::BUSY } else { errno }
+}
+
+/// Others may not look into the store's own directories, so the files in there are out of reach until they are
+/// values.
+fn make_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, StoreError> {
+    match mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(os("make the store's own directory", errno)),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty()).map_err(|errno| os("open the store's own directory", errno))
+}
+
+fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let oldest = now.saturating_sub(LEFTOVER_AGE).as_secs();
+    let directory = Dir::read_from(staging).map_err(|errno| os("read the staging directory", errno))?;
+    for entry in directory {
+        let entry = entry.map_err(|errno| os("read the staging directory", errno))?;
+        let Ok(stat) = statat(staging, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        if u64::try_from(stat.st_mtime).unwrap_or(0) < oldest && super::root::is_file(&stat) {
+            // One that cannot be removed does no harm, and is tried again at the next start.
+            let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
+        }
+    }
+    Ok(())
+}
+
+/// A value on its way into the store: a file that goes away with this, unless it was renamed first.
+#[derive(Debug)]
+pub(super) struct Staged {
+    reserved: Arc<Reserved>,
+    name: String,
+    file: Arc<File>,
+    modified: SystemTime,
+    published: bool,
+}
+
+impl Staged {
+    /// A new, empty staging file.
+    pub(super) fn create(reserved: Arc<Reserved>) -> Result<Self, StoreError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{:x}-{since:x}-{count:x}", std::process::id());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        // The mode the value will have; `.zarr-server` itself is closed to others.
+        let mode = Mode::from_raw_mode(0o666);
+        let file = retry(|| openat(&reserved.staging, name.as_str(), flags, mode))
+            .map_err(|errno| os("make a staging file", errno))?;
+        Ok(Self { reserved, name, file: Arc::new(File::from(file)), modified: UNIX_EPOCH, published: false })
+    }
+
+    /// Appends to the file.
+    pub(super) fn write(&mut self, part: &[u8]) -> Result<(), StoreError> {
+        (&*self.file).write_all(part).map_err(|error| io("write the staging file", &error))
+    }
+
+    /// Gives the file a modification time later than any other write's, and than that of the value it replaces.
+    /// Returns whether that was needed: a time it has already may do.
+    pub(super) fn stamp(&mut self, replaced: Option<&ValueInfo>) -> Result<bool, StoreError> {
+        let floor = replaced.and_then(|info| info.modified).unwrap_or(UNIX_EPOCH);
+        if self.modified > floor {
+            return Ok(false);
+        }
+        let modified = next_modified(replaced);
+        let unchanged = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+        let times = Timestamps { last_access: unchanged, last_modification: timespec(modified) };
+        futimens(&*self.file, &times).map_err(|errno| os("set the time of the staging file", errno))?;
+        self.modified = modified;
+        Ok(true)
+    }
+
+    /// Makes the bytes durable.
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        retry(|| fsync(&*self.file))
+    }
+
+    /// What the file looks like now.
+    pub(super) fn stat(&self) -> Result<Stat, StoreError> {
+        fstat(&*self.file).map_err(|errno| os("look at the value written", errno))
+    }
+
+    /// Renames the file to `name` in `directory`.
+    pub(super) fn publish(&mut self, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
+        renameat(&self.reserved.staging, self.name.as_str(), directory, name)?;
+        self.published = true;
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.published {
+            return;
+        }
+        let (reserved, name, file) =
+            (Arc::clone(&self.reserved), std::mem::take(&mut self.name), Arc::clone(&self.file));
+        // Freeing a long file takes the file system a while.
+        detach(move || {
+            drop(file);
+            let _ = unlinkat(&reserved.staging, name.as_str(), AtFlags::empty());
+        });
+    }
+}

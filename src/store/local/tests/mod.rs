@@ -1,0 +1,34 @@
+//! What a directory does that other stores do not.
+
+mod links;
+mod races;
+mod tree;
+mod writes;
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::{Durability, LocalOptions, LocalStore, RESERVED, Symlinks};
+
+/// A writable store in a directory of its own. Without fsync: its promise is power's, and cannot be seen here.
+fn store() -> (TempDir, LocalStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = writable(directory.path());
+    (directory, store)
+}
+
+fn writable(root: &Path) -> LocalStore {
+    let durability = Durability::Rename;
+    LocalStore::open(root, &LocalOptions { writable: true, durability, ..LocalOptions::default() }).unwrap()
+}
+
+fn with_links(root: &Path, symlinks: Symlinks) -> LocalStore {
+    LocalStore::open(root, &LocalOptions { symlinks, ..LocalOptions::default() }).unwrap()
+}
+
+/// The staging files below a root.
+fn staged(root: &Path) -> Vec<std::path::PathBuf> {
+    let staging = root.join(RESERVED).join("staging");
+    std::fs::read_dir(staging).unwrap().map(|entry| entry.unwrap().path()).collect()
+}

@@ -1,0 +1,154 @@
+//! What else stands in directories: special files, odd names, and what is not a key.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::*;
+use crate::store::tests::{body, key, keys, prefix, put, read};
+use crate::store::{DirListing, Store, StoreError, WriteCondition};
+
+#[tokio::test]
+async fn a_pipe_or_a_socket_is_no_value_and_nobody_waits_for_it() {
+    let (directory, store) = store();
+    let pipe = directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let _socket = UnixListener::bind(directory.path().join("socket")).unwrap();
+    put(&store, "value", "x").await;
+    let reads = async {
+        for _ in 0..200 {
+            assert_eq!(read(&store, "pipe").await, None);
+            assert_eq!(read(&store, "socket").await, None);
+        }
+        assert_eq!(read(&store, "value").await.unwrap(), "x");
+    };
+    tokio::time::timeout(Duration::from_secs(30), reads).await.expect("reading a pipe hangs");
+    assert_eq!(keys(&store, "").await, ["value"]);
+}
+
+#[tokio::test]
+async fn names_are_as_long_as_the_file_system_holds_and_longer_ones_are_absent() {
+    let (_directory, store) = store();
+    let (longest, longer) = ("n".repeat(255), "n".repeat(256));
+    put(&store, &format!("{longest}/{longest}"), "x").await;
+    assert_eq!(read(&store, &format!("{longest}/{longest}")).await.unwrap(), "x");
+    for text in [longer.clone(), format!("a/{longer}"), format!("{longer}/a")] {
+        assert_eq!(read(&store, &text).await, None);
+        assert!(!store.erase(&key(&text), WriteCondition::Always).await.unwrap());
+        let error = store.set(&key(&text), body("x"), WriteCondition::Always).await.unwrap_err();
+        assert!(matches!(error, StoreError::InvalidKey(_)), "{error:?}");
+        assert!(keys(&store, &format!("{text}/")).await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_key_cannot_also_be_a_prefix() {
+    let (directory, store) = store();
+    put(&store, "a/b", "x").await;
+    for text in ["a", "a/b/c", "a/b/c/d"] {
+        assert_eq!(read(&store, text).await, None);
+        let error = store.set(&key(text), body("y"), WriteCondition::Always).await.unwrap_err();
+        assert!(matches!(error, StoreError::KeyClash), "{text}: {error:?}");
+        assert!(!store.erase(&key(text), WriteCondition::Always).await.unwrap());
+    }
+    assert_eq!(read(&store, "a/b").await.unwrap(), "x");
+    assert!(staged(directory.path()).is_empty());
+}
+
+#[tokio::test]
+async fn directories_without_keys_are_not_there_and_in_nobodys_way() {
+    let (directory, store) = store();
+    std::fs::create_dir_all(directory.path().join("a/b/c")).unwrap();
+    std::fs::create_dir_all(directory.path().join("a/d")).unwrap();
+    assert_eq!(store.list_dir(&prefix("")).await.unwrap(), DirListing::default());
+    assert!(store.set(&key("a"), body("x"), WriteCondition::IfAbsent).await.unwrap().created);
+    assert_eq!(read(&store, "a").await.unwrap(), "x");
+
+    put(&store, "p/q/r/s", "x").await;
+    assert!(store.erase(&key("p/q/r/s"), WriteCondition::Always).await.unwrap());
+    assert!(!directory.path().join("p").exists());
+    put(&store, "p/q/r/s", "x").await;
+    put(&store, "p/t", "x").await;
+    assert!(store.erase(&key("p/q/r/s"), WriteCondition::Always).await.unwrap());
+    assert_eq!(keys(&store, "").await, ["a", "p/t"]);
+    store.erase_prefix(&prefix("")).await.unwrap();
+    assert!(directory.path().exists(), "the root stays");
+}
+
+#[tokio::test]
+async fn the_stores_own_directory_is_no_part_of_the_store() {
+    let (directory, store) = store();
+    put(&store, "a", "x").await;
+    std::fs::create_dir_all(directory.path().join("below/.zarr-server/staging")).unwrap();
+    std::fs::write(directory.path().join("below/.zarr-server/staging/x"), "x").unwrap();
+    for text in [".zarr-server/lock", ".zarr-server", "below/.zarr-server/staging/x", ".ZARR-Server/lock"] {
+        assert_eq!(read(&store, text).await, None, "{text}");
+        let error = store.set(&key(text), body("x"), WriteCondition::Always).await.unwrap_err();
+        assert!(matches!(error, StoreError::InvalidKey(_)), "{error:?}");
+        assert!(!store.erase(&key(text), WriteCondition::Always).await.unwrap());
+    }
+    assert_eq!(keys(&store, "").await, ["a"]);
+    assert!(keys(&store, ".zarr-server/").await.is_empty());
+    assert_eq!(store.list_dir(&prefix(".zarr-server/")).await.unwrap(), DirListing::default());
+    assert_eq!(store.list_dir(&prefix("")).await.unwrap().prefixes, []);
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), 1);
+    assert!(directory.path().join(".zarr-server/lock").exists());
+}
+
+#[tokio::test]
+async fn names_that_can_be_no_key_are_left_out_of_listings() {
+    let (directory, store) = store();
+    for name in [&b"not-utf8-\xff"[..], b"control-\x01", b"good"] {
+        std::fs::write(directory.path().join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    assert_eq!(keys(&store, "").await, ["good"]);
+    assert_eq!(store.list_dir(&prefix("")).await.unwrap().keys.len(), 1);
+}
+
+#[tokio::test]
+async fn long_listings_are_complete_and_can_be_taken_up_anywhere() {
+    use futures::stream::TryStreamExt;
+    let (directory, store) = store();
+    let mut all = Vec::new();
+    for outer in 0..40 {
+        std::fs::create_dir(directory.path().join(format!("d{outer}"))).unwrap();
+        for inner in 0..80 {
+            let text = format!("d{outer}/{inner}");
+            std::fs::write(directory.path().join(&text), "").unwrap();
+            all.push(text);
+        }
+    }
+    all.sort_unstable();
+    assert_eq!(keys(&store, "").await, all);
+    for at in [0, 1, 1_023, 1_024, 3_199] {
+        let rest: Vec<_> = store.list_prefix(&prefix(""), Some(&key(&all[at]))).try_collect().await.unwrap();
+        let rest: Vec<_> = rest.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(rest, all[at + 1..]);
+    }
+}
+
+#[tokio::test]
+async fn when_the_root_is_gone_nothing_is_absent() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    std::fs::create_dir(&root).unwrap();
+    let store = LocalStore::open(&root, &LocalOptions::default()).unwrap();
+    assert_eq!(store.head(&key("a")).await.unwrap(), None);
+    std::fs::remove_dir(&root).unwrap();
+    assert!(matches!(store.head(&key("a")).await, Err(StoreError::Backend(_))));
+    assert!(matches!(store.check().await, Err(StoreError::Backend(_))));
+}
+
+#[tokio::test]
+async fn a_read_only_store_leaves_no_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+    let always = WriteCondition::Always;
+    assert!(matches!(store.set(&key("a"), body("x"), always.clone()).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(store.erase(&key("a"), always).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(store.erase_prefix(&prefix("")).await, Err(StoreError::ReadOnly)));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,154 @@
+//! Whole or not at all, and what remains of writes that did not end.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::stream::{StreamExt, TryStreamExt};
+
+use super::*;
+use crate::store::tests::{body, broken_body, key, put, read};
+use crate::store::{ByteRange, Store, StoreError, ValueBody, WriteCondition};
+
+#[tokio::test]
+async fn a_body_that_breaks_off_leaves_the_old_value_and_nothing_else() {
+    let (directory, store) = store();
+    put(&store, "a", "old").await;
+    for pieces in [0, 1, 5] {
+        let error = store.set(&key("a"), broken_body(pieces), WriteCondition::Always).await.unwrap_err();
+        assert!(matches!(error, StoreError::BodyAborted(_)), "{error:?}");
+    }
+    assert_eq!(read(&store, "a").await.unwrap(), "old");
+    nothing_is_staged(directory.path()).await;
+}
+
+#[tokio::test]
+async fn a_write_that_is_given_up_in_the_middle_leaves_nothing() {
+    let (directory, store) = store();
+    let pieces = futures::stream::iter((0..4).map(|_| Ok(Bytes::from(vec![1; 1 << 20]))));
+    let endless = pieces.chain(futures::stream::pending()).boxed();
+    let key = key("a");
+    let set = store.set(&key, endless, WriteCondition::Always);
+    assert!(tokio::time::timeout(Duration::from_millis(200), set).await.is_err());
+    nothing_is_staged(directory.path()).await;
+    assert_eq!(read(&store, "a").await, None);
+}
+
+#[tokio::test]
+async fn a_write_whose_last_byte_has_come_is_finished_even_if_nobody_waits() {
+    let (directory, store) = store();
+    let (ended, end) = tokio::sync::oneshot::channel();
+    let mut ended = Some(ended);
+    let tail = futures::stream::poll_fn(move |_| {
+        ended.take().map(|ended| ended.send(()));
+        std::task::Poll::Ready(None)
+    });
+    let pieces = futures::stream::iter([Ok(Bytes::from_static(b"value"))]).chain(tail).boxed();
+    let store = std::sync::Arc::new(store);
+    let (writer, written) = (std::sync::Arc::clone(&store), key("a"));
+    let task = tokio::spawn(async move { writer.set(&written, pieces, WriteCondition::Always).await });
+    end.await.unwrap();
+    task.abort();
+    for _ in 0..500 {
+        if read(&*store, "a").await.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(read(&*store, "a").await.unwrap(), "value");
+    nothing_is_staged(directory.path()).await;
+}
+
+/// Clean-up goes on in the background, so this waits a little.
+async fn nothing_is_staged(root: &std::path::Path) {
+    for _ in 0..500 {
+        if staged(root).is_empty() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("left behind: {:?}", staged(root));
+}
+
+#[tokio::test]
+async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
+    let (directory, first) = store();
+    drop(first);
+    let staging = directory.path().join(RESERVED).join("staging");
+    for (name, age) in [("old", 3_700), ("young", 60)] {
+        let file = std::fs::File::create(staging.join(name)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    }
+    LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+    assert_eq!(staged(directory.path()).len(), 2, "readers remove nothing");
+    let _store = writable(directory.path());
+    assert_eq!(staged(directory.path()), [staging.join("young")]);
+}
+
+#[tokio::test]
+async fn no_two_contents_of_a_key_have_one_version() {
+    let (_directory, store) = store();
+    let mut versions = HashSet::new();
+    for n in 0..1_000 {
+        let outcome = put(&store, "a", format!("{n:04}")).await;
+        assert!(versions.insert(outcome.version.unwrap()), "write {n} has the version of an earlier one");
+        if n % 3 == 0 {
+            assert!(store.erase(&key("a"), WriteCondition::Always).await.unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_value_keeps_its_bytes_while_it_is_read_and_replaced() {
+    let (_directory, store) = store();
+    put(&store, "a", vec![1; 4 << 20]).await;
+    let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
+    assert!(matches!(value.body, ValueBody::Stream(_)));
+    put(&store, "a", vec![2; 4 << 20]).await;
+    assert!(value.bytes(1 << 30).await.unwrap().iter().all(|byte| *byte == 1));
+    let part = store.get(&key("a"), ByteRange::Suffix(1 << 20), None).await.unwrap().unwrap();
+    assert!(matches!(&part.body, ValueBody::Bytes(bytes) if bytes.iter().all(|byte| *byte == 2)));
+}
+
+#[tokio::test]
+async fn a_file_that_others_shorten_or_change_while_it_is_read_is_an_error() {
+    let (directory, store) = store();
+    let path = directory.path().join("a");
+    for change in [
+        |file: &std::fs::File| file.set_len(1 << 20),
+        |file: &std::fs::File| std::os::unix::fs::FileExt::write_all_at(file, &[9; 16], 3 << 20),
+    ] {
+        put(&store, "a", vec![1; 4 << 20]).await;
+        let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
+        let mut stream = value.body.into_stream();
+        stream.try_next().await.unwrap().unwrap();
+        change(&std::fs::File::options().write(true).open(&path).unwrap()).unwrap();
+        let rest: Result<Vec<_>, _> = stream.try_collect().await;
+        assert!(matches!(rest.unwrap_err(), StoreError::VersionChanged));
+    }
+}
+
+#[tokio::test]
+async fn after_a_write_did_not_reach_the_disk_no_other_is_acknowledged() {
+    let (_directory, store) = store();
+    put(&store, "a", "x").await;
+    store.area.broken.store(true, Ordering::SeqCst);
+    let always = WriteCondition::Always;
+    assert!(matches!(store.set(&key("a"), body("y"), always.clone()).await, Err(StoreError::Backend(_))));
+    assert!(matches!(store.erase(&key("a"), always).await, Err(StoreError::Backend(_))));
+    assert!(store.check().await.is_err());
+    assert_eq!(read(&store, "a").await.unwrap(), "x");
+}
+
+#[tokio::test]
+async fn values_are_as_readable_for_others_as_files_usually_are() {
+    use std::os::unix::fs::PermissionsExt;
+    let (directory, store) = store();
+    put(&store, "a", "x").await;
+    let usual = directory.path().join("usual");
+    std::fs::write(&usual, "x").unwrap();
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode();
+    assert_eq!(mode(directory.path().join("a")), mode(usual));
+    assert_eq!(mode(directory.path().join(RESERVED)) & 0o077, 0, "but nobody looks into the staging area");
+}

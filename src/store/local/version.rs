@@ -1,0 +1,92 @@
+//! Versions of files, and the clock that keeps them apart.
+//!
+//! A file's version is its inode, both its times to the nanosecond and its size. Kernels stamp files with a
+//! coarse clock and reuse the inodes of removed files, so that alone can name two contents alike. Hence every
+//! write of this process gets a modification time of its own from [`next_modified`], later than any it gave out
+//! before and than the one of the file it replaces.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Stat, Timespec};
+
+use crate::store::{ValueInfo, Version};
+
+/// What a store knows of a file.
+pub(super) fn info_of(stat: &Stat) -> ValueInfo {
+    ValueInfo { size: size_of(stat), version: version_of(stat), modified: modified_of(stat) }
+}
+
+/// The length in bytes.
+pub(super) fn size_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+fn version_of(stat: &Stat) -> Version {
+    Version::strong(&format!(
+        "{:x}-{:x}.{:x}-{:x}.{:x}-{:x}",
+        stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec, stat.st_size,
+    ))
+}
+
+fn modified_of(stat: &Stat) -> Option<SystemTime> {
+    let seconds = u64::try_from(stat.st_mtime).ok()?;
+    UNIX_EPOCH.checked_add(Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).ok()?))
+}
+
+/// Whether a file that is open was written to between two looks at it. Its change time does not count: it moves
+/// when the file is replaced by another, and this one's bytes stay what they are.
+pub(super) fn was_written_between(before: &Stat, after: &Stat) -> bool {
+    (before.st_mtime, before.st_mtime_nsec, before.st_size)
+        != (after.st_mtime, after.st_mtime_nsec, after.st_size)
+}
+
+/// A modification time for a write: now, but at least a microsecond after the last one given out and after that
+/// of the value it replaces.
+pub(super) fn next_modified(replaced: Option<&ValueInfo>) -> SystemTime {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let micros = |time: SystemTime| {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    };
+    let floor = replaced.and_then(|info| info.modified).map_or(0, |time| micros(time).saturating_add(1));
+    let now = micros(SystemTime::now());
+    // A file may bear a time of the far future; what replaces it has to follow, but not all other files.
+    let next = if floor > now.saturating_add(1_000_000) {
+        floor
+    } else {
+        let after = |last: u64| now.max(floor).max(last.saturating_add(1));
+        let update = LAST.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| Some(after(last)));
+        let (Ok(last) | Err(last)) = update;
+        after(last)
+    };
+    UNIX_EPOCH.checked_add(Duration::from_micros(next)).unwrap_or(UNIX_EPOCH)
+}
+
+/// A time as the system calls take it.
+pub(super) fn timespec(time: SystemTime) -> Timespec {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timespec {
+        tv_sec: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: since.subsec_nanos().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_writes_get_the_same_time() {
+        let times: Vec<_> = (0..10_000).map(|_| next_modified(None)).collect();
+        assert!(times.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_write_is_later_than_what_it_replaces_even_if_that_is_of_the_future() {
+        let future = SystemTime::now() + Duration::from_secs(1_000_000);
+        let info = ValueInfo { size: 1, version: Version::strong("x"), modified: Some(future) };
+        assert!(next_modified(Some(&info)) > future);
+        assert!(next_modified(None) < future, "and does not drag others along");
+    }
+}

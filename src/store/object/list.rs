@@ -1,0 +1,118 @@
+//! Listing a remote backend, in the order of the keys' bytes.
+//!
+//! S3, GCS, Azure and memory list in that order; an answer of a web server (`PROPFIND`, all of it at once) is
+//! sorted here. Empty objects whose names end in `/`, which some tools leave behind as "directories", are no keys.
+
+use std::pin::Pin;
+
+use futures::stream::{BoxStream, Peekable, StreamExt, TryStreamExt, iter, once, try_unfold};
+use object_store::{Error, ObjectMeta, ObjectStore};
+
+use super::ObjectBackend;
+use super::failure::{failure, is_transport, status};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{DirListing, ListEntry, StoreError, StoreKind};
+
+type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
+
+impl ObjectBackend {
+    pub(super) async fn list_directly_under(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        let directory = self.directory(prefix)?;
+        let under = (!directory.as_ref().is_empty()).then_some(&directory);
+        let found = match self.inner.list_with_delimiter(under).await {
+            Ok(found) => found,
+            Err(Error::NotFound { .. }) => return Ok(DirListing::default()),
+            Err(error) => return Err(list_failure(error, self.kind)),
+        };
+        let is_under = |text: &str| text.len() > prefix.as_str().len() && text.starts_with(prefix.as_str());
+        let mut prefixes: Vec<_> = found.common_prefixes.iter().filter_map(|path| self.key(path)).collect();
+        prefixes.retain(|key| is_under(key.as_str()));
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        let mut keys: Vec<_> = found.objects.iter().filter_map(|meta| self.entry(meta)).collect();
+        keys.retain(|entry| {
+            let is_marker = entry.info.size == 0 && prefixes.binary_search(&entry.key).is_ok();
+            is_under(entry.key.as_str()) && !is_marker
+        });
+        keys.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        keys.dedup_by(|a, b| a.key == b.key);
+        let mut prefixes: Vec<_> = prefixes.iter().map(StoreKey::as_prefix).collect();
+        prefixes.sort_unstable();
+        Ok(DirListing { keys, prefixes })
+    }
+
+    pub(super) fn list_all_under(&self, prefix: &StorePrefix, after: Option<&StoreKey>) -> Entries {
+        let (directory, after) = match (self.directory(prefix), after.map(|key| self.path(key)).transpose()) {
+            (Ok(directory), Ok(after)) => (directory, after),
+            (Err(error), _) | (_, Err(error)) => return once(std::future::ready(Err(error))).boxed(),
+        };
+        let under = (!directory.as_ref().is_empty()).then_some(&directory);
+        let kind = self.kind;
+        let found = match &after {
+            Some(after) if kind != StoreKind::Http => self.inner.list_with_offset(under, after),
+            _ => self.inner.list(under),
+        };
+        let (ours, under) = (self.clone(), prefix.clone());
+        let entries = found
+            .map_err(move |error| list_failure(error, kind))
+            .try_filter_map(move |meta| std::future::ready(Ok(ours.entry(&meta))))
+            .try_filter(move |entry| std::future::ready(entry.key.as_str().starts_with(under.as_str())))
+            .boxed();
+        if kind != StoreKind::Http {
+            return in_order(entries);
+        }
+        let after = after.and_then(|path| self.key(&path));
+        once(sorted(entries, after)).map_ok(iter).try_flatten().boxed()
+    }
+
+    fn entry(&self, meta: &ObjectMeta) -> Option<ListEntry> {
+        Some(ListEntry { key: self.key(&meta.location)?, info: self.info(meta) })
+    }
+}
+
+/// A listing that comes in order, without the "directories": they come at the place of their prefix, before or
+/// among its keys, and out of order as the key they are taken for.
+fn in_order(entries: Entries) -> Entries {
+    let state: (Peekable<Entries>, Option<StoreKey>) = (entries.peekable(), None);
+    try_unfold(state, |(mut entries, mut last)| async move {
+        while let Some(entry) = entries.try_next().await? {
+            let is_late = last.as_ref().is_some_and(|last| entry.key <= *last);
+            if entry.info.size == 0 {
+                let next = Pin::new(&mut entries).peek().await;
+                let prefix = entry.key.as_prefix();
+                let is_marker =
+                    matches!(next, Some(Ok(next)) if next.key.as_str().starts_with(prefix.as_str()));
+                if is_marker || is_late {
+                    continue;
+                }
+            }
+            if is_late {
+                return Err(StoreError::NotSupported("listing in order"));
+            }
+            last = Some(entry.key.clone());
+            return Ok(Some((entry, (entries, last))));
+        }
+        Ok(None)
+    })
+    .boxed()
+}
+
+async fn sorted(
+    entries: Entries,
+    after: Option<StoreKey>,
+) -> Result<Vec<Result<ListEntry, StoreError>>, StoreError> {
+    let mut entries: Vec<ListEntry> = entries.try_collect().await?;
+    entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    entries.dedup_by(|a, b| a.key == b.key);
+    let is_wanted = |entry: &ListEntry| after.as_ref().is_none_or(|after| entry.key > *after);
+    Ok(entries.into_iter().filter(is_wanted).map(Ok).collect())
+}
+
+/// A web server that does not know `PROPFIND` says so in many ways; it cannot list.
+fn list_failure(error: Error, kind: StoreKind) -> StoreError {
+    let refused = match status(&error) {
+        Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
+        None => !is_transport(&error),
+    };
+    if kind == StoreKind::Http && refused { StoreError::NotListable } else { failure(error) }
+}

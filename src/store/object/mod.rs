@@ -1,0 +1,229 @@
+//! A store over one of `object_store`'s backends: S3, GCS, Azure, HTTP, memory.
+//!
+//! Zarr core 3.1, "Abstract store interface". The crate speaks the protocols; this room adds what it leaves
+//! open: versions compared on every answer, ranges and lengths checked, absence told from refusal, listings in
+//! order. What a backend cannot do is an error, never done some other way that looks alike.
+
+mod client;
+mod failure;
+mod list;
+mod read;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(super) use client::{Connector, no_retries, retries};
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore};
+use tokio::sync::{Mutex, MutexGuard};
+
+use self::failure::failure;
+use super::{
+    ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WriteCondition,
+};
+use crate::key::{StoreKey, StorePrefix};
+
+/// How a remote store is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectOptions {
+    /// Whether values may be written.
+    pub writable: bool,
+    /// Whether "403 Forbidden" means that a key does not exist, as it does in S3 buckets whose keys may be read
+    /// but not listed. If credentials expire, such a store looks empty.
+    pub missing_on_403: bool,
+}
+
+/// A store over a backend of `object_store`.
+#[derive(Clone, Debug)]
+pub struct ObjectBackend {
+    kind: StoreKind,
+    inner: Arc<dyn ObjectStore>,
+    /// The same backend without retries, for conditional writes.
+    once: Arc<dyn ObjectStore>,
+    /// What stands before every key in the backend.
+    prefix: StorePrefix,
+    options: ObjectOptions,
+    memory: Option<Arc<Memory>>,
+}
+
+/// What values in memory need beyond what the backend does.
+#[derive(Debug)]
+struct Memory {
+    /// Makes "check, then write" one step.
+    writers: Mutex<()>,
+    /// Numbers start again with the process, so the versions of two runs are told apart by its start.
+    epoch: String,
+}
+
+impl ObjectBackend {
+    /// A store over `inner`, whose keys all stand under `prefix` there. `once` is the same backend with its
+    /// retries off.
+    #[must_use]
+    pub fn new(
+        kind: StoreKind,
+        inner: Arc<dyn ObjectStore>,
+        once: Arc<dyn ObjectStore>,
+        prefix: StorePrefix,
+        options: ObjectOptions,
+    ) -> Self {
+        Self { kind, inner, once, prefix, options, memory: None }
+    }
+
+    /// An empty store in this process's memory.
+    #[must_use]
+    pub fn memory(writable: bool) -> Self {
+        let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let memory = Memory { writers: Mutex::new(()), epoch: format!("{:x}-", since.as_nanos()) };
+        Self {
+            kind: StoreKind::Memory,
+            once: Arc::clone(&inner),
+            inner,
+            prefix: StorePrefix::root(),
+            options: ObjectOptions { writable, missing_on_403: false },
+            memory: Some(Arc::new(memory)),
+        }
+    }
+
+    /// Where a key's value is in the backend. Never encoded: the backend's key is the key's own text.
+    fn path(&self, key: &StoreKey) -> Result<Path, StoreError> {
+        self.place(key.as_str())
+    }
+
+    /// As [`Self::path`], for a prefix.
+    fn directory(&self, prefix: &StorePrefix) -> Result<Path, StoreError> {
+        self.place(prefix.as_str())
+    }
+
+    fn place(&self, text: &str) -> Result<Path, StoreError> {
+        let Ok(path) = Path::parse(format!("{}{text}", self.prefix)) else {
+            return Err(StoreError::InvalidKey("the backend does not take such keys"));
+        };
+        Ok(path)
+    }
+
+    /// The key of something in the backend; `None` if it is none of this store.
+    fn key(&self, path: &Path) -> Option<StoreKey> {
+        path.as_ref().strip_prefix(self.prefix.as_str()).and_then(|text| StoreKey::parse(text).ok())
+    }
+
+    /// What a backend says of a value.
+    fn info(&self, meta: &ObjectMeta) -> ValueInfo {
+        let modified = Some(SystemTime::from(meta.last_modified)).filter(|time| *time != UNIX_EPOCH);
+        let version = match meta.e_tag.as_deref().filter(|tag| !tag.is_empty()) {
+            Some(tag) => self.version(tag),
+            None => Version::weak(&format!("{:x}-{:x}", meta.last_modified.timestamp_micros(), meta.size)),
+        };
+        ValueInfo { size: meta.size, version, modified }
+    }
+
+    /// A version from an entity tag as the backend writes it: with quotes or without, weak or not.
+    fn version(&self, tag: &str) -> Version {
+        let (tag, strong) = tag.strip_prefix("W/").map_or((tag, true), |tag| (tag, false));
+        let tag = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag);
+        match &self.memory {
+            Some(memory) => Version::strong(&format!("{}{tag}", memory.epoch)),
+            None if strong => Version::strong(tag),
+            None => Version::weak(tag),
+        }
+    }
+
+    /// A version as the backend writes it in conditions; `None` for a weak one, which matches nothing there.
+    fn tag(&self, version: &Version) -> Option<String> {
+        let tag = match &self.memory {
+            Some(memory) => version.tag().strip_prefix(memory.epoch.as_str())?,
+            None => version.tag(),
+        };
+        version.is_strong().then(|| format!("\"{tag}\""))
+    }
+
+    /// Keeps other writers out, where that is this process's business.
+    async fn writers(&self) -> Option<MutexGuard<'_, ()>> {
+        match &self.memory {
+            Some(memory) => Some(memory.writers.lock().await),
+            None => None,
+        }
+    }
+
+    fn check_writable(&self) -> Result<(), StoreError> {
+        if self.options.writable { Ok(()) } else { Err(StoreError::ReadOnly) }
+    }
+
+    /// Absence as the backend says it, or the failure.
+    fn absence_or<T>(&self, error: object_store::Error) -> Result<Option<T>, StoreError> {
+        match error {
+            object_store::Error::NotFound { .. } => Ok(None),
+            object_store::Error::PermissionDenied { .. } if self.options.missing_on_403 => Ok(None),
+            error => Err(failure(error)),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for ObjectBackend {
+    fn kind(&self) -> StoreKind {
+        self.kind
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        Ok(self.meta(key).await?.map(|meta| self.info(&meta)))
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        self.read(key, range, if_match).await
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.check_writable()?;
+        self.write(key, body, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.check_writable()?;
+        self.remove(key, &condition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.check_writable()?;
+        self.remove_prefix(prefix).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.list_directly_under(prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.list_all_under(prefix, after)
+    }
+
+    /// Asks for a key that most stores have; that it is not there is an answer, too.
+    async fn check(&self) -> Result<(), StoreError> {
+        match StoreKey::parse("zarr.json") {
+            Ok(key) => self.meta(&key).await.map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Reading from a remote backend: what comes is checked against what was asked.
+
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta};
+
+use bytes::Bytes;
+
+use super::ObjectBackend;
+use super::failure::{failure, is_transport, status};
+use crate::key::StoreKey;
+use crate::store::{ByteRange, StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version};
+
+/// The most bytes that are read and thrown away to get at a range that the server does not serve by itself.
+const MAX_SKIPPED_BYTES: u64 = 1 << 30;
+
+impl ObjectBackend {
+    /// What the backend says of a key's value.
+    pub(super) async fn meta(&self, key: &StoreKey) -> Result<Option<ObjectMeta>, StoreError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.inner.get_opts(&self.path(key)?, options).await {
+            Ok(result) => Ok(Some(result.meta)),
+            Err(error) => self.absence_or(error),
+        }
+    }
+
+    pub(super) async fn read(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        match range {
+            ByteRange::Whole => self.ask(key, range, None, if_match).await,
+            ByteRange::Bounded(start, u64::MAX) => {
+                self.ask(key, range, Some(GetRange::Offset(start)), if_match).await
+            }
+            ByteRange::Bounded(start, end) if start < end => {
+                self.ask(key, range, Some(GetRange::Bounded(start..end)), if_match).await
+            }
+            ByteRange::From(start) => self.ask(key, range, Some(GetRange::Offset(start)), if_match).await,
+            ByteRange::Suffix(length) if length > 0 && self.kind != StoreKind::Azure => {
+                self.ask(key, range, Some(GetRange::Suffix(length)), if_match).await
+            }
+            ByteRange::Suffix(length) if length > 0 => self.ask_suffix(key, length, if_match).await,
+            ByteRange::Bounded(..) | ByteRange::Suffix(_) => self.not_satisfiable(key, range, if_match).await,
+        }
+    }
+
+    /// The end of a value, where the backend knows no such ranges: its size first, then that very version.
+    async fn ask_suffix(
+        &self,
+        key: &StoreKey,
+        length: u64,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let Some(meta) = self.meta(key).await? else {
+            return Ok(None);
+        };
+        let info = self.info(&meta);
+        check_version(&info, if_match)?;
+        let suffix = ByteRange::Suffix(length);
+        let Some(range) = suffix.resolve(info.size) else {
+            return Err(StoreError::RangeNotSatisfiable { size: info.size });
+        };
+        let bounded = ByteRange::Bounded(range.start, range.end);
+        self.ask(key, bounded, Some(GetRange::Bounded(range)), Some(&info.version)).await
+    }
+
+    async fn ask(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        get_range: Option<GetRange>,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let ranged = get_range.is_some();
+        let if_match_tag = if_match.and_then(|version| self.tag(version));
+        let options = GetOptions { range: get_range, if_match: if_match_tag, ..GetOptions::default() };
+        match self.inner.get_opts(&self.path(key)?, options).await {
+            Ok(result) => self.value(result, range, if_match).await.map(Some),
+            Err(Error::Precondition { .. } | Error::NotModified { .. }) => Err(StoreError::VersionChanged),
+            Err(error) if ranged && self.says_not_satisfiable(&error) => {
+                self.not_satisfiable(key, range, if_match).await
+            }
+            Err(error) if ranged && self.says_no_ranges(&error) => {
+                self.ask_and_cut(key, range, if_match).await
+            }
+            Err(error) => self.absence_or(error),
+        }
+    }
+
+    fn says_not_satisfiable(&self, error: &Error) -> bool {
+        status(error) == Some(416)
+            || (self.kind == StoreKind::Memory && matches!(error, Error::Generic { .. }))
+    }
+
+    /// Whether a server answered a range with something else, which it may: ranges are optional in HTTP.
+    fn says_no_ranges(&self, error: &Error) -> bool {
+        let odd = matches!(error, Error::NotSupported { .. } | Error::Generic { .. });
+        self.kind == StoreKind::Http && odd && status(error).is_none() && !is_transport(error)
+    }
+
+    /// A range that lies outside the value, or is empty: what remains to be said is the value's size.
+    async fn not_satisfiable(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let Some(meta) = self.meta(key).await? else {
+            return Ok(None);
+        };
+        let info = self.info(&meta);
+        check_version(&info, if_match)?;
+        match range.resolve(info.size) {
+            None => Err(StoreError::RangeNotSatisfiable { size: info.size }),
+            Some(_) => Err(StoreError::VersionChanged),
+        }
+    }
+
+    /// Reads the value from its beginning and lets what was not asked for fall.
+    async fn ask_and_cut(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let options =
+            GetOptions { if_match: if_match.and_then(|version| self.tag(version)), ..GetOptions::default() };
+        let result = match self.inner.get_opts(&self.path(key)?, options).await {
+            Ok(result) => result,
+            Err(Error::Precondition { .. }) => return Err(StoreError::VersionChanged),
+            Err(error) => return self.absence_or(error),
+        };
+        let info = self.info(&result.meta);
+        check_version(&info, if_match)?;
+        let size = info.size;
+        let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+        if range.start > MAX_SKIPPED_BYTES {
+            return Err(StoreError::NotSupported("byte ranges, and the range lies too far inside the value"));
+        }
+        let stream =
+            Measured { skip: range.start, left: range.end - range.start, to_the_end: range.end == size };
+        let body = ValueBody::Stream(stream.measure(result.into_stream().map_err(failure).boxed()));
+        Ok(Some(Value { info, range, body }))
+    }
+
+    async fn value(
+        &self,
+        result: GetResult,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Value, StoreError> {
+        let info = self.info(&result.meta);
+        check_version(&info, if_match)?;
+        let range = range.resolve(info.size).ok_or(StoreError::WrongLength)?;
+        if result.range != range {
+            return Err(StoreError::WrongLength);
+        }
+        let measured = Measured { skip: 0, left: range.end - range.start, to_the_end: true };
+        let stream = measured.measure(result.into_stream().map_err(failure).boxed());
+        if self.kind != StoreKind::Memory {
+            return Ok(Value { info, range, body: ValueBody::Stream(stream) });
+        }
+        // There is one piece, and it is at hand.
+        let mut pieces: Vec<Bytes> = stream.try_collect().await?;
+        let body = ValueBody::Bytes(pieces.pop().unwrap_or_default());
+        Ok(Value { info, range, body })
+    }
+}
+
+fn check_version(info: &ValueInfo, if_match: Option<&Version>) -> Result<(), StoreError> {
+    match if_match {
+        Some(version) if *version != info.version => Err(StoreError::VersionChanged),
+        _ => Ok(()),
+    }
+}
+
+/// How much of a body is wanted: after `skip` bytes, `left` bytes, and then nothing more if `to_the_end`.
+struct Measured {
+    skip: u64,
+    left: u64,
+    to_the_end: bool,
+}
+
+impl Measured {
+    /// The wanted bytes of a body, or an error if it has fewer, or more.
+    fn measure(self, body: BoxStream<'static, Result<Bytes, StoreError>>) -> ValueStream {
+        try_unfold((self, body), |(mut wanted, mut body)| async move {
+            loop {
+                if wanted.left == 0 && !wanted.to_the_end {
+                    return Ok(None);
+                }
+                let Some(mut piece) = body.try_next().await? else {
+                    return if wanted.left == 0 { Ok(None) } else { Err(StoreError::WrongLength) };
+                };
+                let skipped = wanted.skip.min(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+                wanted.skip -= skipped;
+                drop(piece.split_to(usize::try_from(skipped).unwrap_or(piece.len())));
+                let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
+                if length > wanted.left {
+                    if wanted.to_the_end {
+                        return Err(StoreError::WrongLength);
+                    }
+                    piece.truncate(usize::try_from(wanted.left).unwrap_or(piece.len()));
+                }
+                wanted.left = wanted.left.saturating_sub(length);
+                if !piece.is_empty() {
+                    return Ok(Some((piece, (wanted, body))));
+                }
+            }
+        })
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn measured(skip: u64, left: u64, to_the_end: bool) -> Result<Vec<u8>, StoreError> {
+        let pieces = ["abc", "", "defg", "h"].map(|piece| Ok(Bytes::from(piece)));
+        let body = futures::stream::iter(pieces).boxed();
+        let pieces: Vec<Bytes> = Measured { skip, left, to_the_end }.measure(body).try_collect().await?;
+        Ok(pieces.concat())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_cut_to_what_was_asked_and_never_shorter_or_longer() {
+        assert_eq!(measured(0, 8, true).await.unwrap(), b"abcdefgh");
+        assert_eq!(measured(2, 3, false).await.unwrap(), b"cde");
+        assert_eq!(measured(3, 4, false).await.unwrap(), b"defg");
+        assert_eq!(measured(5, 3, true).await.unwrap(), b"fgh");
+        for (skip, left, to_the_end) in
+            [(0, 9, true), (0, 7, true), (8, 1, true), (4, 9, false), (9, 1, false)]
+        {
+            assert!(matches!(measured(skip, left, to_the_end).await, Err(StoreError::WrongLength)));
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! A small server that gives any answer, good or bad, and what the remote stores make of it.
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::stream::TryStreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::store::tests::{body, broken_body, key, keys, prefix, read};
+use crate::store::{
+    ByteRange, Secret, SharedStore, StoreError, StoreOptions, ValueInfo, Version, WriteCondition, open,
+};
+
+/// The head of a request, as text; its body is read and forgotten.
+type Head = String;
+type Answer = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+struct Server {
+    address: String,
+    seen: Arc<Mutex<Vec<Head>>>,
+}
+
+impl Server {
+    async fn start(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (answer, log): (Answer, _) = (Arc::new(answer), Arc::clone(&seen));
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(converse(socket, Arc::clone(&answer), Arc::clone(&log)));
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn requests(&self, beginning: &str) -> usize {
+        self.seen.lock().unwrap().iter().filter(|head| head.starts_with(beginning)).count()
+    }
+
+    fn s3(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
+        let mut options = StoreOptions {
+            endpoint: Some(self.address.clone()),
+            allow_http: true,
+            writable: true,
+            access_key_id: Some("id".into()),
+            secret_access_key: Some(Secret::new("secret")),
+            ..StoreOptions::default()
+        };
+        change(&mut options);
+        open("s3://bucket/some/prefix", &options).unwrap()
+    }
+
+    fn http(&self) -> SharedStore {
+        let options = StoreOptions { writable: true, ..StoreOptions::default() };
+        open(&format!("{}/some/prefix", self.address), &options).unwrap()
+    }
+}
+
+async fn converse(mut socket: TcpStream, answer: Answer, log: Arc<Mutex<Vec<Head>>>) {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if socket.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+            return;
+        }
+    };
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap().to_lowercase();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+    let total = end + length.map_or(0, |length| length.parse::<usize>().unwrap());
+    while bytes.len() < total && socket.read_buf(&mut bytes).await.unwrap_or(0) > 0 {}
+    let text = answer(&head);
+    log.lock().unwrap().push(head);
+    let _ = socket.write_all(text.as_bytes()).await;
+    let _ = socket.shutdown().await;
+}
+
+const MODIFIED: &str = "last-modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n";
+
+fn reply(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
+}
+
+/// A value of ten bytes, from a server that knows ranges.
+fn ten_bytes(head: &str) -> String {
+    let headers = format!("{MODIFIED}etag: \"v1\"\r\n");
+    match head.split("range: bytes=").nth(1).and_then(|rest| rest.split("\r\n").next()) {
+        None => reply("200 OK", &headers, "0123456789"),
+        Some("2-4") => {
+            reply("206 Partial Content", &format!("{headers}content-range: bytes 2-4/10\r\n"), "234")
+        }
+        Some("-3") => {
+            reply("206 Partial Content", &format!("{headers}content-range: bytes 7-9/10\r\n"), "789")
+        }
+        Some(_) => reply("416 Range Not Satisfiable", "content-range: bytes */10\r\n", ""),
+    }
+}
+
+async fn bytes(store: &SharedStore, range: ByteRange) -> Result<Bytes, StoreError> {
+    store.get(&key("a"), range, None).await?.unwrap().bytes(1000).await
+}
+
+#[tokio::test]
+async fn ranges_are_asked_of_the_backend_and_its_answers_are_checked() {
+    let server = Server::start(ten_bytes).await;
+    for store in [server.s3(|_| ()), server.http()] {
+        assert_eq!(bytes(&store, ByteRange::Whole).await.unwrap(), "0123456789");
+        assert_eq!(bytes(&store, ByteRange::Bounded(2, 5)).await.unwrap(), "234");
+        assert_eq!(bytes(&store, ByteRange::Suffix(3)).await.unwrap(), "789");
+        let error = bytes(&store, ByteRange::From(10)).await.unwrap_err();
+        assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 10 }), "{error:?}");
+    }
+    assert!(
+        server.requests("get /bucket/some/prefix/a ") >= 4,
+        "the prefix of the URL stands before the key"
+    );
+    assert!(server.requests("get /some/prefix/a ") >= 4);
+}
+
+#[tokio::test]
+async fn a_web_server_without_ranges_is_read_whole_and_cut() {
+    let server = Server::start(|_| ten_bytes("")).await;
+    let store = server.http();
+    for (range, expected) in [
+        (ByteRange::Bounded(2, 5), "234"),
+        (ByteRange::Suffix(3), "789"),
+        (ByteRange::From(8), "89"),
+        (ByteRange::Bounded(0, 100), "0123456789"),
+    ] {
+        assert_eq!(bytes(&store, range).await.unwrap(), expected, "{range:?}");
+    }
+    let error = bytes(&store, ByteRange::From(10)).await.unwrap_err();
+    assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 10 }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_backend_that_ignores_conditions_does_not_mix_versions() {
+    let server = Server::start(ten_bytes).await;
+    for store in [server.s3(|_| ()), server.http()] {
+        let old = Version::strong("v0");
+        for range in [ByteRange::Whole, ByteRange::Bounded(2, 5)] {
+            let error = store.get(&key("a"), range, Some(&old)).await.unwrap_err();
+            assert!(matches!(error, StoreError::VersionChanged), "{error:?}");
+        }
+        let current = Version::strong("v1");
+        assert!(store.get(&key("a"), ByteRange::Whole, Some(&current)).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_cut_off_is_an_error() {
+    let server = Server::start(|_| {
+        reply("200 OK", &format!("{MODIFIED}etag: \"v1\"\r\n"), "0123456789").replace("6789", "")
+    });
+    let server = server.await;
+    for store in [server.s3(|_| ()), server.http()] {
+        assert!(bytes(&store, ByteRange::Whole).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn no_failure_of_a_backend_is_taken_for_absence() {
+    let answers = [
+        ("400 Bad Request", "backend"),
+        ("401 Unauthorized", "backend"),
+        ("403 Forbidden", "backend"),
+        ("409 Conflict", "backend"),
+        ("301 Moved Permanently", "backend"),
+        ("429 Too Many Requests", "busy"),
+        ("500 Internal Server Error", "backend"),
+        ("501 Not Implemented", "backend"),
+        ("503 Service Unavailable", "busy"),
+        ("504 Gateway Timeout", "timed out"),
+    ];
+    let checks = answers.into_iter().map(|(status, expected)| async move {
+        let server = Server::start(move |_| reply(status, "", "<secret>host</secret>")).await;
+        for store in [server.s3(|_| ()), server.http()] {
+            let head = store.head(&key("a")).await.unwrap_err();
+            let get = store.get(&key("a"), ByteRange::Suffix(4), None).await.unwrap_err();
+            for error in [head, get] {
+                let found = match &error {
+                    StoreError::Backend(_) => "backend",
+                    StoreError::Busy(_) => "busy",
+                    StoreError::TimedOut(_) => "timed out",
+                    _ => "something else",
+                };
+                assert_eq!(found, expected, "{status}: {error:?}");
+                assert!(!error.to_string().contains("host") && !error.to_string().contains("127.0.0.1"));
+            }
+        }
+    });
+    futures::future::join_all(checks).await;
+
+    let refused = open("http://127.0.0.1:1/", &StoreOptions::default()).unwrap();
+    assert!(matches!(refused.head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
+}
+
+#[tokio::test]
+async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
+    let server = Server::start(|_| reply("404 Not Found", "", "")).await;
+    for store in [server.s3(|_| ()), server.http()] {
+        assert_eq!(store.head(&key("a")).await.unwrap(), None);
+        assert!(store.get(&key("a"), ByteRange::Suffix(4), None).await.unwrap().is_none());
+        store.check().await.unwrap();
+    }
+    let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
+    let store = server.s3(|options| options.missing_on_403 = true);
+    assert_eq!(store.head(&key("a")).await.unwrap(), None);
+    assert!(store.get(&key("a"), ByteRange::Whole, None).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let elsewhere = Server::start(ten_bytes).await;
+    let location = format!("location: {}/a\r\n", elsewhere.address);
+    let server = Server::start(move |_| reply("302 Found", &location, "")).await;
+    assert!(matches!(server.http().head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
+    assert_eq!(elsewhere.requests(""), 0);
+
+    let server = Server::start(|_| reply("301 Moved Permanently", "location: /some/prefix/a/\r\n", "")).await;
+    assert_eq!(server.http().head(&key("a")).await.unwrap(), None, "a directory is no value");
+}
+
+#[tokio::test]
+async fn a_store_without_credentials_sends_none() {
+    let server = Server::start(ten_bytes).await;
+    let store = server.s3(|options| {
+        options.access_key_id = None;
+        options.secret_access_key = None;
+    });
+    store.head(&key("a")).await.unwrap();
+    assert!(!server.seen.lock().unwrap().iter().any(|head| head.contains("authorization:")));
+    server.s3(|_| ()).head(&key("a")).await.unwrap();
+    assert!(server.seen.lock().unwrap().iter().any(|head| head.contains("authorization: aws4-hmac-sha256")));
+}
+
+#[tokio::test]
+async fn a_conditional_write_is_sent_once_and_a_lost_answer_is_not_a_failed_condition() {
+    for (status, is_condition) in [("500 Internal Server Error", false), ("412 Precondition Failed", true)] {
+        let server = Server::start(move |_| reply(status, "", "")).await;
+        let store = server.s3(|_| ());
+        for condition in [WriteCondition::IfAbsent, WriteCondition::IfVersion(Version::strong("v1"))] {
+            let error = store.set(&key("a"), body("x"), condition).await.unwrap_err();
+            assert_eq!(matches!(error, StoreError::ConditionFailed), is_condition, "{error:?}");
+        }
+        assert_eq!(server.requests("put "), 2);
+    }
+    let server = Server::start(|_| reply("409 Conflict", "", "")).await;
+    let error = server.s3(|_| ()).set(&key("a"), body("x"), WriteCondition::IfAbsent).await.unwrap_err();
+    assert!(matches!(error, StoreError::Busy(_)), "nothing was decided: {error:?}");
+    let weak = WriteCondition::IfVersion(Version::weak("v1"));
+    let error = server.s3(|_| ()).set(&key("a"), body("x"), weak).await.unwrap_err();
+    assert!(matches!(error, StoreError::ConditionFailed), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_upload_whose_body_breaks_off_is_withdrawn() {
+    let server = Server::start(|head| {
+        let upload = "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>7</UploadId>\
+                      </InitiateMultipartUploadResult>";
+        match head.split(' ').next() {
+            Some("post") => reply("200 OK", "", upload),
+            Some("put") => reply("200 OK", "etag: \"part\"\r\n", ""),
+            _ => reply("204 No Content", "", ""),
+        }
+    });
+    let server = server.await;
+    let store = server.s3(|_| ());
+    let error = store.set(&key("a"), broken_body(20), WriteCondition::Always).await.unwrap_err();
+    assert!(matches!(error, StoreError::BodyAborted(_)), "{error:?}");
+    for _ in 0..200 {
+        if server.requests("delete ") == 1 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("no request to withdraw the upload: {:?}", server.seen.lock().unwrap());
+}
+
+#[tokio::test]
+async fn a_long_value_is_uploaded_in_parts() {
+    let server = Server::start(|head| {
+        let begun = "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>7</UploadId>\
+                     </InitiateMultipartUploadResult>";
+        let done = "<CompleteMultipartUploadResult><ETag>\"whole\"</ETag></CompleteMultipartUploadResult>";
+        match head.split(' ').next() {
+            Some("post") if head.contains("uploadid=7") => reply("200 OK", "", done),
+            Some("post") => reply("200 OK", "", begun),
+            _ => reply("200 OK", "etag: \"part\"\r\n", ""),
+        }
+    });
+    let server = server.await;
+    let bytes = vec![1; 20 << 20];
+    let outcome = server.s3(|_| ()).set(&key("a"), body(bytes), WriteCondition::Always).await.unwrap();
+    assert_eq!(outcome.version, Some(Version::strong("whole")));
+    assert_eq!(server.requests("put "), 3, "of 8, 8 and 4 MiB");
+    let long = body(vec![1; 65 << 20]);
+    let error = server.s3(|_| ()).set(&key("a"), long, WriteCondition::IfAbsent).await.unwrap_err();
+    assert!(matches!(error, StoreError::BodyTooLarge { limit: super::write::MAX_HELD_BYTES }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_bucket_is_listed_without_the_directories_that_tools_leave_behind() {
+    let object = |key: &str, size: u32| {
+        format!(
+            "<Contents><Key>some/prefix/{key}</Key><LastModified>2015-10-21T07:28:00.000Z</LastModified>\
+             <ETag>&quot;v{size}&quot;</ETag><Size>{size}</Size></Contents>"
+        )
+    };
+    let all = ["d-x", "d/", "d/k", "e/", "e/f/", "e/f/k", "empty", "z"];
+    let all: String =
+        all.iter().map(|key| object(key, u32::from(!key.ends_with('/') && *key != "empty"))).collect();
+    let directly = object("empty", 0)
+        + &object("z", 1)
+        + "<CommonPrefixes><Prefix>some/prefix/d/</Prefix></CommonPrefixes>";
+    let server = Server::start(move |head| {
+        let inner = if head.contains("delimiter=") { &directly } else { &all };
+        reply("200 OK", "", &format!("<ListBucketResult>{inner}</ListBucketResult>"))
+    });
+    let server = server.await;
+    let store = server.s3(|_| ());
+    assert_eq!(keys(&*store, "").await, ["d-x", "d/k", "e/f/k", "empty", "z"]);
+    let listing = store.list_dir(&prefix("")).await.unwrap();
+    let names: Vec<_> = listing.keys.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!((names, listing.prefixes), (vec!["empty", "z"], vec![prefix("d/")]));
+    let ValueInfo { size, version, modified } = listing.keys[1].info.clone();
+    assert_eq!((size, version, modified.is_some()), (1, Version::strong("v1"), true));
+}
+
+#[tokio::test]
+async fn a_listing_that_breaks_off_or_is_refused_is_an_error() {
+    let server = Server::start(|_| reply("403 Forbidden", "", "")).await;
+    let store = server.s3(|_| ());
+    assert!(matches!(store.list_dir(&prefix("")).await.unwrap_err(), StoreError::Backend(_)));
+    let all: Result<Vec<_>, _> = store.list_prefix(&prefix(""), None).try_collect().await;
+    assert!(matches!(all.unwrap_err(), StoreError::Backend(_)));
+
+    let server = Server::start(|_| reply("200 OK", "", "<ListBucketResult><Contents>")).await;
+    assert!(server.s3(|_| ()).list_dir(&prefix("")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_web_server_lists_if_it_knows_how_to() {
+    for answer in [reply("405 Method Not Allowed", "", ""), reply("200 OK", "", "<html>hello</html>")] {
+        let server = Server::start(move |_| answer.clone()).await;
+        let store = server.http();
+        assert!(matches!(store.list_dir(&prefix("")).await.unwrap_err(), StoreError::NotListable));
+        let all: Result<Vec<_>, _> = store.list_prefix(&prefix(""), None).try_collect().await;
+        assert!(matches!(all.unwrap_err(), StoreError::NotListable));
+    }
+    let entry = |href: &str, kind: &str| {
+        format!(
+            "<D:response><D:href>{href}</D:href><D:propstat><D:prop><D:getlastmodified>Wed, 21 Oct 2015 07:28:00 \
+             GMT</D:getlastmodified><D:getcontentlength>3</D:getcontentlength><D:resourcetype>{kind}\
+             </D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+        )
+    };
+    let directory = "<D:collection/>";
+    let found = entry("/some/prefix/", directory)
+        + &entry("/some/prefix/z", "")
+        + &entry("/some/prefix/b%20c/", directory)
+        + &entry("/some/prefix/a", "");
+    let server = Server::start(move |_| {
+        reply("207 Multi-Status", "", &format!("<D:multistatus xmlns:D=\"DAV:\">{found}</D:multistatus>"))
+    });
+    let server = server.await;
+    let store = server.http();
+    let listing = store.list_dir(&prefix("")).await.unwrap();
+    let names: Vec<_> = listing.keys.iter().map(|entry| entry.key.as_str()).collect();
+    assert_eq!((names, listing.prefixes), (vec!["a", "z"], vec![prefix("b c/")]));
+    assert!(!listing.keys[0].info.version.is_strong(), "size and time make a weak version");
+    assert_eq!(keys(&*store, "").await, ["a", "z"], "in order");
+}
+
+#[tokio::test]
+async fn a_read_only_store_writes_nothing() {
+    let server = Server::start(ten_bytes).await;
+    let store = server.s3(|options| options.writable = false);
+    let always = WriteCondition::Always;
+    assert!(matches!(store.set(&key("a"), body("x"), always.clone()).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(store.erase(&key("a"), always).await, Err(StoreError::ReadOnly)));
+    assert!(matches!(store.erase_prefix(&prefix("")).await, Err(StoreError::ReadOnly)));
+    assert_eq!(server.requests(""), 0);
+    assert_eq!(read(&*store, "a").await.unwrap(), "0123456789");
+}
+
+#[tokio::test]
+async fn versions_of_two_memory_stores_differ() {
+    let (one, two) = (super::ObjectBackend::memory(true), super::ObjectBackend::memory(true));
+    let first = crate::store::tests::put(&one, "a", "one").await.version;
+    assert_ne!(first, crate::store::tests::put(&two, "a", "two").await.version);
+}

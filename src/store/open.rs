@@ -1,0 +1,377 @@
+//! From a URL and options to a store.
+//!
+//! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
+//! `memory://`. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a bucket is
+//! not percent-encoded. A store without credentials is anonymous; it asks no metadata service for any unless it
+//! is told to. Nothing is connected to here: whether a backend answers is for [`super::Store::check`].
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+use object_store::http::HttpBuilder;
+use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
+use url::Url;
+
+use super::object::{Connector, no_retries, retries};
+use super::{LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions};
+use crate::error::{Classify, ErrorClass};
+use crate::key::{KeyError, StorePrefix};
+
+/// Why a store could not be opened. For the operator: it names what the configuration names, but no secret.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The URL names a backend that there is not.
+    #[error("`{0}://` is not a kind of store; there are file, s3, gs, az, http, https and memory")]
+    UnknownScheme(String),
+    /// The URL is not one.
+    #[error("the URL is not valid: {0}")]
+    InvalidUrl(&'static str),
+    /// What stands after the bucket or host can be no prefix of keys.
+    #[error("the prefix in the URL is not valid: {0}")]
+    InvalidPrefix(#[from] KeyError),
+    /// There is no such directory.
+    #[error("there is no directory `{}`", .0.display())]
+    NoDirectory(PathBuf),
+    /// There is something else.
+    #[error("`{}` is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// The directory could not be opened.
+    #[error("the directory `{}` cannot be opened", .path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// Options that do not go together, or one that is missing.
+    #[error("the options do not fit: {0}")]
+    Options(&'static str),
+    /// The client could not be made.
+    #[error("the client of the backend cannot be made")]
+    Client(#[source] Shared),
+}
+
+impl Classify for OpenError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::UnknownScheme(_)
+            | Self::InvalidUrl(_)
+            | Self::InvalidPrefix(_)
+            | Self::NoDirectory(_)
+            | Self::NotADirectory(_)
+            | Self::Options(_) => ErrorClass::InvalidRequest,
+            Self::Directory { source, .. } => source.class(),
+            Self::Client(_) => ErrorClass::BackendFailed,
+        }
+    }
+}
+
+/// Opens the store that a URL names.
+///
+/// # Errors
+/// [`OpenError`], in words for the operator.
+pub fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return open_local(Path::new(url), options);
+    };
+    match scheme.to_ascii_lowercase().as_str() {
+        "file" => {
+            let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+            open_local(&path.ok_or(OpenError::InvalidUrl("`file://` wants an absolute path"))?, options)
+        }
+        "memory" if rest.trim_matches('/').is_empty() => {
+            Ok(Arc::new(ObjectBackend::memory(options.writable)))
+        }
+        "memory" => Err(OpenError::InvalidUrl("nothing may stand after `memory://`")),
+        "s3" => open_bucket(StoreKind::S3, rest, options, s3),
+        "gs" => open_bucket(StoreKind::Gcs, rest, options, gcs),
+        "az" => open_bucket(StoreKind::Azure, rest, options, azure),
+        "http" | "https" => open_http(url, options),
+        _ => Err(OpenError::UnknownScheme(scheme.to_owned())),
+    }
+}
+
+fn open_local(path: &Path, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(OpenError::NoDirectory(path.to_owned()));
+        }
+        Ok(metadata) if !metadata.is_dir() => return Err(OpenError::NotADirectory(path.to_owned())),
+        _ => {}
+    }
+    let store = LocalStore::open(path, &options.local())
+        .map_err(|source| OpenError::Directory { path: path.to_owned(), source })?;
+    Ok(Arc::new(store))
+}
+
+type Build = fn(&str, &StoreOptions, &Connector, RetryConfig) -> Result<Arc<dyn ObjectStore>, OpenError>;
+
+fn open_bucket(
+    kind: StoreKind,
+    rest: &str,
+    options: &StoreOptions,
+    build: Build,
+) -> Result<SharedStore, OpenError> {
+    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    if bucket.is_empty() {
+        return Err(OpenError::InvalidUrl("the name of the bucket or container is missing"));
+    }
+    let is_plain = options.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+    if is_plain && !options.allow_http {
+        return Err(OpenError::Options("an endpoint of plain http needs `allow_http = true`"));
+    }
+    if options.anonymous == Some(true) && (options.instance_credentials || has_credentials(kind, options)) {
+        return Err(OpenError::Options("`anonymous = true` and credentials exclude each other"));
+    }
+    let prefix = prefix_of(prefix)?;
+    let connector = Connector::new(!is_plain).map_err(OpenError::Client)?;
+    let inner = build(bucket, options, &connector, retries())?;
+    let once = build(bucket, options, &connector, no_retries())?;
+    Ok(Arc::new(ObjectBackend::new(kind, inner, once, prefix, options.object())))
+}
+
+/// `a/b`, with a slash at the end or without, as a prefix; empty is the root.
+fn prefix_of(text: &str) -> Result<StorePrefix, KeyError> {
+    match text.strip_suffix('/').unwrap_or(text) {
+        "" => Ok(StorePrefix::root()),
+        text => StorePrefix::parse(&format!("{text}/")),
+    }
+}
+
+fn has_credentials(kind: StoreKind, options: &StoreOptions) -> bool {
+    match kind {
+        StoreKind::S3 => options.access_key_id.is_some() || options.secret_access_key.is_some(),
+        StoreKind::Gcs => {
+            options.service_account_path.is_some()
+                || options.service_account_key.is_some()
+                || options.bearer_token.is_some()
+        }
+        StoreKind::Azure => {
+            options.account_key.is_some() || options.sas_token.is_some() || options.bearer_token.is_some()
+        }
+        StoreKind::Local | StoreKind::Memory | StoreKind::Http => false,
+    }
+}
+
+/// Whether requests go out unsigned: if that was asked for, or if there is nothing to sign them with.
+fn is_anonymous(kind: StoreKind, options: &StoreOptions) -> Result<bool, OpenError> {
+    let signed = options.instance_credentials || has_credentials(kind, options);
+    match options.anonymous {
+        Some(false) if !signed => {
+            Err(OpenError::Options("`anonymous = false`, but there are no credentials"))
+        }
+        anonymous => Ok(anonymous.unwrap_or(!signed)),
+    }
+}
+
+fn client_error(error: object_store::Error) -> OpenError {
+    OpenError::Client(Arc::new(error))
+}
+
+fn text(secret: Option<&Secret>) -> Option<&str> {
+    secret.map(Secret::expose)
+}
+
+fn s3(
+    bucket: &str,
+    options: &StoreOptions,
+    connector: &Connector,
+    retry: RetryConfig,
+) -> Result<Arc<dyn ObjectStore>, OpenError> {
+    let base =
+        if options.instance_credentials { AmazonS3Builder::from_env() } else { AmazonS3Builder::new() };
+    let mut builder = base
+        .with_bucket_name(bucket)
+        .with_retry(retry)
+        .with_http_connector(connector.clone())
+        .with_virtual_hosted_style_request(options.virtual_hosted)
+        .with_disable_bulk_delete(true)
+        .with_skip_signature(is_anonymous(StoreKind::S3, options)?)
+        .with_allow_http(options.allow_http);
+    match (options.access_key_id.as_deref(), text(options.secret_access_key.as_ref())) {
+        (Some(id), Some(key)) => builder = builder.with_access_key_id(id).with_secret_access_key(key),
+        (None, None) => {}
+        _ => return Err(OpenError::Options("`access_key_id` and `secret_access_key` go together")),
+    }
+    for (name, value) in [
+        (AmazonS3ConfigKey::Region, options.region.as_deref()),
+        (AmazonS3ConfigKey::Endpoint, options.endpoint.as_deref()),
+        (AmazonS3ConfigKey::Token, text(options.session_token.as_ref())),
+    ] {
+        if let Some(value) = value {
+            builder = builder.with_config(name, value);
+        }
+    }
+    Ok(Arc::new(builder.build().map_err(client_error)?))
+}
+
+fn gcs(
+    bucket: &str,
+    options: &StoreOptions,
+    connector: &Connector,
+    retry: RetryConfig,
+) -> Result<Arc<dyn ObjectStore>, OpenError> {
+    let base = if options.instance_credentials {
+        GoogleCloudStorageBuilder::from_env()
+    } else {
+        GoogleCloudStorageBuilder::new()
+    };
+    let mut builder = base.with_bucket_name(bucket).with_retry(retry).with_http_connector(connector.clone());
+    if is_anonymous(StoreKind::Gcs, options)? {
+        // The empty credential is never sent; without it, the client looks for one on the machine.
+        let nothing = StaticCredentialProvider::new(GcpCredential { bearer: String::new() });
+        builder = builder.with_skip_signature(true).with_credentials(Arc::new(nothing));
+    }
+    if let Some(endpoint) = &options.endpoint {
+        builder = builder.with_base_url(endpoint);
+    }
+    if let Some(path) = &options.service_account_path {
+        builder = builder.with_service_account_path(path);
+    }
+    if let Some(key) = text(options.service_account_key.as_ref()) {
+        builder = builder.with_service_account_key(key);
+    }
+    if let Some(token) = text(options.bearer_token.as_ref()) {
+        builder = builder.with_bearer_token(token);
+    }
+    Ok(Arc::new(builder.build().map_err(client_error)?))
+}
+
+fn azure(
+    container: &str,
+    options: &StoreOptions,
+    connector: &Connector,
+    retry: RetryConfig,
+) -> Result<Arc<dyn ObjectStore>, OpenError> {
+    let Some(account) = &options.account else {
+        return Err(OpenError::Options("`az://` needs `account`"));
+    };
+    let base = if options.instance_credentials {
+        MicrosoftAzureBuilder::from_env()
+    } else {
+        MicrosoftAzureBuilder::new()
+    };
+    let mut builder = base
+        .with_account(account)
+        .with_container_name(container)
+        .with_retry(retry)
+        .with_http_connector(connector.clone())
+        .with_skip_signature(is_anonymous(StoreKind::Azure, options)?)
+        .with_allow_http(options.allow_http);
+    for (name, value) in [
+        (AzureConfigKey::Endpoint, options.endpoint.as_deref()),
+        (AzureConfigKey::AccessKey, text(options.account_key.as_ref())),
+        (AzureConfigKey::SasKey, text(options.sas_token.as_ref())),
+        (AzureConfigKey::Token, text(options.bearer_token.as_ref())),
+    ] {
+        if let Some(value) = value {
+            builder = builder.with_config(name, value);
+        }
+    }
+    Ok(Arc::new(builder.build().map_err(client_error)?))
+}
+
+/// The client gets the host alone, and the path is a prefix of keys as in a bucket: listings (`PROPFIND`) name
+/// everything by its full path.
+fn open_http(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    let Ok(mut url) = Url::parse(url) else {
+        return Err(OpenError::InvalidUrl("it does not parse"));
+    };
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(OpenError::InvalidUrl("it must not have a query or a fragment"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(OpenError::InvalidUrl("it must not have a user name or password in it"));
+    }
+    let Ok(path) = object_store::path::Path::from_url_path(url.path()) else {
+        return Err(OpenError::InvalidUrl("its path is not made of valid names"));
+    };
+    let prefix = prefix_of(path.as_ref())?;
+    let connector = Connector::new(url.scheme() == "https").map_err(OpenError::Client)?;
+    url.set_path("/");
+    let build = |retry| {
+        let builder = HttpBuilder::new().with_url(url.as_str()).with_retry(retry);
+        let store = builder.with_http_connector(connector.clone()).build().map_err(client_error)?;
+        Ok::<_, OpenError>(Arc::new(store) as Arc<dyn ObjectStore>)
+    };
+    let (inner, once) = (build(retries())?, build(no_retries())?);
+    Ok(Arc::new(ObjectBackend::new(StoreKind::Http, inner, once, prefix, options.object())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(url: &str, options: &StoreOptions) -> String {
+        open(url, options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_url_names_its_kind_of_store() {
+        let options = StoreOptions { account: Some("account".into()), ..StoreOptions::default() };
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().display();
+        for (url, kind) in [
+            (path.to_string(), StoreKind::Local),
+            (format!("file://{path}"), StoreKind::Local),
+            ("memory://".to_owned(), StoreKind::Memory),
+            ("s3://bucket/some/prefix".to_owned(), StoreKind::S3),
+            ("gs://bucket".to_owned(), StoreKind::Gcs),
+            ("az://container/p/".to_owned(), StoreKind::Azure),
+            ("http://localhost:1/a%20b/".to_owned(), StoreKind::Http),
+        ] {
+            assert_eq!(open(&url, &options).unwrap().kind(), kind, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_says_why() {
+        let options = StoreOptions::default();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(error("/no/such/directory", &options).contains("no directory `/no/such/directory`"));
+        assert!(error(file.to_str().unwrap(), &options).contains("is not a directory"));
+        assert!(error("ftp://host/", &options).contains("`ftp://` is not a kind of store"));
+        assert!(error("s3://", &options).contains("bucket"));
+        assert!(error("s3://bucket/a//b", &options).contains("prefix"));
+        assert!(error("az://container", &options).contains("`account`"));
+        assert!(error("memory://x", &options).contains("memory"));
+        assert!(error("http://user:password@host/", &options).contains("user name"));
+        let plain =
+            StoreOptions { endpoint: Some("http://localhost:9000".into()), ..StoreOptions::default() };
+        assert!(error("s3://bucket", &plain).contains("allow_http"));
+        let half = StoreOptions { access_key_id: Some("id".into()), ..StoreOptions::default() };
+        assert!(error("s3://bucket", &half).contains("go together"));
+    }
+
+    #[test]
+    fn options_never_show_their_secrets_and_refuse_what_they_do_not_know() {
+        let json = r#"{"region": "r", "access_key_id": "id", "secret_access_key": "hunter2", "sas_token": "hunter2"}"#;
+        let options: StoreOptions = serde_json::from_str(json).unwrap();
+        assert!(!format!("{options:?}").contains("hunter2"));
+        assert!(!serde_json::to_string(&options).unwrap().contains("hunter2"));
+        let store = open("s3://bucket", &options).unwrap();
+        assert!(!format!("{store:?}").contains("hunter2"));
+        assert!(serde_json::from_str::<StoreOptions>(r#"{"regoin": "r"}"#).is_err());
+    }
+
+    #[test]
+    fn a_second_writer_on_a_root_is_refused_in_clear_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        let options = StoreOptions { writable: true, ..StoreOptions::default() };
+        let first = open(path, &options).unwrap();
+        let refused = open(path, &options).unwrap_err();
+        let OpenError::Directory { source, .. } = refused else { panic!("{refused:?}") };
+        assert!(matches!(source, StoreError::RootInUse(_)), "{source:?}");
+        assert!(source.to_string().contains("another server"));
+        open(path, &StoreOptions::default()).expect("readers are welcome");
+        drop(first);
+        open(path, &options).expect("and so is the next writer");
+    }
+}
