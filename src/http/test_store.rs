@@ -30,6 +30,8 @@ pub(super) struct TestStore {
     pub(super) asked: Mutex<Vec<&'static str>>,
     /// Panics in `head`.
     pub(super) panics: Mutex<bool>,
+    /// How many more times the value changes right after `head` has looked at it.
+    pub(super) flips: Mutex<usize>,
     /// Makes every verb wait for ever.
     pub(super) hangs: Mutex<bool>,
 }
@@ -105,7 +107,13 @@ impl Store for TestStore {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         assert!(!*self.panics.lock().unwrap(), "as told");
         self.ask("head").await?;
-        Ok(self.values.lock().unwrap().get(key.as_str()).map(|(_, info)| info.clone()))
+        let seen = self.values.lock().unwrap().get(key.as_str()).cloned();
+        let mut flips = self.flips.lock().unwrap();
+        if let (Some((bytes, _)), true) = (&seen, *flips > 0) {
+            *flips -= 1;
+            self.insert(key.as_str(), bytes.clone());
+        }
+        Ok(seen.map(|(_, info)| info))
     }
 
     async fn get(
