@@ -30,6 +30,8 @@ pub(super) struct TestStore {
     pub(super) asked: Mutex<Vec<&'static str>>,
     /// Panics in `head`.
     pub(super) panics: Mutex<bool>,
+    /// How many uploads ended in an error.
+    pub(super) aborted: Mutex<usize>,
     /// How many more times the value changes right after `head` has looked at it.
     pub(super) flips: Mutex<usize>,
     /// Makes every verb wait for ever.
@@ -147,7 +149,8 @@ impl Store for TestStore {
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         self.ask("set").await?;
-        let parts: Vec<Bytes> = body.try_collect().await?;
+        let parts: Vec<Bytes> =
+            body.try_collect().await.inspect_err(|_| *self.aborted.lock().unwrap() += 1)?;
         let existed = self.check(key, &condition)?;
         let version = self.insert(key.as_str(), parts.concat().into());
         Ok(SetOutcome { created: !existed, version: Some(version) })

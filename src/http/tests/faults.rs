@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Server;
+use super::{Headers, Server};
 use crate::error::{Classify, ErrorClass};
 use crate::http::HttpOptions;
 use crate::store::StoreError;
@@ -30,7 +30,7 @@ fn faults() -> Vec<StoreError> {
     ]
 }
 
-const REQUESTS: &[(&str, &str, &[(&str, &str)])] = &[
+const REQUESTS: &[(&str, &str, Headers<'_>)] = &[
     ("GET", "/store/m/a", &[]),
     ("GET", "/store/m/a", &[("range", "bytes=0-1")]),
     ("GET", "/store/m/a", &[("if-none-match", "\"v1\"")]),

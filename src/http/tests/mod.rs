@@ -4,6 +4,7 @@ mod faults;
 mod frame;
 mod list;
 mod read;
+mod wire;
 mod write;
 
 use std::sync::Arc;
@@ -17,6 +18,9 @@ use tower::ServiceExt;
 
 use super::test_store::TestStore;
 use super::{AppState, HttpOptions, Mount, router};
+
+/// Headers as names and values.
+type Headers<'a> = &'a [(&'a str, &'a str)];
 
 /// A server with one store behind three mounts: `m` may be written, `r` only read, `w` written but not by prefix.
 struct Server {
@@ -52,7 +56,7 @@ impl Server {
         Self { store, state, router }
     }
 
-    async fn send_body(&self, method: &str, url: &str, headers: &[(&str, &str)], body: Body) -> Answer {
+    async fn send_body(&self, method: &str, url: &str, headers: Headers<'_>, body: Body) -> Answer {
         let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -64,7 +68,7 @@ impl Server {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
-    async fn send(&self, method: &str, url: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn send(&self, method: &str, url: &str, headers: Headers<'_>) -> Answer {
         self.send_body(method, url, headers, Body::empty()).await
     }
 
@@ -72,7 +76,7 @@ impl Server {
         self.send("GET", url, &[]).await
     }
 
-    async fn put(&self, url: &str, headers: &[(&str, &str)], body: &'static str) -> Answer {
+    async fn put(&self, url: &str, headers: Headers<'_>, body: &'static str) -> Answer {
         self.send_body("PUT", url, headers, Body::from(body)).await
     }
 }

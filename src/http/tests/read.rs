@@ -1,6 +1,6 @@
 //! GET and HEAD of keys: bytes, ranges, conditions, paths.
 
-use super::Server;
+use super::{Headers, Server};
 
 const VALUES: &[(&str, &[u8])] =
     &[("zarr.json", b"{}"), ("a/zarr.json", b"{}"), ("a/c/0", b"0123456789"), ("empty", b"")];
@@ -126,7 +126,7 @@ async fn conditions_on_a_missing_value_are_ignored() {
 #[tokio::test]
 async fn a_read_asks_the_backend_as_little_as_it_can() {
     let server = Server::new(VALUES);
-    let verbs: [(&[(&str, &str)], &[&str]); 7] = [
+    let verbs: [(Headers<'_>, &[&str]); 7] = [
         (&[], &["get"]),
         (&[("range", "bytes=0-1")], &["get"]),
         (&[("if-match", "\"v3\""), ("range", "bytes=0-1")], &["get"]),

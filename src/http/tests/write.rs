@@ -99,7 +99,7 @@ async fn a_client_that_leaves_in_the_middle_stores_nothing() {
         server.send_body("PUT", "/store/m/old", &[], body),
     );
     assert!(left.await.is_err());
-    for _ in 0..100 {
+    while *server.store.aborted.lock().unwrap() == 0 {
         tokio::task::yield_now().await;
     }
     assert_eq!(server.store.take_asked(), ["set"]);
@@ -161,10 +161,6 @@ async fn a_delete_of_what_is_not_there_succeeds_and_conditions_are_held() {
         let server = Server::new(&[("old", b"before")]);
         let answer = server.send("DELETE", &format!("/store/m/{key}"), headers).await;
         assert_eq!(answer.status.as_u16(), status, "{key} {headers:?}");
-        assert_eq!(
-            answer.header("content-length"),
-            if status == 204 { "" } else { answer.header("content-length") }
-        );
         assert_eq!(server.store.value("old").is_none(), key == "old" && status == 204, "{key} {headers:?}");
     }
 }
