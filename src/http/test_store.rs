@@ -30,6 +30,10 @@ pub(super) struct TestStore {
     pub(super) asked: Mutex<Vec<&'static str>>,
     /// Panics in `head`.
     pub(super) panics: Mutex<bool>,
+    /// How many uploads ended in an error.
+    pub(super) aborted: Mutex<usize>,
+    /// How many more times the value changes right after `head` has looked at it.
+    pub(super) flips: Mutex<usize>,
     /// Makes every verb wait for ever.
     pub(super) hangs: Mutex<bool>,
 }
@@ -105,7 +109,13 @@ impl Store for TestStore {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         assert!(!*self.panics.lock().unwrap(), "as told");
         self.ask("head").await?;
-        Ok(self.values.lock().unwrap().get(key.as_str()).map(|(_, info)| info.clone()))
+        let seen = self.values.lock().unwrap().get(key.as_str()).cloned();
+        let mut flips = self.flips.lock().unwrap();
+        if let (Some((bytes, _)), true) = (&seen, *flips > 0) {
+            *flips -= 1;
+            self.insert(key.as_str(), bytes.clone());
+        }
+        Ok(seen.map(|(_, info)| info))
     }
 
     async fn get(
@@ -139,7 +149,8 @@ impl Store for TestStore {
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         self.ask("set").await?;
-        let parts: Vec<Bytes> = body.try_collect().await?;
+        let parts: Vec<Bytes> =
+            body.try_collect().await.inspect_err(|_| *self.aborted.lock().unwrap() += 1)?;
         let existed = self.check(key, &condition)?;
         let version = self.insert(key.as_str(), parts.concat().into());
         Ok(SetOutcome { created: !existed, version: Some(version) })

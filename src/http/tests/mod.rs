@@ -1,1 +1,105 @@
-//! Tests of the whole router over a store in memory.
+//! Tests of the whole router over a store in memory, by what a client sees.
+
+mod faults;
+mod frame;
+mod list;
+mod read;
+mod wire;
+mod write;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use bytes::Bytes;
+use futures::TryStreamExt;
+use tower::ServiceExt;
+
+use super::test_store::TestStore;
+use super::{AppState, HttpOptions, Mount, router};
+
+/// Headers as names and values.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
+/// A server with one store behind three mounts: `m` may be written, `r` only read, `w` written but not by prefix.
+struct Server {
+    store: Arc<TestStore>,
+    state: AppState,
+    router: Router,
+}
+
+/// What a client got.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    /// The body, or the error that cut it off.
+    body: Result<Bytes, String>,
+}
+
+impl Server {
+    fn new(values: &[(&str, &'static [u8])]) -> Self {
+        Self::with_options(values, HttpOptions::default())
+    }
+
+    fn with_options(values: &[(&str, &'static [u8])], options: HttpOptions) -> Self {
+        let store = TestStore::with(values);
+        let mount = |name: &str| Mount::read_only(name, store.clone());
+        let mounts = [
+            Mount { writable: true, allow_prefix_delete: true, ..mount("m") },
+            mount("r"),
+            Mount { writable: true, ..mount("w") },
+        ];
+        let state = AppState::new(mounts, options).unwrap();
+        let router = router(state.clone());
+        Self { store, state, router }
+    }
+
+    async fn send_body(&self, method: &str, url: &str, headers: Headers<'_>, body: Body) -> Answer {
+        let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body: Result<Vec<Bytes>, _> = body.into_data_stream().try_collect().await;
+        let body = body.map(|parts| parts.concat().into()).map_err(|error| error.to_string());
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn send(&self, method: &str, url: &str, headers: Headers<'_>) -> Answer {
+        self.send_body(method, url, headers, Body::empty()).await
+    }
+
+    async fn get(&self, url: &str) -> Answer {
+        self.send("GET", url, &[]).await
+    }
+
+    async fn put(&self, url: &str, headers: Headers<'_>, body: &'static str) -> Answer {
+        self.send_body("PUT", url, headers, Body::from(body)).await
+    }
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(self.body.as_ref().unwrap()).unwrap()
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.text()).unwrap()
+    }
+
+    /// The code of a problem document, which must be one in all its parts.
+    fn problem(&self) -> String {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let document = self.json();
+        assert_eq!(document["status"], self.status.as_u16());
+        assert_eq!(document["request_id"], self.header("x-request-id"));
+        document["code"].as_str().unwrap().to_owned()
+    }
+}

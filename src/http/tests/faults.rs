@@ -1,0 +1,137 @@
+//! Whatever a backend does, no fault looks like an answer.
+
+use std::sync::Arc;
+
+use super::{Headers, Server};
+use crate::error::{Classify, ErrorClass};
+use crate::http::HttpOptions;
+use crate::store::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+#[error("AccessDenied: s3.secret-host.example/secret-bucket")]
+struct Backend;
+
+fn faults() -> Vec<StoreError> {
+    let cause = || Arc::new(Backend);
+    vec![
+        StoreError::Backend(cause()),
+        StoreError::Busy(cause()),
+        StoreError::TimedOut(cause()),
+        StoreError::StorageFull(cause()),
+        StoreError::WrongLength,
+        StoreError::VersionChanged,
+        StoreError::ValueTooLarge { size: 2, limit: 1 },
+        StoreError::NotSupported("this"),
+        StoreError::NotListable,
+        StoreError::ReadOnly,
+        StoreError::KeyClash,
+        StoreError::InvalidKey("too long"),
+        StoreError::ConditionFailed,
+    ]
+}
+
+const REQUESTS: &[(&str, &str, Headers<'_>)] = &[
+    ("GET", "/store/m/a", &[]),
+    ("GET", "/store/m/a", &[("range", "bytes=0-1")]),
+    ("GET", "/store/m/a", &[("if-none-match", "\"v1\"")]),
+    ("GET", "/store/m/a", &[("if-none-match", "\"x\""), ("range", "bytes=0-1")]),
+    ("GET", "/store/m/a", &[("if-match", "*")]),
+    ("GET", "/store/m/none", &[]),
+    ("HEAD", "/store/m/a", &[]),
+    ("HEAD", "/store/m/none", &[]),
+    ("GET", "/store/m/", &[]),
+    ("GET", "/store/m/?format=json", &[]),
+    ("GET", "/store/m/?recursive", &[]),
+    ("GET", "/store/m/?recursive&format=json", &[]),
+    ("PUT", "/store/m/a", &[]),
+    ("PUT", "/store/m/a", &[("if-match", "*")]),
+    ("DELETE", "/store/m/a", &[]),
+    ("DELETE", "/store/m/", &[]),
+];
+
+#[tokio::test]
+async fn no_fault_becomes_a_success_or_a_missing_key() {
+    let mut injected = 0;
+    for fault in faults() {
+        for (method, url, headers) in REQUESTS {
+            let server = Server::new(&[("a", b"0123456789")]);
+            *server.store.fault.lock().unwrap() = Some(fault.clone());
+            let answer = server.send(method, url, headers).await;
+            let status = answer.status.as_u16();
+            assert!(status >= 400 && status != 404 && status != 416, "{fault:?} {method} {url}: {status}");
+            injected += server.store.take_asked().len();
+            if *method == "HEAD" {
+                continue;
+            }
+            let text = answer.text();
+            assert!(!text.contains("secret"), "{text}");
+            answer.problem();
+            if fault.class() == ErrorClass::BackendFailed {
+                assert_eq!((status, answer.json().get("detail")), (502, None));
+            }
+        }
+    }
+    assert!(injected >= faults().len() * REQUESTS.len());
+}
+
+#[tokio::test]
+async fn busy_and_slow_backends_are_told_apart_from_broken_ones() {
+    for (fault, status, retry) in [
+        (StoreError::Backend(Arc::new(Backend)), 502, false),
+        (StoreError::Busy(Arc::new(Backend)), 503, true),
+        (StoreError::TimedOut(Arc::new(Backend)), 504, false),
+        (StoreError::StorageFull(Arc::new(Backend)), 507, false),
+    ] {
+        let server = Server::new(&[]);
+        *server.store.fault.lock().unwrap() = Some(fault);
+        let answer = server.get("/store/m/a").await;
+        assert_eq!((answer.status.as_u16(), answer.headers.contains_key("retry-after")), (status, retry));
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_cut_and_never_short() {
+    for after in 0..10 {
+        for headers in [&[][..], &[("range", "bytes=0-9")][..]] {
+            let server = Server::new(&[("a", b"0123456789")]);
+            *server.store.cut.lock().unwrap() = Some((after, StoreError::WrongLength));
+            let answer = server.send("GET", "/store/m/a", headers).await;
+            if after == 0 {
+                assert_eq!(answer.status.as_u16(), 502);
+            } else {
+                assert_eq!(answer.header("content-length"), "10");
+                assert!(answer.body.is_err(), "cut after {after}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_hangs_is_504_at_the_deadline() {
+    let options = HttpOptions { deadline_ms: 20, check_ms: 20, ..HttpOptions::default() };
+    let server = Server::with_options(&[("a", b"1")], options);
+    *server.store.hangs.lock().unwrap() = true;
+    for (method, headers) in [
+        ("GET", &[][..]),
+        ("HEAD", &[][..]),
+        ("PUT", &[][..]),
+        ("PUT", &[("if-match", "*")][..]),
+        ("DELETE", &[][..]),
+    ] {
+        let answer = server.send(method, "/store/m/a", headers).await;
+        assert_eq!(answer.status.as_u16(), 504, "{method} {headers:?}");
+    }
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.json()["mounts"]["m"], "unavailable");
+}
+
+#[tokio::test]
+async fn a_panic_is_500_for_that_request_and_tells_nothing() {
+    let server = Server::new(&[("a", b"1")]);
+    *server.store.panics.lock().unwrap() = true;
+    let answer = server.send("GET", "/store/m/a", &[("if-none-match", "\"x\"")]).await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (500, "internal"));
+    assert!(!answer.text().contains("as told"));
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    assert_eq!(server.get("/store/m/a").await.status.as_u16(), 200);
+}

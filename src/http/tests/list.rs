@@ -1,0 +1,117 @@
+//! Listings.
+
+use super::Server;
+
+const VALUES: &[(&str, &[u8])] =
+    &[("zarr.json", b"{}"), ("a/zarr.json", b"{}"), ("a/c/0", b"0"), ("a/c/1", b"1")];
+
+#[tokio::test]
+async fn browsers_and_clients_without_a_preference_get_html() {
+    let server = Server::new(VALUES);
+    for accept in ["*/*", "text/html", "text/html,application/xhtml+xml,*/*;q=0.8"] {
+        let answer = server.send("GET", "/store/m/a/", &[("accept", accept)]).await;
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+        assert_eq!((answer.header("vary"), answer.header("cache-control")), ("Accept", "no-cache"));
+        assert_eq!(
+            answer.text(),
+            "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+             <a href=\"../\">../</a>\n<a href=\"zarr.json\">zarr.json</a>\n<a href=\"c/\">c/</a>\n\
+             </pre></body></html>\n"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_recursive_html_listing_has_every_key_below() {
+    let server = Server::new(VALUES);
+    let answer = server.get("/store/m/a/?recursive").await;
+    assert_eq!(
+        answer.text(),
+        "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
+         <a href=\"../\">../</a>\n<a href=\"c/0\">c/0</a>\n<a href=\"c/1\">c/1</a>\n\
+         <a href=\"zarr.json\">zarr.json</a>\n</pre></body></html>\n"
+    );
+    assert!(server.get("/store/m/a/?recursive=false").await.text().contains("\"c/\""));
+}
+
+#[tokio::test]
+async fn programs_get_json() {
+    let server = Server::new(VALUES);
+    let expected = serde_json::json!({
+        "prefix": "a/",
+        "keys": [{"key": "a/zarr.json", "size": 2, "etag": "\"v2\"", "modified": "2001-09-09T01:46:42.000Z"}],
+        "prefixes": ["a/c/"],
+        "next": null,
+    });
+    for (query, accept) in [("", "application/json"), ("?format=json", "text/html"), ("?f=json", "*/*")] {
+        let answer = server.send("GET", &format!("/store/m/a/{query}"), &[("accept", accept)]).await;
+        assert_eq!(answer.header("content-type"), "application/json");
+        assert_eq!(answer.json(), expected);
+    }
+}
+
+#[tokio::test]
+async fn json_pages_follow_each_other() {
+    let server = Server::new(VALUES);
+    for (base, all) in [
+        ("/store/m/?format=json&recursive&limit=1", vec!["a/c/0", "a/c/1", "a/zarr.json", "zarr.json"]),
+        ("/store/m/?format=json&limit=1", vec!["a/", "zarr.json"]),
+    ] {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = server.get(&format!("{base}{after}")).await.json();
+            seen.extend(page["keys"].as_array().unwrap().iter().map(|key| key["key"].clone()));
+            seen.extend(page["prefixes"].as_array().unwrap().clone());
+            assert!(seen.len() <= all.len());
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(seen, all);
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_prefix_is_empty_in_json_and_missing_in_html() {
+    for (values, url, html) in [(VALUES, "/store/m/none/", 404), (&[], "/store/m/", 200)] {
+        let server = Server::new(values);
+        for query in ["?", "?recursive&"] {
+            let page = server.get(&format!("{url}{query}format=html")).await;
+            assert_eq!(page.status.as_u16(), html, "{url}{query}");
+            let page = server.get(&format!("{url}{query}format=json")).await;
+            assert_eq!(page.status.as_u16(), 200, "{url}{query}");
+            assert!(page.json()["keys"].as_array().unwrap().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_listed_is_told_why() {
+    let server = Server::new(VALUES);
+    for (url, accept, status, code) in [
+        ("/store/m/?format=xml", "*/*", 400, "unknown-format"),
+        ("/store/m/", "image/png", 406, "not-acceptable"),
+        ("/store/m/?format=json&limit=0", "*/*", 400, "invalid-request"),
+        ("/store/m/?format=json&limit=1001", "*/*", 400, "invalid-request"),
+        ("/store/m/?format=json&limit=x", "*/*", 400, "invalid-request"),
+        ("/store/m/?format=json&recursive&after=/", "*/*", 400, "invalid-request"),
+        ("/store/none/", "*/*", 404, "unknown-mount"),
+    ] {
+        let answer = server.send("GET", url, &[("accept", accept)]).await;
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (status, code), "{url}");
+        assert!(!answer.json()["detail"].as_str().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_listing_that_breaks_off_is_never_a_shorter_one() {
+    let server = Server::new(VALUES);
+    *server.store.list_cut.lock().unwrap() = Some(2);
+    let json = server.get("/store/m/?recursive&format=json").await;
+    assert_eq!((json.status.as_u16(), json.problem().as_str()), (502, "backend-failed"));
+    let html = server.get("/store/m/?recursive").await;
+    assert!(html.body.is_err(), "{html:?}");
+    *server.store.list_cut.lock().unwrap() = Some(0);
+    assert_eq!(server.get("/store/m/?recursive").await.status.as_u16(), 502);
+}
