@@ -1,10 +1,29 @@
-//! [`CodecChain`]: a document's codecs, bound.
+//! [`CodecChain`]: a document's codecs, bound (Zarr core 3.1, "Codecs").
+//!
+//! Binding walks the codecs in encoding order and threads what each is given to the next; decoding runs
+//! backwards with nothing left to check but the bytes. Nothing here knows what any codec does.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::LazyLock;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::CodecError;
+use super::config::Config;
+use super::registry::{ArrayToArray, ArrayToBytes, BytesToBytes, Context, Kind, kind};
+use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
 use crate::metadata::{CodecMetadata, DataType, FillValue};
+
+/// The name under which complaints about the chain itself are raised.
+const NAME: &str = "codecs";
+
+/// Most codecs of a chain, inside shards too.
+const MAX_CODECS: usize = 32;
+
+/// What a reader may fetch beyond the bound of the codecs, where they have one.
+const FETCH_SLACK_BYTES: u64 = 64 << 10;
 
 /// Limits on what a chain may be asked to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,55 +45,300 @@ impl Default for CodecLimits {
 
 /// A chain of codecs bound to a data type, a chunk shape and a fill value.
 #[derive(Debug)]
-pub struct CodecChain;
+pub struct CodecChain {
+    decoded_bytes: u64,
+    limit: u64,
+    arrays: Vec<Box<dyn ArrayToArray>>,
+    array_to_bytes: ArrayToBytes,
+    /// Each with the size of what it decodes to.
+    bytes: Vec<(Box<dyn BytesToBytes>, Size)>,
+    encoded_size: Size,
+    /// Whether parts of an encoded chunk can be read.
+    partial: bool,
+    /// An unknown codec that the document says a reader need not understand.
+    skipped: Option<String>,
+    id: u64,
+}
 
 impl CodecChain {
     /// Binds a document's codecs.
     ///
+    /// A codec of an unknown name that need not be understood is passed over; such a chain decodes and does
+    /// not encode.
+    ///
     /// # Errors
-    /// [`CodecError`]: unknown codecs, bad configurations, wrong order, limits.
+    /// [`CodecError`]: unknown codecs, bad configurations, wrong order, limits. A sharded chunk that can be
+    /// read in parts may be larger than the limit if its inner chunks are not.
     pub fn bind(
-        _codecs: &[CodecMetadata],
-        _data_type: DataType,
-        _chunk_shape: &[u64],
-        _fill_value: &FillValue,
-        _limits: &CodecLimits,
+        codecs: &[CodecMetadata],
+        data_type: DataType,
+        chunk_shape: &[u64],
+        fill_value: &FillValue,
+        limits: &CodecLimits,
     ) -> Result<Self, CodecError> {
-        Err(CodecError::Unsupported("any".to_owned()))
+        let chunk = Representation { shape: chunk_shape.to_vec(), data_type, fill_value: fill_value.clone() };
+        Self::bind_within(codecs, chunk, limits, 0)
+    }
+
+    /// Binds codecs inside `depth` shards.
+    pub(super) fn bind_within(
+        codecs: &[CodecMetadata],
+        chunk: Representation,
+        limits: &CodecLimits,
+        depth: usize,
+    ) -> Result<Self, CodecError> {
+        if codecs.len() > MAX_CODECS {
+            return Err(CodecError::invalid(NAME, format!("more than {MAX_CODECS} codecs")));
+        }
+        if chunk.data_type.item_bytes() == 0
+            || chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
+        {
+            return Err(CodecError::invalid(NAME, "the fill value has not the size of an element"));
+        }
+        let id = identity(codecs, &chunk);
+        let too_large = |bytes| CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes };
+        let decoded_bytes = chunk.bytes().ok_or(too_large(u64::MAX))?;
+        let mut binding = Binding::new(chunk, decoded_bytes);
+        for codec in codecs {
+            binding.add(codec, limits, depth)?;
+        }
+        let Binding { size, arrays, array_to_bytes, bytes, order, skipped, .. } = binding;
+        let Some(mut array_to_bytes) = array_to_bytes else {
+            return Err(CodecError::invalid(NAME, "no codec makes bytes of the array"));
+        };
+        let partial = match (&mut array_to_bytes, order) {
+            (ArrayToBytes::Sharding(sharding), Some(order)) if bytes.is_empty() => {
+                sharding.set_order(order);
+                true
+            }
+            (ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_), _) => false,
+        };
+        if decoded_bytes > limits.chunk_bytes && !partial {
+            return Err(too_large(decoded_bytes));
+        }
+        let limit = limits.chunk_bytes;
+        Ok(Self {
+            decoded_bytes,
+            limit,
+            arrays,
+            array_to_bytes,
+            bytes,
+            encoded_size: size,
+            partial,
+            skipped,
+            id,
+        })
     }
 
     /// Bytes of the chunk when decoded: product of the chunk shape × bytes of an element.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
-        0
+        self.decoded_bytes
     }
 
     /// The most bytes an encoded chunk may have: what a reader may fetch before it must give up.
+    ///
+    /// Exact for uncompressed chunks. Behind compressors it is generous, because encoders differ: twice the
+    /// decoded bytes and 1 KiB for the first compressor, a sixteenth and 1 KiB for each behind it, twice the
+    /// sum of the inner chunks and the index for a shard, and 64 KiB on top.
     #[must_use]
     pub fn encoded_limit(&self) -> u64 {
-        0
+        match self.encoded_size {
+            Size::Exact(bytes) => bytes,
+            Size::AtMost(bytes) => bytes.saturating_add(FETCH_SLACK_BYTES),
+        }
+    }
+
+    /// A number for this chain while the process lives: equal for chains bound from equal codecs, data type,
+    /// chunk shape and fill value, different for others but for the chance of a 64-bit hash. Of use as part
+    /// of a cache key.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Decodes a chunk to its elements: C order, canonical form, exactly [`CodecChain::decoded_bytes`] long.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] if the bytes are not a chunk of this chain; [`CodecError::ChunkTooLarge`].
-    pub fn decode(&self, _encoded: Bytes) -> Result<Bytes, CodecError> {
-        Err(CodecError::Unsupported("any".to_owned()))
+    /// [`CodecError::Corrupt`] if the bytes are not a chunk of this chain; [`CodecError::ChunkTooLarge`];
+    /// [`CodecError::NoMemory`].
+    pub fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        self.check_limit()?;
+        let mut bytes = encoded;
+        for (codec, size) in self.bytes.iter().rev() {
+            bytes = codec.decode(bytes, *size)?;
+        }
+        let mut elements = self.array_to_bytes.decode(bytes)?;
+        for codec in self.arrays.iter().rev() {
+            elements = codec.decode(elements)?;
+        }
+        Ok(elements)
     }
 
     /// Encodes a chunk's elements (C order, canonical form).
     ///
     /// # Errors
-    /// [`CodecError`] if there are not exactly [`CodecChain::decoded_bytes`], or the chain cannot encode.
-    pub fn encode(&self, _elements: Bytes) -> Result<Bytes, CodecError> {
-        Err(CodecError::Unsupported("any".to_owned()))
+    /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`];
+    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
+    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
+    pub fn encode(&self, elements: Bytes) -> Result<Bytes, CodecError> {
+        self.check_limit()?;
+        if let Some(name) = self.skipped() {
+            return Err(CodecError::Unsupported(name.to_owned()));
+        }
+        if elements.len() as u64 != self.decoded_bytes {
+            let (given, expected) = (elements.len(), self.decoded_bytes);
+            return Err(CodecError::encode(NAME, format!("given {given} bytes instead of {expected}")));
+        }
+        let mut elements = elements;
+        for codec in &self.arrays {
+            elements = codec.encode(elements)?;
+        }
+        let mut bytes = self.array_to_bytes.encode(elements)?;
+        for (codec, _) in &self.bytes {
+            bytes = codec.encode(bytes)?;
+        }
+        Ok(bytes)
     }
 
-    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes codec,
-    /// only `transpose` stands before it and nothing after it.
+    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
+    /// codec, only `transpose` stands before it and nothing after it.
     #[must_use]
     pub fn sharding(&self) -> Option<&Sharding> {
-        None
+        match &self.array_to_bytes {
+            ArrayToBytes::Sharding(sharding) if self.partial => Some(sharding),
+            ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) => None,
+        }
+    }
+
+    pub(super) fn encoded_size(&self) -> Size {
+        self.encoded_size
+    }
+
+    fn check_limit(&self) -> Result<(), CodecError> {
+        let (bytes, limit) = (self.decoded_bytes, self.limit);
+        if bytes > limit { Err(CodecError::ChunkTooLarge { bytes, limit }) } else { Ok(()) }
+    }
+
+    /// A codec that was passed over, in this chain or inside its shards.
+    fn skipped(&self) -> Option<&str> {
+        let inner = match &self.array_to_bytes {
+            ArrayToBytes::Sharding(sharding) => sharding.chains().find_map(Self::skipped),
+            ArrayToBytes::Bytes(_) => None,
+        };
+        self.skipped.as_deref().or(inner)
+    }
+}
+
+/// A chain in the making.
+struct Binding {
+    /// What the next codec is given, as an array; once there are bytes, what they were made of.
+    array: Representation,
+    /// What the next codec is given, in bytes.
+    size: Size,
+    arrays: Vec<Box<dyn ArrayToArray>>,
+    array_to_bytes: Option<ArrayToBytes>,
+    bytes: Vec<(Box<dyn BytesToBytes>, Size)>,
+    /// For each dimension of `array`, the dimension of the chunk it is, while the codecs only move elements.
+    order: Option<Vec<usize>>,
+    skipped: Option<String>,
+}
+
+impl Binding {
+    fn new(chunk: Representation, decoded_bytes: u64) -> Self {
+        let order = Some((0..chunk.shape.len()).collect());
+        let (arrays, bytes) = (Vec::new(), Vec::new());
+        let size = Size::Exact(decoded_bytes);
+        Self { array: chunk, size, arrays, array_to_bytes: None, bytes, order, skipped: None }
+    }
+
+    fn add(&mut self, codec: &CodecMetadata, limits: &CodecLimits, depth: usize) -> Result<(), CodecError> {
+        let Some(kind) = kind(&codec.name) else {
+            if codec.must_understand {
+                return Err(CodecError::Unsupported(codec.name.clone()));
+            }
+            self.skipped.get_or_insert_with(|| codec.name.clone());
+            return Ok(());
+        };
+        let config = Config::new(codec);
+        let context = Context { input: &self.array, size: self.size, limits, depth };
+        match (kind, &self.array_to_bytes) {
+            (Kind::ArrayToArray(bind), None) => {
+                let (codec, output) = bind(&config, &context)?;
+                self.order = self.order.take().and_then(|order| compose(&order, codec.order()?));
+                let bytes = output
+                    .bytes()
+                    .ok_or(CodecError::ChunkTooLarge { bytes: u64::MAX, limit: limits.chunk_bytes })?;
+                self.size = Size::Exact(bytes);
+                self.array = output;
+                self.arrays.push(codec);
+            }
+            (Kind::ArrayToBytes(bind), None) => {
+                let codec = bind(&config, &context)?;
+                self.size = codec.encoded_size();
+                self.array_to_bytes = Some(codec);
+            }
+            (Kind::BytesToBytes(bind), Some(_)) => {
+                let codec = bind(&config, &context)?;
+                let decoded = self.size;
+                self.size = codec.encoded_size(decoded);
+                self.bytes.push((codec, decoded));
+            }
+            (Kind::ArrayToArray(_) | Kind::ArrayToBytes(_), Some(_)) => {
+                return Err(config.invalid("stands behind the codec that makes bytes of the array"));
+            }
+            (Kind::BytesToBytes(_), None) => {
+                return Err(config.invalid("stands before any codec that makes bytes of the array"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The order of two transpositions, one after the other.
+fn compose(first: &[usize], then: &[usize]) -> Option<Vec<usize>> {
+    then.iter().map(|&axis| first.get(axis).copied()).collect()
+}
+
+/// The hash behind [`CodecChain::id`], keyed anew by each process: nobody can make two documents collide on
+/// purpose.
+fn identity(codecs: &[CodecMetadata], chunk: &Representation) -> u64 {
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = KEYS.build_hasher();
+    codecs.len().hash(&mut hasher);
+    for codec in codecs {
+        codec.name.hash(&mut hasher);
+        codec.must_understand.hash(&mut hasher);
+        hash_members(&codec.configuration, &mut hasher);
+    }
+    (&chunk.data_type, &chunk.shape, &chunk.fill_value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Hashes JSON so that the order of members does not matter.
+fn hash_json(value: &Value, hasher: &mut impl Hasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(flag) => flag.hash(hasher),
+        Value::Number(number) => number.to_string().hash(hasher),
+        Value::String(text) => text.hash(hasher),
+        Value::Array(values) => {
+            values.len().hash(hasher);
+            for value in values {
+                hash_json(value, hasher);
+            }
+        }
+        Value::Object(members) => hash_members(members, hasher),
+    }
+}
+
+fn hash_members(members: &serde_json::Map<String, Value>, hasher: &mut impl Hasher) {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    sorted.len().hash(hasher);
+    for (name, value) in sorted {
+        name.hash(hasher);
+        hash_json(value, hasher);
     }
 }

@@ -32,6 +32,20 @@ pub enum CodecError {
         /// What is wrong with the bytes.
         reason: String,
     },
+    /// Elements could not be encoded.
+    #[error("codec `{codec}` cannot encode: {reason}")]
+    Encode {
+        /// The codec's name.
+        codec: &'static str,
+        /// Why not.
+        reason: String,
+    },
+    /// The machine has no memory left for a chunk.
+    #[error("no memory for {bytes} bytes")]
+    NoMemory {
+        /// Bytes of the buffer that could not be had.
+        bytes: u64,
+    },
 }
 
 impl CodecError {
@@ -46,6 +60,12 @@ impl CodecError {
     pub fn corrupt(codec: &'static str, reason: impl Into<String>) -> Self {
         Self::Corrupt { codec, reason: reason.into() }
     }
+
+    /// Elements that could not be encoded.
+    #[must_use]
+    pub fn encode(codec: &'static str, reason: impl Into<String>) -> Self {
+        Self::Encode { codec, reason: reason.into() }
+    }
 }
 
 impl Classify for CodecError {
@@ -55,6 +75,8 @@ impl Classify for CodecError {
             Self::Invalid { .. } => ErrorClass::InvalidMetadata,
             Self::ChunkTooLarge { .. } => ErrorClass::TooLarge,
             Self::Corrupt { .. } => ErrorClass::CorruptData,
+            Self::Encode { .. } => ErrorClass::Internal,
+            Self::NoMemory { .. } => ErrorClass::Overloaded,
         }
     }
 }

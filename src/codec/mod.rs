@@ -1,13 +1,32 @@
 //! Bytes ⇄ elements: the codecs and the chain of them, bound once to what they work on.
 //!
 //! Zarr core 3.1, "Codecs". One file per codec, named as in the specification. A document's list of codecs is
-//! bound by [`CodecChain::bind`] to data type, chunk shape and fill value; every complaint about the configuration
-//! is raised there. What is left to go wrong afterwards is the bytes, and they are hostile: every step knows how
-//! many bytes it must make and stops there, and nothing is allocated for the sake of a number read from them.
+//! bound by [`CodecChain::bind`] to data type, chunk shape and fill value; every complaint about the
+//! configuration is raised there. What is left to go wrong afterwards is the bytes, and they are hostile:
+//! every step knows how many bytes it must make and stops there, and nothing is allocated for the sake of a
+//! number read from them.
+//!
+//! A new codec is a file of its own and a line in `registry`.
 
+mod blosc;
+mod buffer;
+mod bytes;
 mod chain;
+mod config;
+mod crc32c;
 mod error;
+mod gzip;
+mod inflate;
+mod registry;
+mod representation;
 pub mod sharding_indexed;
+mod strided;
+mod transpose;
+mod zlib;
+mod zstd;
+
+#[cfg(test)]
+mod tests;
 
 pub use chain::{CodecChain, CodecLimits};
 pub use error::CodecError;

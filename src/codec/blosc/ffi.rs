@@ -1,0 +1,130 @@
+//! The calls into the C library: the only unsafe code of the crate.
+//!
+//! Both calls are the library's re-entrant ones, with one thread and no global state. Frames are checked by
+//! [`super::frame`] before they get here; nothing else may call in.
+#![expect(unsafe_code, reason = "c-blosc is a C library; the frames it is given have been checked in Rust")]
+
+use std::ffi::CStr;
+
+use super::super::CodecError;
+use super::super::buffer;
+use super::NAME;
+use super::frame::Frame;
+
+/// The compressors inside blosc.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Compressor {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Snappy,
+    Zlib,
+    Zstd,
+}
+
+impl Compressor {
+    fn name(self) -> &'static CStr {
+        match self {
+            Self::BloscLz => c"blosclz",
+            Self::Lz4 => c"lz4",
+            Self::Lz4Hc => c"lz4hc",
+            Self::Snappy => c"snappy",
+            Self::Zlib => c"zlib",
+            Self::Zstd => c"zstd",
+        }
+    }
+}
+
+/// What is done to the bytes before they are compressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shuffle {
+    None,
+    Bytes,
+    Bits,
+}
+
+impl Shuffle {
+    fn number(self) -> i32 {
+        match self {
+            Self::None => 0,
+            Self::Bytes => 1,
+            Self::Bits => 2,
+        }
+    }
+}
+
+/// Most bytes by which a frame is longer than what it holds.
+const OVERHEAD_BYTES: usize = 16;
+
+/// Decodes a checked, compressed frame.
+///
+/// # Errors
+/// [`CodecError::Corrupt`] if the library refuses it or makes another number of bytes than the frame says.
+pub(super) fn decompress(frame: &Frame<'_>) -> Result<Vec<u8>, CodecError> {
+    let source = frame.as_bytes();
+    let expected = frame.decoded_bytes();
+    let mut decoded = buffer::reserved(expected as u64)?;
+    // The library does not look whether its own allocation failed, so see that it can be had.
+    drop(buffer::reserved(frame.scratch_bytes())?);
+    // SAFETY: `decoded` has room for `expected` bytes, the library is told so, and the two buffers do not
+    // overlap. It takes the length of its input from the header, which `Frame::parse` has compared with
+    // `source.len()`; it has also walked every block and part, so each lies inside `source` and splits its
+    // block evenly. No BloscLZ part is so large that a match overflows the library's counters.
+    let made = unsafe {
+        blosc_src::blosc_decompress_ctx(source.as_ptr().cast(), decoded.as_mut_ptr().cast(), expected, 1)
+    };
+    if usize::try_from(made) != Ok(expected) {
+        return Err(CodecError::corrupt(NAME, "a block does not decompress"));
+    }
+    // SAFETY: the library has made `expected` bytes, and the capacity is no less. All of them are
+    // initialised: every part decompressed to its full length (the return value counts them) and the parts
+    // fill their block (`Frame`). No compressor leaves a gap: LZ4 fills a match at distance 0, the one that
+    // has no source, with zeros.
+    unsafe { decoded.set_len(expected) };
+    Ok(decoded)
+}
+
+/// Encodes bytes to a frame.
+///
+/// # Errors
+/// [`CodecError::Encode`] if there are more than a frame can hold, or the library refuses.
+pub(super) fn compress(
+    source: &[u8],
+    compressor: Compressor,
+    level: u8,
+    shuffle: Shuffle,
+    type_bytes: u8,
+    block_bytes: usize,
+) -> Result<Vec<u8>, CodecError> {
+    if source.len() as u64 > super::MAX_BYTES {
+        return Err(CodecError::encode(NAME, "more bytes than a frame can hold"));
+    }
+    let room = source.len() + OVERHEAD_BYTES;
+    let mut encoded = buffer::reserved(room as u64)?;
+    // SAFETY: `encoded` has room for `room` bytes and the library is told so; `source` is read for its own
+    // length and does not overlap it; the name ends in NUL. The sizes fit the library's `int32_t`: `source`
+    // by the check above, `block_bytes` because no caller gives more than `source.len()`, and it is bounded
+    // here all the same.
+    let made = unsafe {
+        blosc_src::blosc_compress_ctx(
+            i32::from(level),
+            shuffle.number(),
+            usize::from(type_bytes.max(1)),
+            source.len(),
+            source.as_ptr().cast(),
+            encoded.as_mut_ptr().cast(),
+            room,
+            compressor.name().as_ptr(),
+            block_bytes.min(source.len()),
+            1,
+        )
+    };
+    match usize::try_from(made) {
+        Ok(made) if made > 0 && made <= room => {
+            // SAFETY: the library has written `made` bytes, and the capacity is no less.
+            unsafe { encoded.set_len(made) };
+            Ok(encoded)
+        }
+        _ => Err(CodecError::encode(NAME, format!("the library answers {made}"))),
+    }
+}

@@ -1,0 +1,115 @@
+//! `blosc`: the c-blosc 1 container (Zarr codecs, "blosc"; numcodecs, "blosc").
+//!
+//! A frame says itself which compressor and shuffle it was made with, so the configuration matters for
+//! encoding only. The C library believes what it reads: [`frame`] checks every number of a frame before
+//! [`ffi`] hands it over.
+
+mod ffi;
+mod frame;
+
+use ::bytes::Bytes;
+use serde_json::Value;
+
+use self::ffi::{Compressor, Shuffle};
+use self::frame::Frame;
+use super::CodecError;
+use super::config::Config;
+use super::registry::{BytesToBytes, Context};
+use super::representation::Size;
+
+const NAME: &str = "blosc";
+
+/// Most bytes a frame can hold.
+const MAX_BYTES: u64 = 2_147_483_631;
+
+#[derive(Debug)]
+struct Blosc {
+    compressor: Compressor,
+    level: u8,
+    shuffle: Shuffle,
+    type_bytes: u8,
+    block_bytes: usize,
+}
+
+pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+    if context.size.max() > MAX_BYTES && context.size == Size::Exact(context.size.max()) {
+        return Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")));
+    }
+    let compressor = match config.text("cname")?.unwrap_or("lz4") {
+        "lz4" => Compressor::Lz4,
+        "lz4hc" => Compressor::Lz4Hc,
+        "blosclz" => Compressor::BloscLz,
+        "zstd" => Compressor::Zstd,
+        "zlib" => Compressor::Zlib,
+        "snappy" => Compressor::Snappy,
+        other => return Err(config.unsupported(&format!("`cname` `{other}`"))),
+    };
+    let Ok(level @ 0..=9) = u8::try_from(config.integer("clevel")?.unwrap_or(5)) else {
+        return Err(config.invalid("`clevel` must be between 0 and 9"));
+    };
+    let item_bytes = context.input.data_type.item_bytes();
+    let type_bytes = match config.integer("typesize")? {
+        // 0 stands in documents where nothing is shuffled; v2 documents have no such member.
+        None | Some(0) => item_bytes,
+        Some(bytes) => {
+            usize::try_from(bytes).map_err(|_negative| config.invalid("`typesize` must be positive"))?
+        }
+    };
+    let block_bytes = usize::try_from(config.integer("blocksize")?.unwrap_or(0))
+        .map_err(|_negative| config.invalid("`blocksize` must not be negative"))?;
+    Ok(Box::new(Blosc {
+        compressor,
+        level,
+        shuffle: shuffle(config, item_bytes)?,
+        // What does not fit the header's byte is one unit of one byte to the library.
+        type_bytes: u8::try_from(type_bytes).unwrap_or(1),
+        block_bytes,
+    }))
+}
+
+/// v3 has words for it, v2 numbers; -1 is numcodecs' choice by element size.
+fn shuffle(config: &Config, item_bytes: usize) -> Result<Shuffle, CodecError> {
+    match config.member("shuffle") {
+        Some(Value::String(word)) if word == "noshuffle" => return Ok(Shuffle::None),
+        Some(Value::String(word)) if word == "shuffle" => return Ok(Shuffle::Bytes),
+        Some(Value::String(word)) if word == "bitshuffle" => return Ok(Shuffle::Bits),
+        _ => {}
+    }
+    match config.integer("shuffle") {
+        Ok(Some(0)) => Ok(Shuffle::None),
+        Ok(None | Some(1)) => Ok(Shuffle::Bytes),
+        Ok(Some(2)) => Ok(Shuffle::Bits),
+        Ok(Some(-1)) if item_bytes == 1 => Ok(Shuffle::Bits),
+        Ok(Some(-1)) => Ok(Shuffle::Bytes),
+        _ => Err(config.invalid("`shuffle` must be `noshuffle`, `shuffle` or `bitshuffle`")),
+    }
+}
+
+impl BytesToBytes for Blosc {
+    fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
+        let frame = Frame::parse(&encoded)?;
+        // Before anything is allocated for it.
+        size.check(NAME, frame.decoded_bytes())?;
+        match frame.stored() {
+            Some(stored) => Ok(encoded.slice(stored)),
+            None => ffi::decompress(&frame).map(Bytes::from),
+        }
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let encoded = ffi::compress(
+            &decoded,
+            self.compressor,
+            self.level,
+            self.shuffle,
+            self.type_bytes,
+            // A block larger than the data is the data.
+            self.block_bytes.min(decoded.len()),
+        )?;
+        Ok(Bytes::from(encoded))
+    }
+
+    fn encoded_size(&self, decoded: Size) -> Size {
+        decoded.compressed()
+    }
+}

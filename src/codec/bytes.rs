@@ -1,0 +1,89 @@
+//! `bytes`: the elements of an array one after another, in one byte order (Zarr codecs, "bytes").
+//!
+//! Canonical form is little-endian, so a little-endian chunk passes through without a copy. A stored `bool`
+//! is zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read
+//! it.
+
+use ::bytes::{Bytes, BytesMut};
+
+use super::CodecError;
+use super::buffer;
+use super::config::Config;
+use super::registry::{ArrayToBytes, Context};
+use super::representation::Size;
+use crate::metadata::DataType;
+
+const NAME: &str = "bytes";
+
+/// The codec, bound to an array of so many bytes.
+#[derive(Debug)]
+pub(super) struct BytesCodec {
+    size: u64,
+    /// Bytes of the units whose order is reversed; 1 if none is.
+    swap: usize,
+    is_bool: bool,
+}
+
+pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, CodecError> {
+    let unit = context.input.data_type.endian_unit_bytes();
+    let swap = match config.text("endian")? {
+        Some("little") => 1,
+        Some("big") => unit,
+        Some(other) => {
+            return Err(config.invalid(format!("`endian` is `{other}`, neither `little` nor `big`")));
+        }
+        None if unit == 1 => 1,
+        None => {
+            let name = context.input.data_type.name();
+            return Err(config.invalid(format!("`endian` is missing, and `{name}` needs it")));
+        }
+    };
+    let size = context.size.max();
+    Ok(ArrayToBytes::Bytes(BytesCodec { size, swap, is_bool: context.input.data_type == DataType::Bool }))
+}
+
+impl BytesCodec {
+    pub(super) fn encoded_size(&self) -> Size {
+        Size::Exact(self.size)
+    }
+
+    pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        Size::Exact(self.size).check(NAME, encoded.len())?;
+        if self.is_bool && encoded.iter().any(|&byte| byte > 1) {
+            return in_place(encoded, |bytes| bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)));
+        }
+        self.swapped(encoded)
+    }
+
+    pub(super) fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        self.swapped(decoded)
+    }
+
+    fn swapped(&self, bytes: Bytes) -> Result<Bytes, CodecError> {
+        match self.swap {
+            2 => in_place(bytes, reverse::<2>),
+            4 => in_place(bytes, reverse::<4>),
+            8 => in_place(bytes, reverse::<8>),
+            _ => Ok(bytes),
+        }
+    }
+}
+
+fn reverse<const N: usize>(bytes: &mut [u8]) {
+    bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|unit| unit.reverse());
+}
+
+/// Changes the bytes where they are if nobody else holds them, else a copy.
+fn in_place(bytes: Bytes, change: impl FnOnce(&mut [u8])) -> Result<Bytes, CodecError> {
+    match bytes.try_into_mut() {
+        Ok(mut own) => {
+            change(&mut own);
+            Ok(BytesMut::freeze(own))
+        }
+        Err(shared) => {
+            let mut copy = buffer::copied(&shared)?;
+            change(&mut copy);
+            Ok(Bytes::from(copy))
+        }
+    }
+}

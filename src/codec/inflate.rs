@@ -1,0 +1,211 @@
+//! What `gzip` and `zlib` share: bounded decoding of deflate in either container, told apart by its first
+//! bytes.
+//!
+//! RFC 1950, 1951, 1952. Documents confuse the two names, so either codec reads either container. Several
+//! gzip members are one stream, and zeros behind the last are padding; anything else there is an error. The
+//! header checksum of RFC 1952 is not verified.
+
+use std::cell::RefCell;
+
+use ::bytes::Bytes;
+use flate2::{Compression, Crc, Decompress, FlushDecompress, Status};
+
+use super::CodecError;
+use super::buffer;
+use super::config::Config;
+use super::representation::Size;
+
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+const TRAILER_BYTES: usize = 8;
+/// Deflate makes no more bytes of one: matches of 258 bytes, each in two bits.
+const MAX_RATIO: u64 = 1032;
+
+/// The compression level of a configuration: 0 to 9, or -1 for the library's default; 1 if there is none, as
+/// numcodecs has it.
+pub(super) fn level(config: &Config) -> Result<Compression, CodecError> {
+    let complaint = || config.invalid("`level` must be between 0 and 9");
+    match config.integer("level")?.unwrap_or(1) {
+        -1 => Ok(Compression::default()),
+        level => match u32::try_from(level) {
+            Ok(level @ 0..=9) => Ok(Compression::new(level)),
+            _ => Err(complaint()),
+        },
+    }
+}
+
+thread_local! {
+    /// The inflater's window and tables, 50 KiB worth keeping.
+    static INFLATER: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+}
+
+/// Decodes a whole gzip or zlib value to bytes of the given size.
+pub(super) fn decode(codec: &'static str, encoded: &[u8], size: Size) -> Result<Bytes, CodecError> {
+    INFLATER.with_borrow_mut(|inflater| {
+        let output = Output::new(encoded.len(), size)?;
+        let mut decoder = Decoder { codec, inflater, output };
+        if encoded.starts_with(&MAGIC) {
+            decoder.gzip(encoded)?;
+        } else if is_zlib(encoded) {
+            let rest = decoder.inflate(encoded, true)?;
+            decoder.padding(rest)?;
+        } else {
+            return Err(decoder.corrupt("begins like neither gzip nor zlib"));
+        }
+        let bytes = decoder.output.finish();
+        size.check(codec, bytes.len())?;
+        Ok(Bytes::from(bytes))
+    })
+}
+
+/// Whether the bytes begin with the two-byte header of RFC 1950.
+fn is_zlib(encoded: &[u8]) -> bool {
+    matches!(encoded, &[method, flags, ..] if method & 0x0f == 8 && u16::from_be_bytes([method, flags]) % 31 == 0)
+}
+
+struct Decoder<'a> {
+    codec: &'static str,
+    inflater: &'a mut Decompress,
+    output: Output,
+}
+
+impl Decoder<'_> {
+    fn corrupt(&self, reason: &str) -> CodecError {
+        CodecError::corrupt(self.codec, reason)
+    }
+
+    /// All members of a gzip stream.
+    fn gzip(&mut self, encoded: &[u8]) -> Result<(), CodecError> {
+        let mut rest = encoded;
+        while rest.starts_with(&MAGIC) {
+            let body = after_header(rest).ok_or_else(|| self.corrupt("a member's header is broken"))?;
+            let start = self.output.written;
+            let trailer = self.inflate(body, false)?;
+            let Some((trailer, behind)) = trailer.split_first_chunk::<TRAILER_BYTES>() else {
+                return Err(self.corrupt("ends before a member's checksum"));
+            };
+            let mut crc = Crc::new();
+            crc.update(self.output.since(start));
+            let mut expected = [0; TRAILER_BYTES];
+            expected[..4].copy_from_slice(&crc.sum().to_le_bytes());
+            expected[4..].copy_from_slice(&crc.amount().to_le_bytes());
+            if *trailer != expected {
+                return Err(self.corrupt("a member's checksum does not match"));
+            }
+            rest = behind;
+        }
+        self.padding(rest)
+    }
+
+    /// What may stand behind the last member.
+    fn padding(&self, rest: &[u8]) -> Result<(), CodecError> {
+        if rest.iter().all(|&byte| byte == 0) {
+            Ok(())
+        } else {
+            Err(self.corrupt("something stands behind the end"))
+        }
+    }
+
+    /// Inflates one deflate stream, in the container of RFC 1950 or bare, and gives back what follows it.
+    fn inflate<'b>(&mut self, mut input: &'b [u8], zlib: bool) -> Result<&'b [u8], CodecError> {
+        self.inflater.reset(zlib);
+        loop {
+            let (consumed, written) = (self.inflater.total_in(), self.inflater.total_out());
+            // Once the output is full, one byte more tells a stream that ends from one that goes on.
+            let mut one_too_many = [0; 1];
+            let full = self.output.grow()?;
+            let room = if full { &mut one_too_many[..] } else { self.output.room() };
+            let status = self.inflater.decompress(input, room, FlushDecompress::None);
+            let status = status.map_err(|error| CodecError::corrupt(self.codec, error.to_string()))?;
+            let consumed = difference(self.inflater.total_in(), consumed);
+            let written = difference(self.inflater.total_out(), written);
+            input = input.get(consumed..).unwrap_or_default();
+            if full && written > 0 {
+                return Err(self.corrupt("decodes to more bytes than it may"));
+            }
+            self.output.written += written;
+            match status {
+                Status::StreamEnd => return Ok(input),
+                Status::Ok | Status::BufError if consumed == 0 && written == 0 => {
+                    return Err(self.corrupt("ends too early"));
+                }
+                Status::Ok | Status::BufError => {}
+            }
+        }
+    }
+}
+
+fn difference(after: u64, before: u64) -> usize {
+    usize::try_from(after.saturating_sub(before)).unwrap_or(usize::MAX)
+}
+
+/// What follows the header of a gzip member (RFC 1952, 2.3).
+fn after_header(member: &[u8]) -> Option<&[u8]> {
+    let (header, mut rest) = member.split_first_chunk::<10>()?;
+    let &[_, _, method, flags, ..] = header;
+    if method != 8 || flags & 0xe0 != 0 {
+        return None;
+    }
+    if flags & 0x04 != 0 {
+        let (length, extra) = rest.split_first_chunk::<2>()?;
+        rest = extra.get(usize::from(u16::from_le_bytes(*length))..)?;
+    }
+    for text in [0x08, 0x10] {
+        if flags & text != 0 {
+            let end = rest.iter().position(|&byte| byte == 0)?;
+            rest = rest.get(end + 1..)?;
+        }
+    }
+    if flags & 0x02 != 0 {
+        rest = rest.get(2..)?;
+    }
+    Some(rest)
+}
+
+/// A buffer that is filled from the front and never grows beyond its limit.
+struct Output {
+    buffer: Vec<u8>,
+    written: usize,
+    limit: usize,
+}
+
+impl Output {
+    /// A size known exactly is had at once, if the input can make so much; of a mere bound only what is
+    /// likely.
+    fn new(encoded: usize, size: Size) -> Result<Self, CodecError> {
+        let ratio = match size {
+            Size::Exact(_) => MAX_RATIO,
+            Size::AtMost(_) => 4,
+        };
+        let first = size.max().min((encoded as u64).saturating_mul(ratio).saturating_add(1 << 10));
+        let limit = usize::try_from(size.max()).unwrap_or(usize::MAX);
+        Ok(Self { buffer: buffer::zeroed(first)?, written: 0, limit })
+    }
+
+    /// Makes room if there is none. Whether there is still none: the limit is reached.
+    fn grow(&mut self) -> Result<bool, CodecError> {
+        if self.written < self.buffer.len() {
+            return Ok(false);
+        }
+        let length = self.buffer.len().saturating_mul(2).min(self.limit);
+        if length > self.buffer.len() {
+            let more = length - self.buffer.len();
+            let refused = |_error| CodecError::NoMemory { bytes: length as u64 };
+            self.buffer.try_reserve_exact(more).map_err(refused)?;
+            self.buffer.resize(length, 0);
+        }
+        Ok(self.written >= self.buffer.len())
+    }
+
+    fn room(&mut self) -> &mut [u8] {
+        self.buffer.get_mut(self.written..).unwrap_or_default()
+    }
+
+    fn since(&self, start: usize) -> &[u8] {
+        self.buffer.get(start..self.written).unwrap_or_default()
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.buffer.truncate(self.written);
+        self.buffer
+    }
+}

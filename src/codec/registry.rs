@@ -1,0 +1,104 @@
+//! The codecs by name, and what kind each of them is.
+//!
+//! Zarr core 3.1, "Codecs": a chain is array→array codecs, one array→bytes codec, then bytes→bytes codecs.
+//! The set is closed; a codec of another name is unsupported, whoever wrote it.
+
+use std::fmt;
+
+use ::bytes::Bytes;
+
+use super::config::Config;
+use super::representation::{Representation, Size};
+use super::sharding_indexed::Sharding;
+use super::{CodecError, CodecLimits, blosc, bytes, crc32c, gzip, sharding_indexed, transpose, zlib, zstd};
+
+/// A bound codec from arrays to arrays.
+pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
+    /// Makes the decoded array of the encoded one; both in canonical form, of exactly the bytes they were
+    /// bound to.
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
+    /// Makes the encoded array of the decoded one.
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
+    /// If the codec only moves elements: for each dimension of the encoded array, the dimension it was.
+    fn order(&self) -> Option<&[usize]>;
+}
+
+/// A bound codec from bytes to bytes.
+pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
+    /// Decodes to bytes of the given size, or stops.
+    fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError>;
+    /// Encodes any bytes.
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
+    /// The size of what bytes of the given size are encoded to, by any legal encoder.
+    fn encoded_size(&self, decoded: Size) -> Size;
+}
+
+/// A bound codec from an array to bytes.
+#[derive(Debug)]
+pub(super) enum ArrayToBytes {
+    Bytes(bytes::BytesCodec),
+    Sharding(Box<Sharding>),
+}
+
+impl ArrayToBytes {
+    pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        match self {
+            Self::Bytes(codec) => codec.decode(encoded),
+            Self::Sharding(codec) => codec.decode(&encoded),
+        }
+    }
+
+    pub(super) fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        match self {
+            Self::Bytes(codec) => codec.encode(decoded),
+            Self::Sharding(codec) => codec.encode(&decoded),
+        }
+    }
+
+    pub(super) fn encoded_size(&self) -> Size {
+        match self {
+            Self::Bytes(codec) => codec.encoded_size(),
+            Self::Sharding(codec) => codec.encoded_size(),
+        }
+    }
+}
+
+/// What a codec is bound to beside its configuration.
+pub(super) struct Context<'a> {
+    /// The array the codec is given; for a bytes→bytes codec, the one its bytes were made of.
+    pub(super) input: &'a Representation,
+    /// Bytes of what the codec is given.
+    pub(super) size: Size,
+    /// The chain's limits.
+    pub(super) limits: &'a CodecLimits,
+    /// Shards around this chain.
+    pub(super) depth: usize,
+}
+
+/// A bound array→array codec, and what it makes of its input.
+pub(super) type BoundArray = (Box<dyn ArrayToArray>, Representation);
+
+/// Binds a configuration to what stands before the codec.
+pub(super) type Bind<T> = fn(&Config, &Context) -> Result<T, CodecError>;
+
+/// How a codec of each kind is bound.
+pub(super) enum Kind {
+    ArrayToArray(Bind<BoundArray>),
+    ArrayToBytes(Bind<ArrayToBytes>),
+    BytesToBytes(Bind<Box<dyn BytesToBytes>>),
+}
+
+/// The codec of a name. The aliases are names that documents in the wild have for the same bytes.
+pub(super) fn kind(name: &str) -> Option<Kind> {
+    Some(match name {
+        "transpose" => Kind::ArrayToArray(transpose::bind),
+        "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
+        "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
+        "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
+        "crc32c" => Kind::BytesToBytes(crc32c::bind),
+        "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
+        "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
+        "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
+        _ => return None,
+    })
+}

@@ -1,0 +1,139 @@
+//! Whole shards: all inner chunks decoded into one array, and one array encoded as a shard.
+//!
+//! The way for chains in which something stands behind the sharding codec, for whole-shard reads and for
+//! writing. The shard's decoded size has been compared with the limit before this is called.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::super::CodecError;
+use super::super::buffer;
+use super::super::strided::{Dimension, copy, strides};
+use super::{IndexLocation, NAME, Sharding, count};
+
+/// The shapes of a shard, as lengths in memory.
+struct Geometry {
+    item_bytes: usize,
+    inner_shape: Vec<usize>,
+    inner_strides: Vec<usize>,
+    shard_strides: Vec<usize>,
+    chunks_per_shard: Vec<usize>,
+}
+
+impl Geometry {
+    /// `None` if the shard does not fit the address space.
+    fn new(sharding: &Sharding) -> Option<Self> {
+        let lengths =
+            |shape: &[u64]| shape.iter().map(|&edge| usize::try_from(edge).ok()).collect::<Option<Vec<_>>>();
+        let item_bytes = sharding.shard.data_type.item_bytes();
+        let shard_shape = lengths(&sharding.shard.shape)?;
+        let inner_shape = lengths(&sharding.inner_shape)?;
+        Some(Self {
+            item_bytes,
+            inner_strides: strides(&inner_shape, item_bytes),
+            shard_strides: strides(&shard_shape, item_bytes),
+            inner_shape,
+            chunks_per_shard: lengths(&sharding.chunks_per_shard)?,
+        })
+    }
+
+    /// The byte in the shard at which the inner chunk of this C-order number begins.
+    fn origin(&self, mut inner_chunk: usize) -> usize {
+        let mut origin = 0;
+        for axis in (0..self.chunks_per_shard.len()).rev() {
+            let along = self.chunks_per_shard[axis];
+            origin += (inner_chunk % along) * self.inner_shape[axis] * self.shard_strides[axis];
+            inner_chunk /= along;
+        }
+        origin
+    }
+
+    fn dimensions(&self, to: &[usize], from: &[usize]) -> Vec<Dimension> {
+        let strides = to.iter().zip(from);
+        let dimensions = self.inner_shape.iter().zip(strides);
+        dimensions.map(|(&length, (&to, &from))| Dimension { length, to, from }).collect()
+    }
+
+    /// Copies an inner chunk into the shard.
+    fn put(&self, inner_chunk: usize, inner: &[u8], shard: &mut [u8]) {
+        let dimensions = self.dimensions(&self.shard_strides, &self.inner_strides);
+        let shard = shard.get_mut(self.origin(inner_chunk)..).unwrap_or_default();
+        copy(dimensions, self.item_bytes, shard, inner);
+    }
+
+    /// Copies an inner chunk out of the shard.
+    fn take(&self, inner_chunk: usize, shard: &[u8], inner: &mut [u8]) {
+        let dimensions = self.dimensions(&self.inner_strides, &self.shard_strides);
+        let shard = shard.get(self.origin(inner_chunk)..).unwrap_or_default();
+        copy(dimensions, self.item_bytes, inner, shard);
+    }
+}
+
+/// A range of a value in memory.
+fn memory_range(range: &Range<u64>) -> Option<Range<usize>> {
+    Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}
+
+impl Sharding {
+    fn geometry(&self) -> Result<Geometry, CodecError> {
+        Geometry::new(self).ok_or(CodecError::NoMemory { bytes: u64::MAX })
+    }
+
+    fn shard_bytes(&self) -> Result<u64, CodecError> {
+        self.shard.bytes().ok_or(CodecError::NoMemory { bytes: u64::MAX })
+    }
+
+    /// Decodes a whole shard.
+    pub(in super::super) fn decode(&self, encoded: &Bytes) -> Result<Bytes, CodecError> {
+        let shard_bytes = encoded.len() as u64;
+        let index = memory_range(&self.index_range(shard_bytes)?).and_then(|range| encoded.get(range));
+        let index = self.decode_index(index.unwrap_or_default(), shard_bytes)?;
+        let geometry = self.geometry()?;
+        let mut decoded = buffer::filled(self.shard.fill_value.as_bytes(), self.shard_bytes()?)?;
+        for inner_chunk in 0..index.len() {
+            let Some(range) = index.get(inner_chunk).as_ref().and_then(memory_range) else { continue };
+            let inner = self.inner_chain.decode(encoded.slice(range))?;
+            geometry.put(inner_chunk, &inner, &mut decoded);
+        }
+        Ok(Bytes::from(decoded))
+    }
+
+    /// Encodes a whole shard: the inner chunks one behind the other, without those that are the fill value,
+    /// bit for bit.
+    pub(in super::super) fn encode(&self, decoded: &Bytes) -> Result<Bytes, CodecError> {
+        let geometry = self.geometry()?;
+        let chunks = count(&self.chunks_per_shard).and_then(|chunks| usize::try_from(chunks).ok());
+        let chunks = chunks.ok_or(CodecError::NoMemory { bytes: u64::MAX })?;
+        let fill = buffer::filled(self.shard.fill_value.as_bytes(), self.inner_chain.decoded_bytes())?;
+        let mut encoded = match self.index_location {
+            IndexLocation::Start => buffer::zeroed(self.index_bytes)?,
+            IndexLocation::End => Vec::new(),
+        };
+        let mut entries = Vec::new();
+        for inner_chunk in 0..chunks {
+            let mut inner = buffer::zeroed(self.inner_chain.decoded_bytes())?;
+            geometry.take(inner_chunk, decoded, &mut inner);
+            if inner == fill {
+                entries.push(None);
+                continue;
+            }
+            let inner = self.inner_chain.encode(Bytes::from(inner))?;
+            let start = encoded.len() as u64;
+            encoded.try_reserve(inner.len()).map_err(|_refused| CodecError::NoMemory { bytes: start })?;
+            encoded.extend_from_slice(&inner);
+            entries.push(Some(start..encoded.len() as u64));
+        }
+        let index = self.encode_index(&entries)?;
+        match self.index_location {
+            IndexLocation::End => encoded.extend_from_slice(&index),
+            IndexLocation::Start => match encoded.get_mut(..index.len()) {
+                Some(room) => room.copy_from_slice(&index),
+                None => {
+                    return Err(CodecError::encode(NAME, "the index has another size than it was bound to"));
+                }
+            },
+        }
+        Ok(Bytes::from(encoded))
+    }
+}

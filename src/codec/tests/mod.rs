@@ -1,0 +1,82 @@
+//! Tests of whole chains, through the door that the rooms above use.
+
+mod bombs;
+mod chains;
+mod compressors;
+mod fixtures;
+mod hostile;
+mod sharding;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{CodecChain, CodecError, CodecLimits};
+use crate::metadata::{CodecMetadata, DataType, FillValue};
+
+/// Codecs from `[["name", {configuration}], …]`.
+fn codecs(list: Value) -> Vec<CodecMetadata> {
+    let Value::Array(list) = list else { panic!("a list of codecs") };
+    list.into_iter().map(|codec| CodecMetadata::new(codec[0].as_str().unwrap(), codec[1].clone())).collect()
+}
+
+/// The same list as a shard's configuration gives it.
+fn inside(list: &Value) -> Value {
+    let list = list.as_array().unwrap().iter();
+    list.map(|codec| json!({"name": codec[0], "configuration": codec[1]})).collect()
+}
+
+fn bind(list: Value, data_type: DataType, shape: &[u64]) -> Result<CodecChain, CodecError> {
+    CodecChain::bind(&codecs(list), data_type, shape, &FillValue::zero(data_type), &CodecLimits::default())
+}
+
+/// A chain of bytes of the given number: `bytes` and what follows it.
+fn byte_chain(compressors: Value, length: u64) -> CodecChain {
+    let Value::Array(mut list) = compressors else { panic!("a list of codecs") };
+    list.insert(0, json!(["bytes", {}]));
+    bind(Value::Array(list), DataType::UInt8, &[length]).unwrap()
+}
+
+fn unhex(text: &str) -> Bytes {
+    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+/// Bytes that compress a little: reproducible, neither constant nor random.
+fn sample(length: usize) -> Bytes {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let byte = |index: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if index % 4 < 2 { u8::try_from(index / 64 % 256).unwrap() } else { state.to_le_bytes()[0] }
+    };
+    (0..length).map(byte).collect()
+}
+
+/// Every bytes→bytes codec, with and without its options.
+fn every_compressor() -> Vec<Value> {
+    let mut all = vec![
+        json!([["crc32c", {}]]),
+        json!([["gzip", {"level": 0}]]),
+        json!([["gzip", {"level": 5}]]),
+        json!([["zlib", {"level": 1}]]),
+        json!([["zstd", {"level": 3}]]),
+        json!([["zstd", {"level": -5, "checksum": true}]]),
+        json!([["gzip", {"level": 1}], ["crc32c", {}]]),
+        json!([["zstd", {"level": 1}], ["gzip", {"level": 9}], ["blosc", {"cname": "lz4"}], ["zlib", {}]]),
+    ];
+    for cname in ["lz4", "lz4hc", "blosclz", "zstd", "zlib", "snappy"] {
+        for shuffle in ["noshuffle", "shuffle", "bitshuffle"] {
+            all.push(json!([["blosc",
+                {"cname": cname, "clevel": 5, "shuffle": shuffle, "typesize": 4, "blocksize": 0}]]));
+        }
+    }
+    all.push(json!([["blosc", {"cname": "lz4", "clevel": 0, "shuffle": 1}]]));
+    all.push(json!([["blosc", {"cname": "lz4", "clevel": 9, "shuffle": -1, "blocksize": 256}]]));
+    all
+}
+
+fn is_corrupt<T>(result: &Result<T, CodecError>) -> bool {
+    matches!(result, Err(CodecError::Corrupt { .. }))
+}
