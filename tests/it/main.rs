@@ -1,4 +1,6 @@
 //! One binary for all integration tests.
 
+#![allow(unreachable_pub)]
+
 mod fixtures;
 mod support;

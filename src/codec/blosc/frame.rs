@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::super::CodecError;
-use super::NAME;
+use super::{MAX_BYTES, NAME};
 
 const HEADER_BYTES: usize = 16;
 /// The version of the format that c-blosc 1 writes.
@@ -15,6 +15,11 @@ const VERSION: u8 = 2;
 const FLAG_STORED: u8 = 0x02;
 const FLAG_FUTURE: u8 = 0x08;
 const FLAG_WHOLE_BLOCKS: u8 = 0x10;
+/// The compressor's number is in the flags' upper bits: 0 is `BloscLZ`, 1 LZ4, 2 Snappy, 3 zlib, 4 zstd.
+const FORMAT_SHIFT: u8 = 5;
+const BLOSCLZ: u8 = 0;
+const SNAPPY: u8 = 2;
+const LAST_FORMAT: u8 = 4;
 /// Blocks are split by byte plane only for types of so many bytes at most …
 const MAX_SPLITS: usize = 16;
 /// … and if each part has so many at least.
@@ -30,16 +35,6 @@ pub(super) struct Frame<'a> {
     bytes: &'a [u8],
     decoded_bytes: usize,
     stored: bool,
-}
-
-/// The compressors by their number in the flags.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    BloscLz,
-    Lz4,
-    Snappy,
-    Zlib,
-    Zstd,
 }
 
 fn corrupt(reason: &str) -> CodecError {
@@ -65,6 +60,9 @@ impl<'a> Frame<'a> {
         let (Some(decoded_bytes), Some(block_bytes)) = (number(bytes, 4), number(bytes, 8)) else {
             return Err(corrupt("a length is negative"));
         };
+        if decoded_bytes as u64 > MAX_BYTES {
+            return Err(corrupt("the decoded length is out of range"));
+        }
         let stored = decoded_bytes == 0 || flags & FLAG_STORED != 0;
         if decoded_bytes == 0 {
             return Ok(Self { bytes, decoded_bytes, stored });
@@ -128,14 +126,10 @@ impl Walk<'_> {
         if self.block_bytes == 0 || self.block_bytes > self.decoded_bytes.min(MAX_BLOCK_BYTES) {
             return Err(corrupt("the block size is out of range"));
         }
-        let format = match self.flags >> 5 {
-            0 => Format::BloscLz,
-            1 => Format::Lz4,
-            2 => Format::Snappy,
-            3 => Format::Zlib,
-            4 => Format::Zstd,
-            _ => return Err(corrupt("the compressor is unknown")),
-        };
+        let format = self.flags >> FORMAT_SHIFT;
+        if format > LAST_FORMAT {
+            return Err(corrupt("the compressor is unknown"));
+        }
         let blocks = self.decoded_bytes.div_ceil(self.block_bytes);
         let Some(table) = self.bytes.get(HEADER_BYTES..).and_then(|rest| rest.get(..blocks.checked_mul(4)?))
         else {
@@ -153,7 +147,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn full_block(&self, block: &[u8], format: Format) -> Result<(), CodecError> {
+    fn full_block(&self, block: &[u8], format: u8) -> Result<(), CodecError> {
         let split = self.flags & FLAG_WHOLE_BLOCKS == 0
             && self.type_bytes <= MAX_SPLITS
             && self.block_bytes / self.type_bytes >= MIN_SPLIT_BYTES;
@@ -168,7 +162,7 @@ impl Walk<'_> {
 }
 
 /// Checks the parts of a block: each a length and as many bytes, which decode to `part_bytes`.
-fn parts(mut block: &[u8], part_bytes: usize, count: usize, format: Format) -> Result<(), CodecError> {
+fn parts(mut block: &[u8], part_bytes: usize, count: usize, format: u8) -> Result<(), CodecError> {
     for _ in 0..count {
         let part = number(block, 0).and_then(|length| block.get(4..)?.split_at_checked(length));
         let Some((part, rest)) = part else { return Err(corrupt("a block is cut off")) };
@@ -177,11 +171,11 @@ fn parts(mut block: &[u8], part_bytes: usize, count: usize, format: Format) -> R
             continue; // Stored.
         }
         // Only Snappy may keep what did not become smaller.
-        let most = if format == Format::Snappy { part_bytes + part_bytes / 6 + 32 } else { part_bytes };
+        let most = if format == SNAPPY { part_bytes + part_bytes / 6 + 32 } else { part_bytes };
         if part.len() > most {
             return Err(corrupt("a block is larger than what it holds"));
         }
-        if format == Format::BloscLz && part.len() > MAX_BLOSCLZ_BYTES {
+        if format == BLOSCLZ && part.len() > MAX_BLOSCLZ_BYTES {
             return Err(corrupt("a BloscLZ block has more than 8 MiB"));
         }
     }

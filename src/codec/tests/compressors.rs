@@ -4,7 +4,9 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{byte_chain, every_compressor, is_corrupt, sample, unhex};
+use super::{bind, byte_chain, codecs, every_compressor, is_corrupt, sample, unhex};
+use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::metadata::{DataType, FillValue};
 
 #[test]
 fn every_compressor_reads_what_it_wrote() {
@@ -114,7 +116,7 @@ fn a_zstd_window_costs_no_memory_however_long_it_is() {
 #[test]
 fn levels_may_be_strings_and_are_checked() {
     let level = |codec: &str, level: serde_json::Value| {
-        super::bind(json!([["bytes", {}], [codec, {"level": level}]]), super::DataType::UInt8, &[4])
+        bind(json!([["bytes", {}], [codec, {"level": level}]]), DataType::UInt8, &[4])
     };
     for codec in ["gzip", "zlib", "zstd"] {
         assert!(level(codec, json!("1")).is_ok());
@@ -157,8 +159,19 @@ fn blosc_configurations_of_v2_and_v3_bind() {
         json!({"cname": "lzma"}),
     ] {
         let list = json!([["bytes", {}], ["blosc", config]]);
-        assert!(super::bind(list, super::DataType::UInt8, &[4]).is_err(), "{config}");
+        assert!(bind(list, DataType::UInt8, &[4]).is_err(), "{config}");
     }
+}
+
+#[test]
+fn blosc_is_refused_for_chunks_larger_than_a_frame() {
+    let limits = CodecLimits { chunk_bytes: u64::MAX, ..CodecLimits::default() };
+    let bind = |length| {
+        let list = codecs(json!([["bytes", {}], ["blosc", {}]]));
+        CodecChain::bind(&list, DataType::UInt8, &[length], &FillValue::zero(DataType::UInt8), &limits)
+    };
+    assert!(bind((1 << 31) - 17).is_ok());
+    assert!(matches!(bind((1 << 31) - 16), Err(CodecError::Invalid { .. })));
 }
 
 proptest! {
