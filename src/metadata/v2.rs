@@ -94,8 +94,24 @@ fn data_type(members: &Map<String, Value>) -> Result<(DataType, Option<Endiannes
     DataType::from_v2(dtype)
 }
 
-/// The chain in encoding order: `transpose` if the order is F, the filters (which see the elements in stored
-/// order), `bytes`, the compressor.
+/// The filters that work on bytes: they and all behind them stand after `bytes`.
+const BYTES_FILTERS: [&str; 12] = [
+    "adler32",
+    "blosc",
+    "bz2",
+    "crc32",
+    "crc32c",
+    "fletcher32",
+    "gzip",
+    "lz4",
+    "lzma",
+    "shuffle",
+    "zlib",
+    "zstd",
+];
+
+/// The chain in encoding order: `transpose` if the order is F, the filters that work on elements (which see them
+/// in stored order), `bytes`, the filters that work on bytes, the compressor.
 fn codecs(
     members: &Map<String, Value>,
     rank: usize,
@@ -111,14 +127,18 @@ fn codecs(
         Some("C" | "F") => {}
         _ => return Err(MetadataError::invalid("order", "must be \"C\" or \"F\"")),
     }
+    let endian = endianness.map_or(json!({}), |endianness| json!({ "endian": endianness.name() }));
+    let mut bytes = Some(CodecMetadata::new("bytes", endian));
     if let Some(filters) = optional(members, "filters") {
         for filter in extension::items(filters, "filters", limits.codecs)? {
             let (id, configuration) = codec(filter, "filters")?;
+            if BYTES_FILTERS.contains(&id.as_str()) {
+                codecs.extend(bytes.take());
+            }
             codecs.push(numcodecs(&id, configuration));
         }
     }
-    let endian = endianness.map_or(json!({}), |endianness| json!({ "endian": endianness.name() }));
-    codecs.push(CodecMetadata::new("bytes", endian));
+    codecs.extend(bytes);
     if let Some(compressor) = optional(members, "compressor") {
         let (id, configuration) = codec(compressor, "compressor")?;
         codecs.push(if COMPRESSORS.contains(&id.as_str()) {

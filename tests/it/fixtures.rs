@@ -38,7 +38,9 @@ impl Fixture {
         if self.0["zarr_format"] == 2 {
             let number = data_type.trim_start_matches(['<', '>', '|']);
             // More than a compressor means filters.
+            // More than a compressor means filters, and so does what v2 has as a filter only.
             return codecs.len() <= 1
+                && codecs != ["crc32c"]
                 && number.starts_with(['b', 'i', 'u', 'f', 'c', 'V'])
                 && names.all(core_codec);
         }
@@ -64,7 +66,8 @@ impl Fixture {
 
     /// The selections with their hashes: the whole array first.
     fn selections(&self) -> Vec<(String, String)> {
-        let mut selections = vec![(String::new(), self.0["sha256"].as_str().unwrap().to_owned())];
+        let mut selections: Vec<_> =
+            self.0["sha256"].as_str().map(|hash| (String::new(), hash.to_owned())).into_iter().collect();
         for slice in self.0["slices"].as_array().into_iter().flatten() {
             let dims: Vec<String> = slice["sel"]
                 .as_array()
@@ -79,6 +82,17 @@ impl Fixture {
         }
         selections
     }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Little-endian float16 with every NaN the canonical one.
+fn with_plain_nans(elements: &[u8]) -> Vec<u8> {
+    let number = |pair: &[u8]| u16::from_le_bytes([pair[0], pair[1]]);
+    let plain = |bits: u16| if bits & 0x7fff > 0x7c00 { 0x7e00 } else { bits };
+    elements.chunks(2).flat_map(|pair| plain(number(pair)).to_le_bytes()).collect()
 }
 
 fn encode(path: &str) -> String {
@@ -121,9 +135,11 @@ async fn check(root: &Path) -> (usize, usize) {
                             answer.body
                         ));
                     } else {
-                        let hash = Sha256::digest(&answer.body);
-                        let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-                        if hash != sha256 {
+                        // zarr-python loses what a float16 NaN carries; the specification, and we, keep it.
+                        let half = fixture.0["dtype"] == "float16";
+                        if hash(&answer.body) != sha256
+                            && !(half && hash(&with_plain_nans(&answer.body)) == sha256)
+                        {
                             wrong.push(format!(
                                 "{} [{slice}]: other bytes than its readers agree on",
                                 fixture.path()
