@@ -9,9 +9,11 @@
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
 mod error;
+mod open;
 mod types;
 
 pub use error::StoreError;
+pub use open::{OpenError, Secret, StoreOptions, open};
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,
