@@ -19,6 +19,12 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// The command line of this process. Ends the process where it is malformed, or asks for help.
+    #[must_use]
+    pub fn from_process() -> Self {
+        Self::parse()
+    }
+
     /// The command; `serve --demo` if none was given.
     #[must_use]
     pub fn into_command(self) -> Command {

@@ -12,7 +12,7 @@ use crate::error::{Classify, ErrorClass};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: the configuration file cannot be read: {source}", path.display())]
+    #[error("{}: the configuration file cannot be read", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,

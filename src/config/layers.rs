@@ -127,6 +127,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     if let Some((key, reason)) = config.limits.complaint() {
         return Err(invalid(&["limits", key], reason));
     }
+    if let Some((key, reason)) = config.log.complaint() {
+        return Err(invalid(&["log", key], reason));
+    }
     for (name, mount) in &config.mounts {
         if let Some(reason) = mounts::name_complaint(name) {
             return Err(invalid(&["mounts", name], reason));

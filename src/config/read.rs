@@ -80,9 +80,8 @@ impl std::error::Error for Fault {}
 fn kind(found: &Unexpected<'_>) -> &'static str {
     match found {
         Unexpected::Bool(_) => "true or false",
-        Unexpected::Unsigned(_) => "a whole number",
         Unexpected::Signed(number) if *number < 0 => "a negative number",
-        Unexpected::Signed(_) => "a whole number",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
         Unexpected::Float(_) => "a number with a fraction",
         Unexpected::Char(_) | Unexpected::Str(_) | Unexpected::Bytes(_) => "text",
         Unexpected::Seq => "a list",

@@ -126,3 +126,21 @@ impl Default for LogOptions {
         Self { format: LogFormat::Text, level: "info".to_owned() }
     }
 }
+
+impl LogOptions {
+    /// The first setting that is out of its range, and what is wrong with it.
+    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+        const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+        let known = |level: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level));
+        // A part without a level would silently mean "everything of this part": here it is a mistyped level.
+        let fine = |item: &str| match item.split_once('=') {
+            Some((part, level)) => !part.is_empty() && known(level),
+            None => known(item),
+        };
+        (!self.level.split(',').all(fine)).then(|| {
+            let reason =
+                format!("expected one of {}, or part=level pairs with commas between", LEVELS.join(", "));
+            ("level", reason)
+        })
+    }
+}

@@ -69,7 +69,7 @@ impl ServerOptions {
 
 fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_: std::net::AddrParseError| {
+    text.parse().map_err(|_refused: std::net::AddrParseError| {
         serde::de::Error::custom("expected ADDRESS:PORT, as in \"127.0.0.1:8000\" or \"[::1]:8000\"")
     })
 }

@@ -103,9 +103,9 @@ fn what_check_prints_can_be_read_again() {
 fn arguments_add_mounts_to_those_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let named = format!("maps={path}");
+    let argument = format!("maps={path}");
     let config =
-        resolve("[mounts.a]\nurl = 'memory://'\n", &[], &[&named, "s3://bucket/x.zarr", "--writable"]);
+        resolve("[mounts.a]\nurl = 'memory://'\n", &[], &[&argument, "s3://bucket/x.zarr", "--writable"]);
     let names: Vec<&str> = config.mounts.keys().map(String::as_str).collect();
     assert_eq!(names, ["a", "maps", "x.zarr"]);
     assert!(!config.mounts["a"].writable, "the flag is for the mounts beside it");
@@ -137,6 +137,9 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[log]\n\nformat = 'jsno'", &["zarrd.toml:3", "`log.format`", "did you mean `json`?"]),
     ("[log]\nformat = 'xml'", &["expected one of text, json"]),
     ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected a string, found a whole number"]),
+    ("[log]\nlevel = 'inof'", &["zarrd.toml:2", "`log.level`", "expected one of off"]),
+    ("[log]\nlevel = 'warn,zarrd=loud'", &["`log.level`"]),
+    ("[log]\nlevel = ''", &["`log.level`"]),
     ("[server]\nlisten = 8000", &["zarrd.toml:2", "`server.listen`"]),
     ("[server]\nlisten = '8000'", &["`server.listen`", "expected ADDRESS:PORT"]),
     ("[server]\nlisten = '0.0.0.0:99999'", &["`server.listen`", "expected ADDRESS:PORT"]),

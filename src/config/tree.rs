@@ -126,7 +126,7 @@ impl Entry {
             },
             DeValue::Array(array) => {
                 let mut entries = Vec::with_capacity(array.len());
-                for value in array.iter() {
+                for value in array {
                     let at = source.at(text, value.span().start);
                     entries.push(Self::from_value(text, source, value.get_ref(), at)?);
                 }

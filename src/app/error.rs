@@ -1,0 +1,39 @@
+//! [`AppError`]: why the server cannot start.
+
+use std::net::SocketAddr;
+
+use crate::error::{Classify, ErrorClass};
+use crate::store::OpenError;
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// A mount's store cannot be opened.
+    #[error("the mount `{name}` cannot be opened")]
+    Mount {
+        /// The mount.
+        name: String,
+        /// Why.
+        source: OpenError,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The signals that end the server cannot be listened to.
+    #[error("cannot listen to signals")]
+    Signals(#[source] std::io::Error),
+}
+
+impl Classify for AppError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Mount { source, .. } => source.class(),
+            Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
+        }
+    }
+}
