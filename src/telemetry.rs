@@ -1,5 +1,7 @@
 //! Logs: what is written, how, and where (standard error, so that standard output stays the user's).
 
+use std::io::IsTerminal;
+
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -11,7 +13,7 @@ use zarrd::config::{LogFormat, LogOptions};
 pub(crate) fn install(options: &LogOptions) {
     // `config` has checked the levels; should the two ever disagree, more is better than nothing.
     let filter: Targets = options.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
-    let layer = fmt::layer().with_writer(std::io::stderr);
+    let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     let registry = registry();
     // A second subscriber is refused; the first then stays, which is as good.
     let _ = match options.format {
