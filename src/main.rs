@@ -1,2 +1,90 @@
-//! The binary.
-fn main() {}
+//! The binary: flags → configuration → logs → bind → serve, and what each end is as an exit code.
+
+mod telemetry;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use zarrd::app::{App, AppError, is_alive};
+use zarrd::config::{Cli, Command, ConfigError, ServeArgs, Sources};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// `EX_CONFIG` of sysexits.h.
+const EXIT_CONFIGURATION: u8 = 78;
+/// `EX_UNAVAILABLE` of sysexits.h.
+const EXIT_BIND: u8 = 69;
+/// Anything else.
+const EXIT_FAILURE: u8 = 1;
+
+/// How long tasks that outlive the last connection may take.
+const LAST_TASKS: std::time::Duration = std::time::Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    match run(Cli::from_process().into_command()) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "zarrd: {error:#}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(arguments) => serve(arguments).map(|()| ExitCode::SUCCESS),
+        Command::Check(arguments) => {
+            let config = Sources::gather(arguments)?.resolve()?;
+            print(&config.to_toml()).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Openapi => print(&zarrd::http::openapi()).map(|()| ExitCode::SUCCESS),
+        Command::Health(arguments) => Ok(health(arguments.into())),
+    }
+}
+
+/// Serves until a signal ends it.
+fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
+    let config = Sources::gather(arguments)?.resolve()?;
+    telemetry::install(&config.log);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if config.server.workers > 0 {
+        runtime.worker_threads(config.server.workers.into());
+    }
+    let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
+    let ended = runtime.block_on(async { App::build(config).await?.run().await });
+    runtime.shutdown_timeout(LAST_TASKS);
+    Ok(ended?)
+}
+
+/// Success if the configured listener is alive.
+fn health(arguments: ServeArgs) -> ExitCode {
+    let asked = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
+        |config| {
+            let listen = config.server.listen;
+            is_alive(listen).with_context(|| format!("{listen} does not answer"))
+        },
+    );
+    match asked {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not well")),
+        Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),
+    }
+    ExitCode::from(EXIT_FAILURE)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<ConfigError>() {
+        return EXIT_CONFIGURATION;
+    }
+    match error.downcast_ref::<AppError>() {
+        Some(AppError::Mount { .. } | AppError::Http(_)) => EXIT_CONFIGURATION,
+        Some(AppError::Bind { .. }) => EXIT_BIND,
+        Some(AppError::Signals(_) | AppError::Demo(_) | AppError::Cpu(_)) | None => EXIT_FAILURE,
+    }
+}

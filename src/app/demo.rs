@@ -3,6 +3,9 @@
 //! The documents are written here as their authors would write them and parsed by the same code that reads anybody
 //! else's, so the demo is a hierarchy like any other. The values are arithmetic, the same at every start.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -13,7 +16,7 @@ use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, v2, v3};
-use crate::store::{SharedStore, Store, StoreError, ValueBody, WriteCondition};
+use crate::store::{ObjectBackend, SharedStore, Store, StoreError, ValueBody, WriteCondition};
 
 /// Why the demo hierarchy could not be made: a defect.
 #[derive(Debug, thiserror::Error)]
@@ -45,11 +48,17 @@ impl Classify for DemoError {
     }
 }
 
-/// Writes the demo hierarchy into a store.
+/// A store with the demo hierarchy, made anew.
 ///
 /// # Errors
 /// [`DemoError`], which would be a defect.
-pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
+pub async fn store() -> Result<SharedStore, DemoError> {
+    let store: SharedStore = Arc::new(ObjectBackend::memory(true));
+    fill(&store).await?;
+    Ok(store)
+}
+
+async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     let demo = Demo { store: store.as_ref() };
     demo.group("", json!({ "title": "zarrd's demo hierarchy" })).await?;
     demo.v2().await?;
@@ -59,9 +68,10 @@ pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     demo.tree().await
 }
 
-/// Lines for a shell that show what the server does, for the mount `demo` at `base` (`http://127.0.0.1:8000`).
+/// Lines for a shell that show what the server does.
 #[must_use]
-pub fn curl_lines(base: &str) -> [String; 3] {
+pub fn curl_lines(address: SocketAddr) -> [String; 3] {
+    let base = format!("http://{address}");
     [
         format!("curl '{base}/v1/nodes/demo/field'"),
         format!("curl '{base}/v1/data/demo/field?slice=0,::20,::40&format=json'"),
@@ -140,7 +150,8 @@ impl Demo<'_> {
         ]);
         for (level, scale) in [1_u64, 2, 4].into_iter().enumerate() {
             let edge = 512 / scale;
-            let document = array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, json!(0), &["c", "y", "x"]);
+            let document =
+                array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, json!(0), &["c", "y", "x"]);
             let scale = i32::try_from(scale).unwrap_or(1);
             self.array(&format!("image/{level}"), &document, |at| {
                 let square: i32 = (1..3).map(|axis| (place(at, axis) * scale - 256).pow(2)).sum();
@@ -163,7 +174,8 @@ impl Demo<'_> {
         self.array("field", &document, |at| {
             let [time, lat, lon] = [0, 1, 2].map(|axis| as_f32(place(at, axis)));
             let land = (60.0..120.0).contains(&lon) && (30.0..60.0).contains(&lat);
-            let warmth = 30.0 - (lat - 45.0).abs() * 0.8 + ((lon * 2.0 + time * 15.0).to_radians()).sin() * 5.0;
+            let warmth =
+                30.0 - (lat - 45.0).abs() * 0.8 + ((lon * 2.0 + time * 15.0).to_radians()).sin() * 5.0;
             f32::to_le_bytes(if land { f32::NAN } else { warmth })
         })
         .await?;
@@ -202,7 +214,8 @@ impl Demo<'_> {
         document: &Value,
         element: impl Fn(&[u64]) -> [u8; ITEM],
     ) -> Result<(), DemoError> {
-        let V3Node::Array(metadata) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())? else {
+        let V3Node::Array(metadata) = v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())?
+        else {
             return Err(DemoError::NotAnArray(path.to_owned()));
         };
         self.set(&join(path, "zarr.json"), document).await?;

@@ -1,1 +1,170 @@
-//! (to come)
+//! The house, put together: configuration → stores → routes, and the loop that serves them.
+//!
+//! The reliability of the frame is decided here: timeouts, bounds on connections, the graceful end. What a request
+//! means is `http`'s business.
+
+mod banner;
+mod connection;
+pub mod demo;
+mod descriptors;
+mod error;
+mod health;
+mod patience;
+mod serve;
+mod service;
+mod shutdown;
+mod socket;
+
+pub use error::AppError;
+pub use health::is_alive;
+pub use patience::Limits;
+pub use serve::serve;
+pub use shutdown::{Phase, Shutdown, Signals};
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::net::TcpListener;
+
+use crate::array::{DirectSource, Reader};
+use crate::cache::{CachedSource, NodeCache};
+use crate::config::{Config, MountOptions};
+use crate::cpu::Cpu;
+use crate::http::{self, AppState, Arrays, Mount};
+use crate::store;
+use banner::{Demo, MountLine};
+
+/// The name of the mount that serves the demo.
+const DEMO: &str = "demo";
+
+/// A server, ready to run.
+#[derive(Debug)]
+pub struct App {
+    config: Config,
+    state: AppState,
+    mounts: Vec<MountLine>,
+    demo: Option<Demo>,
+}
+
+impl App {
+    /// Opens every mount. Where there is none, the demo is served. No backend is asked for anything yet: one that
+    /// is down shows in `/readyz`.
+    ///
+    /// # Errors
+    /// [`AppError::Mount`].
+    pub async fn build(config: Config) -> Result<Self, AppError> {
+        // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let demo = match (config.demo, config.mounts.is_empty()) {
+            (true, _) => Some(Demo::Asked),
+            (false, true) => Some(Demo::ForWantOfMounts),
+            (false, false) => None,
+        };
+        let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
+        let mut lines = Vec::with_capacity(config.mounts.len() + 1);
+        if demo.is_some() {
+            let store = demo::store().await.map_err(AppError::Demo)?;
+            let options = MountOptions {
+                url: "built in".to_owned(),
+                writable: false,
+                allow_prefix_delete: false,
+                cache_control: "no-cache".to_owned(),
+                options: store::StoreOptions::default(),
+            };
+            lines.push(line(DEMO, &options, &store));
+            mounts.push(mount(DEMO, &options, store));
+        }
+        for (name, options) in &config.mounts {
+            let rights = store::StoreOptions { writable: options.writable, ..options.options.clone() };
+            let store = store::open(&options.url, &rights)
+                .map_err(|source| AppError::Mount { name: name.clone(), source })?;
+            lines.push(line(name, options, &store));
+            mounts.push(mount(name, options, store));
+        }
+        let arrays = arrays(&config)?;
+        let state = AppState::new(mounts, arrays, config.http.clone()).map_err(AppError::Http)?;
+        Ok(Self { config, state, mounts: lines, demo })
+    }
+
+    /// The routes.
+    pub fn router(&self) -> Router {
+        http::router(self.state.clone())
+    }
+
+    /// Binds, says so on standard output, and serves until a signal ends it.
+    ///
+    /// # Errors
+    /// [`AppError::Bind`], [`AppError::Signals`].
+    pub async fn run(self) -> Result<(), AppError> {
+        // Before anyone can know the address: a signal that comes early must find someone.
+        let signals = Signals::catch().map_err(AppError::Signals)?;
+        let address = self.config.server.listen;
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| AppError::Bind { address, source })?;
+        let address = listener.local_addr().unwrap_or(address);
+        self.announce(address);
+
+        let mut limits = Limits::from(&self.config.server);
+        limits.max_connections = descriptors::raise_limit(limits.max_connections);
+        let shutdown = Shutdown::default();
+        let serving = serve(listener, self.router(), limits, shutdown.clone());
+        tokio::select! {
+            () = serving => {}
+            () = signals.advance(&shutdown) => {}
+            () = drain_readiness(&self.state, &shutdown) => {}
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+
+    fn announce(&self, address: SocketAddr) {
+        let text = banner::text(address, &self.mounts, self.demo);
+        // Nobody may be reading; that is no reason not to serve.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        tracing::info!(%address, mounts = self.mounts.len(), "listening");
+    }
+}
+
+/// What decodes arrays: a source of chunks, the cache around it, and the reader on top.
+fn arrays(config: &Config) -> Result<Arrays, AppError> {
+    let cpu = Cpu::new(config.cpu).map_err(AppError::Cpu)?;
+    let direct = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+    let cached = Arc::new(CachedSource::new(direct, config.cache));
+    Ok(Arrays {
+        reader: Reader::new(cached, cpu.clone()),
+        cpu,
+        memo: Arc::new(NodeCache::new(config.cache.nodes)),
+        read: config.read,
+        metadata: config.limits.metadata(),
+        codec: config.limits.codec(),
+    })
+}
+
+/// Tells `/readyz` when the end begins; never ends itself.
+async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
+    shutdown.reached(Phase::Draining).await;
+    tracing::info!("stopping: no new connections");
+    state.set_draining();
+    std::future::pending::<()>().await;
+}
+
+fn mount(name: &str, options: &MountOptions, store: store::SharedStore) -> Mount {
+    Mount {
+        name: name.to_owned(),
+        store,
+        writable: options.writable,
+        allow_prefix_delete: options.allow_prefix_delete,
+        cache_control: options.cache_control.clone(),
+    }
+}
+
+fn line(name: &str, options: &MountOptions, store: &store::SharedStore) -> MountLine {
+    MountLine {
+        name: name.to_owned(),
+        kind: store.kind().name(),
+        url: options.url.clone(),
+        writable: options.writable,
+    }
+}

@@ -1,1 +1,72 @@
-//! (to come)
+//! The configuration: the sum of the rooms' options, from four layers.
+//!
+//! `config/default.toml` (compiled in; it is also the documentation of every key) < a file < the environment
+//! (`ZARRD__SECTION__KEY`) < flags. Unknown keys and wrong types are refused with the place they were written at.
+//! Nothing here opens a store or a socket, and no other room below `app` can name [`Config`].
+
+mod cli;
+mod error;
+mod layers;
+mod mounts;
+mod nearest;
+mod read;
+mod sections;
+mod server;
+mod tree;
+
+pub use cli::{Cli, Command, HealthArgs, ServeArgs};
+pub use error::ConfigError;
+pub use layers::Sources;
+pub use mounts::MountOptions;
+pub use sections::{LimitOptions, LogFormat, LogOptions};
+pub use server::ServerOptions;
+pub use tree::Origin;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::array::{FetchOptions, ReadLimits};
+use crate::cache::CacheOptions;
+use crate::cpu::CpuOptions;
+use crate::http::HttpOptions;
+
+/// The compiled-in defaults, with a description of every key.
+pub const DEFAULTS: &str = include_str!("../../config/default.toml");
+
+/// Everything that can be set.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Whether the built-in demo hierarchy is served, as the mount `demo`.
+    pub demo: bool,
+    /// The listener: address, timeouts, connections.
+    pub server: ServerOptions,
+    /// What HTTP requests may ask for.
+    pub http: HttpOptions,
+    /// What stored documents and chunks may claim.
+    pub limits: LimitOptions,
+    /// What one read may cost.
+    pub read: ReadLimits,
+    /// How stored bytes are fetched.
+    pub fetch: FetchOptions,
+    /// What is remembered.
+    pub cache: CacheOptions,
+    /// Work on the processor.
+    pub cpu: CpuOptions,
+    /// Logs.
+    pub log: LogOptions,
+    /// Stores, by the name that stands in URLs.
+    pub mounts: BTreeMap<String, MountOptions>,
+}
+
+impl Config {
+    /// The effective configuration as TOML, with secrets masked.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_else(|error| format!("# cannot be written as TOML: {error}\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,8 @@ use super::{Durability, LocalOptions, ObjectOptions, Secret, Symlinks};
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct StoreOptions {
-    /// All: whether values may be written and erased.
+    /// All: whether values may be written and erased. A right of the mount, not of the backend: not read from here.
+    #[serde(skip)]
     pub writable: bool,
 
     /// Local: what becomes of symbolic links.

@@ -51,7 +51,7 @@ impl Server {
             mount("r"),
             Mount { writable: true, ..mount("w") },
         ];
-        let state = AppState::new(mounts, options).unwrap();
+        let state = AppState::new(mounts, crate::http::Arrays::uncached(), options).unwrap();
         let router = router(state.clone());
         Self { store, state, router }
     }

@@ -1,0 +1,43 @@
+//! What the server says when it starts: where it listens, what it serves, what to try.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use super::{demo, health};
+
+/// One mount, as it is shown.
+#[derive(Clone, Debug)]
+pub(super) struct MountLine {
+    pub(super) name: String,
+    pub(super) kind: &'static str,
+    pub(super) url: String,
+    pub(super) writable: bool,
+}
+
+/// Why the demo is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demo {
+    Asked,
+    ForWantOfMounts,
+}
+
+/// The text printed at the start. The demo brings commands to try.
+pub(super) fn text(address: SocketAddr, mounts: &[MountLine], demo: Option<Demo>) -> String {
+    let mut text = format!("zarrd listens on http://{address}\n");
+    let width = mounts.iter().map(|mount| mount.name.len()).max().unwrap_or_default();
+    for MountLine { name, kind, url, writable } in mounts {
+        let rights = if *writable { "read-write" } else { "read-only" };
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "  /store/{name:width$}  {kind}, {rights}: {url}");
+    }
+    if demo == Some(Demo::ForWantOfMounts) {
+        text.push_str("No mount is configured: this is the built-in demo.\n");
+    }
+    if demo.is_some() {
+        text.push_str("Try:\n");
+        for line in demo::curl_lines(health::reachable(address)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}

@@ -1,0 +1,306 @@
+//! [`Patience`]: what one connection has done lately, and whether that was too little.
+//!
+//! hyper's own timers leave gaps: the sniffing of HTTP/1 or 2 has none, so a silent connection stays for ever; a
+//! client that takes nothing of its response stays too; a graceful end waits for half a request head. So the IO
+//! wrapper and the service note facts here, and one pure question, [`Patience::overdue`], answers for all of them.
+//! Nothing here sleeps or closes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::config::ServerOptions;
+
+/// How long a connection may keep the server waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the start to the first byte.
+    pub first_byte: Duration,
+    /// From the first byte of a request to the end of its head.
+    pub header: Duration,
+    /// Without any request.
+    pub idle: Duration,
+    /// Without taking anything of a response.
+    pub write_stall: Duration,
+    /// For requests under way, once the server is told to stop.
+    pub drain: Duration,
+    /// Most connections at a time.
+    pub max_connections: u32,
+}
+
+impl From<&ServerOptions> for Limits {
+    fn from(options: &ServerOptions) -> Self {
+        let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        Self {
+            first_byte: seconds(options.first_byte_seconds),
+            header: seconds(options.header_seconds),
+            idle: seconds(options.idle_seconds),
+            write_stall: seconds(options.write_stall_seconds),
+            drain: seconds(options.drain_seconds),
+            max_connections: options.max_connections,
+        }
+    }
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overdue {
+    FirstByte,
+    Header,
+    Idle,
+    WriteStall,
+}
+
+/// Fewer bytes than this are no progress: HTTP/2 pings and their answers flow past a client that takes nothing.
+const PROGRESS_BYTES: usize = 1024;
+
+/// What one connection has done lately. Shared between its IO, its requests and its task.
+#[derive(Clone, Debug)]
+pub(super) struct Patience(Arc<Mutex<Facts>>);
+
+#[derive(Debug)]
+struct Facts {
+    /// Since when there has been no request under way.
+    quiet_since: Instant,
+    /// When the first byte after that came.
+    head_since: Option<Instant>,
+    /// Whether anything ever came.
+    heard: bool,
+    /// Whether requests come by HTTP/2, where bytes between requests need not be a head.
+    http2: bool,
+    /// Since when the socket has refused bytes.
+    blocked_since: Option<Instant>,
+    /// When enough bytes to be called progress were last written, and how many since.
+    written: (Instant, usize),
+    /// Requests under way: since when each waits for the client to take more, if it does.
+    requests: HashMap<u64, Option<Instant>>,
+    next_request: u64,
+}
+
+impl Patience {
+    pub(super) fn new(now: Instant) -> Self {
+        Self(Arc::new(Mutex::new(Facts {
+            quiet_since: now,
+            head_since: None,
+            heard: false,
+            http2: false,
+            blocked_since: None,
+            written: (now, 0),
+            requests: HashMap::new(),
+            next_request: 0,
+        })))
+    }
+
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        // The facts are plain values: a panic elsewhere cannot have left them half changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes came.
+    pub(super) fn heard(&self, now: Instant) {
+        let mut facts = self.facts();
+        facts.heard = true;
+        if facts.requests.is_empty() {
+            facts.head_since.get_or_insert(now);
+        }
+    }
+
+    /// The socket took bytes.
+    pub(super) fn wrote(&self, bytes: usize, now: Instant) {
+        let mut facts = self.facts();
+        facts.blocked_since = None;
+        facts.written.1 = facts.written.1.saturating_add(bytes);
+        if facts.written.1 >= PROGRESS_BYTES {
+            facts.written = (now, 0);
+        }
+    }
+
+    /// The socket takes no more for now.
+    pub(super) fn blocked(&self, now: Instant) {
+        self.facts().blocked_since.get_or_insert(now);
+    }
+
+    /// A request begins; it is under way until the ticket is dropped.
+    pub(super) fn begin(&self, http2: bool) -> Ticket {
+        let mut facts = self.facts();
+        facts.http2 |= http2;
+        facts.head_since = None;
+        let request = facts.next_request;
+        facts.next_request += 1;
+        facts.requests.insert(request, None);
+        Ticket { patience: self.clone(), request }
+    }
+
+    /// Why the connection should be closed now, if it should.
+    pub(super) fn overdue(&self, limits: &Limits, now: Instant) -> Option<Overdue> {
+        let facts = self.facts();
+        let passed = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
+        if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall)) {
+            return Some(Overdue::WriteStall);
+        }
+        let last_written = facts.written.0;
+        let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall);
+        if facts.requests.values().flatten().any(stalled) {
+            return Some(Overdue::WriteStall);
+        }
+        if !facts.requests.is_empty() {
+            return None;
+        }
+        match facts.head_since {
+            _ if !facts.heard => passed(facts.quiet_since, limits.first_byte).then_some(Overdue::FirstByte),
+            Some(since) if !facts.http2 => passed(since, limits.header).then_some(Overdue::Header),
+            _ => passed(facts.quiet_since, limits.idle).then_some(Overdue::Idle),
+        }
+    }
+
+    /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let facts = self.facts();
+        facts.requests.is_empty() && facts.blocked_since.is_none()
+    }
+}
+
+/// One request under way.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    patience: Patience,
+    request: u64,
+}
+
+impl Ticket {
+    /// The next bytes of the response are being made: it is not the client who is late.
+    pub(super) fn working(&self) {
+        self.note(None);
+    }
+
+    /// The client has bytes to take.
+    pub(super) fn offered(&self, now: Instant) {
+        self.note(Some(now));
+    }
+
+    fn note(&self, waiting: Option<Instant>) {
+        if let Some(since) = self.patience.facts().requests.get_mut(&self.request) {
+            *since = waiting;
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut facts = self.patience.facts();
+        facts.requests.remove(&self.request);
+        if facts.requests.is_empty() {
+            facts.quiet_since = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn limits() -> Limits {
+        Limits {
+            first_byte: 10 * SECOND,
+            header: 20 * SECOND,
+            idle: 30 * SECOND,
+            write_stall: 40 * SECOND,
+            drain: SECOND,
+            max_connections: 1,
+        }
+    }
+
+    #[test]
+    fn a_silent_connection_is_overdue_after_the_first_byte_limit() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        assert_eq!(patience.overdue(&limits(), start + 9 * SECOND), None);
+        assert_eq!(patience.overdue(&limits(), start + 10 * SECOND), Some(Overdue::FirstByte));
+    }
+
+    #[test]
+    fn a_head_is_overdue_counted_from_its_first_byte_however_it_dribbles() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        for second in 5..25 {
+            patience.heard(start + second * SECOND);
+            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
+        }
+        assert_eq!(patience.overdue(&limits(), start + 25 * SECOND), Some(Overdue::Header));
+    }
+
+    #[test]
+    fn a_request_under_way_is_never_overdue_while_the_server_works() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        patience.heard(start);
+        let ticket = patience.begin(false);
+        assert_eq!(patience.overdue(&limits(), start + 1000 * SECOND), None);
+        assert!(!patience.is_at_rest());
+        ticket.offered(start + 1000 * SECOND);
+        ticket.working();
+        assert_eq!(patience.overdue(&limits(), start + 2000 * SECOND), None);
+        drop(ticket);
+        assert!(patience.is_at_rest());
+    }
+
+    #[test]
+    fn a_connection_without_a_request_is_overdue_after_the_idle_limit() {
+        let patience = Patience::new(Instant::now());
+        patience.heard(Instant::now());
+        drop(patience.begin(false));
+        let ended = Instant::now();
+        assert_eq!(patience.overdue(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(patience.overdue(&limits(), ended + 30 * SECOND), Some(Overdue::Idle));
+    }
+
+    #[test]
+    fn frames_between_requests_of_http2_are_no_head() {
+        let patience = Patience::new(Instant::now());
+        drop(patience.begin(true));
+        let ended = Instant::now();
+        patience.heard(ended);
+        assert_eq!(patience.overdue(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(patience.overdue(&limits(), ended + 31 * SECOND), Some(Overdue::Idle));
+    }
+
+    #[test]
+    fn a_client_that_takes_nothing_is_overdue_even_while_pings_flow() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        let ticket = patience.begin(true);
+        ticket.offered(start);
+        for second in 0..40 {
+            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
+            patience.wrote(17, start + second * SECOND);
+        }
+        assert_eq!(patience.overdue(&limits(), start + 40 * SECOND), Some(Overdue::WriteStall));
+    }
+
+    #[test]
+    fn a_slow_client_that_takes_something_is_not_overdue() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        let ticket = patience.begin(false);
+        ticket.offered(start);
+        for second in 0..200 {
+            patience.blocked(start + second * SECOND);
+            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
+            patience.wrote(2048, start + second * SECOND);
+        }
+    }
+
+    #[test]
+    fn a_socket_that_refuses_bytes_is_overdue_and_not_at_rest() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        patience.heard(start);
+        drop(patience.begin(false));
+        patience.blocked(start);
+        patience.blocked(start + 39 * SECOND);
+        assert!(!patience.is_at_rest());
+        assert_eq!(patience.overdue(&limits(), start + 40 * SECOND), Some(Overdue::WriteStall));
+    }
+}

@@ -1,0 +1,117 @@
+//! [`serve`]: the accept loop and the graceful end.
+//!
+//! Our own, because axum's has no timeouts and waits without bound for connections that never finish a head. TLS is
+//! not done here.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::connection;
+use super::patience::Limits;
+use super::shutdown::{Phase, Shutdown};
+
+/// Pauses after a failed `accept`, from the first to the longest.
+const BACK_OFF: Duration = Duration::from_millis(10);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
+/// At most as many connections wait to be accepted (tokio's own number).
+const BACKLOG: usize = 1024;
+/// How long connections that were cut may take to notice.
+const CUT: Duration = Duration::from_secs(1);
+
+/// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
+/// rest. Returns when no connection is left.
+pub async fn serve(listener: TcpListener, routes: Router, limits: Limits, shutdown: Shutdown) {
+    let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
+    accept(listener, routes, limits, &shutdown, &room).await;
+
+    // Every connection holds a permit: all permits back means that none is left.
+    let all_gone = || room.acquire_many(limits.max_connections);
+    tokio::select! {
+        _ = all_gone() => return,
+        () = tokio::time::sleep(limits.drain) => {}
+        _ = shutdown.reached(Phase::Cut) => {}
+    }
+    let left = usize::try_from(limits.max_connections).unwrap_or(usize::MAX) - room.available_permits();
+    tracing::warn!(connections = left, "cutting off connections that did not finish");
+    shutdown.cut();
+    let _ = tokio::time::timeout(CUT, all_gone()).await;
+}
+
+/// Accepts until the drain begins; the listener is closed on return.
+async fn accept(
+    listener: TcpListener,
+    routes: Router,
+    limits: Limits,
+    shutdown: &Shutdown,
+    room: &Arc<Semaphore>,
+) {
+    let builder = connection::builder();
+    let spawn = |stream, peer| {
+        // No room: dropping the stream closes it at once.
+        let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
+            tracing::debug!(%peer, "refused: too many connections");
+            return;
+        };
+        let connection =
+            connection::serve(builder.clone(), stream, peer, routes.clone(), limits, shutdown.clone());
+        tokio::spawn(async move {
+            connection.await;
+            drop(permit);
+        });
+    };
+    let mut back_off = BACK_OFF;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = shutdown.reached(Phase::Draining) => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                back_off = BACK_OFF;
+                spawn(stream, peer);
+            }
+            Err(error) if is_the_clients(&error) => {}
+            Err(error) => {
+                // Out of descriptors or memory: asking again at once would spin, giving up would end the service.
+                tracing::error!(%error, pause = ?back_off, "cannot accept connections");
+                tokio::select! {
+                    () = tokio::time::sleep(back_off) => {}
+                    _ = shutdown.reached(Phase::Draining) => break,
+                }
+                back_off = (back_off * 2).min(LONGEST_BACK_OFF);
+            }
+        }
+    }
+    // Closing the listener resets the connections the system has accepted already: let them in first. The system is
+    // asked itself, because tokio may not have heard of them yet.
+    let Ok(listener) = listener.into_std() else {
+        return;
+    };
+    for _ in 0..BACKLOG {
+        let Ok((stream, peer)) = listener.accept() else {
+            return;
+        };
+        if stream.set_nonblocking(true).is_ok()
+            && let Ok(stream) = TcpStream::from_std(stream)
+        {
+            spawn(stream, peer);
+        }
+    }
+}
+
+/// Whether a failed `accept` concerns one client that is gone already.
+fn is_the_clients(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}

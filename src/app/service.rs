@@ -1,0 +1,109 @@
+//! What stands between hyper and the routes: framing rules, and answers that are watched.
+//!
+//! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding). hyper refuses most malformed heads by itself; the two rules here
+//! are those it leaves open. What a request means is not looked at.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, HttpBody};
+use axum::extract::ConnectInfo;
+use axum::http::header::{CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
+
+use super::patience::{Patience, Ticket};
+
+/// The routes as one connection sees them.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    pub(super) routes: TowerToHyperService<Router>,
+    pub(super) patience: Patience,
+    pub(super) peer: SocketAddr,
+}
+
+impl Service<Request<Incoming>> for Watched {
+    type Response = Response<ResponseBody>;
+    type Error = std::convert::Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let ticket = self.patience.begin(request.version() == Version::HTTP_2);
+        if let Some(refusal) = refusal(&request) {
+            let response = refusal.map(|body| ResponseBody { body, ticket });
+            return Box::pin(std::future::ready(Ok(response)));
+        }
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(self.peer));
+        let response = self.routes.call(request);
+        Box::pin(async move { Ok(response.await?.map(|body| ResponseBody { body, ticket })) })
+    }
+}
+
+/// The answer to a request that must not reach the routes.
+fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
+    let headers = request.headers();
+    let hosts = headers.get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
+        let detail = "the request must have exactly one Host header";
+        return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
+    }
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    let chunked = |value: &HeaderValue| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked");
+    if !encodings.next().is_none_or(chunked) || encodings.next().is_some() {
+        let detail = "the only Transfer-Encoding this server knows is chunked";
+        return Some(problem(StatusCode::NOT_IMPLEMENTED, "Not Implemented", "unsupported", detail));
+    }
+    None
+}
+
+/// A problem document (RFC 9457); its texts are ours and need no escaping.
+fn problem(status: StatusCode, title: &str, code: &str, detail: &str) -> Response<Body> {
+    let number = status.as_u16();
+    let document = format!(
+        r#"{{"type":"about:blank","title":"{title}","status":{number},"code":"{code}","detail":"{detail}"}}"#
+    );
+    let mut response = Response::new(Body::from(document));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    response
+}
+
+/// A response body that says whether the server or the client is waited for, and is under way until it is dropped.
+#[derive(Debug)]
+pub(super) struct ResponseBody {
+    body: Body,
+    ticket: Ticket,
+}
+
+impl HttpBody for ResponseBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match &frame {
+            Poll::Pending => self.ticket.working(),
+            Poll::Ready(_) => self.ticket.offered(Instant::now()),
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,100 @@
+//! [`Socket`]: a TCP stream that tells [`Patience`] what passes through it.
+//!
+//! It changes no byte. The one thing it adds is a lingering close (RFC 9112 §9.6): after the last response, what
+//! the client still sends is read and dropped for a moment, because closing a socket with unread bytes resets it
+//! and may destroy the response on its way.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use super::patience::Patience;
+
+/// How long, and over how many bytes, a closing connection is listened to.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1 << 20;
+
+/// A TCP stream that is watched.
+#[derive(Debug)]
+pub(super) struct Socket {
+    stream: TcpStream,
+    patience: Patience,
+    closing: Option<(Pin<Box<Sleep>>, usize)>,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream, patience: Patience) -> Self {
+        Self { stream, patience, closing: None }
+    }
+
+    fn note(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &result {
+            Poll::Ready(Ok(bytes)) => self.patience.wrote(*bytes, Instant::now()),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => self.patience.blocked(Instant::now()),
+        }
+        result
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.patience.heard(Instant::now());
+        }
+        result
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.note(result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
+        self.note(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let socket = &mut *self;
+        if socket.closing.is_none() {
+            ready!(Pin::new(&mut socket.stream).poll_shutdown(cx))?;
+        }
+        let (deadline, read) =
+            socket.closing.get_or_insert_with(|| (Box::pin(tokio::time::sleep(LINGER)), 0));
+        let mut scrap = [0; 4096];
+        while *read < LINGER_BYTES && deadline.as_mut().poll(cx).is_pending() {
+            let mut scrap = ReadBuf::new(&mut scrap);
+            match ready!(Pin::new(&mut socket.stream).poll_read(cx, &mut scrap)) {
+                Ok(()) if !scrap.filled().is_empty() => *read += scrap.filled().len(),
+                Ok(()) | Err(_) => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}

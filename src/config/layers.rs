@@ -1,0 +1,150 @@
+//! The four layers laid upon each other: defaults < file < environment < flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::mounts::{self, DEMO};
+use super::read::read;
+use super::tree::{Entry, Node};
+use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs};
+
+/// Variables with this prefix are settings; `__` stands between the keys.
+const PREFIX: &str = "ZARRD__";
+/// The variable that names the file, where no flag does.
+const FILE_VARIABLE: &str = "ZARRD_CONFIG";
+
+/// What lies above the defaults, as found outside of the process: the only place that looks there.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The file's path and text.
+    pub file: Option<(PathBuf, String)>,
+    /// The environment: all variables; those that are no settings are skipped.
+    pub variables: Vec<(OsString, OsString)>,
+    /// The command line.
+    pub flags: ServeArgs,
+}
+
+impl Sources {
+    /// Reads the environment and the file that the flags or the environment name.
+    ///
+    /// # Errors
+    /// [`ConfigError::Unreadable`].
+    pub fn gather(flags: ServeArgs) -> Result<Self, ConfigError> {
+        let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let named = variables.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
+        let path = flags.config.clone().or_else(|| named.map(|(_, value)| PathBuf::from(value)));
+        let file = match path {
+            Some(path) => match std::fs::read_to_string(&path) {
+                Ok(text) => Some((path, text)),
+                Err(source) => return Err(ConfigError::Unreadable { path, source }),
+            },
+            None => None,
+        };
+        Ok(Self { file, variables, flags })
+    }
+
+    /// The configuration these sources make upon the defaults.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: the first thing that is wrong, with its place.
+    pub fn resolve(self) -> Result<Config, ConfigError> {
+        let mut tree = Entry::parse(DEFAULTS, &Origin::Default)?;
+        if let Some((path, text)) = self.file {
+            tree.merge(Entry::parse(&text, &Origin::file(path))?);
+        }
+        for (name, value) in self.variables {
+            set_variable(&mut tree, &name, &value)?;
+        }
+        set_flags(&mut tree, &self.flags)?;
+        let config: Config = read(&tree)?;
+        check(&config, &tree)?;
+        Ok(config)
+    }
+}
+
+/// Sets what one environment variable says, if it is a setting.
+fn set_variable(tree: &mut Entry, name: &OsString, value: &OsString) -> Result<(), ConfigError> {
+    let name = name.to_string_lossy();
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return Ok(());
+    };
+    let origin = Origin::Variable(name.to_string());
+    let Some(value) = value.to_str() else {
+        return Err(ConfigError::Syntax { origin, reason: "the value is not UTF-8".to_owned() });
+    };
+    let path = rest.to_ascii_lowercase();
+    let path: Vec<&str> = path.split("__").collect();
+    if path.iter().any(|key| key.is_empty()) {
+        let reason = "a setting is named ZARRD__SECTION__KEY".to_owned();
+        return Err(ConfigError::Syntax { origin, reason });
+    }
+    tree.set(&path, Entry { node: Node::Word(value.to_owned()), origin });
+    Ok(())
+}
+
+/// Sets what the command line says.
+fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
+    if let Some(listen) = &flags.listen {
+        let node = Node::String(listen.clone());
+        tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--listen") });
+    }
+    for argument in &flags.mounts {
+        let (name, url) = mounts::parse_argument(argument);
+        let origin = Origin::Flag("[NAME=]URL");
+        if tree.keys_of("mounts").any(|taken| taken == name) {
+            return Err(ConfigError::DuplicateMount { origin, name });
+        }
+        let string = |text: String| Entry { node: Node::String(text), origin: origin.clone() };
+        tree.set(&["mounts", &name, "url"], string(url));
+        if flags.writable {
+            let entry = Entry { node: Node::Bool(true), origin: Origin::Flag("--writable") };
+            tree.set(&["mounts", &name, "writable"], entry);
+        }
+    }
+    if flags.writable && flags.mounts.is_empty() {
+        return Err(ConfigError::InvalidValue {
+            origin: Origin::Flag("--writable"),
+            key: "mounts.NAME.writable".to_owned(),
+            reason: "the flag is for mounts given beside it; in a file, set the key".to_owned(),
+        });
+    }
+    if flags.demo {
+        tree.set(&["demo"], Entry { node: Node::Bool(true), origin: Origin::Flag("--demo") });
+    }
+    Ok(())
+}
+
+/// What no single value shows: ranges, names, roots.
+fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
+    let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
+        origin: tree.origin_of(path),
+        key: path.join("."),
+        reason,
+    };
+    if let Some((key, reason)) = config.server.complaint() {
+        return Err(invalid(&["server", key], reason));
+    }
+    if let Some((key, reason)) = config.limits.complaint() {
+        return Err(invalid(&["limits", key], reason));
+    }
+    if let Some((key, reason)) = config.log.complaint() {
+        return Err(invalid(&["log", key], reason));
+    }
+    for (name, mount) in &config.mounts {
+        if let Some(reason) = mounts::name_complaint(name) {
+            return Err(invalid(&["mounts", name], reason));
+        }
+        if let Some(reason) = mounts::url_complaint(mount) {
+            return Err(invalid(&["mounts", name, "url"], reason));
+        }
+    }
+    if config.demo && config.mounts.contains_key(DEMO) {
+        let origin = tree.origin_of(&["mounts", DEMO]);
+        return Err(ConfigError::DuplicateMount { origin, name: DEMO.to_owned() });
+    }
+    if let Some((one, two)) = mounts::overlap(config.mounts.iter()) {
+        let reason = format!("its root and that of the mount `{one}` overlap, and one of them is writable");
+        return Err(invalid(&["mounts", two, "url"], reason));
+    }
+    Ok(())
+}

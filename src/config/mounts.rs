@@ -1,0 +1,179 @@
+//! Mounts as configured: `[mounts.NAME]` and the `[NAME=]URL` arguments of the command line.
+//!
+//! A name is one segment of a URL and needs no escaping there. URLs carry neither credentials nor queries, so that
+//! they can be printed. Whether the backend answers is not asked here: only a local root must exist.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::StoreOptions;
+
+/// The mount that the demo hierarchy is served as.
+pub(super) const DEMO: &str = "demo";
+/// Longest name of a mount, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+/// The kinds of URL there are; a text without `://` is a path.
+const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"];
+
+/// One backend root and the rights to it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountOptions {
+    /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL.
+    pub url: String,
+    /// Whether it may be written to.
+    #[serde(default)]
+    pub writable: bool,
+    /// Whether, if it may be written to, whole prefixes may be erased with one request.
+    #[serde(default)]
+    pub allow_prefix_delete: bool,
+    /// `Cache-Control` of the values.
+    #[serde(default = "revalidate")]
+    pub cache_control: String,
+    /// What the backend needs to know.
+    #[serde(default)]
+    pub options: StoreOptions,
+}
+
+/// Values may change at any time, so each use asks whether they have.
+fn revalidate() -> String {
+    "no-cache".to_owned()
+}
+
+impl MountOptions {
+    /// The directory of this machine that the mount serves, if it serves one.
+    #[must_use]
+    pub fn local_root(&self) -> Option<PathBuf> {
+        match self.url.split_once("://") {
+            None => Some(PathBuf::from(&self.url)),
+            Some((scheme, path)) if scheme.eq_ignore_ascii_case("file") => {
+                Some(PathBuf::from(path.strip_prefix("localhost").unwrap_or(path)))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// Why a name cannot be a mount's; `None` if it can.
+pub(super) fn name_complaint(name: &str) -> Option<String> {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    if name.is_empty()
+        || name.len() > MAX_NAME_BYTES
+        || name == "."
+        || name == ".."
+        || !name.bytes().all(safe)
+    {
+        return Some(format!(
+            "a mount's name has 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_`, `.` or `~`, and is not `.` or `..`"
+        ));
+    }
+    None
+}
+
+/// Why a URL cannot be a mount's; `None` if it can. The URL is not repeated.
+pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
+    let url = &mount.url;
+    if url.is_empty() {
+        return Some("is empty".to_owned());
+    }
+    if let Some((scheme, rest)) = url.split_once("://") {
+        let scheme = scheme.to_ascii_lowercase();
+        if !SCHEMES.contains(&scheme.as_str()) {
+            return Some(format!("the scheme is none of {}", SCHEMES.join(", ")));
+        }
+        if scheme != "file" {
+            let authority = rest.split('/').next().unwrap_or_default();
+            if authority.contains('@') {
+                return Some("credentials do not belong in the URL: set them in `options`".to_owned());
+            }
+            if rest.contains(['?', '#']) {
+                return Some("a mount's URL has neither query nor fragment".to_owned());
+            }
+            if authority.is_empty() && scheme != "memory" {
+                return Some("names no bucket or host".to_owned());
+            }
+        }
+    }
+    let root = mount.local_root()?;
+    match std::fs::metadata(&root) {
+        Ok(found) if found.is_dir() => None,
+        Ok(_) => Some(format!("{} is not a directory", root.display())),
+        Err(error) => Some(format!("{}: {error}", root.display())),
+    }
+}
+
+/// The first pair of local mounts of which one lies in the other, if one of the two can be written to: a write to
+/// one would change the other behind its cache.
+pub(super) fn overlap<'a>(
+    mounts: impl Iterator<Item = (&'a String, &'a MountOptions)>,
+) -> Option<(&'a str, &'a str)> {
+    let roots: Vec<(&str, bool, PathBuf)> = mounts
+        .filter_map(|(name, mount)| {
+            let root = std::fs::canonicalize(mount.local_root()?).ok()?;
+            Some((name.as_str(), mount.writable, root))
+        })
+        .collect();
+    let clash = |(_, writable, root): &(&str, bool, PathBuf), (_, other, inner): &(&str, bool, PathBuf)| {
+        (*writable || *other) && (root.starts_with(inner) || inner.starts_with(root))
+    };
+    roots.iter().enumerate().find_map(|(index, one)| {
+        let two = roots.iter().skip(index + 1).find(|two| clash(one, two))?;
+        Some((one.0, two.0))
+    })
+}
+
+/// What `[NAME=]URL` says: the name, given or taken from the URL, and the URL.
+///
+/// What stands before the first `=` is a name if it can be one; a path that begins like that is written `./a=b`.
+pub(super) fn parse_argument(argument: &str) -> (String, String) {
+    match argument.split_once('=') {
+        Some((name, url)) if name_complaint(name).is_none() => (name.to_owned(), url.to_owned()),
+        _ => (default_name(argument), argument.to_owned()),
+    }
+}
+
+/// The last segment of a URL's path, or its bucket or host, made fit for a URL.
+fn default_name(url: &str) -> String {
+    let (scheme, path) = url.split_once("://").unwrap_or(("", url));
+    let last = path.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|part| !part.is_empty()));
+    let last = match last {
+        // `.` and `..` have no name of their own: the directory they mean has.
+        None | Some("." | "..") if scheme.is_empty() => std::fs::canonicalize(Path::new(path))
+            .ok()
+            .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned())),
+        None if !scheme.is_empty() => Some(scheme.to_owned()),
+        last => last.map(str::to_owned),
+    };
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.~".contains(c) { c } else { '-' };
+    let name: String = last.unwrap_or_default().chars().map(safe).take(MAX_NAME_BYTES).collect();
+    if name_complaint(&name).is_none() { name } else { "data".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_named_after_the_last_segment_of_its_url() {
+        for (argument, name, url) in [
+            ("s3://bucket/a/b.zarr/", "b.zarr", "s3://bucket/a/b.zarr/"),
+            ("s3://bucket", "bucket", "s3://bucket"),
+            ("memory://", "memory", "memory://"),
+            ("/data/My Set", "My-Set", "/data/My Set"),
+            ("/", "data", "/"),
+            ("maps=s3://bucket/a", "maps", "s3://bucket/a"),
+            ("./a=b", "a-b", "./a=b"),
+            ("https://host:8080", "host-8080", "https://host:8080"),
+        ] {
+            assert_eq!(parse_argument(argument), (name.to_owned(), url.to_owned()), "{argument}");
+        }
+    }
+
+    #[test]
+    fn the_current_directory_is_named_after_itself() {
+        let here = std::env::current_dir().unwrap();
+        let name = here.file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(parse_argument(".").0, name);
+    }
+}

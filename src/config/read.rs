@@ -1,0 +1,220 @@
+//! From the tree of settings to the types that hold them, by serde, with every complaint carrying its origin.
+//!
+//! serde's own error would name neither line nor variable, and would repeat the value it dislikes, which may be a
+//! secret. So this deserializer has an error of its own: [`Fault`] gathers the path of keys and the origin on its
+//! way up.
+
+use std::fmt;
+
+use serde::de::value::{StrDeserializer, StringDeserializer};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use super::tree::{Entry, Node, Origin};
+use super::{ConfigError, nearest};
+
+/// Fills a type from the tree.
+///
+/// # Errors
+/// [`ConfigError::UnknownKey`] and [`ConfigError::InvalidValue`].
+pub(super) fn read<T: DeserializeOwned>(root: &Entry) -> Result<T, ConfigError> {
+    T::deserialize(root).map_err(|fault| fault.finish(root))
+}
+
+/// What went wrong, and where so far.
+#[derive(Debug)]
+pub(super) struct Fault {
+    problem: Problem,
+    /// The keys from the innermost outwards.
+    path: Vec<String>,
+    origin: Option<Origin>,
+}
+
+#[derive(Debug)]
+enum Problem {
+    UnknownKey(&'static [&'static str]),
+    Invalid(String),
+}
+
+impl Fault {
+    fn new(problem: Problem) -> Self {
+        Self { problem, path: Vec::new(), origin: None }
+    }
+
+    /// The same fault, seen from the table that has `key`.
+    fn within(mut self, key: &str, origin: &Origin) -> Self {
+        self.path.push(key.to_owned());
+        self.origin.get_or_insert_with(|| origin.clone());
+        self
+    }
+
+    fn finish(mut self, root: &Entry) -> ConfigError {
+        self.path.reverse();
+        let key = self.path.join(".");
+        let origin = self.origin.unwrap_or_else(|| root.origin.clone());
+        match self.problem {
+            Problem::UnknownKey(known) => {
+                let hint = nearest::hint(self.path.last().map_or("", String::as_str), known);
+                ConfigError::UnknownKey { origin, key, hint }
+            }
+            Problem::Invalid(reason) => ConfigError::InvalidValue { origin, key, reason },
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.problem {
+            Problem::UnknownKey(_) => f.write_str("unknown key"),
+            Problem::Invalid(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// The kind of what was found, without the value.
+fn kind(found: &Unexpected<'_>) -> &'static str {
+    match found {
+        Unexpected::Bool(_) => "true or false",
+        Unexpected::Signed(number) if *number < 0 => "a negative number",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
+        Unexpected::Float(_) => "a number with a fraction",
+        Unexpected::Char(_) | Unexpected::Str(_) | Unexpected::Bytes(_) => "text",
+        Unexpected::Seq => "a list",
+        Unexpected::Map => "a table",
+        _ => "something else",
+    }
+}
+
+impl serde::de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(Problem::Invalid(message.to_string()))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}, found {}", kind(&found)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("expected {expected}, found {} outside its range", kind(&found)))
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("expected one of {}; {}", known.join(", "), nearest::hint(found, known)))
+    }
+
+    fn unknown_field(_: &str, known: &'static [&'static str]) -> Self {
+        Self::new(Problem::UnknownKey(known))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::custom(format_args!("the key `{field}` is missing"))
+    }
+}
+
+impl<'de> Deserializer<'de> for &Entry {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node {
+            Node::Table(entries) => visitor.visit_map(TableReader { entries: entries.iter(), value: None }),
+            Node::Array(entries) => visitor.visit_seq(ArrayReader(entries.iter())),
+            Node::Bool(bool) => visitor.visit_bool(*bool),
+            Node::Integer(integer) => visitor.visit_i64(*integer),
+            Node::Float(float) => visitor.visit_f64(*float),
+            Node::String(string) => visitor.visit_str(string),
+            Node::Word(word) => match Entry::parse_word(word, &self.origin) {
+                Some(value) => value.deserialize_any(visitor),
+                None => visitor.visit_str(word),
+            },
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        // A word of the environment is text as it stands (`ACCESS_KEY_ID=12345`), unless it is quoted as TOML.
+        match &self.node {
+            Node::Word(word) => match Entry::parse_word(word, &self.origin) {
+                Some(Entry { node: Node::String(string), .. }) => visitor.visit_string(string),
+                _ => visitor.visit_str(word),
+            },
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let word = <String as serde::Deserialize>::deserialize(self)?;
+        let word: StringDeserializer<Fault> = word.into_deserializer();
+        visitor.visit_enum(word)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+struct TableReader<'a> {
+    entries: std::collections::btree_map::Iter<'a, String, Entry>,
+    value: Option<(&'a String, &'a Entry)>,
+}
+
+impl<'de> MapAccess<'de> for TableReader<'_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((key, entry)) = self.entries.next() else {
+            return Ok(None);
+        };
+        self.value = Some((key, entry));
+        let reader: StrDeserializer<'_, Fault> = key.as_str().into_deserializer();
+        seed.deserialize(reader).map(Some).map_err(|fault| fault.within(key, &entry.origin))
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let Some((key, entry)) = self.value.take() else {
+            return Err(serde::de::Error::custom("a value was asked for before its key"));
+        };
+        seed.deserialize(entry).map_err(|fault| fault.within(key, &entry.origin))
+    }
+}
+
+struct ArrayReader<'a>(std::slice::Iter<'a, Entry>);
+
+impl<'de> SeqAccess<'de> for ArrayReader<'_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some(entry) = self.0.next() else {
+            return Ok(None);
+        };
+        seed.deserialize(entry).map(Some).map_err(|mut fault| {
+            fault.origin.get_or_insert_with(|| entry.origin.clone());
+            fault
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! The small sections that are no other room's: limits and logs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec::CodecLimits;
+use crate::metadata::MetadataLimits;
+
+/// What stored documents and chunks may claim before they are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitOptions {
+    /// Longest metadata document, in bytes.
+    pub document_bytes: usize,
+    /// Deepest nesting of JSON arrays and objects in one.
+    pub document_depth: usize,
+    /// Most dimensions of an array.
+    pub rank: usize,
+    /// Most codecs in one chain.
+    pub codecs: usize,
+    /// Largest decoded chunk, in bytes.
+    pub chunk_bytes: u64,
+    /// Most inner chunks in a shard.
+    pub shard_chunks: u64,
+    /// Deepest nesting of shards in shards.
+    pub sharding_depth: usize,
+}
+
+impl Default for LimitOptions {
+    fn default() -> Self {
+        let (metadata, codec) = (MetadataLimits::default(), CodecLimits::default());
+        Self {
+            document_bytes: metadata.document_bytes,
+            document_depth: metadata.depth,
+            rank: metadata.rank,
+            codecs: metadata.codecs,
+            chunk_bytes: codec.chunk_bytes,
+            shard_chunks: codec.shard_chunks,
+            sharding_depth: codec.sharding_depth,
+        }
+    }
+}
+
+impl LimitOptions {
+    /// The first setting that is out of its range, and what is wrong with it.
+    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+        let positive = |value: bool| value.then(|| "must be more than 0".to_owned());
+        [
+            ("document_bytes", positive(self.document_bytes == 0)),
+            ("document_depth", positive(self.document_depth == 0)),
+            ("rank", positive(self.rank == 0)),
+            ("codecs", positive(self.codecs == 0)),
+            ("chunk_bytes", positive(self.chunk_bytes == 0)),
+            ("shard_chunks", positive(self.shard_chunks == 0)),
+        ]
+        .into_iter()
+        .find_map(|(key, reason)| Some((key, reason?)))
+    }
+
+    /// The `metadata` room's share.
+    #[must_use]
+    pub fn metadata(&self) -> MetadataLimits {
+        MetadataLimits {
+            document_bytes: self.document_bytes,
+            depth: self.document_depth,
+            rank: self.rank,
+            codecs: self.codecs,
+        }
+    }
+
+    /// The `codec` room's share.
+    #[must_use]
+    pub fn codec(&self) -> CodecLimits {
+        CodecLimits {
+            chunk_bytes: self.chunk_bytes,
+            shard_chunks: self.shard_chunks,
+            sharding_depth: self.sharding_depth,
+        }
+    }
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Logs, on standard error.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogOptions {
+    /// How they are written.
+    pub format: LogFormat,
+    /// What is written: a level, or `target=level` pairs with commas between.
+    pub level: String,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+impl LogOptions {
+    /// The first setting that is out of its range, and what is wrong with it.
+    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+        const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+        let known = |level: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level));
+        // A part without a level would silently mean "everything of this part": here it is a mistyped level.
+        let fine = |item: &str| match item.split_once('=') {
+            Some((part, level)) => !part.is_empty() && known(level),
+            None => known(item),
+        };
+        (!self.level.split(',').all(fine)).then(|| {
+            let reason =
+                format!("expected one of {}, or part=level pairs with commas between", LEVELS.join(", "));
+            ("level", reason)
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! The configuration as users meet it: layers, messages, masking.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::{Cli, Command, Config, DEFAULTS, ServeArgs, Sources};
+
+fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Sources {
+    let words = ["zarrd", "serve"].iter().chain(arguments);
+    let flags = match Cli::try_parse_from(words).unwrap().into_command() {
+        Command::Serve(flags) => flags,
+        other => panic!("{other:?}"),
+    };
+    Sources {
+        file: Some((PathBuf::from("zarrd.toml"), file.to_owned())),
+        variables: variables
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect(),
+        flags,
+    }
+}
+
+fn resolve(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Config {
+    sources(file, variables, arguments).resolve().unwrap()
+}
+
+fn complaint(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+    sources(file, variables, arguments).resolve().map(|config| config.to_toml()).unwrap_err().to_string()
+}
+
+#[test]
+fn the_default_file_names_every_key_with_its_default() {
+    let documented: toml::Table = DEFAULTS.parse().unwrap();
+    let mut built_in: toml::Table = Config::default().to_toml().parse().unwrap();
+    built_in.remove("mounts");
+    assert_eq!(documented, built_in);
+}
+
+#[test]
+fn each_layer_lies_over_the_one_before() {
+    let file = "[server]\nlisten = '127.0.0.1:1'\nidle_seconds = 1_0\ndrain_seconds = 3\n";
+    let variables = [("ZARRD__SERVER__LISTEN", "127.0.0.1:2"), ("ZARRD__SERVER__IDLE_SECONDS", "20")];
+    let config = resolve(file, &variables, &["--listen", "127.0.0.1:3"]);
+    assert_eq!(config.server.listen.port(), 3);
+    assert_eq!(config.server.idle_seconds, 20);
+    assert_eq!(config.server.drain_seconds, 3);
+    assert_eq!(config.server.header_seconds, 10);
+}
+
+#[test]
+fn a_variable_is_read_as_what_its_key_wants() {
+    let variables = [
+        ("ZARRD__MOUNTS__DATA__URL", "memory://"),
+        ("ZARRD__MOUNTS__DATA__WRITABLE", "true"),
+        ("ZARRD__MOUNTS__DATA__OPTIONS__ACCESS_KEY_ID", "0123456789"),
+        ("ZARRD__MOUNTS__DATA__OPTIONS__SECRET_ACCESS_KEY", "00e7"),
+        ("ZARRD__MOUNTS__DATA__OPTIONS__REGION", "\"eu-1\""),
+        ("ZARRD__LOG__FORMAT", "json"),
+        ("ZARRD_CONFIG_IS_NO_SETTING", "x"),
+        ("HOME", "/root"),
+    ];
+    let config = resolve("", &variables, &[]);
+    let mount = &config.mounts["data"];
+    assert_eq!(mount.url, "memory://");
+    assert!(mount.writable);
+    let shown = config.to_toml();
+    assert!(
+        shown.contains("access_key_id = \"0123456789\"") || shown.contains("access_key_id = \"***\""),
+        "{shown}"
+    );
+    assert!(shown.contains("region = \"eu-1\""), "{shown}");
+    assert_eq!(config.log.format, super::LogFormat::Json);
+}
+
+#[test]
+fn a_file_and_the_environment_make_one_mount_together() {
+    let file = "[mounts.data]\nurl = 's3://bucket'\n";
+    let variables = [("ZARRD__MOUNTS__DATA__OPTIONS__SECRET_ACCESS_KEY", "hush")];
+    let config = resolve(file, &variables, &[]);
+    assert_eq!(config.mounts["data"].url, "s3://bucket");
+    assert!(config.to_toml().contains("secret_access_key = \"***\""), "{}", config.to_toml());
+}
+
+#[test]
+fn secrets_are_masked_wherever_a_configuration_is_shown() {
+    let file = "[mounts.data]\nurl = 's3://b'\noptions.secret_access_key = 'canary'\n";
+    let config = resolve(file, &[], &[]);
+    assert!(!config.to_toml().contains("canary"));
+    assert!(!format!("{config:?}").contains("canary"));
+}
+
+#[test]
+fn what_check_prints_can_be_read_again() {
+    let config = resolve("[mounts.a]\nurl = 'memory://'\nwritable = true\n", &[], &["--listen", "[::1]:9"]);
+    let shown = config.to_toml();
+    assert_eq!(resolve(&shown, &[], &[]).to_toml(), shown);
+}
+
+#[test]
+fn arguments_add_mounts_to_those_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let argument = format!("maps={path}");
+    let config =
+        resolve("[mounts.a]\nurl = 'memory://'\n", &[], &[&argument, "s3://bucket/x.zarr", "--writable"]);
+    let names: Vec<&str> = config.mounts.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a", "maps", "x.zarr"]);
+    assert!(!config.mounts["a"].writable, "the flag is for the mounts beside it");
+    assert!(config.mounts["maps"].writable && config.mounts["x.zarr"].writable);
+    assert_eq!(config.mounts["maps"].url, path);
+}
+
+#[test]
+fn zarrd_alone_serves_the_demo() {
+    let command = Cli::try_parse_from(["zarrd"]).unwrap().into_command();
+    assert!(matches!(command, Command::Serve(ServeArgs { demo: true, .. })));
+    assert!(resolve("", &[], &["--demo"]).demo);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let flags = ServeArgs { config: Some(PathBuf::from("/nowhere/zarrd.toml")), ..ServeArgs::default() };
+    let message = Sources::gather(flags).unwrap_err().to_string();
+    assert!(message.starts_with("/nowhere/zarrd.toml: "), "{message}");
+}
+
+/// A file, and what the message about it must hold.
+const BAD_FILES: &[(&str, &[&str])] = &[
+    ("[server]\nlistne = 'x'", &["zarrd.toml:2", "`server.listne`", "did you mean `listen`?"]),
+    ("[servr]\nlisten = 'x'", &["zarrd.toml:1", "`servr`", "did you mean `server`?"]),
+    ("demmo = true", &["zarrd.toml:1", "`demmo`", "did you mean `demo`?"]),
+    ("[server]\nport = 1", &["`server.port`", "known here: listen"]),
+    ("[log]\nlevle = 'info'", &["zarrd.toml:2", "`log.levle`", "did you mean `level`?"]),
+    ("[log]\n\nformat = 'jsno'", &["zarrd.toml:3", "`log.format`", "did you mean `json`?"]),
+    ("[log]\nformat = 'xml'", &["expected one of text, json"]),
+    ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected a string, found a whole number"]),
+    ("[log]\nlevel = 'inof'", &["zarrd.toml:2", "`log.level`", "expected one of off"]),
+    ("[log]\nlevel = 'warn,zarrd=loud'", &["`log.level`"]),
+    ("[log]\nlevel = ''", &["`log.level`"]),
+    ("[server]\nlisten = 8000", &["zarrd.toml:2", "`server.listen`"]),
+    ("[server]\nlisten = '8000'", &["`server.listen`", "expected ADDRESS:PORT"]),
+    ("[server]\nlisten = '0.0.0.0:99999'", &["`server.listen`", "expected ADDRESS:PORT"]),
+    ("[server]\nidle_seconds = '30 s'", &["`server.idle_seconds`", "found text"]),
+    ("[server]\nidle_seconds = -1", &["`server.idle_seconds`", "a negative number"]),
+    ("[server]\nidle_seconds = 1.5", &["`server.idle_seconds`", "with a fraction"]),
+    ("[server]\n\n\nidle_seconds = 0", &["zarrd.toml:4", "`server.idle_seconds`", "between 1 and 86400"]),
+    ("[server]\nfirst_byte_seconds = 0", &["`server.first_byte_seconds`"]),
+    ("[server]\nheader_seconds = 100000", &["`server.header_seconds`"]),
+    ("[server]\ndrain_seconds = 4294967296", &["`server.drain_seconds`"]),
+    ("[server]\nmax_connections = 0", &["`server.max_connections`"]),
+    ("[server]\nworkers = 5000", &["`server.workers`", "between 0 and 1024"]),
+    ("[server]\nworkers = true", &["`server.workers`", "true or false"]),
+    ("[server]\nworkers = 1\nworkers = 2", &["zarrd.toml:3", "duplicate key"]),
+    ("[server\nworkers = 1", &["zarrd.toml:1"]),
+    ("server = 1", &["zarrd.toml:1", "`server`"]),
+    ("[[server]]\nlisten = 'x'", &["`server`"]),
+    ("[limits]\nrank = 0", &["zarrd.toml:2", "`limits.rank`", "more than 0"]),
+    ("[limits]\nchunk_bytes = 99999999999999999999", &["zarrd.toml:2"]),
+    ("[cache]\nbytes = '1 GiB'", &["`cache.bytes`"]),
+    ("demo = 'yes'", &["`demo`"]),
+    ("[mounts.a]\nurll = 'memory://'", &["`mounts.a.urll`", "did you mean `url`?"]),
+    ("[mounts.a]\nwritable = true", &["zarrd.toml:1", "`mounts.a`", "`url` is missing"]),
+    ("[mounts.a]\nurl = ''", &["`mounts.a.url`", "is empty"]),
+    ("[mounts.a]\nurl = 5", &["`mounts.a.url`"]),
+    ("[mounts.a]\nurl = 'ftp://host/x'", &["`mounts.a.url`", "scheme"]),
+    ("[mounts.a]\nurl = 's3:///x'", &["`mounts.a.url`", "no bucket"]),
+    ("[mounts.a]\nurl = '/nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
+    ("[mounts.a]\nurl = 'file:///nowhere/at/all'", &["`mounts.a.url`", "/nowhere/at/all"]),
+    ("[mounts.a]\nurl = '/proc/self/exe'", &["`mounts.a.url`", "not a directory"]),
+    ("[mounts.a]\nurl = 'https://host/x?token=canary'", &["`mounts.a.url`", "neither query"]),
+    ("[mounts.a]\nurl = 's3://key:canary@bucket'", &["`mounts.a.url`", "credentials"]),
+    ("[mounts.'a/b']\nurl = 'memory://'", &["`mounts.a/b`", "a mount's name"]),
+    ("[mounts.'..']\nurl = 'memory://'", &["a mount's name"]),
+    ("[mounts.a]\nurl = '/tmp'\nwritable = true\n[mounts.b]\nurl = '/'", &["zarrd.toml:5", "overlap"]),
+    (
+        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nregio = 'x'",
+        &["zarrd.toml:4", "did you mean `region`?"],
+    ),
+    ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = ['canary']", &["zarrd.toml:3", "found a list"]),
+    ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary", &["zarrd.toml:3"]),
+];
+
+#[test]
+fn every_bad_file_is_refused_with_the_line_and_the_key() {
+    for (file, parts) in BAD_FILES {
+        let message = complaint(file, &[], &[]);
+        for part in *parts {
+            assert!(message.contains(part), "{file:?}\n  said {message:?}\n  without {part:?}");
+        }
+        assert!(message.starts_with("zarrd.toml:"), "{message}");
+        assert!(!message.contains("canary"), "{message}");
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn every_bad_variable_is_refused_by_name() {
+    for (name, value, parts) in [
+        ("ZARRD__SERVR__LISTEN", "x", ["`servr`", "did you mean `server`?"]),
+        ("ZARRD__SERVER__LISTNE", "x", ["`server.listne`", "did you mean `listen`?"]),
+        ("ZARRD__SERVER__LISTEN", "8000", ["`server.listen`", "expected ADDRESS:PORT"]),
+        ("ZARRD__SERVER__IDLE_SECONDS", "soon", ["`server.idle_seconds`", "found text"]),
+        ("ZARRD__SERVER__IDLE_SECONDS", "0", ["`server.idle_seconds`", "between"]),
+        ("ZARRD__SERVER", "x", ["`server`", "found text"]),
+        ("ZARRD__", "x", ["ZARRD__SECTION__KEY", "named"]),
+        ("ZARRD__MOUNTS__A__OPTIONS__SECRET_ACCESS_KEYS", "canary", ["secret_access_keys", "`mounts.a"]),
+        ("ZARRD__DEMO", "perhaps", ["`demo`", "found text"]),
+    ] {
+        let message = complaint("", &[(name, value)], &[]);
+        assert!(message.starts_with(&format!("environment variable {name}")), "{message}");
+        for part in parts {
+            assert!(message.contains(part), "{name}={value}\n  said {message:?}\n  without {part:?}");
+        }
+        assert!(!message.contains("canary"), "{message}");
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused_with_their_flag() {
+    for (arguments, parts) in [
+        (&["--listen", "nonsense"][..], ["--listen", "expected ADDRESS:PORT"]),
+        (&["/nowhere/at/all"][..], ["[NAME=]URL", "/nowhere/at/all"]),
+        (&["memory://", "memory://"][..], ["[NAME=]URL", "a mount named `memory` already"]),
+        (&["a=memory://", "a=s3://x"][..], ["[NAME=]URL", "a mount named `a` already"]),
+        (&["--writable"][..], ["--writable", "beside it"]),
+        (&["--demo", "demo=memory://"][..], ["[NAME=]URL", "a mount named `demo` already"]),
+        (&["gopher://x"][..], ["[NAME=]URL", "scheme"]),
+    ] {
+        let message = complaint("", &[], arguments);
+        for part in parts {
+            assert!(message.contains(part), "{arguments:?} said {message:?} without {part:?}");
+        }
+    }
+}

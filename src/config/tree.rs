@@ -1,0 +1,199 @@
+//! The settings of all layers as one tree in which every value remembers where it was written.
+//!
+//! TOML 1.1 for files; `ZARRD__SECTION__KEY` for the environment. This file knows no key by name: what keys there
+//! are is decided by the types that `read` fills.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+
+use super::ConfigError;
+
+/// Where a setting was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `config/default.toml`, compiled in.
+    Default,
+    /// A line of a file, counted from one.
+    File(Arc<Path>, usize),
+    /// An environment variable.
+    Variable(String),
+    /// The command line: a flag, or the name of an argument as the help gives it.
+    Flag(&'static str),
+}
+
+impl Origin {
+    /// The first line of the file at `path`.
+    #[must_use]
+    pub fn file(path: PathBuf) -> Self {
+        Self::File(path.into(), 1)
+    }
+
+    /// The same source at the line in which the byte `offset` of `text` stands.
+    fn at(&self, text: &str, offset: usize) -> Self {
+        match self {
+            Self::File(path, _) => {
+                let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+                let line = 1 + before.split(|&byte| byte == b'\n').count().saturating_sub(1);
+                Self::File(Arc::clone(path), line)
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("the built-in defaults"),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) node: Node,
+    pub(super) origin: Origin,
+}
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Table(BTreeMap<String, Entry>),
+    Array(Vec<Entry>),
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    String(String),
+    /// A word of the environment: whoever reads it decides whether it is text or a TOML value.
+    Word(String),
+}
+
+impl Entry {
+    /// A TOML document.
+    ///
+    /// # Errors
+    /// [`ConfigError::Syntax`]. The text of the line is not part of it: it may hold a secret.
+    pub(super) fn parse(text: &str, origin: &Origin) -> Result<Self, ConfigError> {
+        let syntax = |error: &toml::de::Error| ConfigError::Syntax {
+            origin: origin.at(text, error.span().map_or(0, |span| span.start)),
+            reason: error.message().to_owned(),
+        };
+        let table = DeTable::parse(text).map_err(|error| syntax(&error))?;
+        Self::from_table(text, origin, table.get_ref(), origin.clone())
+    }
+
+    fn from_table(
+        text: &str,
+        source: &Origin,
+        table: &DeTable<'_>,
+        origin: Origin,
+    ) -> Result<Self, ConfigError> {
+        let mut entries = BTreeMap::new();
+        for (key, value) in table {
+            let at = source.at(text, key.span().start);
+            entries.insert(key.get_ref().to_string(), Self::from_value(text, source, value.get_ref(), at)?);
+        }
+        Ok(Self { node: Node::Table(entries), origin })
+    }
+
+    fn from_value(
+        text: &str,
+        source: &Origin,
+        value: &DeValue<'_>,
+        origin: Origin,
+    ) -> Result<Self, ConfigError> {
+        let node = match value {
+            DeValue::String(string) => Node::String(string.to_string()),
+            DeValue::Boolean(bool) => Node::Bool(*bool),
+            DeValue::Datetime(datetime) => Node::String(datetime.to_string()),
+            DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
+                Ok(integer) => Node::Integer(integer),
+                Err(error) => return Err(ConfigError::Syntax { origin, reason: error.to_string() }),
+            },
+            DeValue::Float(float) => match float.as_str().parse() {
+                Ok(float) => Node::Float(float),
+                Err(_) => {
+                    return Err(ConfigError::Syntax { origin, reason: "not a number".to_owned() });
+                }
+            },
+            DeValue::Array(array) => {
+                let mut entries = Vec::with_capacity(array.len());
+                for value in array {
+                    let at = source.at(text, value.span().start);
+                    entries.push(Self::from_value(text, source, value.get_ref(), at)?);
+                }
+                Node::Array(entries)
+            }
+            DeValue::Table(table) => return Self::from_table(text, source, table, origin),
+        };
+        Ok(Self { node, origin })
+    }
+
+    /// What the word of an environment variable is as a TOML value; `None` if it is plain text.
+    pub(super) fn parse_word(word: &str, origin: &Origin) -> Option<Self> {
+        let value = DeValue::parse(word).ok()?;
+        Self::from_value(word, origin, value.get_ref(), origin.clone()).ok()
+    }
+
+    /// Lays `over` upon this entry: tables are merged key by key, anything else is replaced.
+    pub(super) fn merge(&mut self, over: Self) {
+        self.origin = over.origin;
+        match (&mut self.node, over.node) {
+            (Node::Table(below), Node::Table(above)) => {
+                for (key, entry) in above {
+                    match below.get_mut(&key) {
+                        Some(existing) => existing.merge(entry),
+                        None => drop(below.insert(key, entry)),
+                    }
+                }
+            }
+            (node, above) => *node = above,
+        }
+    }
+
+    /// Sets the value at a path of keys, making tables on the way.
+    pub(super) fn set(&mut self, path: &[&str], entry: Self) {
+        let mut over = entry;
+        for key in path.iter().rev() {
+            let origin = over.origin.clone();
+            over = Self { node: Node::Table(BTreeMap::from([((*key).to_owned(), over)])), origin };
+        }
+        self.merge(over);
+    }
+
+    /// Where the value at a dotted path was written, or the nearest table above it.
+    pub(super) fn origin_of(&self, path: &[&str]) -> Origin {
+        let mut entry = self;
+        for key in path {
+            match &entry.node {
+                Node::Table(entries) => match entries.get(*key) {
+                    Some(inner) => entry = inner,
+                    None => break,
+                },
+                _ => break,
+            }
+        }
+        entry.origin.clone()
+    }
+
+    /// The keys of the table at a key of this one.
+    pub(super) fn keys_of<'a>(&'a self, key: &str) -> impl Iterator<Item = &'a str> {
+        let inner = match &self.node {
+            Node::Table(entries) => entries.get(key),
+            _ => None,
+        };
+        let entries = match inner.map(|entry| &entry.node) {
+            Some(Node::Table(entries)) => Some(entries),
+            _ => None,
+        };
+        entries.into_iter().flat_map(|entries| entries.keys().map(String::as_str))
+    }
+}
