@@ -79,6 +79,9 @@ pub fn curl_lines(address: SocketAddr) -> [String; 3] {
     ]
 }
 
+/// The value of a coordinate array at a place.
+type Coordinate = fn(f32) -> f32;
+
 struct Demo<'a> {
     store: &'a dyn Store,
 }
@@ -112,7 +115,7 @@ impl Demo<'_> {
             ],
             "index_location": "end",
         } }]);
-        let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, json!(0), &["z", "y", "x"]);
+        let document = array("uint16", &[128, 128, 128], &[64, 64, 64], &codecs, &json!(0), &["z", "y", "x"]);
         self.array("sharded", &document, |at| {
             // Two balls in a dark room.
             let ball = |center: [i32; 3], radius: i32| {
@@ -151,7 +154,7 @@ impl Demo<'_> {
         for (level, scale) in [1_u64, 2, 4].into_iter().enumerate() {
             let edge = 512 / scale;
             let document =
-                array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, json!(0), &["c", "y", "x"]);
+                array("uint8", &[3, edge, edge], &[1, 128, 128], &codecs, &json!(0), &["c", "y", "x"]);
             let scale = i32::try_from(scale).unwrap_or(1);
             self.array(&format!("image/{level}"), &document, |at| {
                 let square: i32 = (1..3).map(|axis| (place(at, axis) * scale - 256).pow(2)).sum();
@@ -170,7 +173,8 @@ impl Demo<'_> {
             { "name": "gzip", "configuration": { "level": 5 } },
         ]);
         let fill = json!("NaN");
-        let document = array("float32", &[24, 90, 180], &[6, 30, 60], &codecs, fill, &["time", "lat", "lon"]);
+        let document =
+            array("float32", &[24, 90, 180], &[6, 30, 60], &codecs, &fill, &["time", "lat", "lon"]);
         self.array("field", &document, |at| {
             let [time, lat, lon] = [0, 1, 2].map(|axis| as_f32(place(at, axis)));
             let land = (60.0..120.0).contains(&lon) && (30.0..60.0).contains(&lat);
@@ -179,13 +183,13 @@ impl Demo<'_> {
             f32::to_le_bytes(if land { f32::NAN } else { warmth })
         })
         .await?;
-        let coordinates: [(&str, u64, fn(f32) -> f32); 3] = [
+        let coordinates: [(&str, u64, Coordinate); 3] = [
             ("time", 24, |at| at),
             ("lat", 90, |at| at.mul_add(2.0, -89.0)),
             ("lon", 180, |at| at.mul_add(2.0, -179.0)),
         ];
         for (name, length, value) in coordinates {
-            let document = array("float32", &[length], &[length], &codecs, json!("NaN"), &[name]);
+            let document = array("float32", &[length], &[length], &codecs, &json!("NaN"), &[name]);
             self.array(name, &document, |at| value(as_f32(place(at, 0))).to_le_bytes()).await?;
         }
         Ok(())
@@ -197,9 +201,9 @@ impl Demo<'_> {
             self.group(path, json!({ "depth": path.matches('/').count() })).await?;
         }
         let codecs = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
-        let document = array("int64", &[10], &[4], &codecs, json!(-1), &["n"]);
+        let document = array("int64", &[10], &[4], &codecs, &json!(-1), &["n"]);
         self.array("tree/branch/leaf", &document, |at| i64::from(place(at, 0)).pow(2).to_le_bytes()).await?;
-        let scalar = array("bool", &[], &[], &json!([{ "name": "bytes" }]), json!(false), &[]);
+        let scalar = array("bool", &[], &[], &json!([{ "name": "bytes" }]), &json!(false), &[]);
         self.array("tree/other/yes", &scalar, |_| [1]).await
     }
 
@@ -295,7 +299,7 @@ fn array(
     shape: &[u64],
     chunk_shape: &[u64],
     codecs: &Value,
-    fill_value: Value,
+    fill_value: &Value,
     dimension_names: &[&str],
 ) -> Value {
     json!({

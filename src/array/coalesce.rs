@@ -43,15 +43,15 @@ mod tests {
     #[test]
     fn adjacent_ranges_are_fetched_as_one_and_distant_ones_apart() {
         assert_eq!(ranges(&[10..20, 0..10, 40..50], 0, 100), [0..20, 40..50]);
-        assert_eq!(ranges(&[10..20, 0..10, 40..50], 20, 100), [0..50]);
-        assert_eq!(ranges(&[0..10, 0..10, 2..5], 0, 100), [0..10]);
+        assert_eq!(ranges(&[10..20, 0..10, 40..50], 20, 100), vec![0..50]);
+        assert_eq!(ranges(&[0..10, 0..10, 2..5], 0, 100), vec![0..10]);
     }
 
     #[test]
     fn no_fetch_grows_beyond_the_limit_unless_one_range_is_longer() {
         assert_eq!(ranges(&[0..10, 10..20, 20..30], 0, 20), [0..20, 20..30]);
         assert_eq!(ranges(&[0..100, 100..110], 0, 20), [0..100, 100..110]);
-        assert_eq!(ranges(&[0..100, 5..7], 0, 20), [0..100]);
+        assert_eq!(ranges(&[0..100, 5..7], 0, 20), vec![0..100]);
     }
 
     #[test]

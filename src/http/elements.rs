@@ -4,6 +4,7 @@
 //! 304, a 412, a 413 and a 416 read no chunk. The first elements are decoded before the head is sent: what cannot be
 //! decoded is told by a status. A failure after that breaks the body off visibly.
 
+use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -328,7 +329,8 @@ fn ascii_json(value: &serde_json::Value) -> String {
         } else {
             let mut pair = [0; 2];
             for half in unit.encode_utf16(&mut pair) {
-                text.push_str(&format!("\\u{half:04x}"));
+                // Writing to a `String` cannot fail.
+                let _ = write!(text, "\\u{half:04x}");
             }
         }
     }

@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn filters_stand_in_order_before_the_bytes() {
+    fn filters_on_elements_stand_before_the_bytes_and_filters_on_bytes_behind() {
         let filters = json!([{"id": "delta", "dtype": "<i4"}, {"id": "zlib"}]);
         let names: Vec<String> =
             codecs_with(json!({"filters": filters, "order": "F", "compressor": {"id": "zstd"}}))
                 .into_iter()
                 .map(|codec| codec.name)
                 .collect();
-        assert_eq!(names, ["transpose", "numcodecs.delta", "numcodecs.zlib", "bytes", "zstd"]);
+        assert_eq!(names, ["transpose", "numcodecs.delta", "bytes", "numcodecs.zlib", "zstd"]);
     }
 
     #[test]

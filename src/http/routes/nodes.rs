@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use crate::array::{Array, Opened};
-use crate::hierarchy::{Children, Node};
+use crate::hierarchy::{Children, Node, NodeKind};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
 use crate::http::problem::Problem;
@@ -108,11 +108,7 @@ fn children_of(mount: &Mount, path: &NodePath, children: &Children) -> Value {
         let below = path.child(name).map_or_else(|_| String::new(), |child| url_path(mount, &child));
         json!({ "name": name, "node_type": node_type, "href": format!("/v1/nodes/{below}") })
     };
-    children
-        .children
-        .iter()
-        .map(|child| one(&child.name, json!(child.kind.map(|kind| kind.name()))))
-        .collect()
+    children.children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
 }
 
 fn links_of(mount: &Mount, path: &NodePath, node: &Node) -> Value {
