@@ -300,7 +300,7 @@ async fn a_refusal_survives_the_body_that_nobody_reads() {
     // The refusal has long been sent when the body still comes; a reset would destroy it unread.
     for _ in 0..4 {
         sleep(Duration::from_millis(50)).await;
-        stream.write_all(&[b'x'; 1 << 16]).await.expect("the body is still let in");
+        stream.write_all(&vec![b'x'; 1 << 16]).await.expect("the body is still let in");
     }
     sleep(Duration::from_millis(50)).await;
     let answer = until_closed(stream).await;
