@@ -57,8 +57,9 @@ async fn reads_what_was_written(store: &dyn Store) {
     assert_eq!(store.head(&key("a/b")).await.unwrap(), None);
     assert!(store.get(&key("a/b"), ByteRange::Whole, None).await.unwrap().is_none());
 
+    let tells_what_it_created = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
     let first = put(store, "a/b", "one").await;
-    assert!(first.created);
+    assert_eq!(first.created, tells_what_it_created);
     assert_eq!(read(store, "a/b").await.unwrap(), "one");
     let info = store.head(&key("a/b")).await.unwrap().unwrap();
     assert_eq!((info.size, Some(&info.version)), (3, first.version.as_ref()));
@@ -136,8 +137,8 @@ async fn ranges_are_exact(store: &dyn Store) {
 }
 
 async fn conditions_hold(store: &dyn Store) {
-    let set = |bytes: &'static str, condition| store.set(&KEY, body(bytes), condition);
-    static KEY: std::sync::LazyLock<StoreKey> = std::sync::LazyLock::new(|| key("c/key"));
+    let key = &key("c/key");
+    let set = |bytes: &'static str, condition| store.set(key, body(bytes), condition);
     let failed = |result: Result<SetOutcome, _>| matches!(result, Err(StoreError::ConditionFailed));
 
     assert!(failed(set("x", WriteCondition::IfVersion(Version::strong("none"))).await));
@@ -151,25 +152,26 @@ async fn conditions_hold(store: &dyn Store) {
     assert!(!second.created);
     assert!(failed(set("three", WriteCondition::IfVersion(first.clone())).await));
     assert_eq!(read(store, "c/key").await.unwrap(), "two");
-    let error = store.get(&KEY, ByteRange::Whole, Some(&first)).await.unwrap_err();
+    let error = store.get(key, ByteRange::Whole, Some(&first)).await.unwrap_err();
     assert!(matches!(error, StoreError::VersionChanged), "{error:?}");
 
     for condition in [WriteCondition::IfVersion(first), WriteCondition::IfAbsent] {
-        let error = store.erase(&KEY, condition).await.unwrap_err();
+        let error = store.erase(key, condition).await.unwrap_err();
         assert!(matches!(error, StoreError::ConditionFailed), "{error:?}");
     }
-    assert!(store.erase(&KEY, WriteCondition::IfVersion(second.version.unwrap())).await.unwrap());
+    assert!(store.erase(key, WriteCondition::IfVersion(second.version.unwrap())).await.unwrap());
     assert_eq!(read(store, "c/key").await, None);
 
-    let writers = (0..16).map(|n| store.set(&KEY, body(n.to_string()), WriteCondition::IfAbsent));
+    let writers = (0..16).map(|n| store.set(key, body(n.to_string()), WriteCondition::IfAbsent));
     let won: Vec<_> = futures::future::join_all(writers).await.into_iter().flatten().collect();
     assert_eq!(won.len(), 1, "exactly one of those who create wins");
+    // Some backends' versions are digests of the bytes, so these write others than there are.
     let version = won[0].version.clone().unwrap();
     let writers =
-        (0..16).map(|n| store.set(&KEY, body(n.to_string()), WriteCondition::IfVersion(version.clone())));
+        (0..16).map(|n| store.set(key, body(format!("new {n}")), WriteCondition::IfVersion(version.clone())));
     let won = futures::future::join_all(writers).await.into_iter().flatten().count();
     assert_eq!(won, 1, "exactly one of those who replace a version wins");
-    assert!(store.erase(&KEY, WriteCondition::Always).await.unwrap());
+    assert!(store.erase(key, WriteCondition::Always).await.unwrap());
 }
 
 async fn lists_in_order(store: &dyn Store) {
@@ -201,7 +203,12 @@ async fn lists_in_order(store: &dyn Store) {
     assert_eq!(store.list_dir(&prefix("a/")).await.unwrap(), DirListing::default());
 
     let info = store.head(&key("b/b")).await.unwrap().unwrap();
-    assert_eq!(below.keys[0].info, info, "a listing says the same as a head");
+    let listed = &below.keys[0].info;
+    assert_eq!(
+        (listed.size, &listed.version),
+        (info.size, &info.version),
+        "a listing says the same as a head"
+    );
 }
 
 async fn erases(store: &dyn Store) {

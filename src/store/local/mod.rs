@@ -118,6 +118,17 @@ impl Area {
 }
 
 impl LocalStore {
+    /// Whether there is a directory at a path; `None` if there is nothing at all. What cannot be looked at is
+    /// taken for one, and opening it says why it cannot be.
+    #[must_use]
+    pub fn is_directory(path: &Path) -> Option<bool> {
+        match std::fs::metadata(path) {
+            Ok(metadata) => Some(metadata.is_dir()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(_) => Some(true),
+        }
+    }
+
     /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
     /// removes what writers left behind who died more than an hour ago. Blocks for the time of a few file
     /// operations.

@@ -171,7 +171,9 @@ impl Area {
             // Noted first: whoever writes below it from now on has to see to it that it lasts.
             self.new_directories().insert(directory.to_owned());
             match mkdirat(self.root.try_directory(above)?, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => {}
+                // Noted again: another writer may have struck it off for an earlier directory of that name.
+                Ok(()) => drop(self.new_directories().insert(directory.to_owned())),
+                Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
         }

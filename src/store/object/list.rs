@@ -42,27 +42,31 @@ impl ObjectBackend {
     }
 
     pub(super) fn list_all_under(&self, prefix: &StorePrefix, after: Option<&StoreKey>) -> Entries {
-        let (directory, after) = match (self.directory(prefix), after.map(|key| self.path(key)).transpose()) {
-            (Ok(directory), Ok(after)) => (directory, after),
+        let (directory, offset) = match (self.directory(prefix), after.map(|key| self.path(key)).transpose())
+        {
+            (Ok(directory), Ok(offset)) => (directory, offset),
             (Err(error), _) | (_, Err(error)) => return once(std::future::ready(Err(error))).boxed(),
         };
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
         let kind = self.kind;
-        let found = match &after {
-            Some(after) if kind != StoreKind::Http => self.inner.list_with_offset(under, after),
+        let found = match &offset {
+            Some(offset) if kind != StoreKind::Http => self.inner.list_with_offset(under, offset),
             _ => self.inner.list(under),
         };
-        let (ours, under) = (self.clone(), prefix.clone());
+        // Not every server begins where it is told to.
+        let (ours, under, after) = (self.clone(), prefix.clone(), after.cloned());
+        let is_wanted = move |key: &StoreKey| {
+            key.as_str().starts_with(under.as_str()) && after.as_ref().is_none_or(|after| key > after)
+        };
         let entries = found
             .map_err(move |error| list_failure(error, kind))
             .try_filter_map(move |meta| std::future::ready(Ok(ours.entry(&meta))))
-            .try_filter(move |entry| std::future::ready(entry.key.as_str().starts_with(under.as_str())))
+            .try_filter(move |entry| std::future::ready(is_wanted(&entry.key)))
             .boxed();
         if kind != StoreKind::Http {
             return in_order(entries);
         }
-        let after = after.and_then(|path| self.key(&path));
-        once(sorted(entries, after)).map_ok(iter).try_flatten().boxed()
+        once(sorted(entries)).map_ok(iter).try_flatten().boxed()
     }
 
     fn entry(&self, meta: &ObjectMeta) -> Option<ListEntry> {
@@ -97,15 +101,11 @@ fn in_order(entries: Entries) -> Entries {
     .boxed()
 }
 
-async fn sorted(
-    entries: Entries,
-    after: Option<StoreKey>,
-) -> Result<Vec<Result<ListEntry, StoreError>>, StoreError> {
+async fn sorted(entries: Entries) -> Result<Vec<Result<ListEntry, StoreError>>, StoreError> {
     let mut entries: Vec<ListEntry> = entries.try_collect().await?;
     entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     entries.dedup_by(|a, b| a.key == b.key);
-    let is_wanted = |entry: &ListEntry| after.as_ref().is_none_or(|after| entry.key > *after);
-    Ok(entries.into_iter().filter(is_wanted).map(Ok).collect())
+    Ok(entries.into_iter().map(Ok).collect())
 }
 
 /// A web server that does not know `PROPFIND` says so in many ways; it cannot list.

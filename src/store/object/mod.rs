@@ -15,6 +15,7 @@ mod tests;
 
 pub(super) use client::{Connector, no_retries, retries};
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -60,7 +61,7 @@ pub struct ObjectBackend {
 struct Memory {
     /// Makes "check, then write" one step.
     writers: Mutex<()>,
-    /// Numbers start again with the process, so the versions of two runs are told apart by its start.
+    /// Numbers start again with each store, so a random one tells the versions of two stores apart.
     epoch: String,
 }
 
@@ -82,8 +83,8 @@ impl ObjectBackend {
     #[must_use]
     pub fn memory(writable: bool) -> Self {
         let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let memory = Memory { writers: Mutex::new(()), epoch: format!("{:x}-", since.as_nanos()) };
+        let epoch = format!("{:x}-", RandomState::new().build_hasher().finish());
+        let memory = Memory { writers: Mutex::new(()), epoch };
         Self {
             kind: StoreKind::Memory,
             once: Arc::clone(&inner),

@@ -42,7 +42,9 @@ impl ObjectBackend {
                 self.ask(key, range, Some(GetRange::Suffix(length)), if_match).await
             }
             ByteRange::Suffix(length) if length > 0 => self.ask_suffix(key, length, if_match).await,
-            ByteRange::Bounded(..) | ByteRange::Suffix(_) => self.not_satisfiable(key, range, if_match).await,
+            ByteRange::Bounded(..) | ByteRange::Suffix(_) => {
+                self.not_satisfiable(key, range, if_match, StoreError::WrongLength).await
+            }
         }
     }
 
@@ -78,34 +80,33 @@ impl ObjectBackend {
         let options = GetOptions { range: get_range, if_match: if_match_tag, ..GetOptions::default() };
         match self.inner.get_opts(&self.path(key)?, options).await {
             Ok(result) => self.value(result, range, if_match).await.map(Some),
-            Err(Error::Precondition { .. } | Error::NotModified { .. }) => Err(StoreError::VersionChanged),
-            Err(error) if ranged && self.says_not_satisfiable(&error) => {
-                self.not_satisfiable(key, range, if_match).await
+            Err(Error::Precondition { .. }) => self.changed_or_gone(key).await,
+            Err(error) if ranged && status(&error) == Some(416) => {
+                self.not_satisfiable(key, range, if_match, StoreError::VersionChanged).await
             }
-            Err(error) if ranged && self.says_no_ranges(&error) => {
+            Err(error) if ranged && is_odd(&error) && self.kind == StoreKind::Http => {
                 self.ask_and_cut(key, range, if_match).await
+            }
+            Err(error) if ranged && is_odd(&error) => {
+                self.not_satisfiable(key, range, if_match, failure(error)).await
             }
             Err(error) => self.absence_or(error),
         }
     }
 
-    fn says_not_satisfiable(&self, error: &Error) -> bool {
-        status(error) == Some(416)
-            || (self.kind == StoreKind::Memory && matches!(error, Error::Generic { .. }))
+    /// Some backends say of a key that does not exist that it has not the version asked for.
+    async fn changed_or_gone(&self, key: &StoreKey) -> Result<Option<Value>, StoreError> {
+        if self.meta(key).await?.is_some() { Err(StoreError::VersionChanged) } else { Ok(None) }
     }
 
-    /// Whether a server answered a range with something else, which it may: ranges are optional in HTTP.
-    fn says_no_ranges(&self, error: &Error) -> bool {
-        let odd = matches!(error, Error::NotSupported { .. } | Error::Generic { .. });
-        self.kind == StoreKind::Http && odd && status(error).is_none() && !is_transport(error)
-    }
-
-    /// A range that lies outside the value, or is empty: what remains to be said is the value's size.
+    /// A range that may lie outside the value, or is empty: what remains to be said is the value's size. If the
+    /// range does lie inside, the backend's refusal means something else.
     async fn not_satisfiable(
         &self,
         key: &StoreKey,
         range: ByteRange,
         if_match: Option<&Version>,
+        otherwise: StoreError,
     ) -> Result<Option<Value>, StoreError> {
         let Some(meta) = self.meta(key).await? else {
             return Ok(None);
@@ -114,7 +115,7 @@ impl ObjectBackend {
         check_version(&info, if_match)?;
         match range.resolve(info.size) {
             None => Err(StoreError::RangeNotSatisfiable { size: info.size }),
-            Some(_) => Err(StoreError::VersionChanged),
+            Some(_) => Err(otherwise),
         }
     }
 
@@ -129,7 +130,7 @@ impl ObjectBackend {
             GetOptions { if_match: if_match.and_then(|version| self.tag(version)), ..GetOptions::default() };
         let result = match self.inner.get_opts(&self.path(key)?, options).await {
             Ok(result) => result,
-            Err(Error::Precondition { .. }) => return Err(StoreError::VersionChanged),
+            Err(Error::Precondition { .. }) => return self.changed_or_gone(key).await,
             Err(error) => return self.absence_or(error),
         };
         let info = self.info(&result.meta);
@@ -167,6 +168,13 @@ impl ObjectBackend {
         let body = ValueBody::Bytes(pieces.pop().unwrap_or_default());
         Ok(Value { info, range, body })
     }
+}
+
+/// Whether an answer came, was no failure, and does not fit the range: the server does not know ranges, which
+/// are optional in HTTP, or the value has no such range.
+fn is_odd(error: &Error) -> bool {
+    let by_kind = matches!(error, Error::NotSupported { .. } | Error::Generic { .. });
+    by_kind && status(error).is_none() && !is_transport(error)
 }
 
 fn check_version(info: &ValueInfo, if_match: Option<&Version>) -> Result<(), StoreError> {

@@ -214,6 +214,27 @@ async fn not_found_is_absence_and_forbidden_only_if_the_operator_says_so() {
 }
 
 #[tokio::test]
+async fn a_key_that_does_not_exist_is_absent_even_if_the_backend_complains_of_its_version_or_range() {
+    let server = Server::start(|head| {
+        let status = if head.starts_with("head ") { "404 Not Found" } else { "412 Precondition Failed" };
+        reply(status, "", "")
+    });
+    let store = server.await.s3(|_| ());
+    let version = Version::strong("v1");
+    assert!(store.get(&key("a"), ByteRange::Suffix(4), Some(&version)).await.unwrap().is_none());
+
+    // A range behind the end, answered with the last byte.
+    let server = Server::start(|head| {
+        let headers = format!("{MODIFIED}etag: \"v1\"\r\ncontent-range: bytes 9-9/10\r\n");
+        if head.contains("range: ") { reply("206 Partial Content", &headers, "9") } else { ten_bytes(head) }
+    });
+    let store = server.await.s3(|_| ());
+    let error = bytes(&store, ByteRange::From(10)).await.unwrap_err();
+    assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 10 }), "{error:?}");
+    assert!(matches!(bytes(&store, ByteRange::From(4)).await.unwrap_err(), StoreError::Backend(_)));
+}
+
+#[tokio::test]
 async fn redirects_are_not_followed() {
     let elsewhere = Server::start(ten_bytes).await;
     let location = format!("location: {}/a\r\n", elsewhere.address);
@@ -324,6 +345,8 @@ async fn a_bucket_is_listed_without_the_directories_that_tools_leave_behind() {
     let server = server.await;
     let store = server.s3(|_| ());
     assert_eq!(keys(&*store, "").await, ["d-x", "d/k", "e/f/k", "empty", "z"]);
+    let rest: Vec<_> = store.list_prefix(&prefix(""), Some(&key("empty"))).try_collect().await.unwrap();
+    assert_eq!(rest.len(), 1, "although this server begins at the beginning again");
     let listing = store.list_dir(&prefix("")).await.unwrap();
     let names: Vec<_> = listing.keys.iter().map(|entry| entry.key.as_str()).collect();
     assert_eq!((names, listing.prefixes), (vec!["empty", "z"], vec![prefix("d/")]));
