@@ -85,6 +85,6 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<AppError>() {
         Some(AppError::Mount { .. } | AppError::Http(_)) => EXIT_CONFIGURATION,
         Some(AppError::Bind { .. }) => EXIT_BIND,
-        Some(AppError::Signals(_) | AppError::Demo(_) | AppError::Cpu(_)) | None => EXIT_FAILURE,
+        Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }
 }

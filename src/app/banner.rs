@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use super::{demo, health};
+use crate::http::Mount;
 
 /// One mount, as it is shown.
 #[derive(Clone, Debug)]
@@ -12,6 +13,17 @@ pub(super) struct MountLine {
     pub(super) kind: &'static str,
     pub(super) url: String,
     pub(super) writable: bool,
+}
+
+impl MountLine {
+    pub(super) fn of(mount: &Mount, url: &str) -> Self {
+        Self {
+            name: mount.name.clone(),
+            kind: mount.store.kind().name(),
+            url: url.to_owned(),
+            writable: mount.writable,
+        }
+    }
 }
 
 /// Why the demo is served.
@@ -35,7 +47,7 @@ pub(super) fn text(address: SocketAddr, mounts: &[MountLine], demo: Option<Demo>
     }
     if demo.is_some() {
         text.push_str("Try:\n");
-        for line in demo::curl_lines(health::reachable(address)) {
+        for line in demo::curl_lines(&format!("http://{}", health::reachable(address))) {
             let _ = writeln!(text, "  {line}");
         }
     }

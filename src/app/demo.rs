@@ -3,9 +3,6 @@
 //! The documents are written here as their authors would write them and parsed by the same code that reads anybody
 //! else's, so the demo is a hierarchy like any other. The values are arithmetic, the same at every start.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -16,7 +13,7 @@ use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, MetadataError, MetadataLimits, v2, v3};
-use crate::store::{ObjectBackend, SharedStore, Store, StoreError, ValueBody, WriteCondition};
+use crate::store::{SharedStore, Store, StoreError, ValueBody, WriteCondition};
 
 /// Why the demo hierarchy could not be made: a defect.
 #[derive(Debug, thiserror::Error)]
@@ -48,17 +45,11 @@ impl Classify for DemoError {
     }
 }
 
-/// A store with the demo hierarchy, made anew.
+/// Writes the demo hierarchy into a store.
 ///
 /// # Errors
 /// [`DemoError`], which would be a defect.
-pub async fn store() -> Result<SharedStore, DemoError> {
-    let store: SharedStore = Arc::new(ObjectBackend::memory(true));
-    fill(&store).await?;
-    Ok(store)
-}
-
-async fn fill(store: &SharedStore) -> Result<(), DemoError> {
+pub async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     let demo = Demo { store: store.as_ref() };
     demo.group("", json!({ "title": "zarrd's demo hierarchy" })).await?;
     demo.v2().await?;
@@ -68,10 +59,9 @@ async fn fill(store: &SharedStore) -> Result<(), DemoError> {
     demo.tree().await
 }
 
-/// Lines for a shell that show what the server does.
+/// Lines for a shell that show what the server does, for the mount `demo` at `base` (`http://127.0.0.1:8000`).
 #[must_use]
-pub fn curl_lines(address: SocketAddr) -> [String; 3] {
-    let base = format!("http://{address}");
+pub fn curl_lines(base: &str) -> [String; 3] {
     [
         format!("curl '{base}/v1/nodes/demo/field'"),
         format!("curl '{base}/v1/data/demo/field?slice=0,::20,::40&format=json'"),

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::demo::DemoError;
 use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
 use crate::http::HttpOptionsError;
 use crate::store::OpenError;
+
+use super::demo::DemoError;
 
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -19,15 +20,15 @@ pub enum AppError {
         /// Why.
         source: OpenError,
     },
-    /// The demo hierarchy cannot be made: a defect.
+    /// The demo cannot be made: a defect.
     #[error("the demo cannot be made")]
-    Demo(#[source] DemoError),
-    /// The threads that decode cannot be started.
-    #[error("cannot start the threads that decode")]
-    Cpu(#[source] CpuError),
-    /// The HTTP options or the mounts' names do not fit.
-    #[error("the configuration of HTTP")]
-    Http(#[source] HttpOptionsError),
+    Demo(#[from] DemoError),
+    /// The threads for decoding cannot be started.
+    #[error("the threads for decoding cannot be started")]
+    Cpu(#[from] CpuError),
+    /// Options or mounts that cannot be served.
+    #[error("the mounts cannot be served")]
+    Http(#[from] HttpOptionsError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -45,8 +46,10 @@ impl Classify for AppError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Mount { source, .. } => source.class(),
+            Self::Demo(source) => source.class(),
+            Self::Cpu(source) => source.class(),
             Self::Http(_) => ErrorClass::InvalidRequest,
-            Self::Demo(_) | Self::Cpu(_) | Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
+            Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }
 }

@@ -30,10 +30,10 @@ use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
 use crate::cache::{CachedSource, NodeCache};
-use crate::config::{Config, MountOptions};
+use crate::config::Config;
 use crate::cpu::Cpu;
 use crate::http::{self, AppState, Arrays, Mount};
-use crate::store;
+use crate::store::{self, SharedStore, StoreOptions};
 use banner::{Demo, MountLine};
 
 /// The name of the mount that serves the demo.
@@ -53,7 +53,7 @@ impl App {
     /// is down shows in `/readyz`.
     ///
     /// # Errors
-    /// [`AppError::Mount`].
+    /// [`AppError`], but for those of binding.
     pub async fn build(config: Config) -> Result<Self, AppError> {
         // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -65,26 +65,26 @@ impl App {
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
         let mut lines = Vec::with_capacity(config.mounts.len() + 1);
         if demo.is_some() {
-            let store = demo::store().await.map_err(AppError::Demo)?;
-            let options = MountOptions {
-                url: "built in".to_owned(),
-                writable: false,
-                allow_prefix_delete: false,
-                cache_control: "no-cache".to_owned(),
-                options: store::StoreOptions::default(),
-            };
-            lines.push(line(DEMO, &options, &store));
-            mounts.push(mount(DEMO, &options, store));
+            let store = open(DEMO, "memory://", &StoreOptions { writable: true, ..StoreOptions::default() })?;
+            demo::fill(&store).await?;
+            let mount = Mount::read_only(DEMO, store);
+            lines.push(MountLine::of(&mount, "built in"));
+            mounts.push(mount);
         }
         for (name, options) in &config.mounts {
-            let rights = store::StoreOptions { writable: options.writable, ..options.options.clone() };
-            let store = store::open(&options.url, &rights)
-                .map_err(|source| AppError::Mount { name: name.clone(), source })?;
-            lines.push(line(name, options, &store));
-            mounts.push(mount(name, options, store));
+            let mut store = options.options.clone();
+            store.writable = options.writable;
+            let mount = Mount {
+                name: name.clone(),
+                store: open(name, &options.url, &store)?,
+                writable: options.writable,
+                allow_prefix_delete: options.allow_prefix_delete,
+                cache_control: options.cache_control.clone(),
+            };
+            lines.push(MountLine::of(&mount, &options.url));
+            mounts.push(mount);
         }
-        let arrays = arrays(&config)?;
-        let state = AppState::new(mounts, arrays, config.http.clone()).map_err(AppError::Http)?;
+        let state = AppState::new(mounts, arrays(&config)?, config.http.clone())?;
         Ok(Self { config, state, mounts: lines, demo })
     }
 
@@ -127,21 +127,6 @@ impl App {
     }
 }
 
-/// What decodes arrays: a source of chunks, the cache around it, and the reader on top.
-fn arrays(config: &Config) -> Result<Arrays, AppError> {
-    let cpu = Cpu::new(config.cpu).map_err(AppError::Cpu)?;
-    let direct = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
-    let cached = Arc::new(CachedSource::new(direct, config.cache));
-    Ok(Arrays {
-        reader: Reader::new(cached, cpu.clone()),
-        cpu,
-        memo: Arc::new(NodeCache::new(config.cache.nodes)),
-        read: config.read,
-        metadata: config.limits.metadata(),
-        codec: config.limits.codec(),
-    })
-}
-
 /// Tells `/readyz` when the end begins; never ends itself.
 async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
     shutdown.reached(Phase::Draining).await;
@@ -150,21 +135,21 @@ async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
     std::future::pending::<()>().await;
 }
 
-fn mount(name: &str, options: &MountOptions, store: store::SharedStore) -> Mount {
-    Mount {
-        name: name.to_owned(),
-        store,
-        writable: options.writable,
-        allow_prefix_delete: options.allow_prefix_delete,
-        cache_control: options.cache_control.clone(),
-    }
+/// Opens a mount's store.
+fn open(name: &str, url: &str, options: &StoreOptions) -> Result<SharedStore, AppError> {
+    store::open(url, options).map_err(|source| AppError::Mount { name: name.to_owned(), source })
 }
 
-fn line(name: &str, options: &MountOptions, store: &store::SharedStore) -> MountLine {
-    MountLine {
-        name: name.to_owned(),
-        kind: store.kind().name(),
-        url: options.url.clone(),
-        writable: options.writable,
-    }
+/// What decodes, with its caches.
+fn arrays(config: &Config) -> Result<Arrays, AppError> {
+    let cpu = Cpu::new(config.cpu)?;
+    let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+    Ok(Arrays {
+        reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
+        cpu,
+        memo: Arc::new(NodeCache::new(config.cache.nodes)),
+        read: config.read,
+        metadata: config.limits.metadata(),
+        codec: config.limits.codec(),
+    })
 }

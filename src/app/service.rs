@@ -1,4 +1,4 @@
-//! What stands between hyper and the routes: framing rules, and answers that are watched.
+//! What stands between hyper and the routes: framing rules, and responses that are watched.
 //!
 //! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding). hyper refuses most malformed heads by itself; the two rules here
 //! are those it leaves open. What a request means is not looked at.

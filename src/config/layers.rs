@@ -124,6 +124,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     if let Some((key, reason)) = config.server.complaint() {
         return Err(invalid(&["server", key], reason));
     }
+    if let Err(error) = config.http.check() {
+        return Err(invalid(&["http"], error.to_string()));
+    }
     if let Some((key, reason)) = config.limits.complaint() {
         return Err(invalid(&["limits", key], reason));
     }

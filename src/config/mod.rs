@@ -46,7 +46,7 @@ pub struct Config {
     pub http: HttpOptions,
     /// What stored documents and chunks may claim.
     pub limits: LimitOptions,
-    /// What one read may cost.
+    /// What one request may read.
     pub read: ReadLimits,
     /// How stored bytes are fetched.
     pub fetch: FetchOptions,

@@ -28,7 +28,7 @@ pub struct MountOptions {
     /// Whether, if it may be written to, whole prefixes may be erased with one request.
     #[serde(default)]
     pub allow_prefix_delete: bool,
-    /// `Cache-Control` of the values.
+    /// `Cache-Control` of the stored values.
     #[serde(default = "revalidate")]
     pub cache_control: String,
     /// What the backend needs to know.
@@ -36,7 +36,6 @@ pub struct MountOptions {
     pub options: StoreOptions,
 }
 
-/// Values may change at any time, so each use asks whether they have.
 fn revalidate() -> String {
     "no-cache".to_owned()
 }

@@ -1,4 +1,4 @@
-//! The small sections that are no other room's: limits and logs.
+//! The small sections: limits of documents and codecs, and logs.
 
 use serde::{Deserialize, Serialize};
 

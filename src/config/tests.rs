@@ -81,7 +81,7 @@ fn a_file_and_the_environment_make_one_mount_together() {
     let variables = [("ZARRD__MOUNTS__DATA__OPTIONS__SECRET_ACCESS_KEY", "hush")];
     let config = resolve(file, &variables, &[]);
     assert_eq!(config.mounts["data"].url, "s3://bucket");
-    assert!(config.to_toml().contains("secret_access_key = \"***\""), "{}", config.to_toml());
+    assert!(config.to_toml().contains("secret_access_key = \"***"), "{}", config.to_toml());
 }
 
 #[test]
@@ -159,7 +159,13 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[[server]]\nlisten = 'x'", &["`server`"]),
     ("[limits]\nrank = 0", &["zarrd.toml:2", "`limits.rank`", "more than 0"]),
     ("[limits]\nchunk_bytes = 99999999999999999999", &["zarrd.toml:2"]),
-    ("[cache]\nbytes = '1 GiB'", &["`cache.bytes`"]),
+    ("[cache]\ndecoded_bytes = '1 GiB'", &["`cache.decoded_bytes`"]),
+    ("[http]\nlist_page_keys = 1001", &["zarrd.toml:1", "`http`", "at most 1000"]),
+    ("[http.cors]\ncredentials = true", &["`http`", "cors.credentials"]),
+    (
+        "[mounts.a]\nurl = 'memory://'\noptions.writable = true",
+        &["zarrd.toml:3", "`mounts.a.options.writable`"],
+    ),
     ("demo = 'yes'", &["`demo`"]),
     ("[mounts.a]\nurll = 'memory://'", &["`mounts.a.urll`", "did you mean `url`?"]),
     ("[mounts.a]\nwritable = true", &["zarrd.toml:1", "`mounts.a`", "`url` is missing"]),

@@ -1,12 +1,13 @@
-//! The one integration binary: the server as those outside meet it, and the house rules.
+//! One binary for all integration tests: the server as those outside meet it, its answers against fixtures and
+//! models, and the house rules.
 
-#![allow(unreachable_pub)]
 #![expect(
+    unreachable_pub,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::string_slice,
-    reason = "a test that cannot go on has failed; clippy's own exception misses the functions tests share"
+    reason = "a test that cannot go on has failed, and clippy's own exception misses the functions tests share"
 )]
 
 mod binary;
