@@ -136,7 +136,7 @@ fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut [u8]) -> Result<(), ArrayE
             let fits = match elements {
                 Some(elements) => paste_box(elements, &loaded.shape, window, fill.len(), out),
                 // The answer begins as zeros, and each place of it is written once.
-                None => zero_fill || fill_box(fill, &loaded.shape, window, out),
+                None => zero_fill || fill_box(fill, window, out),
             };
             if !fits {
                 return Err(ArrayError::Geometry);

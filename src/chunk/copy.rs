@@ -1,16 +1,9 @@
-//! Copying elements between a chunk and an answer: strided boxes of bytes.
-//!
-//! Dimensions that lie together in both are merged first, so that what can be copied as one run is.
+//! Between a chunk and an answer: the elements that a [`Window`] shows, copied or filled.
+
+use std::cmp::Reverse;
 
 use super::Window;
-
-/// One loop of a strided copy. Strides are bytes from one element to the next.
-#[derive(Clone, Copy, Debug)]
-struct Loop {
-    count: usize,
-    chunk_stride: isize,
-    out_stride: isize,
-}
+use super::strided::{self, Dimension};
 
 /// Copies what `window` shows of a chunk (C order, of `chunk_shape`, elements of `item_bytes` bytes) into the answer.
 ///
@@ -24,213 +17,67 @@ pub fn paste_box(
     item_bytes: usize,
     out: &mut [u8],
 ) -> bool {
-    let Some((offset, loops)) = bind(chunk_shape, window, item_bytes, chunk.len(), out.len()) else {
+    let Some((start, dimensions)) = bind(window, item_bytes, Some((chunk_shape, chunk.len())), out.len())
+    else {
         return false;
     };
-    if loops.iter().any(|l| l.count == 0) {
-        return true;
-    }
-    match item_bytes {
-        1 => copy_loops::<1>(chunk, offset, out, window.out_offset(), &loops),
-        2 => copy_loops::<2>(chunk, offset, out, window.out_offset(), &loops),
-        4 => copy_loops::<4>(chunk, offset, out, window.out_offset(), &loops),
-        8 => copy_loops::<8>(chunk, offset, out, window.out_offset(), &loops),
-        _ => copy_runs(chunk, offset, out, window.out_offset(), &loops, item_bytes),
-    }
+    strided::copy(dimensions, item_bytes, (out, window.out_offset()), (chunk, start));
     true
 }
 
 /// Fills what `window` shows with one element. As for [`paste_box`], a window that does not fit returns `false`.
 #[must_use]
-pub fn fill_box(element: &[u8], chunk_shape: &[u64], window: &Window, out: &mut [u8]) -> bool {
-    // A chunk that consists of one element has strides of 0.
-    let flat = vec![1; chunk_shape.len()];
-    let Some((_, mut loops)) = bind(&flat, window, element.len(), usize::MAX, out.len()) else {
+pub fn fill_box(element: &[u8], window: &Window, out: &mut [u8]) -> bool {
+    let Some((_, dimensions)) = bind(window, element.len(), None, out.len()) else {
         return false;
     };
-    if loops.iter().any(|l| l.count == 0) {
-        return true;
-    }
-    for l in &mut loops {
-        l.chunk_stride = 0;
-    }
-    merge(&mut loops);
-    fill_runs(element, out, window.out_offset(), &loops);
+    strided::fill(dimensions, element, (out, window.out_offset()));
     true
 }
 
-/// The offset of the first element in the chunk and the loops, merged; `None` if anything would lie outside.
+/// The offset of the first element in the chunk (its shape, and its bytes) and the dimensions; `None` if anything would
+/// lie outside. Without a chunk, there is nothing to lie outside of.
 fn bind(
-    chunk_shape: &[u64],
     window: &Window,
     item_bytes: usize,
-    chunk_bytes: usize,
+    chunk: Option<(&[u64], usize)>,
     out_bytes: usize,
-) -> Option<(usize, Vec<Loop>)> {
-    let mut loops = Vec::with_capacity(chunk_shape.len());
-    let mut chunk_stride = isize::try_from(item_bytes).ok()?;
+) -> Option<(usize, Vec<Dimension>)> {
+    let item = isize::try_from(item_bytes).ok()?;
+    let (shape, chunk_bytes) = chunk.unwrap_or((&[], usize::MAX));
+    let mut stride = if chunk.is_some() { item } else { 0 };
+    let mut dimensions = Vec::with_capacity(window.ranges().len());
     let mut start: isize = 0;
-    // The lowest and highest element's offset, in the chunk and in the answer.
+    // The lowest and highest element's offset from the start, and the highest in the answer.
     let (mut low, mut high): (isize, isize) = (0, 0);
     let mut out_high = isize::try_from(window.out_offset()).ok()?;
-    let mut empty = false;
-    let axes: Vec<_> = window.ranges().zip(window.out_strides()).zip(chunk_shape).collect();
-    for ((range, out_stride), &length) in axes.into_iter().rev() {
+    for (axis, (range, out_stride)) in window.ranges().zip(window.out_strides()).enumerate().rev() {
         let count = usize::try_from(range.count).ok()?;
-        let out_stride = isize::try_from(out_stride).ok()?;
-        empty |= count == 0;
-        let stride = chunk_stride.checked_mul(isize::try_from(range.step).ok()?);
-        // A single element has no next one, so its step, however large, means nothing.
-        let stride = if count <= 1 { 0 } else { stride? };
+        let to = isize::try_from(out_stride).ok()?;
+        // A single element has no next one: its step, however large, means nothing.
+        let single = count <= 1 || stride == 0;
+        let from = if single { 0 } else { stride.checked_mul(isize::try_from(range.step).ok()?)? };
+        if stride != 0 {
+            start = start.checked_add(isize::try_from(range.start).ok()?.checked_mul(stride)?)?;
+            stride = stride.checked_mul(isize::try_from(*shape.get(axis)?).ok()?)?;
+        }
         let steps = isize::try_from(count.saturating_sub(1)).ok()?;
-        start = start.checked_add(isize::try_from(range.start).ok()?.checked_mul(chunk_stride)?)?;
-        let reach = stride.checked_mul(steps)?;
+        let reach = from.checked_mul(steps)?;
         low = low.checked_add(reach.min(0))?;
         high = high.checked_add(reach.max(0))?;
-        out_high = out_high.checked_add(out_stride.checked_mul(steps)?)?;
-        loops.push(Loop { count, chunk_stride: stride, out_stride });
-        chunk_stride = chunk_stride.checked_mul(isize::try_from(length).ok()?)?;
+        out_high = out_high.checked_add(to.checked_mul(steps)?)?;
+        dimensions.push(Dimension { length: count, to, from });
     }
-    loops.reverse();
-    if !empty {
-        let item = isize::try_from(item_bytes).ok()?;
-        let chunk_end = start.checked_add(high)?.checked_add(item)?;
-        let inside = start.checked_add(low)? >= 0
-            && usize::try_from(chunk_end).ok()? <= chunk_bytes
-            && usize::try_from(out_high.checked_add(item)?).ok()? <= out_bytes;
-        if !inside {
+    // In the answer's order, which a transposed chunk's is not: writing goes forward.
+    dimensions.sort_by_key(|dimension| Reverse(dimension.to));
+    if dimensions.iter().all(|dimension| dimension.length > 0) {
+        let chunk_end = usize::try_from(start.checked_add(high)?.checked_add(item)?).ok()?;
+        let out_end = usize::try_from(out_high.checked_add(item)?).ok()?;
+        if start.checked_add(low)? < 0 || chunk_end > chunk_bytes || out_end > out_bytes {
             return None;
         }
     }
-    merge(&mut loops);
-    Some((usize::try_from(start).ok()?, loops))
-}
-
-/// Drops loops of one turn, and makes one loop of two where the outer only goes on where the inner ends.
-fn merge(loops: &mut Vec<Loop>) {
-    loops.retain(|l| l.count != 1);
-    let mut at = 1;
-    while at < loops.len() {
-        let (outer, inner) = (loops[at - 1], loops[at]);
-        let turns = isize::try_from(inner.count).unwrap_or(isize::MAX);
-        let goes_on = |outer: isize, inner: isize| inner.checked_mul(turns) == Some(outer);
-        if goes_on(outer.chunk_stride, inner.chunk_stride) && goes_on(outer.out_stride, inner.out_stride) {
-            loops[at - 1] = Loop { count: outer.count * inner.count, ..inner };
-            loops.remove(at);
-            at = 1;
-        } else {
-            at += 1;
-        }
-    }
-}
-
-/// `base` moved on by `turns` strides; `bind` has checked that every place is inside.
-fn moved(base: usize, stride: isize, turns: usize) -> usize {
-    base.wrapping_add_signed(stride.wrapping_mul(turns.cast_signed()))
-}
-
-/// Runs `inner` for the first places of each innermost loop.
-fn each_run(
-    loops: &[Loop],
-    chunk_at: usize,
-    out_at: usize,
-    inner: &mut impl FnMut(Loop, usize, usize),
-    item_bytes: usize,
-) {
-    match loops {
-        [] => {
-            let item = item_bytes.cast_signed();
-            inner(Loop { count: 1, chunk_stride: item, out_stride: item }, chunk_at, out_at);
-        }
-        [run] => inner(*run, chunk_at, out_at),
-        [outer, rest @ ..] => {
-            for turn in 0..outer.count {
-                let chunk_at = moved(chunk_at, outer.chunk_stride, turn);
-                each_run(rest, chunk_at, moved(out_at, outer.out_stride, turn), inner, item_bytes);
-            }
-        }
-    }
-}
-
-/// For the usual sizes of elements: the size is known when compiling, so a strided run is a plain loop of moves.
-fn copy_loops<const ITEM: usize>(
-    chunk: &[u8],
-    chunk_at: usize,
-    out: &mut [u8],
-    out_at: usize,
-    loops: &[Loop],
-) {
-    let item = ITEM.cast_signed();
-    each_run(
-        loops,
-        chunk_at,
-        out_at,
-        &mut |run, from, to| {
-            if run.chunk_stride == item && run.out_stride == item {
-                let bytes = run.count * ITEM;
-                out[to..to + bytes].copy_from_slice(&chunk[from..from + bytes]);
-                return;
-            }
-            for turn in 0..run.count {
-                let (from, to) = (moved(from, run.chunk_stride, turn), moved(to, run.out_stride, turn));
-                if let (Some(target), Some(source)) =
-                    (out[to..].first_chunk_mut::<ITEM>(), chunk[from..].first_chunk::<ITEM>())
-                {
-                    *target = *source;
-                }
-            }
-        },
-        ITEM,
-    );
-}
-
-/// For elements of any size.
-fn copy_runs(
-    chunk: &[u8],
-    chunk_at: usize,
-    out: &mut [u8],
-    out_at: usize,
-    loops: &[Loop],
-    item_bytes: usize,
-) {
-    let item = item_bytes.cast_signed();
-    each_run(
-        loops,
-        chunk_at,
-        out_at,
-        &mut |run, from, to| {
-            if run.chunk_stride == item && run.out_stride == item {
-                let bytes = run.count * item_bytes;
-                out[to..to + bytes].copy_from_slice(&chunk[from..from + bytes]);
-                return;
-            }
-            for turn in 0..run.count {
-                let (from, to) = (moved(from, run.chunk_stride, turn), moved(to, run.out_stride, turn));
-                out[to..to + item_bytes].copy_from_slice(&chunk[from..from + item_bytes]);
-            }
-        },
-        item_bytes,
-    );
-}
-
-fn fill_runs(element: &[u8], out: &mut [u8], out_at: usize, loops: &[Loop]) {
-    let item = element.len().cast_signed();
-    let uniform = element.first().copied().filter(|first| element.iter().all(|byte| byte == first));
-    each_run(
-        loops,
-        0,
-        out_at,
-        &mut |run, _, to| match uniform {
-            Some(byte) if run.out_stride == item => out[to..to + run.count * element.len()].fill(byte),
-            _ => {
-                for turn in 0..run.count {
-                    let to = moved(to, run.out_stride, turn);
-                    out[to..to + element.len()].copy_from_slice(element);
-                }
-            }
-        },
-        element.len(),
-    );
+    Some((usize::try_from(start).ok()?, dimensions))
 }
 
 #[cfg(test)]
@@ -282,7 +129,7 @@ mod tests {
             prop_assert!(paste_box(&chunk, &shape, &Window::packed(&ranges, item), item, &mut out));
             prop_assert_eq!(&out, &expected);
             let element: Vec<u8> = (1..=item as u8).collect();
-            prop_assert!(fill_box(&element, &shape, &Window::packed(&ranges, item), &mut out));
+            prop_assert!(fill_box(&element, &Window::packed(&ranges, item), &mut out));
             prop_assert_eq!(out, element.repeat(expected.len() / item));
         }
     }

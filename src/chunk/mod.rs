@@ -8,6 +8,7 @@ mod copy;
 mod grid;
 mod key_encoding;
 mod selection;
+pub mod strided;
 mod subset;
 mod window;
 

@@ -40,12 +40,12 @@ impl Window {
 
     /// The ranges, one a dimension.
     #[must_use]
-    pub fn ranges(&self) -> impl ExactSizeIterator<Item = &AxisRange> {
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = &AxisRange> + DoubleEndedIterator {
         self.axes.iter().map(|axis| &axis.range)
     }
 
     /// The strides of the answer in bytes, one a dimension.
-    pub(super) fn out_strides(&self) -> impl ExactSizeIterator<Item = usize> {
+    pub(super) fn out_strides(&self) -> impl ExactSizeIterator<Item = usize> + DoubleEndedIterator {
         self.axes.iter().map(|axis| axis.out_stride)
     }
 

@@ -20,7 +20,6 @@ mod inflate;
 mod registry;
 mod representation;
 pub mod sharding_indexed;
-mod strided;
 mod transpose;
 mod zlib;
 mod zstd;

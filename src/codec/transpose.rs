@@ -11,7 +11,7 @@ use super::buffer;
 use super::config::Config;
 use super::registry::{ArrayToArray, BoundArray, Context};
 use super::representation::Representation;
-use super::strided::{Dimension, copy, strides};
+use crate::chunk::strided::{Dimension, copy, strides};
 
 /// The codec, bound to a decoded shape.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Transpose {
             return Ok(from);
         }
         let mut to = buffer::zeroed(from.len() as u64)?;
-        copy(dimensions, self.item_bytes, &mut to, &from);
+        copy(dimensions, self.item_bytes, (&mut to, 0), (&from, 0));
         Ok(Bytes::from(to))
     }
 }

@@ -9,15 +9,15 @@ use bytes::Bytes;
 
 use super::super::CodecError;
 use super::super::buffer;
-use super::super::strided::{Dimension, copy, strides};
 use super::{IndexLocation, NAME, Sharding, count};
+use crate::chunk::strided::{Dimension, copy, strides};
 
 /// The shapes of a shard, as lengths in memory.
 struct Geometry {
     item_bytes: usize,
     inner_shape: Vec<usize>,
-    inner_strides: Vec<usize>,
-    shard_strides: Vec<usize>,
+    inner_strides: Vec<isize>,
+    shard_strides: Vec<isize>,
     chunks_per_shard: Vec<usize>,
 }
 
@@ -43,13 +43,14 @@ impl Geometry {
         let mut origin = 0;
         for axis in (0..self.chunks_per_shard.len()).rev() {
             let along = self.chunks_per_shard[axis];
-            origin += (inner_chunk % along) * self.inner_shape[axis] * self.shard_strides[axis];
+            origin +=
+                (inner_chunk % along) * self.inner_shape[axis] * self.shard_strides[axis].unsigned_abs();
             inner_chunk /= along;
         }
         origin
     }
 
-    fn dimensions(&self, to: &[usize], from: &[usize]) -> Vec<Dimension> {
+    fn dimensions(&self, to: &[isize], from: &[isize]) -> Vec<Dimension> {
         let strides = to.iter().zip(from);
         let dimensions = self.inner_shape.iter().zip(strides);
         dimensions.map(|(&length, (&to, &from))| Dimension { length, to, from }).collect()
@@ -58,15 +59,13 @@ impl Geometry {
     /// Copies an inner chunk into the shard.
     fn put(&self, inner_chunk: usize, inner: &[u8], shard: &mut [u8]) {
         let dimensions = self.dimensions(&self.shard_strides, &self.inner_strides);
-        let shard = shard.get_mut(self.origin(inner_chunk)..).unwrap_or_default();
-        copy(dimensions, self.item_bytes, shard, inner);
+        copy(dimensions, self.item_bytes, (shard, self.origin(inner_chunk)), (inner, 0));
     }
 
     /// Copies an inner chunk out of the shard.
     fn take(&self, inner_chunk: usize, shard: &[u8], inner: &mut [u8]) {
         let dimensions = self.dimensions(&self.inner_strides, &self.shard_strides);
-        let shard = shard.get(self.origin(inner_chunk)..).unwrap_or_default();
-        copy(dimensions, self.item_bytes, inner, shard);
+        copy(dimensions, self.item_bytes, (inner, 0), (shard, self.origin(inner_chunk)));
     }
 }
 

@@ -1,0 +1,175 @@
+//! Copies and fills n-dimensional boxes of elements, whatever their layouts in memory.
+//!
+//! A layout is a stride in bytes along each dimension. Slices, `transpose` and shards are all made of such copies.
+//! Dimensions that lie together in both layouts are merged first, so that what can be copied as one run is. Callers
+//! compute lengths and strides from shapes they were bound to; nothing here depends on stored bytes.
+
+/// A dimension of the box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Elements along it.
+    pub length: usize,
+    /// Bytes between two neighbours where they go.
+    pub to: isize,
+    /// Bytes between two neighbours where they come from.
+    pub from: isize,
+}
+
+/// Edge of the square in which two dimensions are walked together, so that both sides stay in the cache.
+const TILE: usize = 32;
+
+/// The strides of an array in C order, in bytes. They saturate where there are no elements to be found with them: an
+/// edge of 0 lets the others be anything.
+#[must_use]
+pub fn strides(shape: &[usize], item_bytes: usize) -> Vec<isize> {
+    let mut stride = item_bytes.cast_signed();
+    let mut strides: Vec<isize> = shape
+        .iter()
+        .rev()
+        .map(|&length| {
+            let own = stride;
+            stride = stride.saturating_mul(isize::try_from(length).unwrap_or(isize::MAX));
+            own
+        })
+        .collect();
+    strides.reverse();
+    strides
+}
+
+/// Copies the box whose first elements are at `to_at` and `from_at`. `dimensions` are in the order they have in `to`, so
+/// that writing goes forward.
+pub fn copy(
+    dimensions: Vec<Dimension>,
+    item_bytes: usize,
+    (to, to_at): (&mut [u8], usize),
+    (from, from_at): (&[u8], usize),
+) {
+    let Some((dimensions, run)) =
+        runs(dimensions, item_bytes, |last, run| last.to == run && last.from == run)
+    else {
+        return;
+    };
+    let start = (to_at, from_at);
+    match run {
+        1 => walk(dimensions, run, start, |t, f| copy_unit::<1>(to, t, from, f)),
+        2 => walk(dimensions, run, start, |t, f| copy_unit::<2>(to, t, from, f)),
+        4 => walk(dimensions, run, start, |t, f| copy_unit::<4>(to, t, from, f)),
+        8 => walk(dimensions, run, start, |t, f| copy_unit::<8>(to, t, from, f)),
+        16 => walk(dimensions, run, start, |t, f| copy_unit::<16>(to, t, from, f)),
+        _ => walk(dimensions, run, start, |t, f| to[t..t + run].copy_from_slice(&from[f..f + run])),
+    }
+}
+
+/// Fills the box whose first element is at `to_at` with one element; the dimensions' `from` means nothing.
+pub fn fill(mut dimensions: Vec<Dimension>, element: &[u8], (to, to_at): (&mut [u8], usize)) {
+    for dimension in &mut dimensions {
+        dimension.from = 0;
+    }
+    let Some((dimensions, run)) = runs(dimensions, element.len(), |last, run| last.to == run) else {
+        return;
+    };
+    let uniform = element.first().copied().filter(|first| element.iter().all(|byte| byte == first));
+    walk(dimensions, run, (to_at, 0), |t, _| {
+        let place = &mut to[t..t + run];
+        match uniform {
+            Some(byte) => place.fill(byte),
+            None => place.chunks_exact_mut(element.len()).for_each(|place| place.copy_from_slice(element)),
+        }
+    });
+}
+
+/// A copy of fixed length, which the compiler makes a load and a store.
+fn copy_unit<const N: usize>(to: &mut [u8], t: usize, from: &[u8], f: usize) {
+    to[t..t + N].copy_from_slice(&from[f..f + N]);
+}
+
+/// The dimensions that are left to walk, and the bytes that are one run at each position; `None` for an empty box.
+fn runs(
+    mut dimensions: Vec<Dimension>,
+    item_bytes: usize,
+    is_run: impl Fn(&Dimension, isize) -> bool,
+) -> Option<(Vec<Dimension>, usize)> {
+    if dimensions.iter().any(|dimension| dimension.length == 0) {
+        return None;
+    }
+    dimensions.retain(|dimension| dimension.length > 1);
+    merge(&mut dimensions);
+    let last = dimensions.pop_if(|last| is_run(last, item_bytes.cast_signed()));
+    Some((dimensions, last.map_or(item_bytes, |last| last.length * item_bytes)))
+}
+
+/// Makes one dimension of two neighbours that are walked as one in both layouts.
+fn merge(dimensions: &mut Vec<Dimension>) {
+    let mut merged: Vec<Dimension> = Vec::with_capacity(dimensions.len());
+    for &inner in dimensions.iter() {
+        let length = inner.length.cast_signed();
+        match merged.last_mut() {
+            Some(outer) if outer.to == length * inner.to && outer.from == length * inner.from => {
+                *outer = Dimension { length: outer.length * inner.length, ..inner };
+            }
+            _ => merged.push(inner),
+        }
+    }
+    *dimensions = merged;
+}
+
+/// Calls `visit` with the two offsets of each run.
+fn walk(
+    mut dimensions: Vec<Dimension>,
+    run: usize,
+    (to, from): (usize, usize),
+    mut visit: impl FnMut(usize, usize),
+) {
+    let Some(last) = dimensions.pop() else { return visit(to, from) };
+    // If the source is contiguous along another dimension than the last, walk these two in tiles.
+    let along = run.cast_signed();
+    let across = match dimensions.iter().position(|dimension| dimension.from == along) {
+        Some(position) if last.from != along => dimensions.remove(position),
+        _ => Dimension { length: 1, to: 0, from: 0 },
+    };
+    each_offset(&dimensions, (to, from), |to, from| {
+        for i in (0..across.length).step_by(TILE) {
+            for j in (0..last.length).step_by(TILE) {
+                for i in i..across.length.min(i + TILE) {
+                    let (to, from) = (moved(to, across.to, i), moved(from, across.from, i));
+                    for j in j..last.length.min(j + TILE) {
+                        visit(moved(to, last.to, j), moved(from, last.from, j));
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// An offset, moved on by so many strides. Callers stay inside their buffers, and what does not is caught by the bounds
+/// of the slices.
+fn moved(offset: usize, stride: isize, times: usize) -> usize {
+    offset.wrapping_add_signed(stride.wrapping_mul(times.cast_signed()))
+}
+
+/// Calls `visit` with the two offsets of each position of the box, in C order. No length is 0.
+fn each_offset(
+    dimensions: &[Dimension],
+    (mut to, mut from): (usize, usize),
+    mut visit: impl FnMut(usize, usize),
+) {
+    let mut position = vec![0; dimensions.len()];
+    loop {
+        visit(to, from);
+        let mut carried = true;
+        for (at, dimension) in position.iter_mut().zip(dimensions).rev() {
+            *at += 1;
+            (to, from) = (moved(to, dimension.to, 1), moved(from, dimension.from, 1));
+            if *at < dimension.length {
+                carried = false;
+                break;
+            }
+            to = moved(to, -dimension.to, dimension.length);
+            from = moved(from, -dimension.from, dimension.length);
+            *at = 0;
+        }
+        if carried {
+            return;
+        }
+    }
+}
