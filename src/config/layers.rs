@@ -91,7 +91,8 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     for argument in &flags.mounts {
         let (name, url) = mounts::parse_argument(argument);
         let origin = Origin::Flag("[NAME=]URL");
-        if tree.keys_of("mounts").any(|taken| taken == name) {
+        // What a file or the environment say of a mount without a URL is about the one given here.
+        if tree.get(&["mounts", &name, "url"]).is_some() {
             return Err(ConfigError::DuplicateMount { origin, name });
         }
         let string = |text: String| Entry { node: Node::String(text), origin: origin.clone() };

@@ -85,6 +85,16 @@ fn a_file_and_the_environment_make_one_mount_together() {
 }
 
 #[test]
+fn a_mount_given_as_an_argument_takes_its_options_from_the_environment() {
+    let variables = [("ZARRD__MOUNTS__DATA__OPTIONS__REGION", "eu-west-1")];
+    let config = resolve("", &variables, &["data=s3://bucket/x"]);
+    assert_eq!(config.mounts["data"].url, "s3://bucket/x");
+    assert_eq!(config.mounts["data"].options.region.as_deref(), Some("eu-west-1"));
+    let twice = complaint("[mounts.data]\nurl = 'memory://'\n", &[], &["data=s3://bucket/x"]);
+    assert!(twice.contains("a mount named `data` already"), "{twice}");
+}
+
+#[test]
 fn secrets_are_masked_wherever_a_configuration_is_shown() {
     let file = "[mounts.data]\nurl = 's3://b'\noptions.secret_access_key = 'canary'\n";
     let config = resolve(file, &[], &[]);

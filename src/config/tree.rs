@@ -184,16 +184,11 @@ impl Entry {
         entry.origin.clone()
     }
 
-    /// The keys of the table at a key of this one.
-    pub(super) fn keys_of<'a>(&'a self, key: &str) -> impl Iterator<Item = &'a str> {
-        let inner = match &self.node {
-            Node::Table(entries) => entries.get(key),
+    /// The value at a path of keys.
+    pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |entry, key| match &entry.node {
+            Node::Table(entries) => entries.get(*key),
             _ => None,
-        };
-        let entries = match inner.map(|entry| &entry.node) {
-            Some(Node::Table(entries)) => Some(entries),
-            _ => None,
-        };
-        entries.into_iter().flat_map(|entries| entries.keys().map(String::as_str))
+        })
     }
 }

@@ -346,6 +346,8 @@ fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trace) {
         headers.insert(SERVER_TIMING, timing);
     }
     let cache = match trace.hits_and_misses() {
+        // Nothing was asked of a cache: HEAD, or fill values alone.
+        (0, 0) => return,
         (_, 0) => "hit",
         (0, _) => "miss",
         _ => "partial",
