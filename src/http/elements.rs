@@ -27,7 +27,7 @@ use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::Endianness;
-use crate::render::{JsonWriter, NanMode, RenderError, npy, to_big_endian};
+use crate::render::{JsonWriter, NanMode, RenderError, json_bytes_estimate, npy, to_big_endian};
 use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
@@ -98,8 +98,7 @@ impl Elements {
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
-        // The band that is sent, and the one that is assembled meanwhile.
-        let permit = state.admission().enter(plan.band_bytes().saturating_mul(2)).await?;
+        let permit = state.admission().enter(self.memory_bytes(&plan)).await?;
         let mut tries = 1;
         let answer = loop {
             match self.attempt(state, method, headers, &plan).await {
@@ -108,6 +107,15 @@ impl Elements {
             }
         };
         Ok(permit.hold(answer))
+    }
+
+    /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
+    /// meanwhile, or the whole text.
+    fn memory_bytes(&self, plan: &Plan) -> u64 {
+        match self.rendering.offer.name {
+            "json" => json_bytes_estimate(self.array.metadata().data_type, &self.subset.shape()),
+            _ => plan.response_bytes().min(plan.band_bytes().saturating_mul(2)),
+        }
     }
 
     async fn attempt(
