@@ -98,7 +98,7 @@ impl Elements {
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
-        let permit = state.admission().enter(self.memory_bytes(&plan)).await?;
+        let permit = state.admission().enter(self.memory_bytes(state, &plan)).await?;
         let mut tries = 1;
         let answer = loop {
             match self.attempt(state, method, headers, &plan).await {
@@ -111,9 +111,11 @@ impl Elements {
 
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
     /// meanwhile, or the whole text.
-    fn memory_bytes(&self, plan: &Plan) -> u64 {
+    fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
         match self.rendering.offer.name {
-            "json" => json_bytes_estimate(self.array.metadata().data_type, &self.subset.shape()),
+            // What is over the limit is refused as soon as it is begun.
+            "json" => json_bytes_estimate(self.array.metadata().data_type, &self.subset.shape())
+                .min(state.options().json_bytes),
             _ => plan.response_bytes().min(plan.band_bytes().saturating_mul(2)),
         }
     }
