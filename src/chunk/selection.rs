@@ -53,6 +53,26 @@ pub enum SelectionError {
         /// The array's rank.
         rank: usize,
     },
+    /// A name that no dimension has.
+    #[error("no dimension of the array is called `{name}`; its dimensions are {known}")]
+    UnknownDimension {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A name that several dimensions have.
+    #[error("several dimensions of the array are called `{name}`; select by position, with `slice=`")]
+    AmbiguousDimension {
+        /// The name.
+        name: String,
+    },
+    /// A dimension twice.
+    #[error("the dimension `{name}` is selected twice")]
+    DimensionTwice {
+        /// The name.
+        name: String,
+    },
     /// An integer outside the array.
     #[error("index {index} is out of range for axis {axis} of length {length}")]
     OutOfRange {
@@ -72,6 +92,9 @@ impl Classify for SelectionError {
             | Self::ZeroStep { .. }
             | Self::SecondEllipsis
             | Self::TooManyDimensions { .. }
+            | Self::UnknownDimension { .. }
+            | Self::AmbiguousDimension { .. }
+            | Self::DimensionTwice { .. }
             | Self::OutOfRange { .. } => ErrorClass::InvalidRequest,
         }
     }
@@ -110,6 +133,39 @@ impl Selection {
             }
         }
         Ok(Self(dims))
+    }
+
+    /// A selection by the names of dimensions: an integer or a slice for each name, the others whole.
+    ///
+    /// # Errors
+    /// [`SelectionError`] with the name or the part that is wrong.
+    pub fn by_name(pairs: &[(String, String)], names: &[Option<String>]) -> Result<Self, SelectionError> {
+        let mut dims = vec![None; names.len()];
+        for (name, text) in pairs {
+            let mut places = names.iter().zip(&mut dims).filter(|(known, _)| known.as_ref() == Some(name));
+            let place = match (places.next(), places.next()) {
+                (Some((_, place)), None) => place,
+                (Some(_), Some(_)) => return Err(SelectionError::AmbiguousDimension { name: name.clone() }),
+                (None, _) => {
+                    let known: Vec<&str> =
+                        names.iter().map(|name| name.as_deref().unwrap_or("(unnamed)")).collect();
+                    return Err(SelectionError::UnknownDimension {
+                        name: name.clone(),
+                        known: known.join(", "),
+                    });
+                }
+            };
+            let &[dim @ (DimSelection::Index(_) | DimSelection::Slice { .. })] =
+                Self::parse(text)?.0.as_slice()
+            else {
+                return Err(SelectionError::Syntax { position: 0, part: text.chars().take(40).collect() });
+            };
+            if place.replace(dim).is_some() {
+                return Err(SelectionError::DimensionTwice { name: name.clone() });
+            }
+        }
+        let whole = DimSelection::Slice { start: None, stop: None, step: 1 };
+        Ok(Self(dims.into_iter().map(|dim| dim.unwrap_or(whole)).collect()))
     }
 
     /// The box this selects in an array of this shape.
@@ -287,6 +343,25 @@ mod tests {
             assert!(matches!(select(text, &[10, 10]), Err(E::Syntax { .. })), "{text}");
         }
         assert!(select(&"0,".repeat(100_000), &[1]).is_err());
+    }
+
+    #[test]
+    fn dimensions_can_be_selected_by_name() {
+        let names = ["time", "lat", "lat"].map(|name| Some(name.to_owned()));
+        let by_name = |pairs: &[(&str, &str)], names: &[Option<String>]| {
+            let pairs: Vec<_> =
+                pairs.iter().map(|&(name, text)| (name.to_owned(), text.to_owned())).collect();
+            Selection::by_name(&pairs, names)
+        };
+        assert_eq!(by_name(&[("time", "2:4")], &names), Selection::parse("2:4,:,:"));
+        assert_eq!(by_name(&[("lat", "-1")], &names[..2]), Selection::parse(":,-1"));
+        assert!(matches!(by_name(&[("lat", "0")], &names), Err(SelectionError::AmbiguousDimension { .. })));
+        assert!(matches!(by_name(&[("lon", "0")], &names), Err(SelectionError::UnknownDimension { .. })));
+        let twice = by_name(&[("time", "0"), ("time", "1")], &names);
+        assert!(matches!(twice, Err(SelectionError::DimensionTwice { .. })));
+        for text in ["...", "", "0,1", "x"] {
+            assert!(by_name(&[("time", text)], &names).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -4,18 +4,23 @@
 //! array. Store routes ignore queries they do not know (clients and caches add their own).
 
 use super::problem::Problem;
-use crate::chunk::{Selection, SelectionError};
+use crate::chunk::{Selection, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::Endianness;
+use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
 /// The parameters there are.
-const KNOWN: &str = "slice (or select), format (or f), endian, nan, expected_shape";
+const KNOWN: &str = "slice (or select), isel.NAME, format (or f), endian, nan, expected_shape";
+
+/// What stands before the name of a dimension.
+const BY_NAME: &str = "isel.";
 
 /// A parsed query.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DataQuery {
-    pub(super) selection: Option<Selection>,
+    selection: Option<Selection>,
+    /// Dimension names and what is selected of each.
+    named: Vec<(String, String)>,
     pub(super) format: Option<String>,
     pub(super) endian: Endianness,
     pub(super) nan: NanMode,
@@ -41,6 +46,9 @@ pub(super) enum QueryError {
         /// What it takes.
         takes: &'static str,
     },
+    /// By position and by name at once.
+    #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
+    SliceAndNames,
     /// The selection.
     #[error(transparent)]
     Selection(#[from] SelectionError),
@@ -49,7 +57,9 @@ pub(super) enum QueryError {
 impl Classify for QueryError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unknown(_) | Self::Twice(_) | Self::Value { .. } => ErrorClass::InvalidRequest,
+            Self::Unknown(_) | Self::Twice(_) | Self::SliceAndNames | Self::Value { .. } => {
+                ErrorClass::InvalidRequest
+            }
             Self::Selection(error) => error.class(),
         }
     }
@@ -67,12 +77,40 @@ impl DataQuery {
                 "endian" => once("endian", &mut endian, endian_of(value)?)?,
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
+                name if name.starts_with(BY_NAME) => {
+                    let dimension = name.trim_start_matches(BY_NAME).to_owned();
+                    query.named.push((dimension, value.clone()));
+                }
                 _ => return Err(QueryError::Unknown(name.chars().take(40).collect())),
             }
+        }
+        if query.selection.is_some() && !query.named.is_empty() {
+            return Err(QueryError::SliceAndNames);
         }
         query.endian = endian.unwrap_or_default();
         query.nan = nan.unwrap_or_default();
         Ok(query)
+    }
+
+    /// Whether anything is selected.
+    pub(super) fn selects(&self) -> bool {
+        self.selection.is_some() || !self.named.is_empty()
+    }
+
+    /// What is selected of an array: everything, if nothing is said.
+    pub(super) fn subset(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
+        let named;
+        let selection = match &self.selection {
+            Some(selection) => selection,
+            None if self.named.is_empty() => &Selection::default(),
+            None => {
+                let unnamed = || vec![None; array.shape.len()];
+                let names = array.dimension_names.clone().unwrap_or_else(unnamed);
+                named = Selection::by_name(&self.named, &names)?;
+                &named
+            }
+        };
+        selection.resolve(&array.shape)
     }
 
     /// Refuses an array that no longer has the shape the client knows.
@@ -133,6 +171,7 @@ mod tests {
     fn a_misspelt_parameter_is_refused_by_name() {
         assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
         assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
+        assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), QueryError::SliceAndNames);
         for (name, value) in
             [("endian", "middle"), ("nan", "0"), ("expected_shape", "1,x"), ("slice", "1:2:3:4")]
         {

@@ -31,6 +31,7 @@ type Pairs = Query<Vec<(String, String)>>;
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the array"),
         ("slice" = Option<String>, Query, description = "numpy's slices: `0:10,::2,...,-1`. Alias `select`"),
+        ("isel.NAME" = Option<String>, Query, description = "An index or slice of the dimension called NAME; not together with `slice`"),
         ("format" = Option<String>, Query, description = "`bytes`, `npy` or `json`; wins over `Accept`. Alias `f`"),
         ("endian" = Option<String>, Query, description = "`little` (default) or `big`, of `bytes` and `npy`"),
         ("nan" = Option<String>, Query, description = "How JSON writes NaN and infinities: `string` (default) or `null`"),
@@ -65,7 +66,7 @@ pub(in crate::http) async fn get_data(
     let node = target.opener.open(&target.path).await?;
     let array = Arc::clone(node.array()?);
     query.check_shape(&array.metadata().shape)?;
-    let subset = query.selection.unwrap_or_default().resolve(&array.metadata().shape)?;
+    let subset = query.subset(array.metadata())?;
     Elements { node, array, subset, rendering, started }.answer(&state, &method, &headers).await
 }
 
@@ -121,7 +122,7 @@ pub(in crate::http) async fn get_chunk(
 ) -> Result<Response, Problem> {
     let started = Instant::now();
     let query = DataQuery::parse(&pairs)?;
-    if query.selection.is_some() {
+    if query.selects() {
         return Err(Problem::of_class(ErrorClass::InvalidRequest)
             .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
     }
