@@ -77,11 +77,10 @@ impl DataQuery {
                 "endian" => once("endian", &mut endian, endian_of(value)?)?,
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
-                name if name.starts_with(BY_NAME) => {
-                    let dimension = name.trim_start_matches(BY_NAME).to_owned();
-                    query.named.push((dimension, value.clone()));
-                }
-                _ => return Err(QueryError::Unknown(name.chars().take(40).collect())),
+                name => match name.strip_prefix(BY_NAME) {
+                    Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
+                    None => return Err(QueryError::Unknown(name.chars().take(40).collect())),
+                },
             }
         }
         if query.selection.is_some() && !query.named.is_empty() {
