@@ -13,5 +13,6 @@
 mod binary;
 mod fixtures;
 mod frame;
+mod slices;
 mod support;
 mod tidy;

@@ -1,6 +1,6 @@
 //! A server without a socket: requests go straight to the router.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -103,9 +103,15 @@ impl Server {
     }
 }
 
+/// One pool for all servers of a test run: property tests make hundreds of them.
+fn cpu() -> Cpu {
+    static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions::default()).unwrap());
+    CPU.clone()
+}
+
 impl ServerBuilder {
     pub fn finish(self) -> Server {
-        let cpu = Cpu::new(CpuOptions::default()).unwrap();
+        let cpu = cpu();
         let source = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
         let arrays = Arrays {
             reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
