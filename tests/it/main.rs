@@ -14,5 +14,6 @@ mod binary;
 mod fixtures;
 mod frame;
 mod slices;
+mod stampede;
 mod support;
 mod tidy;

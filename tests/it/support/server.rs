@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
 use tower::ServiceExt;
-use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
@@ -15,6 +15,8 @@ use zarrd::http::{AppState, Arrays, HttpOptions, Mount};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+
+use super::counting::{CountingSource, Decodes};
 
 /// An answer, collected.
 #[derive(Debug)]
@@ -58,6 +60,8 @@ pub struct ServerBuilder {
     pub fetch: FetchOptions,
     pub read: ReadLimits,
     pub http: HttpOptions,
+    /// Where decoded chunks are counted.
+    pub decodes: Option<Decodes>,
 }
 
 impl Server {
@@ -73,6 +77,7 @@ impl Server {
             fetch: FetchOptions::default(),
             read: ReadLimits::default(),
             http: HttpOptions::default(),
+            decodes: None,
         }
     }
 
@@ -112,7 +117,10 @@ fn cpu() -> Cpu {
 impl ServerBuilder {
     pub fn finish(self) -> Server {
         let cpu = cpu();
-        let source = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
+        let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
+        if let Some(decodes) = self.decodes {
+            source = Arc::new(CountingSource { inner: source, decodes });
+        }
         let arrays = Arrays {
             reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
             cpu,
