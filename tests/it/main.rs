@@ -11,8 +11,11 @@
 )]
 
 mod binary;
+mod corrupt;
 mod fixtures;
 mod frame;
+mod metadata;
+mod refusals;
 mod slices;
 mod stampede;
 mod support;
