@@ -192,13 +192,17 @@ impl Cost {
     }
 }
 
-/// Some slices next to each other that fit the limits: the selection, halved along its widest dimension until it does.
+/// Some slices next to each other that all fit the limits: the selection, halved along its widest dimension until they
+/// do. A slice that is as long as one that fits may touch more chunks than it.
 fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
-    const SUGGESTIONS: u64 = 4;
     let edges = array.decoded_chunk_shape();
     let mut part = subset.clone();
     let mut cut_along = 0;
-    while Cost::of(array, &part).excess(limits).is_some() {
+    loop {
+        let tiles = tiles(subset, &part, cut_along);
+        if tiles.iter().all(|tile| Cost::of(array, tile).excess(limits).is_none()) {
+            return tiles.iter().map(slice_text).collect();
+        }
         let widest = part.axes().iter().zip(&edges).enumerate().max_by_key(|(_, (range, edge))| {
             // Whole chunks first, then elements within one.
             (range.count.saturating_mul(range.step.unsigned_abs()) / (**edge).max(1), range.count)
@@ -213,15 +217,20 @@ fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
             _ => return Vec::new(),
         }
     }
-    let (Some(whole), Some(step)) = (subset.axes().get(cut_along), part.axes().get(cut_along)) else {
+}
+
+/// The first parts of a selection that are as long as `part`, next to each other along one axis.
+fn tiles(subset: &Subset, part: &Subset, axis: usize) -> Vec<Subset> {
+    const MOST: u64 = 4;
+    let (Some(whole), Some(step)) = (subset.axes().get(axis), part.axes().get(axis)) else {
         return Vec::new();
     };
-    (0..whole.count.div_ceil(step.count.max(1)).min(SUGGESTIONS))
+    (0..whole.count.div_ceil(step.count.max(1)).min(MOST))
         .map(|place| {
             let first = place * step.count;
             let mut tile = part.clone();
-            tile.0[cut_along] = whole.part(first, step.count.min(whole.count - first));
-            slice_text(&tile)
+            tile.0[axis] = whole.part(first, step.count.min(whole.count - first));
+            tile
         })
         .collect()
 }

@@ -11,7 +11,12 @@
 )]
 
 mod binary;
+mod corrupt;
 mod fixtures;
 mod frame;
+mod metadata;
+mod refusals;
+mod slices;
+mod stampede;
 mod support;
 mod tidy;

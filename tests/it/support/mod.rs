@@ -1,3 +1,9 @@
-//! The harness: a whole server in memory, and what tests ask of it.
+//! The harness: a whole server in memory, arrays to put into it, a model that answers as it should, and what tests
+//! ask of it.
 
+pub mod counting;
+pub mod data_types;
+pub mod encode;
+pub mod hierarchy;
+pub mod model;
 pub mod server;

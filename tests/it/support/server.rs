@@ -1,13 +1,13 @@
 //! A server without a socket: requests go straight to the router.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
 use tower::ServiceExt;
-use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
@@ -15,6 +15,8 @@ use zarrd::http::{AppState, Arrays, HttpOptions, Mount};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+
+use super::counting::{CountingSource, Decodes};
 
 /// An answer, collected.
 #[derive(Debug)]
@@ -45,6 +47,18 @@ impl Answer {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
         self.json()["code"].as_str().unwrap().to_owned()
     }
+
+    /// Fails unless this is a whole problem document of this status and code, which a page of another origin can read
+    /// and whose request can be found in the log. Gives what the document says to do about it.
+    pub fn refuses(&self, status: u16, code: &str, what: &str) -> String {
+        assert_eq!((self.status.as_u16(), &*self.code()), (status, code), "{what}: {:?}", self.body);
+        let problem = self.json();
+        assert_eq!(problem["status"], status, "{what}");
+        assert_eq!(problem["request_id"], self.header("x-request-id"), "{what}");
+        assert!(!self.header("x-request-id").is_empty(), "{what}");
+        assert_eq!(self.header("access-control-allow-origin"), "*", "{what}");
+        problem["detail"].as_str().unwrap_or_default().to_owned()
+    }
 }
 
 /// A server.
@@ -58,6 +72,8 @@ pub struct ServerBuilder {
     pub fetch: FetchOptions,
     pub read: ReadLimits,
     pub http: HttpOptions,
+    /// Where decoded chunks are counted.
+    pub decodes: Option<Decodes>,
 }
 
 impl Server {
@@ -73,6 +89,7 @@ impl Server {
             fetch: FetchOptions::default(),
             read: ReadLimits::default(),
             http: HttpOptions::default(),
+            decodes: None,
         }
     }
 
@@ -103,10 +120,19 @@ impl Server {
     }
 }
 
+/// One pool for all servers of a test run: property tests make hundreds of them.
+fn cpu() -> Cpu {
+    static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions::default()).unwrap());
+    CPU.clone()
+}
+
 impl ServerBuilder {
     pub fn finish(self) -> Server {
-        let cpu = Cpu::new(CpuOptions::default()).unwrap();
-        let source = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
+        let cpu = cpu();
+        let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
+        if let Some(decodes) = self.decodes {
+            source = Arc::new(CountingSource { inner: source, decodes });
+        }
         let arrays = Arrays {
             reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
             cpu,

@@ -1,0 +1,313 @@
+//! Requests that are wrong are told so: the right status, a stable code, and what to do about it.
+
+use std::collections::HashSet;
+
+use axum::http::{Method, StatusCode};
+use serde_json::Value;
+use zarrd::http::Mount;
+
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory};
+use crate::support::model::{Dim, Model};
+use crate::support::server::{Server, put};
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+
+/// An array of shape [10, 20] as `m/a`, and a group as `m/g`.
+async fn server() -> Server {
+    let store = memory();
+    Array::of(&[10, 20]).chunks(&[4, 8]).store(&store, "a").await;
+    put(&store, "g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    Server::of(store)
+}
+
+async fn assert_works(server: &Server) {
+    assert_eq!(server.get("/v1/data/m/a?slice=0,:2").await.body.as_ref(), [1, 0, 2, 0]);
+}
+
+#[tokio::test]
+async fn wrong_requests_get_a_problem_that_says_what_is_wrong() {
+    let server = server().await;
+    for (url, status, code) in [
+        ("/nowhere", 404, "not-found"),
+        ("/v1/data", 404, "not-found"),
+        ("/store/other/a/zarr.json", 404, "unknown-mount"),
+        ("/v1/data/other/a", 404, "unknown-mount"),
+        ("/v1/nodes/other", 404, "unknown-mount"),
+        ("/v1/chunk/other/a/c/0/0", 404, "unknown-mount"),
+        ("/store/m/a/c/9/9", 404, "not-found"),
+        ("/store/m/A/zarr.json", 404, "not-found"),
+        ("/v1/data/m/b", 404, "not-found"),
+        ("/v1/data/m/a/c", 404, "not-found"),
+        ("/v1/data/m", 404, "not-found"),
+        ("/v1/nodes/m/b", 404, "not-found"),
+        ("/v1/nodes/m", 404, "not-found"),
+        ("/v1/data/m/g", 404, "not-found"),
+        ("/v1/chunk/m/g/c/0", 404, "not-found"),
+        ("/v1/chunk/m/b/c/0", 404, "not-found"),
+        ("/v1/data/m/a?format=tiff", 400, "unknown-format"),
+        ("/v1/data/m/a?f=", 400, "unknown-format"),
+        ("/v1/data/m/a?slcie=0", 400, "invalid-request"),
+        ("/v1/data/m/a?slice=0&slice=1", 400, "invalid-request"),
+        ("/v1/data/m/a?slice=0&select=1", 400, "invalid-request"),
+        ("/v1/data/m/a?endian=middle", 400, "invalid-request"),
+        ("/v1/data/m/a?nan=0", 400, "invalid-request"),
+        ("/v1/data/m/a?expected_shape=10,x", 400, "invalid-request"),
+        ("/v1/data/m/a?expected_shape=20,10", 409, "conflict"),
+        ("/v1/data/m/a?expected_shape=", 409, "conflict"),
+        ("/v1/chunk/m/a/c/0/0?slice=0", 400, "invalid-request"),
+        ("/v1/chunk/m/a/c/0/0?expected_shape=1,1", 409, "conflict"),
+    ] {
+        let answer = server.get(url).await;
+        answer.refuses(status, code, url);
+        let head = server.ask(Method::HEAD, url, &[]).await;
+        assert_eq!(head.status, answer.status, "HEAD {url}");
+    }
+    let long = format!("/v1/data/m/a?slice={}", "0".repeat(10_000));
+    assert_eq!(server.get(&long).await.status, StatusCode::URI_TOO_LONG);
+    assert_works(&server).await;
+}
+
+#[tokio::test]
+async fn chunks_have_one_spelling_and_lie_in_the_grid() {
+    let server = server().await;
+    assert_eq!(server.get("/v1/chunk/m/a/c/2/2").await.header("array-shape"), "[2, 4]");
+    for chunk in [
+        "c",
+        "c/0",
+        "c/0/0/0",
+        "c/3/0",
+        "c/0/3",
+        "c/00/0",
+        "c/0/007",
+        "c/-1/0",
+        "c/+1/0",
+        "c/1e0/0",
+        "c.0.0",
+        "0/0",
+        "0.0",
+        "c/18446744073709551616/0",
+        "c/18446744073709551615/0",
+        "c/0x1/0",
+        "c/%D9%A3/0",
+        "C/0/0",
+        "c/0/%200",
+    ] {
+        let answer = server.get(&format!("/v1/chunk/m/a/{chunk}")).await;
+        answer.refuses(404, "not-found", chunk);
+    }
+    assert_works(&server).await;
+}
+
+#[tokio::test]
+async fn malformed_slices_are_refused_with_the_part_that_is_wrong() {
+    let server = server().await;
+    let many = vec!["0"; 65].join(",");
+    for (slice, says) in [
+        ("a", "`a`"),
+        ("1.5", "`1.5`"),
+        ("1e3", "`1e3`"),
+        ("%2B1", "`+1`"),
+        ("0x1", "`0x1`"),
+        ("-", "`-`"),
+        ("--1", "`--1`"),
+        ("0,,1", "dimension 1"),
+        (",", "dimension 0"),
+        ("1:2:3:4", "`1:2:3:4`"),
+        ("1:x", "`1:x`"),
+        ("....", "`....`"),
+        ("..", "`..`"),
+        ("(0,1]", "`(0`"),
+        ("[[0]]", "`[0]`"),
+        ("%D9%A3", "dimension 0"),
+        ("0%00", "dimension 0"),
+        ("9223372036854775808", "`9223372036854775808`"),
+        ("0:1:0", "step of 0"),
+        (":,::0", "dimension 1"),
+        ("...,...", "only once"),
+        ("0,0,0", "3 dimensions, the array has 2"),
+        ("...,0,0,0", "3 dimensions, the array has 2"),
+        (&many, "65 dimensions"),
+        ("10", "index 10 is out of range for axis 0 of length 10"),
+        ("-11", "index -11 is out of range for axis 0 of length 10"),
+        ("0,20", "index 20 is out of range for axis 1 of length 20"),
+        ("...,9223372036854775807", "out of range for axis 1"),
+        ("-9223372036854775808", "out of range for axis 0"),
+    ] {
+        for name in ["slice", "select"] {
+            let answer = server.get(&format!("/v1/data/m/a?{name}={slice}")).await;
+            let detail = answer.refuses(400, "invalid-request", slice);
+            assert!(detail.contains(says), "{slice}: {detail}");
+        }
+    }
+    assert_works(&server).await;
+}
+
+#[tokio::test]
+async fn surrounding_brackets_and_blanks_do_not_matter() {
+    let server = server().await;
+    let expected = server.elements("m/a", "1,2:4").await;
+    for slice in ["[1,2:4]", "(1,2:4)", "%201%20,%202:4", "%5B1%2C2%3A4%5D", "1,2:4:1", "-9,-18:-16"] {
+        assert_eq!(server.elements("m/a", slice).await, expected, "{slice}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_format_can_satisfy_is_not_acceptable() {
+    let server = server().await;
+    for accept in ["text/html", "image/png, text/csv;q=0.5", "*/*;q=0", "application/json;q=0, text/plain"] {
+        let answer = server.ask(Method::GET, "/v1/data/m/a", &[("accept", accept)]).await;
+        let detail = answer.refuses(406, "not-acceptable", accept);
+        assert!(detail.contains("application/x-npy"), "it names what there is: {detail}");
+    }
+    for (accept, media_type) in [
+        ("*/*", "application/octet-stream"),
+        ("application/json, */*;q=0.1", "application/json"),
+        ("application/x-npy;q=0.9, application/json;q=0.8", "application/x-npy"),
+    ] {
+        let answer = server.ask(Method::GET, "/v1/data/m/a", &[("accept", accept)]).await;
+        assert_eq!((answer.header("content-type"), answer.header("vary")), (media_type, "accept"));
+        let answer = server.ask(Method::GET, "/v1/data/m/a?f=npy", &[("accept", accept)]).await;
+        assert_eq!(answer.header("content-type"), "application/x-npy", "`format` wins over {accept}");
+    }
+}
+
+#[tokio::test]
+async fn methods_that_are_not_offered_are_405_and_say_which_are() {
+    let server = server().await;
+    for url in ["/v1/data/m/a", "/v1/nodes/m/a", "/v1/chunk/m/a/c/0/0", "/store/m/a/zarr.json", "/v1/mounts"]
+    {
+        for method in [Method::PUT, Method::DELETE, Method::POST, Method::TRACE] {
+            let answer = server.ask(method.clone(), url, &[]).await;
+            answer.refuses(405, "not-allowed", url);
+            assert!(answer.header("allow").contains("GET"), "{method} {url}: {:?}", answer.headers);
+        }
+    }
+    assert_works(&server).await;
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_path_leaves_the_directory_that_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("root");
+    std::fs::create_dir_all(root.join("a")).unwrap();
+    let secret = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"secret": 1}}"#;
+    std::fs::write(folder.path().join("zarr.json"), secret).unwrap();
+    std::fs::write(root.join("a/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#).unwrap();
+    let store = zarrd::store::open(root.to_str().unwrap(), &zarrd::store::StoreOptions::default()).unwrap();
+    let server = Server::of(store);
+    // 400 where a segment is one no key can have; else a key like any other, which does not exist.
+    for (up, status) in [
+        ("..", 400),
+        ("%2e%2e", 400),
+        ("%2E.", 400),
+        (".%2e", 400),
+        ("a/../..", 400),
+        ("./..", 400),
+        ("%2e", 400),
+        ("..%2f", 400),
+        ("..%2f..", 400),
+        ("a%2f..", 400),
+        ("%00", 400),
+        ("..%00", 400),
+        ("%c0%ae%c0%ae", 400),
+        ("%ff", 400),
+        ("%", 400),
+        ("%u002e%u002e", 400),
+        ("%0a..", 400),
+        ("//..//", 400),
+        ("%252e%252e", 404),
+        ("..%5c", 404),
+        ("%5c..%5c..", 404),
+        ("..;", 404),
+        ("%EF%BC%8E%EF%BC%8E", 404),
+        ("C:", 404),
+        ("~", 404),
+    ] {
+        for (route, rest) in [("store", "zarr.json"), ("v1/nodes", ""), ("v1/data", ""), ("v1/chunk", "c/0")]
+        {
+            let url = format!("/{route}/m/{up}/{rest}");
+            let answer = server.get(&url).await;
+            let code = if status == 400 { "invalid-request" } else { "not-found" };
+            answer.refuses(status, code, &url);
+            assert!(!String::from_utf8_lossy(&answer.body).contains("secret"), "{url}");
+        }
+    }
+    assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
+}
+
+/// Elements as numbers.
+fn numbers(elements: &[u8]) -> Vec<u16> {
+    elements.chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+}
+
+/// What the limits of the test below are about.
+async fn limited(array: &Array, limit: impl Fn(&mut zarrd::array::ReadLimits)) -> (Server, Model) {
+    let store = memory();
+    let model = array.store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    limit(&mut server.read);
+    (server.finish(), model)
+}
+
+#[tokio::test]
+async fn a_selection_over_a_limit_is_413_with_slices_that_work() {
+    let plain = Array::of(&[30, 40]).chunks(&[7, 9]);
+    let sharded = Array::of(&[30, 40]).chunks(&[16, 16]).codecs([Shards::of(&[4, 8], &[LITTLE]).codec()]);
+    let slice = |start, stop, step| Dim::Slice { start, stop, step };
+    let selections = [
+        vec![],
+        vec![slice(None, None, Some(-1))],
+        vec![slice(Some(28), None, Some(-3)), slice(Some(1), Some(-1), Some(2))],
+        vec![slice(Some(3), Some(29), Some(2)), slice(None, None, Some(-4))],
+        vec![Dim::Index(-1)],
+        vec![Dim::Ellipsis, Dim::Index(7)],
+    ];
+    for array in [&plain, &sharded] {
+        for (limited_by, (server, model)) in [
+            ("bytes of elements", limited(array, |limits| limits.response_bytes = 50).await),
+            ("decoded chunks", limited(array, |limits| limits.chunks = 2).await),
+            ("decoded bytes", limited(array, |limits| limits.decoded_bytes = 300).await),
+        ] {
+            for dims in &selections {
+                let asked = crate::support::model::spell(dims);
+                let answer = server.get(&format!("/v1/data/m/a?slice={asked}")).await;
+                answer.refuses(413, "too-large", &asked);
+                let problem = answer.json();
+                assert_eq!(problem["limited"], limited_by, "{asked}");
+                assert!(problem["asked"].as_u64() > problem["limit"].as_u64(), "{asked}: {problem}");
+                let within: HashSet<u16> = numbers(&model.select(dims).elements).into_iter().collect();
+                let mut seen = HashSet::new();
+                let suggested: Vec<&str> = problem["suggested_slices"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .collect();
+                assert!(suggested.len() > 1, "{asked}, {limited_by}: {problem}");
+                for slice in suggested {
+                    // Each is a part of what was asked, and none overlaps another.
+                    for number in numbers(&server.elements("m/a", slice).await) {
+                        assert!(
+                            within.contains(&number) && seen.insert(number),
+                            "{asked}: {slice}: {number}"
+                        );
+                    }
+                }
+                assert!(!seen.is_empty(), "{asked}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn json_that_would_be_too_long_is_413_before_anything_is_read() {
+    let store = memory();
+    Array::of(&[100, 100]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.http.json_bytes = 1000;
+    let server = server.finish();
+    server.get("/v1/data/m/a?format=json").await.refuses(413, "too-large", "json");
+    assert_eq!(server.get("/v1/data/m/a?format=json&slice=0,:3").await.body, "[1,2,3]");
+    assert_eq!(server.get("/v1/data/m/a").await.status, StatusCode::OK, "bytes are not limited by it");
+}

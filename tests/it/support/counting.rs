@@ -1,0 +1,224 @@
+//! Wrappers that count: what a store is asked for, and what a source decodes.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
+use zarrd::array::{ArrayError, ChunkSource, StoredValue, Trace};
+use zarrd::codec::CodecChain;
+use zarrd::codec::sharding_indexed::ShardIndex;
+use zarrd::key::{StoreKey, StorePrefix};
+use zarrd::store::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+/// What is read of a store, and what a test does to its reads of chunks; metadata passes freely.
+#[derive(Debug)]
+pub struct Counting {
+    inner: SharedStore,
+    reads: Mutex<Vec<(String, Range<u64>)>>,
+    /// Reads of chunks wait for a permit each.
+    gate: Semaphore,
+    failing: AtomicBool,
+    given_up: Arc<AtomicUsize>,
+    heads: AtomicUsize,
+}
+
+/// Enough permits for any test.
+const OPEN: usize = 1 << 20;
+
+impl Counting {
+    pub fn new(inner: SharedStore) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            reads: Mutex::default(),
+            gate: Semaphore::new(OPEN),
+            failing: AtomicBool::new(false),
+            given_up: Arc::default(),
+            heads: AtomicUsize::new(0),
+        })
+    }
+
+    /// The same, whose reads of chunks wait for [`Counting::open`].
+    pub fn gated(inner: SharedStore) -> Arc<Self> {
+        let counting = Self::new(inner);
+        counting.gate.try_acquire_many(u32::try_from(OPEN).unwrap()).unwrap().forget();
+        counting
+    }
+
+    /// Lets all reads go on.
+    pub fn open(&self) {
+        self.gate.add_permits(OPEN);
+    }
+
+    /// From now on reads of chunks fail, or no longer do.
+    pub fn fail(&self, failing: bool) {
+        self.failing.store(failing, SeqCst);
+    }
+
+    /// The byte ranges of chunks that were read, in order.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        self.reads.lock().unwrap().iter().map(|(_, range)| range.clone()).collect()
+    }
+
+    /// How many bytes of chunks were read.
+    pub fn bytes(&self) -> u64 {
+        self.ranges().iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Forgets what was read.
+    pub fn forget(&self) {
+        self.reads.lock().unwrap().clear();
+    }
+
+    /// How many reads of chunks were given up before they ended.
+    pub fn given_up(&self) -> usize {
+        self.given_up.load(SeqCst)
+    }
+
+    /// Waits until so many requests have asked for the version of a chunk and have gone on from there as far as they get
+    /// while the gate is shut. For runtimes of one thread, on which nothing else runs meanwhile.
+    pub async fn waiting(&self, requests: usize) {
+        until(|| self.heads.load(SeqCst) >= requests && !self.ranges().is_empty()).await;
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Waits for something to become true, at most ten seconds.
+pub async fn until(condition: impl Fn() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), wait).await.expect("it never happened");
+}
+
+fn is_chunk(key: &StoreKey) -> bool {
+    !(key.as_str().ends_with(".json") || key.name().starts_with('.'))
+}
+
+/// Counts a read that is given up.
+struct Underway(Option<Arc<AtomicUsize>>);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if let Some(given_up) = &self.0 {
+            given_up.fetch_add(1, SeqCst);
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Counting {
+    fn kind(&self) -> StoreKind {
+        self.inner.kind()
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if is_chunk(key) {
+            self.heads.fetch_add(1, SeqCst);
+        }
+        self.inner.head(key).await
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        if !is_chunk(key) {
+            return self.inner.get(key, range, if_match).await;
+        }
+        let size = self.inner.head(key).await?.map_or(0, |info| info.size);
+        let read = range.resolve(size).unwrap_or(0..0);
+        self.reads.lock().unwrap().push((key.to_string(), read));
+        let mut underway = Underway(Some(Arc::clone(&self.given_up)));
+        self.gate.acquire().await.unwrap().forget();
+        let value = if self.failing.load(SeqCst) {
+            Err(StoreError::Backend(Arc::new(std::io::Error::other("as the test wants"))))
+        } else {
+            self.inner.get(key, range, if_match).await
+        };
+        underway.0 = None;
+        value
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.inner.set(key, body, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.inner.erase(key, condition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.inner.erase_prefix(prefix).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.inner.list_dir(prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.inner.list_prefix(prefix, after)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}
+
+/// How often each part of a value was decoded.
+pub type Decodes = Arc<Mutex<HashMap<(String, u64), usize>>>;
+
+/// A source that counts what it is asked to decode.
+#[derive(Debug)]
+pub struct CountingSource {
+    pub inner: Arc<dyn ChunkSource>,
+    pub decodes: Decodes,
+}
+
+#[async_trait]
+impl ChunkSource for CountingSource {
+    async fn elements(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        ranges: &[Range<u64>],
+        trace: &Arc<Trace>,
+    ) -> Vec<Result<Bytes, ArrayError>> {
+        for range in ranges {
+            *self.decodes.lock().unwrap().entry((value.key.to_string(), range.start)).or_default() += 1;
+        }
+        self.inner.elements(value, chain, ranges, trace).await
+    }
+
+    async fn shard_index(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        shard: Range<u64>,
+        trace: &Arc<Trace>,
+    ) -> Result<Arc<ShardIndex>, ArrayError> {
+        self.inner.shard_index(value, chain, shard, trace).await
+    }
+}

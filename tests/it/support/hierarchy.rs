@@ -1,0 +1,277 @@
+//! Arrays built in one chained expression: stored in a memory store, and kept as a [`Model`].
+
+use serde_json::{Value, json};
+use zarrd::store::SharedStore;
+
+use super::data_types::{TypeCase, data_type};
+use super::encode::{Block, Codec, documents};
+use super::model::{Dim, Model, flat, places};
+use super::server::put;
+
+/// An empty store.
+pub fn memory() -> SharedStore {
+    let options = zarrd::store::StoreOptions { writable: true, ..Default::default() };
+    zarrd::store::open("memory://", &options).unwrap()
+}
+
+/// Which documents and keys an array has.
+#[derive(Clone, Debug)]
+pub enum Format {
+    /// The chunk key encoding's name and its separator.
+    V3 {
+        encoding: &'static str,
+        separator: char,
+    },
+    V2 {
+        compressor: Option<Codec>,
+        fortran: bool,
+        big: bool,
+        separator: char,
+    },
+}
+
+/// Where the elements come from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// Random numbers, with boxes of nothing but the fill value.
+    Random { seed: u64, blanks: Vec<Vec<(usize, usize)>> },
+    /// Each element its own number.
+    Counting,
+    /// One byte, repeated.
+    Uniform(u8),
+}
+
+/// An array in the making.
+#[derive(Clone, Debug)]
+pub struct Array {
+    shape: Vec<usize>,
+    chunk_shape: Vec<usize>,
+    data_type: TypeCase,
+    codecs: Vec<Codec>,
+    format: Format,
+    source: Source,
+    members: Value,
+}
+
+impl Array {
+    /// A v3 array of `uint16` in one chunk, little endian, each element its own number.
+    pub fn of(shape: &[usize]) -> Self {
+        Self {
+            shape: shape.to_vec(),
+            chunk_shape: shape.to_vec(),
+            data_type: data_type("uint16"),
+            codecs: vec![Codec::Bytes { big: false }],
+            format: Format::V3 { encoding: "default", separator: '/' },
+            source: Source::Counting,
+            members: json!({}),
+        }
+    }
+
+    pub fn chunks(mut self, chunk_shape: &[usize]) -> Self {
+        self.chunk_shape = chunk_shape.to_vec();
+        self
+    }
+
+    pub fn data_type(mut self, data_type: TypeCase) -> Self {
+        self.data_type = data_type;
+        self
+    }
+
+    pub fn codecs(mut self, codecs: impl Into<Vec<Codec>>) -> Self {
+        self.codecs = codecs.into();
+        self
+    }
+
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// Random elements but for some boxes, each a start and a length along every dimension.
+    pub fn random(mut self, seed: u64, blanks: &[Vec<(usize, usize)>]) -> Self {
+        self.source = Source::Random { seed, blanks: blanks.to_vec() };
+        self
+    }
+
+    pub fn uniform(mut self, byte: u8) -> Self {
+        self.source = Source::Uniform(byte);
+        self
+    }
+
+    /// Puts members of the document in place of its own.
+    pub fn members(mut self, members: Value) -> Self {
+        self.members = members;
+        self
+    }
+
+    /// The array as its readers see it.
+    pub fn model(&self) -> Model {
+        let item_bytes = self.data_type.item_bytes;
+        let count: usize = self.shape.iter().product();
+        let mut elements = match self.source {
+            Source::Uniform(byte) => vec![byte; count * item_bytes],
+            Source::Counting => (0..count)
+                .flat_map(|number| {
+                    (u64::try_from(number).unwrap() + 1).to_le_bytes().into_iter().cycle().take(item_bytes)
+                })
+                .collect(),
+            Source::Random { seed, .. } => noise(seed).take(count * item_bytes).collect(),
+        };
+        if self.data_type.v3 == "bool" {
+            elements.iter_mut().for_each(|byte| *byte &= 1);
+        }
+        if let Source::Random { blanks, .. } = &self.source {
+            for blank in blanks {
+                let within = |place: &[usize]| {
+                    place
+                        .iter()
+                        .zip(blank)
+                        .all(|(at, (start, length))| (start..&(start + length)).contains(&at))
+                };
+                for place in places(&self.shape).filter(|place| within(place)) {
+                    let at = flat(&self.shape, &place) * item_bytes;
+                    elements[at..at + item_bytes].copy_from_slice(&self.data_type.fill);
+                }
+            }
+        }
+        Model { shape: self.shape.clone(), item_bytes, elements }
+    }
+
+    /// The metadata document, and its name.
+    pub fn document(&self) -> (&'static str, Value) {
+        let TypeCase { v2, v3, unit_bytes, fill_value, .. } = &self.data_type;
+        let (name, mut document) = match &self.format {
+            Format::V3 { encoding, separator } => (
+                "zarr.json",
+                json!({
+                    "zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": v3,
+                    "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": self.chunk_shape } },
+                    "chunk_key_encoding": { "name": encoding, "configuration": { "separator": separator } },
+                    "codecs": documents(&self.codecs, *unit_bytes), "fill_value": fill_value,
+                }),
+            ),
+            Format::V2 { compressor, fortran, big, separator } => {
+                let order = if *unit_bytes == 1 {
+                    '|'
+                } else if *big {
+                    '>'
+                } else {
+                    '<'
+                };
+                // v2 writes raw fill values in base64: these are the bytes 1, 2, 3.
+                let fill_value = if *v3 == "r24" { &json!("AQID") } else { fill_value };
+                (
+                    ".zarray",
+                    json!({
+                        "zarr_format": 2, "shape": self.shape, "chunks": self.chunk_shape,
+                        "dtype": format!("{order}{v2}"), "fill_value": fill_value, "filters": null,
+                        "order": if *fortran { "F" } else { "C" },
+                        "compressor": compressor.as_ref().map(Codec::compressor),
+                        "dimension_separator": separator,
+                    }),
+                )
+            }
+        };
+        for (member, value) in self.members.as_object().unwrap() {
+            document[member] = value.clone();
+        }
+        (name, document)
+    }
+
+    /// The key of a chunk below the array.
+    pub fn chunk_key(&self, coords: &[usize]) -> String {
+        let (encoding, separator) = match self.format {
+            Format::V3 { encoding, separator } => (encoding, separator),
+            Format::V2 { separator, .. } => ("v2", separator),
+        };
+        let numbers: Vec<String> = coords.iter().map(usize::to_string).collect();
+        let joined = numbers.join(&separator.to_string());
+        match (encoding, coords) {
+            ("default", []) => "c".to_owned(),
+            ("default", _) => format!("c{separator}{joined}"),
+            (_, []) => "0".to_owned(),
+            (_, _) => joined,
+        }
+    }
+
+    /// The chunk at these coordinates, encoded; beyond the array's edge there is noise.
+    pub fn chunk(&self, model: &Model, coords: &[usize]) -> Vec<u8> {
+        let mut noise = noise(1);
+        let mut elements = Vec::new();
+        for place in places(&self.chunk_shape) {
+            let at: Vec<usize> =
+                (0..place.len()).map(|axis| coords[axis] * self.chunk_shape[axis] + place[axis]).collect();
+            if at.iter().zip(&self.shape).all(|(at, length)| at < length) {
+                elements.extend_from_slice(model.element(&at));
+            } else if self.data_type.v3 == "bool" {
+                elements.push(0);
+            } else {
+                elements.extend(noise.by_ref().take(model.item_bytes));
+            }
+        }
+        let TypeCase { unit_bytes, fill, .. } = self.data_type.clone();
+        Block { shape: self.chunk_shape.clone(), elements, fill, unit_bytes }.encode(&self.stored_codecs())
+    }
+
+    /// v2's members as codecs.
+    fn stored_codecs(&self) -> Vec<Codec> {
+        let Format::V2 { compressor, fortran, big, .. } = &self.format else { return self.codecs.clone() };
+        let reversed = (0..self.shape.len()).rev().collect();
+        let order = fortran.then_some(Codec::Transpose(reversed));
+        order.into_iter().chain([Codec::Bytes { big: *big }]).chain(compressor.clone()).collect()
+    }
+
+    /// Coordinates of all chunks of the grid.
+    pub fn grid(&self) -> impl Iterator<Item = Vec<usize>> + use<> {
+        let counts: Vec<usize> = self
+            .shape
+            .iter()
+            .zip(&self.chunk_shape)
+            .map(|(length, &edge)| length.div_ceil(edge.max(1)))
+            .collect();
+        places(&counts)
+    }
+
+    /// The part of the array that a chunk holds, as a selection.
+    pub fn chunk_box(&self, coords: &[usize]) -> Vec<Dim> {
+        let side = |(&coord, &edge): (&usize, &usize)| {
+            let start = i64::try_from(coord * edge).unwrap();
+            Dim::Slice { start: Some(start), stop: Some(start + i64::try_from(edge).unwrap()), step: None }
+        };
+        coords.iter().zip(&self.chunk_shape).map(side).collect()
+    }
+
+    /// Stores the document and every chunk with an element that is not the fill value.
+    pub async fn store(&self, store: &SharedStore, path: &str) -> Model {
+        let model = self.model();
+        let (name, document) = self.document();
+        put(store, &format!("{path}/{name}"), document.to_string()).await;
+        for coords in self.grid() {
+            if self.has_other_than_fill(&model, &coords) {
+                let chunk = self.chunk(&model, &coords);
+                put(store, &format!("{path}/{}", self.chunk_key(&coords)), chunk).await;
+            }
+        }
+        model
+    }
+
+    fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
+        places(&self.chunk_shape).any(|place| {
+            let at: Vec<usize> =
+                (0..place.len()).map(|axis| coords[axis] * self.chunk_shape[axis] + place[axis]).collect();
+            at.iter().zip(&self.shape).all(|(at, length)| at < length)
+                && model.element(&at) != self.data_type.fill
+        })
+    }
+}
+
+/// Bytes without a pattern, the same for the same seed (xorshift).
+fn noise(seed: u64) -> impl Iterator<Item = u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    })
+}
