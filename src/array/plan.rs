@@ -127,39 +127,31 @@ impl Plan {
                 subset.push(axes[axis].part(rest / per_element[axis], 1));
                 rest %= per_element[axis];
             }
-            let (first, count) = band_of(&axes[cut], grid[cut], rest / unit, band_bytes / unit);
-            subset.push(axes[cut].part(first, count));
-            subset.extend(axes[cut + 1..].iter().copied());
+            let first = rest / unit;
+            let wanted = axes[cut].part(first, axes[cut].count - first);
             let start = at - rest + first * unit;
+            // No further than what is asked for.
+            let most = (band_bytes / unit).min((end - start).div_ceil(unit));
+            let count = band_length(&wanted, grid[cut], most);
+            subset.push(wanted.part(0, count));
+            subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
             Some(Band { subset: Subset(subset), bytes: start..at })
         })
     }
 }
 
-/// The band along an axis that holds element `wanted` of the range: bands are made of whole pieces (the elements in one
-/// chunk) as long as at most `most` elements are together; a piece with more is cut into bands of its own.
-fn band_of(range: &AxisRange, axis: ChunkAxis, wanted: u64, most: u64) -> (u64, u64) {
-    let most = most.max(1);
-    let (mut first, mut count) = (0, 0);
+/// How many elements of the range, from its first, make a band: as many whole pieces (the elements in one chunk) as `most`
+/// elements allow, or `most` of a piece that has more.
+fn band_length(range: &AxisRange, axis: ChunkAxis, most: u64) -> u64 {
+    let mut count = 0;
     for piece in axis.pieces(*range) {
-        if count > 0 && count + piece.count > most {
-            if wanted < first + count {
-                break;
-            }
-            (first, count) = (piece.first, 0);
+        if count + piece.count > most {
+            break;
         }
         count += piece.count;
-        if piece.count > most {
-            // A piece of its own, since the check above has closed the band before it.
-            if wanted < first + count {
-                let part = (wanted - first) / most * most;
-                return (first + part, most.min(count - part));
-            }
-            (first, count) = (first + count, 0);
-        }
     }
-    (first, count)
+    if count == 0 { most.clamp(1, range.count.max(1)) } else { count }
 }
 
 impl Cost {
