@@ -6,6 +6,7 @@ use std::time::Instant;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
+use utoipa::{IntoParams, IntoResponses};
 
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
@@ -19,6 +20,75 @@ use crate::key::NodePath;
 
 type Pairs = Query<Vec<(String, String)>>;
 
+/// What is selected, as `DataQuery` reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
+pub(in crate::http) struct SliceParams {
+    /// numpy's slices: `0:10,::2,...,-1`. Alias `select`.
+    slice: Option<String>,
+    /// An index or slice of the dimension called NAME; not together with `slice`.
+    #[param(rename = "isel.NAME")]
+    isel: Option<String>,
+    /// Refuse (409) if the array's shape is another, such as `10,20`.
+    expected_shape: Option<String>,
+}
+
+/// How elements are written, as `DataQuery` reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
+pub(in crate::http) struct FormatParams {
+    /// `bytes`, `npy` or `json`; wins over `Accept`. Alias `f`.
+    format: Option<String>,
+    /// `little` (default) or `big`, of `bytes` and `npy`.
+    endian: Option<String>,
+    /// How JSON writes NaN and infinities: `string` (default) or `null`.
+    nan: Option<String>,
+}
+
+/// What routes that give elements answer.
+#[derive(IntoResponses)]
+#[expect(dead_code, reason = "describes the answers for the API document")]
+pub(in crate::http) enum ElementsResponses {
+    /// The elements; `Array-Shape` and `Array-Data-Type` say what they are.
+    #[response(status = 200, content_type = "application/octet-stream")]
+    Elements,
+    /// A range of the bytes.
+    #[response(status = 206, content_type = "application/octet-stream")]
+    Range,
+    /// Not modified.
+    #[response(status = 304)]
+    NotModified,
+    /// The selection or a parameter is not understood.
+    #[response(status = 400)]
+    NotUnderstood,
+    /// No such mount, array or chunk.
+    #[response(status = 404)]
+    NotFound,
+    /// None of the formats is acceptable.
+    #[response(status = 406)]
+    NotAcceptable,
+    /// The array has another shape than expected.
+    #[response(status = 409)]
+    AnotherShape,
+    /// A condition does not hold.
+    #[response(status = 412)]
+    PreconditionFailed,
+    /// Over a limit; the problem suggests slices that fit.
+    #[response(status = 413)]
+    TooLarge,
+    /// The range lies outside the answer.
+    #[response(status = 416)]
+    RangeNotSatisfiable,
+    /// Stored bytes or metadata are corrupt.
+    #[response(status = 500)]
+    Corrupt,
+    /// A codec, data type or extension is not supported.
+    #[response(status = 501)]
+    Unsupported,
+}
+
 /// The elements of a selection.
 ///
 /// Without `slice` the whole array. `bytes` (the default) is C order, little-endian, packed; `npy` is a file numpy opens;
@@ -30,28 +100,10 @@ type Pairs = Query<Vec<(String, String)>>;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the array"),
-        ("slice" = Option<String>, Query, description = "numpy's slices: `0:10,::2,...,-1`. Alias `select`"),
-        ("isel.NAME" = Option<String>, Query, description = "An index or slice of the dimension called NAME; not together with `slice`"),
-        ("format" = Option<String>, Query, description = "`bytes`, `npy` or `json`; wins over `Accept`. Alias `f`"),
-        ("endian" = Option<String>, Query, description = "`little` (default) or `big`, of `bytes` and `npy`"),
-        ("nan" = Option<String>, Query, description = "How JSON writes NaN and infinities: `string` (default) or `null`"),
-        ("expected_shape" = Option<String>, Query, description = "Refuse (409) if the array's shape is another, such as `10,20`"),
+        SliceParams,
+        FormatParams,
     ),
-    responses(
-        (status = 200, description = "The elements; `Array-Shape` and `Array-Data-Type` say what they are",
-            content_type = "application/octet-stream"),
-        (status = 206, description = "A range of the bytes"),
-        (status = 304, description = "Not modified"),
-        (status = 400, description = "The selection or a parameter is not understood"),
-        (status = 404, description = "No such mount or array"),
-        (status = 406, description = "None of the formats is acceptable"),
-        (status = 409, description = "The array has another shape than expected"),
-        (status = 412, description = "A condition does not hold"),
-        (status = 413, description = "Over a limit; the problem suggests slices that fit"),
-        (status = 416, description = "The range lies outside the answer"),
-        (status = 500, description = "Stored bytes or metadata are corrupt"),
-        (status = 501, description = "A codec, data type or extension is not supported"),
-    )
+    responses(ElementsResponses)
 )]
 pub(in crate::http) async fn get_data(
     State(state): State<AppState>,
@@ -75,11 +127,8 @@ pub(in crate::http) async fn get_data(
     method(get, head),
     path = "/v1/data/{mount}",
     tag = "data",
-    params(("mount" = String, Path, description = "Name of a mount")),
-    responses(
-        (status = 200, description = "As for other arrays", content_type = "application/octet-stream"),
-        (status = 404, description = "No such mount, or no array at its root"),
-    )
+    params(("mount" = String, Path, description = "Name of a mount"), SliceParams, FormatParams),
+    responses(ElementsResponses)
 )]
 pub(in crate::http) async fn get_root_data(
     state: State<AppState>,
@@ -102,16 +151,9 @@ pub(in crate::http) async fn get_root_data(
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the array, then `c` and the chunk's coordinates: `a/b/c/0/1`"),
-        ("format" = Option<String>, Query, description = "`bytes`, `npy` or `json`; wins over `Accept`. Alias `f`"),
-        ("endian" = Option<String>, Query, description = "`little` (default) or `big`, of `bytes` and `npy`"),
-        ("nan" = Option<String>, Query, description = "How JSON writes NaN and infinities: `string` (default) or `null`"),
+        FormatParams,
     ),
-    responses(
-        (status = 200, description = "The elements", content_type = "application/octet-stream"),
-        (status = 304, description = "Not modified"),
-        (status = 404, description = "No such mount, array or chunk of the grid"),
-        (status = 413, description = "Over a limit"),
-    )
+    responses(ElementsResponses)
 )]
 pub(in crate::http) async fn get_chunk(
     State(state): State<AppState>,
