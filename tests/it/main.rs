@@ -14,6 +14,7 @@ mod binary;
 mod corrupt;
 mod fixtures;
 mod frame;
+mod hostile_memory;
 mod metadata;
 mod refusals;
 mod slices;
