@@ -7,7 +7,7 @@ use zarrd::store::SharedStore;
 
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
-use crate::support::server::{Answer, Server, put};
+use crate::support::server::{Answer, Server, erase, put};
 
 /// An array of shape [8, 8] in chunks of [4, 4].
 fn array() -> Array {
@@ -70,7 +70,7 @@ async fn a_tag_changes_when_a_touched_chunk_does_and_not_when_another_does() {
         put(&store, "a/c/0/1", other.chunk(&other.model(), &[0, 1])).await;
         let after = tag(&server, slice).await;
         assert_ne!(after, before, "a chunk that is touched");
-        store.erase(&zarrd::key::StoreKey::parse("a/c/0/0").unwrap(), Default::default()).await.unwrap();
+        erase(&store, "a/c/0/0").await;
         let erased = tag(&server, slice).await;
         assert_ne!(erased, after, "a chunk that is erased");
         put(

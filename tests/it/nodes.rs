@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use zarrd::store::SharedStore;
+use zarrd::store::{ByteRange, SharedStore};
 
+use crate::support::counting::Counting;
 use crate::support::data_types::data_type;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::model::spell;
-use crate::support::server::{Server, put};
+use crate::support::server::{Server, erase, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 
@@ -138,8 +139,23 @@ async fn a_change_of_a_document_is_seen_at_once() {
         assert_eq!(server.elements("m/a", "").await.len(), 2 * length);
         assert_eq!(server.get(&format!("/v1/data/m/a?expected_shape={length}")).await.status, StatusCode::OK);
     }
-    store.erase(&zarrd::key::StoreKey::parse("a/zarr.json").unwrap(), Default::default()).await.unwrap();
+    erase(&store, "a/zarr.json").await;
     server.get("/v1/data/m/a").await.refuses(404, "not-found", "erased");
+}
+
+#[tokio::test]
+async fn documents_are_parsed_once_unless_they_are_so_long_that_they_would_fill_the_memory() {
+    for (bytes, reads) in [(10, 1), (10 << 10, 1), (2 << 20, 3)] {
+        let store = memory();
+        let counting = Counting::new(store.clone());
+        let attributes = json!({ "long": "x".repeat(bytes) });
+        Array::of(&[3]).members(json!({ "attributes": attributes })).store(&store, "a").await;
+        let server = Server::of(counting.clone());
+        for _ in 0..3 {
+            assert_eq!(server.elements("m/a", "0").await.as_ref(), [1, 0]);
+        }
+        assert_eq!(counting.documents(), reads, "{bytes}");
+    }
 }
 
 #[tokio::test]
@@ -149,7 +165,7 @@ async fn an_array_can_be_the_root_of_a_mount() {
     let root = memory();
     for key in ["zarr.json", "c"] {
         let key_below = zarrd::key::StoreKey::parse(&format!("x/{key}")).unwrap();
-        let value = store.get(&key_below, Default::default(), None).await.unwrap().unwrap();
+        let value = store.get(&key_below, ByteRange::Whole, None).await.unwrap().unwrap();
         put(&root, key, value.bytes(1 << 20).await.unwrap()).await;
     }
     let server = Server::of(root);
@@ -203,7 +219,7 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
         let path = node["path"].as_str().unwrap().to_owned();
         match node["children"].as_array() {
             Some(children) => {
-                left.extend(children.iter().map(|child| child["href"].as_str().unwrap().to_owned()))
+                left.extend(children.iter().map(|child| child["href"].as_str().unwrap().to_owned()));
             }
             None => found.push(path),
         }

@@ -8,3 +8,4 @@ pub mod hierarchy;
 pub mod model;
 pub mod process;
 pub mod server;
+pub mod strategies;
