@@ -22,7 +22,7 @@ pub struct CacheOptions {
     pub decoded_bytes: u64,
     /// Bytes of shard indexes.
     pub index_bytes: u64,
-    /// Opened nodes (arrays and groups).
+    /// Opened nodes (arrays and groups); one counts for one more with each KiB of its documents.
     pub nodes: u64,
 }
 

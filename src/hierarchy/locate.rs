@@ -9,7 +9,7 @@ use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, GroupMetadata, v2, v3};
-use crate::store::{ByteRange, StoreError, Version};
+use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 const ZARR_JSON: &str = "zarr.json";
 const ZARRAY: &str = ".zarray";
@@ -30,7 +30,10 @@ pub enum Node {
 
 /// The documents of a node and their versions. Equal values of one path mean an unchanged node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Located(Documents);
+pub struct Located {
+    documents: Documents,
+    bytes: u64,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Documents {
@@ -42,13 +45,19 @@ enum Documents {
 impl Located {
     /// The versions of the documents, in a fixed order.
     pub fn versions(&self) -> impl Iterator<Item = Option<&Version>> {
-        let (first, second) = match &self.0 {
+        let (first, second) = match &self.documents {
             Documents::V3 { zarr_json } => (zarr_json, None),
             Documents::V2Array { zarray: first, zattrs } | Documents::V2Group { zgroup: first, zattrs } => {
                 (first, zattrs.as_ref())
             }
         };
         [Some(first), second].into_iter()
+    }
+
+    /// Bytes of the documents together.
+    #[must_use]
+    pub fn document_bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -58,16 +67,25 @@ impl Hierarchy {
     /// # Errors
     /// [`HierarchyError::NoSuchNode`] if there is none; failures of the store.
     pub async fn locate(&self, path: &NodePath) -> Result<Located, HierarchyError> {
-        if let Some(zarr_json) = self.version(path, ZARR_JSON).await? {
-            return Ok(Located(Documents::V3 { zarr_json }));
+        if let Some(zarr_json) = self.look(path, ZARR_JSON).await? {
+            let bytes = zarr_json.size;
+            return Ok(Located { documents: Documents::V3 { zarr_json: zarr_json.version }, bytes });
         }
-        let versions =
-            try_join3(self.version(path, ZARRAY), self.version(path, ZGROUP), self.version(path, ZATTRS));
-        match versions.await? {
-            (Some(zarray), _, zattrs) => Ok(Located(Documents::V2Array { zarray, zattrs })),
-            (None, Some(zgroup), zattrs) => Ok(Located(Documents::V2Group { zgroup, zattrs })),
-            (None, None, _) => Err(HierarchyError::NoSuchNode { path: path.clone() }),
-        }
+        let (zarray, zgroup, zattrs) =
+            try_join3(self.look(path, ZARRAY), self.look(path, ZGROUP), self.look(path, ZATTRS)).await?;
+        let (is_array, document) = match (zarray, zgroup) {
+            (Some(zarray), _) => (true, zarray),
+            (None, Some(zgroup)) => (false, zgroup),
+            (None, None) => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
+        };
+        let bytes = document.size.saturating_add(zattrs.as_ref().map_or(0, |zattrs| zattrs.size));
+        let (version, zattrs) = (document.version, zattrs.map(|zattrs| zattrs.version));
+        let documents = if is_array {
+            Documents::V2Array { zarray: version, zattrs }
+        } else {
+            Documents::V2Group { zgroup: version, zattrs }
+        };
+        Ok(Located { documents, bytes })
     }
 
     /// Reads and parses the documents of a located node, at the versions it was located at or, if a writer was faster,
@@ -90,7 +108,7 @@ impl Hierarchy {
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
         let unusable = |name| move |source| (name, source);
-        let parsed = match &located.0 {
+        let parsed = match &located.documents {
             Documents::V3 { zarr_json } => {
                 let document = self.read(path, ZARR_JSON, zarr_json).await?;
                 v3::parse(&document, &self.limits).map_err(unusable(ZARR_JSON)).map(|node| match node {
@@ -119,12 +137,10 @@ impl Hierarchy {
         }
     }
 
-    async fn version(&self, path: &NodePath, name: &str) -> Result<Option<Version>, HierarchyError> {
+    async fn look(&self, path: &NodePath, name: &str) -> Result<Option<ValueInfo>, HierarchyError> {
         let key = document_key(path, name)?;
-        match self.store.head(&key).await {
-            Ok(info) => Ok(info.map(|info| info.version)),
-            Err(source) => Err(HierarchyError::Store { key: key.to_string(), source }),
-        }
+        let info = self.store.head(&key).await;
+        info.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
     }
 
     async fn read_if_present(

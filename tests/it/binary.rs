@@ -1,63 +1,10 @@
 //! The binary as a user runs it: what it prints, and its exit codes.
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::Read;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-fn zarrd(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zarrd"));
-    command.args(arguments).env_clear().stdin(Stdio::null());
-    command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    zarrd(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-/// A server of its own process; killed if a test fails before it ends.
-struct Running {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    address: SocketAddr,
-}
-
-impl Running {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = zarrd(arguments)
-            .args(["--listen", "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut first = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        stdout.read_line(&mut first).unwrap();
-        let address =
-            first.trim().strip_prefix("zarrd listens on http://").unwrap_or_else(|| panic!("{first:?}"));
-        Self { address: address.parse().unwrap(), child, stdout }
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    fn health(&self) -> Option<i32> {
-        run(&["health", "--listen", &self.address.to_string()]).status.code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::support::process::{Running, run, text, zarrd};
 
 #[test]
 fn check_prints_the_effective_configuration_without_secrets() {

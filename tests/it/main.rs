@@ -11,10 +11,13 @@
 )]
 
 mod binary;
+mod conditional;
 mod corrupt;
 mod fixtures;
 mod frame;
+mod hostile_memory;
 mod metadata;
+mod nodes;
 mod refusals;
 mod slices;
 mod stampede;

@@ -4,242 +4,15 @@ use axum::http::{Method, StatusCode};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
-use serde_json::Value;
+use serde_json::{Value, json};
 use zarrd::cache::CacheOptions;
 use zarrd::http::Mount;
 
 use crate::support::data_types::{TypeCase, data_types};
-use crate::support::encode::{Codec, Shards};
-use crate::support::hierarchy::{Array, Format, memory};
+use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, Selected, places, spell};
 use crate::support::server::{Answer, Server};
-
-/// How a chunk, or a level of a shard, is encoded. What does not fit the rank is made to.
-#[derive(Clone, Debug)]
-struct Level {
-    transposes: Vec<Vec<Index>>,
-    big: bool,
-    compressors: Vec<Codec>,
-    at_start: bool,
-    scattered: bool,
-    index_big: bool,
-    index_checked: bool,
-}
-
-/// A dimension: its length, the edge of the innermost chunk, and how many of the next inner ones each level holds.
-type Extent = (usize, usize, [usize; 2]);
-
-/// An array as it is drawn.
-#[derive(Clone, Debug)]
-struct Case {
-    extents: Vec<Extent>,
-    data_type: TypeCase,
-    format: Format,
-    /// From the chunk inwards: one level for no sharding, three for shards in shards.
-    levels: Vec<Level>,
-    seed: u64,
-    blanks: Vec<Vec<(Index, Index)>>,
-}
-
-impl Case {
-    fn array(&self) -> Array {
-        let shape: Vec<usize> = self.extents.iter().map(|extent| extent.0).collect();
-        let depth = if matches!(self.format, Format::V3 { .. }) { self.levels.len() } else { 1 };
-        // The shape of the chunk at each level, the stored one first, in the array's dimensions.
-        let edges: Vec<Vec<usize>> = (0..depth)
-            .map(|level| {
-                let inner = depth - 1 - level;
-                let edge = |&(_, edge, held): &Extent| edge * held[..inner].iter().product::<usize>();
-                self.extents.iter().map(edge).collect()
-            })
-            .collect();
-        let blanks: Vec<Vec<(usize, usize)>> = self
-            .blanks
-            .iter()
-            .map(|blank| {
-                let side = |(&length, (start, end)): (&usize, &(Index, Index))| {
-                    let start = start.index(length + 1);
-                    (start, end.index(length - start + 1))
-                };
-                shape.iter().zip(blank).map(side).collect()
-            })
-            .collect();
-        Array::of(&shape)
-            .chunks(&edges[0])
-            .data_type(self.data_type.clone())
-            .codecs(chain(&self.levels, &edges, &(0..shape.len()).collect::<Vec<_>>()))
-            .format(self.format.clone())
-            .random(self.seed, &blanks)
-    }
-}
-
-/// The codecs of a level whose dimensions are `dims` of the array's.
-fn chain(levels: &[Level], edges: &[Vec<usize>], dims: &[usize]) -> Vec<Codec> {
-    let level = &levels[0];
-    let mut dims = dims.to_vec();
-    let mut codecs = Vec::new();
-    for picks in &level.transposes {
-        let order = permutation(dims.len(), picks);
-        dims = order.iter().map(|&axis| dims[axis]).collect();
-        codecs.push(Codec::Transpose(order));
-    }
-    codecs.push(match edges {
-        [_] => Codec::Bytes { big: level.big },
-        [_, inner, ..] => {
-            let checksum = level.index_checked.then_some(Codec::Crc32c);
-            Codec::Shards(Box::new(Shards {
-                inner: dims.iter().map(|&axis| inner[axis]).collect(),
-                codecs: chain(&levels[1..], &edges[1..], &dims),
-                index_codecs: [Codec::Bytes { big: level.index_big }].into_iter().chain(checksum).collect(),
-                at_start: level.at_start,
-                scattered: level.scattered,
-            }))
-        }
-        [] => panic!("a level has a chunk shape"),
-    });
-    codecs.extend(level.compressors.clone());
-    codecs
-}
-
-fn permutation(rank: usize, picks: &[Index]) -> Vec<usize> {
-    let mut left: Vec<usize> = (0..rank).collect();
-    picks.iter().take(rank).map(|pick| left.remove(pick.index(left.len()))).collect()
-}
-
-fn extents() -> impl Strategy<Value = Vec<Extent>> {
-    // The more dimensions, the smaller.
-    let longest = [1_usize, 40, 14, 9, 6];
-    (0..=4_usize).prop_flat_map(move |rank| {
-        let (edge, held) = [(1_usize, 1_usize), (9, 4), (4, 3), (3, 3), (2, 2)][rank];
-        let length = prop_oneof![1 => Just(0), 12 => 1..=longest[rank]];
-        prop::collection::vec((length, 1..=edge, [1..=held, 1..=held]), rank)
-    })
-}
-
-fn compressor() -> impl Strategy<Value = Codec> {
-    let cname = select(&["lz4", "lz4hc", "blosclz", "zstd", "snappy", "zlib"][..]);
-    let shuffle = select(&["noshuffle", "shuffle", "bitshuffle"][..]);
-    prop_oneof![
-        Just(Codec::Gzip),
-        Just(Codec::Zstd),
-        (cname, shuffle).prop_map(|(cname, shuffle)| Codec::Blosc { cname, shuffle }),
-    ]
-}
-
-fn level(compressed: u32) -> impl Strategy<Value = Level> {
-    let compressors = prop_oneof![
-        20 - compressed => Just(vec![]),
-        compressed => prop::collection::vec(prop_oneof![3 => compressor(), 1 => Just(Codec::Crc32c)], 1..=2),
-    ];
-    let transposes = prop::collection::vec(prop::collection::vec(any::<Index>(), 4), 0..=2);
-    (transposes, any::<[bool; 5]>(), compressors).prop_map(
-        |(transposes, [big, at_start, scattered, index_big, index_checked], compressors)| Level {
-            transposes,
-            big,
-            compressors,
-            at_start,
-            scattered,
-            index_big,
-            index_checked,
-        },
-    )
-}
-
-fn levels() -> impl Strategy<Value = Vec<Level>> {
-    // A compressor behind a shard is legal, and rare because it hides partial reads.
-    (prop::collection::vec(level(1), 0..=2), level(15)).prop_map(|(mut shards, innermost)| {
-        shards.push(innermost);
-        shards
-    })
-}
-
-fn format() -> impl Strategy<Value = Format> {
-    let separator = || select(&['.', '/'][..]);
-    let v3 = (select(&["default", "v2"][..]), separator());
-    let compressor = proptest::option::of(prop_oneof![3 => compressor(), 1 => Just(Codec::Zlib)]);
-    prop_oneof![
-        3 => v3.prop_map(|(encoding, separator)| Format::V3 { encoding, separator }),
-        1 => (compressor, any::<bool>(), any::<bool>(), separator()).prop_map(
-            |(compressor, fortran, big, separator)| Format::V2 { compressor, fortran, big, separator }
-        ),
-    ]
-}
-
-fn case() -> impl Strategy<Value = Case> {
-    let blank = prop::collection::vec(any::<(Index, Index)>(), 4);
-    let blanks = prop::collection::vec(blank, 0..=3);
-    (extents(), select(data_types()), format(), levels(), any::<u64>(), blanks).prop_map(
-        |(extents, data_type, format, levels, seed, blanks)| Case {
-            extents,
-            data_type,
-            format,
-            levels,
-            seed,
-            blanks,
-        },
-    )
-}
-
-/// A selection as it is drawn: one pick for each dimension of the array, and which of them to leave to an ellipsis.
-#[derive(Clone, Debug)]
-struct Asked {
-    picks: Vec<Pick>,
-    ellipsis: Option<(Index, Index)>,
-}
-
-#[derive(Clone, Debug)]
-enum Pick {
-    Index(Index, bool),
-    Slice(Option<i64>, Option<i64>, Option<i64>),
-}
-
-impl Asked {
-    fn dims(&self, shape: &[usize]) -> Vec<Dim> {
-        let mut dims: Vec<Dim> =
-            shape.iter().zip(&self.picks).map(|(&length, pick)| pick.dim(length)).collect();
-        if let Some((start, end)) = self.ellipsis {
-            let start = start.index(dims.len() + 1);
-            let end = start + end.index(dims.len() - start + 1);
-            dims.splice(start..end, [Dim::Ellipsis]);
-        }
-        dims
-    }
-}
-
-impl Pick {
-    fn dim(&self, length: usize) -> Dim {
-        let whole = Dim::Slice { start: None, stop: None, step: None };
-        match *self {
-            Self::Index(..) if length == 0 => whole,
-            Self::Index(index, from_end) => {
-                let (index, length) =
-                    (index.index(length).try_into().unwrap(), i64::try_from(length).unwrap());
-                Dim::Index(if from_end { index - length } else { index })
-            }
-            Self::Slice(start, stop, step) => Dim::Slice { start, stop, step },
-        }
-    }
-}
-
-fn asked() -> impl Strategy<Value = Asked> {
-    let number = || {
-        proptest::option::of(
-            prop_oneof![8 => -12..=12_i64, 2 => -45..=45_i64, 1 => select(&[i64::MIN, i64::MAX][..])],
-        )
-    };
-    let step = prop_oneof![
-        4 => Just(None),
-        4 => (1..=4_i64, any::<bool>()).prop_map(|(step, back)| Some(if back { -step } else { step })),
-        1 => select(&[Some(i64::MIN), Some(i64::MAX), Some(17)][..]),
-    ];
-    let pick = prop_oneof![
-        1 => any::<(Index, bool)>().prop_map(|(index, from_end)| Pick::Index(index, from_end)),
-        1 => Just(Pick::Slice(None, None, None)),
-        3 => (number(), number(), step).prop_map(|(start, stop, step)| Pick::Slice(start, stop, step)),
-    ];
-    (prop::collection::vec(pick, 4), proptest::option::of(any::<(Index, Index)>()))
-        .prop_map(|(picks, ellipsis)| Asked { picks, ellipsis })
-}
+use crate::support::strategies::{Case, asked, case};
 
 /// How the server is set up: whatever it is, the answers are the same.
 #[derive(Clone, Debug)]
@@ -398,7 +171,9 @@ fn flatten(lists: &Value, shape: &[usize], numbers: &mut Vec<Value>) {
     let [length, inner @ ..] = shape else { return numbers.push(lists.clone()) };
     let list = lists.as_array().unwrap_or_else(|| panic!("{lists} is no list"));
     assert_eq!(list.len(), *length);
-    list.iter().for_each(|lists| flatten(lists, inner, numbers));
+    for lists in list {
+        flatten(lists, inner, numbers);
+    }
 }
 
 /// Whether JSON says this element.
@@ -416,8 +191,8 @@ fn says(json: &Value, data_type: &str, element: &[u8]) -> bool {
             let float = f64::from_le_bytes(element.try_into().unwrap());
             json.as_str().map_or_else(|| json.to_string().parse() == Ok(float), |word| word == spelt(float))
         }
-        _ if data_type.starts_with('u') => json.to_string() == unsigned.to_string(),
-        _ => json.to_string() == ((unsigned << unused).cast_signed() >> unused).to_string(),
+        _ if data_type.starts_with('u') => *json == json!(unsigned),
+        _ => *json == json!((unsigned << unused).cast_signed() >> unused),
     }
 }
 
@@ -436,9 +211,10 @@ fn every_chunk_of_random_arrays_is_the_models_trimmed_to_the_array() {
     holds(48, (case(), setup()), async |(case, setup)| {
         let (server, model, array) = serve(&case, &setup).await;
         for coords in array.grid() {
-            let numbers: String = coords.iter().map(|number| format!("/{number}")).collect();
-            let answer = server.get(&format!("/v1/chunk/m/a/c{numbers}")).await;
-            expect(&answer, &model.select(&array.chunk_box(&coords)), &numbers);
+            let key: Vec<String> =
+                std::iter::once("c".to_owned()).chain(coords.iter().map(usize::to_string)).collect();
+            let answer = server.get(&format!("/v1/chunk/m/a/{}", key.join("/"))).await;
+            expect(&answer, &model.select(&array.chunk_box(&coords)), &key.join("/"));
         }
     });
 }

@@ -28,6 +28,7 @@ pub struct Counting {
     failing: AtomicBool,
     given_up: Arc<AtomicUsize>,
     heads: AtomicUsize,
+    documents: AtomicUsize,
 }
 
 /// Enough permits for any test.
@@ -42,6 +43,7 @@ impl Counting {
             failing: AtomicBool::new(false),
             given_up: Arc::default(),
             heads: AtomicUsize::new(0),
+            documents: AtomicUsize::new(0),
         })
     }
 
@@ -77,6 +79,11 @@ impl Counting {
         self.reads.lock().unwrap().clear();
     }
 
+    /// How many metadata documents were read.
+    pub fn documents(&self) -> usize {
+        self.documents.load(SeqCst)
+    }
+
     /// How many reads of chunks were given up before they ended.
     pub fn given_up(&self) -> usize {
         self.given_up.load(SeqCst)
@@ -103,7 +110,7 @@ pub async fn until(condition: impl Fn() -> bool) {
 }
 
 fn is_chunk(key: &StoreKey) -> bool {
-    !(key.as_str().ends_with(".json") || key.name().starts_with('.'))
+    !(key.name() == "zarr.json" || key.name().starts_with('.'))
 }
 
 /// Counts a read that is given up.
@@ -137,6 +144,7 @@ impl Store for Counting {
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
         if !is_chunk(key) {
+            self.documents.fetch_add(1, SeqCst);
             return self.inner.get(key, range, if_match).await;
         }
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);

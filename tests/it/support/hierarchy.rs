@@ -118,7 +118,9 @@ impl Array {
             Source::Random { seed, .. } => noise(seed).take(count * item_bytes).collect(),
         };
         if self.data_type.v3 == "bool" {
-            elements.iter_mut().for_each(|byte| *byte &= 1);
+            for byte in &mut elements {
+                *byte &= 1;
+            }
         }
         if let Source::Random { blanks, .. } = &self.source {
             for blank in blanks {

@@ -6,4 +6,6 @@ pub mod data_types;
 pub mod encode;
 pub mod hierarchy;
 pub mod model;
+pub mod process;
 pub mod server;
+pub mod strategies;

@@ -150,3 +150,8 @@ pub async fn put(store: &SharedStore, key: &str, value: impl Into<Bytes>) {
     let body = ValueBody::Bytes(value.into()).into_stream().boxed();
     store.set(&StoreKey::parse(key).unwrap(), body, WriteCondition::Always).await.unwrap();
 }
+
+/// Erases a value.
+pub async fn erase(store: &SharedStore, key: &str) {
+    store.erase(&StoreKey::parse(key).unwrap(), WriteCondition::Always).await.unwrap();
+}

@@ -1,0 +1,133 @@
+//! What little bytes claim to hold is not allocated: a server's peak memory stays where it was, whatever bombs it is
+//! made to open.
+#![cfg(target_os = "linux")]
+
+use std::path::Path;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::Array;
+use crate::support::process::{Running, zarrd};
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+/// How much the peak may grow.
+const MOST_BYTES: u64 = 64 << 20;
+/// What each bomb would decode to.
+const BOMB_BYTES: usize = 1 << 30;
+/// Requests for one bomb at a time.
+const AT_ONCE: usize = 4;
+
+/// The most memory that the process has had so far, in bytes.
+fn peak(server: &Running) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+fn write(root: &Path, path: &str, bytes: &[u8]) {
+    let file = root.join(path);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// 1 GiB of zeros in gzip members of 1 MiB, a thousandth as long.
+fn gzip_bomb() -> Vec<u8> {
+    let member = vec![0; 1 << 20];
+    gzip(&member).repeat(BOMB_BYTES / member.len())
+}
+
+/// 1 GiB of zeros in one zstd frame.
+fn zstd_bomb() -> Vec<u8> {
+    zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), 1).unwrap()
+}
+
+/// A shard of 4 inner chunks, each of them these bytes.
+fn shard_of(bomb: &[u8]) -> Vec<u8> {
+    let length = bomb.len() as u64;
+    let index: Vec<u8> = [0, length].repeat(4).iter().flat_map(|entry| entry.to_le_bytes()).collect();
+    [bomb, &index, &crc32c::crc32c(&index).to_le_bytes()].concat()
+}
+
+#[tokio::test]
+async fn bombs_do_not_grow_the_servers_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let (gzip_bomb, zstd_bomb) = (gzip_bomb(), zstd_bomb());
+    let twice = gzip(&gzip_bomb);
+    let inner_gzip = [Shards::of(&[1 << 20], &[LITTLE, Codec::Gzip]).codec()];
+    let inner_zstd = [Shards::of(&[1 << 20], &[LITTLE, Codec::Zstd]).codec()];
+    let plain = Array::of(&[1 << 22]).chunks(&[1 << 20]);
+    let sharded = Array::of(&[1 << 22]);
+    // Chunks just below the limit, of which next to nothing is there.
+    let large = Array::of(&[200 << 20]);
+    let bombs = [
+        ("gzip", plain.clone().codecs([LITTLE, Codec::Gzip]), gzip_bomb.clone()),
+        ("zstd", plain.clone().codecs([LITTLE, Codec::Zstd]), zstd_bomb.clone()),
+        ("gzip-in-gzip", plain.clone().codecs([LITTLE, Codec::Gzip, Codec::Gzip]), twice.clone()),
+        ("zstd-in-gzip", plain.clone().codecs([LITTLE, Codec::Zstd, Codec::Gzip]), gzip(&zstd_bomb)),
+        ("sharded-gzip", sharded.clone().codecs(inner_gzip), shard_of(&gzip_bomb)),
+        ("sharded-zstd", sharded.clone().codecs(inner_zstd), shard_of(&zstd_bomb)),
+        ("large-gzip", large.clone().codecs([LITTLE, Codec::Gzip]), twice),
+        ("large-zstd", large.codecs([LITTLE, Codec::Zstd]), zstd::bulk::compress(&[0], 1).unwrap()),
+        // A frame with a content size of 2^46 and one with a window of 2^41 bytes.
+        (
+            "claim",
+            plain.clone().codecs([LITTLE, Codec::Zstd]),
+            b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\x40\0\0\x01\0\0".to_vec(),
+        ),
+        ("window", plain.clone().codecs([LITTLE, Codec::Zstd]), b"\x28\xb5\x2f\xfd\0\xf8\x01\0\0".to_vec()),
+    ];
+    for (name, array, bomb) in &bombs {
+        write(root, &format!("{name}/zarr.json"), array.document().1.to_string().as_bytes());
+        write(root, &format!("{name}/c/0"), bomb);
+    }
+    let huge = json!({ "name": "regular", "configuration": { "chunk_shape": [1_u64 << 46] } });
+    let huge = Array::of(&[4]).members(json!({ "shape": [1_u64 << 46], "chunk_grid": huge }));
+    write(root, "huge/zarr.json", huge.document().1.to_string().as_bytes());
+    let good = Array::of(&[1 << 20]).codecs([LITTLE, Codec::Zstd]);
+    write(root, "good/zarr.json", good.document().1.to_string().as_bytes());
+    write(root, "good/c/0", &good.chunk(&good.model(), &[0]));
+
+    let mut command = zarrd(&["serve", &format!("bombs={}", root.display())]);
+    // What is remembered grows as it should; here it would only hide what should not.
+    command.env("ZARRD__CACHE__DECODED_BYTES", "0");
+    let server = Running::of(command);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let ask = |path: &str| {
+        let url = format!("http://{}/v1/data/bombs/{path}", server.address);
+        let answer = client.get(url).send();
+        async move {
+            let answer = answer.await.unwrap();
+            (answer.status().as_u16(), answer.bytes().await.unwrap())
+        }
+    };
+    for (status, body) in join_all((0..AT_ONCE).map(|_| ask("good"))).await {
+        assert_eq!((status, body.len()), (200, 2 << 20));
+    }
+    let base = peak(&server);
+    for (name, ..) in &bombs {
+        // The second slice has an element of every inner chunk.
+        for slice in ["0", "::262144"] {
+            let path = format!("{name}?slice={slice}");
+            for (status, body) in join_all((0..AT_ONCE).map(|_| ask(&path))).await {
+                assert_eq!(status, 500, "{path}: {body:?}");
+            }
+            let grown = peak(&server).saturating_sub(base);
+            assert!(grown < MOST_BYTES, "{path}: {} MiB more", grown >> 20);
+        }
+    }
+    assert_eq!(ask("huge?slice=0").await.0, 413);
+    assert_eq!(ask("good").await.0, 200);
+    let grown = peak(&server).saturating_sub(base);
+    println!("{} MiB at first, {} MiB more at most", base >> 20, grown >> 20);
+    assert!(grown < MOST_BYTES, "{} MiB more", grown >> 20);
+}

@@ -1,0 +1,65 @@
+//! The binary in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+pub fn zarrd(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zarrd"));
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command
+}
+
+pub fn run(arguments: &[&str]) -> Output {
+    zarrd(arguments).output().unwrap()
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A server of its own process; killed if a test fails before it ends.
+pub struct Running {
+    pub child: Child,
+    pub stdout: BufReader<ChildStdout>,
+    pub address: SocketAddr,
+}
+
+impl Running {
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::of(zarrd(arguments))
+    }
+
+    /// Starts what the command says, on a free port.
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command
+            .args(["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut first).unwrap();
+        let address =
+            first.trim().strip_prefix("zarrd listens on http://").unwrap_or_else(|| panic!("{first:?}"));
+        Self { address: address.parse().unwrap(), child, stdout }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn health(&self) -> Option<i32> {
+        run(&["health", "--listen", &self.address.to_string()]).status.code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
