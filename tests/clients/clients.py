@@ -31,8 +31,6 @@ READERS = {"fsspec": fsspec, "obstore": obstore_http, "tensorstore": tensorstore
 
 
 def assert_same(read, expected):
-    """The same elements, shape and type; byte order in memory is the client's own affair."""
-    read = numpy.asarray(read)
-    assert read.dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
-    numpy.testing.assert_array_equal(read, expected, strict=False)
-    assert read.shape == expected.shape
+    """The same elements, shape and data type; byte order in memory is the client's own affair."""
+    read, expected = (array.astype(array.dtype.newbyteorder("=")) for array in (numpy.asarray(read), expected))
+    numpy.testing.assert_array_equal(read, expected, strict=True)
