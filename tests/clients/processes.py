@@ -1,0 +1,96 @@
+"""The processes of these tests: zarrd, and an S3 server behind it. Each is started on a free port and ended here."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import requests
+
+SECONDS = 30
+"""How long a process may take to start, and to end."""
+
+
+class Zarrd:
+    """A running server."""
+
+    def __init__(self, process):
+        self.process = process
+        self.base = self.line().removeprefix("zarrd listens on ")
+        assert self.base.startswith("http://127.0.0.1:")
+
+    def line(self):
+        """The next line that the server prints when it starts. It never closes its output: ask for no more."""
+        line = self.process.stdout.readline()
+        assert line, "the server has ended"
+        return line.rstrip("\n")
+
+    def store(self, mount, key=""):
+        return f"{self.base}/store/{mount}/{key}"
+
+    def data(self, mount, path):
+        return f"{self.base}/v1/data/{mount}/{path}"
+
+
+@contextlib.contextmanager
+def zarrd(*arguments):
+    """Runs `zarrd serve` and asserts that SIGTERM ends it well."""
+    with subprocess.Popen(
+        [os.environ["ZARRD"], "serve", *arguments, "--listen", "127.0.0.1:0"],
+        env={"ZARRD__LOG__LEVEL": "warn"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield Zarrd(process)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) == 0
+        finally:
+            process.kill()
+
+
+@contextlib.contextmanager
+def s3(folder):
+    """Runs an S3 server; yields its endpoint."""
+    port = free_port()
+    environment = os.environ | {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SERVICES": "s3"}
+    with (
+        open(folder / "s3.log", "wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "ministack"],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        try:
+            endpoint = f"http://127.0.0.1:{port}"
+            wait_for(endpoint, process)
+            yield endpoint
+        finally:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(SECONDS)
+            process.kill()
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def wait_for(url, process):
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return requests.get(url, timeout=SECONDS)
+        except requests.ConnectionError:
+            assert process.poll() is None, "the S3 server has ended"
+            assert time.monotonic() < deadline, "the S3 server does not start"
+            time.sleep(0.05)

@@ -1,0 +1,147 @@
+"""What curl is told: ranges, HEAD, conditions, absence, and listings."""
+
+import email
+import json
+import subprocess
+
+import pytest
+
+from arrays import path
+
+KEY = f"{path('v3_sharded')}/c/1/0/1"
+"""A shard: bytes that a client reads by range."""
+
+
+def curl(url, *arguments):
+    """Status, headers and body."""
+    command = ["curl", "--silent", "--show-error", "--include", "--max-time", "30", *arguments, url]
+    output = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    head, body = output.split(b"\r\n\r\n", 1)
+    line, fields = head.decode().split("\r\n", 1)
+    return int(line.split()[1]), email.message_from_string(fields), body
+
+
+@pytest.fixture
+def shard(server):
+    return (server.files / KEY).read_bytes()
+
+
+@pytest.fixture
+def url(server, mount):
+    return server.store(mount, KEY)
+
+
+def test_a_value_is_the_stored_bytes(url, shard):
+    status, headers, body = curl(url)
+    assert (status, body) == (200, shard)
+    assert headers["Content-Length"] == str(len(shard))
+    assert headers["Accept-Ranges"] == "bytes"
+    assert "Content-Encoding" not in headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "end"),
+    [
+        ("0-0", 0, 1),
+        ("100-199", 100, 200),
+        ("7-", 7, None),
+        ("-20", -20, None),
+        ("9-99999999", 9, None),
+        ("-99999999", 0, None),
+    ],
+)
+def test_a_range_is_that_part(url, shard, asked, start, end):
+    status, headers, body = curl(url, "-r", asked)
+    first, last, _ = slice(start, end).indices(len(shard))
+    assert (status, body) == (206, shard[start:end])
+    assert headers["Content-Range"] == f"bytes {first}-{last - 1}/{len(shard)}"
+    assert headers["Content-Length"] == str(last - first)
+    assert headers["ETag"] == curl(url)[1]["ETag"]
+
+
+def test_several_ranges_are_answered_with_the_whole_value(url, shard):
+    status, _, body = curl(url, "-r", "0-3,8-11")
+    assert (status, body) == (200, shard)
+
+
+def test_a_range_past_the_end_is_416_with_the_length(url, shard):
+    status, headers, _ = curl(url, "-r", f"{len(shard)}-")
+    assert (status, headers["Content-Range"]) == (416, f"bytes */{len(shard)}")
+
+
+def test_head_is_get_without_the_body(url, shard):
+    status, headers, body = curl(url, "--head")
+    _, of_get, _ = curl(url)
+    assert (status, body) == (200, b"")
+    assert headers["Content-Length"] == str(len(shard))
+    for field in ["ETag", "Last-Modified", "Content-Type", "Accept-Ranges", "Cache-Control"]:
+        assert headers[field] == of_get[field], field
+        assert headers[field]
+
+
+def test_conditions_are_checked_in_order(url, shard):
+    etag = curl(url)[1]["ETag"]
+    assert etag.startswith('"')
+
+    def ask(*fields):
+        status, headers, body = curl(url, *[argument for field in fields for argument in ("-H", field)])
+        return status, headers["ETag"] if status < 400 else None, body if status < 400 else None
+
+    assert ask(f"If-None-Match: {etag}") == (304, etag, b"")
+    assert ask(f"If-None-Match: {etag}", "Range: bytes=0-3") == (304, etag, b"")
+    assert ask('If-None-Match: "other"', "Range: bytes=0-3") == (206, etag, shard[:4])
+    assert ask(f"If-Match: {etag}", "Range: bytes=0-3") == (206, etag, shard[:4])
+    assert ask('If-Match: "other"', "Range: bytes=0-3") == (412, None, None)
+    assert ask(f"If-Range: {etag}", "Range: bytes=0-3") == (206, etag, shard[:4])
+    assert ask('If-Range: "other"', "Range: bytes=0-3") == (200, etag, shard)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--head"], ["-r", "0-9"], ["-r", "-9"], ["-H", "Origin: https://viewer.example"]]
+)
+@pytest.mark.parametrize(
+    "missing", ["nothing/zarr.json", f"{path('v3_sharded')}/c/9/9/9", f"{path('v3_half')}/.zarray"]
+)
+def test_what_is_missing_is_404_for_every_question(server, mount, missing, arguments):
+    status, headers, _ = curl(server.store(mount, missing), *arguments)
+    assert status == 404
+    assert headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_a_slice_is_revalidated_by_its_tag(server, mount):
+    url = server.data(mount, path("v3_sharded")) + "?slice=3:9,::-1,7"
+    status, headers, body = curl(url)
+    assert (status, len(body)) == (200, 6 * 40 * 2)
+    assert curl(url, "-H", f"If-None-Match: {headers['ETag']}")[::2] == (304, b"")
+    assert curl(url, "-r", "-10")[::2] == (206, body[-10:])
+
+
+def test_a_recursive_listing_names_every_key_and_its_size(server, mount):
+    status, _, body = curl(server.store(mount) + "?recursive&format=json")
+    listed = json.loads(body)
+    files = {file.relative_to(server.files).as_posix(): file for file in server.files.rglob("*") if file.is_file()}
+    assert status == 200
+    assert listed["next"] is None
+    assert {key["key"]: key["size"] for key in listed["keys"]} == {
+        key: file.stat().st_size for key, file in files.items()
+    }
+
+
+def test_a_directory_listing_names_keys_and_prefixes(server, mount):
+    status, _, body = curl(server.store(mount, "old/inner/"), "-H", "Accept: application/json")
+    listed = json.loads(body)
+    here = server.files / "old/inner"
+    assert status == 200
+    assert [key["key"] for key in listed["keys"]] == sorted(
+        f"old/inner/{file.name}" for file in here.iterdir() if file.is_file()
+    )
+    assert listed["prefixes"] == sorted(f"old/inner/{folder.name}/" for folder in here.iterdir() if folder.is_dir())
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_a_mount_is_read_only_unless_it_says_otherwise(server, mount, shard, method):
+    status, headers, _ = curl(server.store(mount, KEY), "-X", method)
+    assert status == 405
+    assert "GET" in headers["Allow"]
+    assert method not in headers["Allow"]
+    assert (server.files / KEY).read_bytes() == shard

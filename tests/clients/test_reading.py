@@ -1,0 +1,49 @@
+"""Clients of Zarr open `/store/…` like any store, and read what was written."""
+
+import numpy
+import pytest
+import requests
+import zarr
+
+import clients
+from arrays import ARRAYS, ATTRIBUTES, FORMATS, path
+from processes import SECONDS
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("reader", clients.READERS)
+def test_an_array_reads_equal(server, mount, reader, name):
+    array = ARRAYS[name]
+    read = clients.READERS[reader](server.store(mount), path(name), array.zarr_format)
+    clients.assert_same(read, array.values)
+
+
+@pytest.mark.parametrize("open_store", [lambda url: url, lambda url: clients.obstore_store(url, read_only=True)])
+def test_a_part_of_a_shard_reads_equal(server, mount, open_store):
+    array = zarr.open_array(open_store(server.store(mount, path("v3_sharded"))), mode="r")
+    numpy.testing.assert_array_equal(array[30:40, 5, ::3], ARRAYS["v3_sharded"].values[30:40, 5, ::3])
+
+
+@pytest.mark.parametrize("zarr_format", FORMATS)
+def test_the_members_of_nested_groups_are_listed(server, mount, zarr_format):
+    outer, inner = FORMATS[zarr_format].split("/")
+    group = zarr.open_group(server.store(mount, outer), mode="r")
+    assert dict(group.attrs) == ATTRIBUTES
+    members = dict(group.members(max_depth=None))
+    names = {name for name, array in ARRAYS.items() if array.zarr_format == zarr_format}
+    assert set(members) == {inner} | {f"{inner}/{name}" for name in names}
+    assert dict(members[inner].attrs) == {"inner": True}
+    for name in names:
+        assert dict(members[f"{inner}/{name}"].attrs) == ATTRIBUTES
+        assert members[f"{inner}/{name}"].shape == ARRAYS[name].values.shape
+
+
+def test_nodes_are_described_alike_whatever_their_format(server, mount):
+    for name, array in ARRAYS.items():
+        answer = requests.get(f"{server.base}/v1/nodes/{mount}/{path(name)}", timeout=SECONDS)
+        assert answer.status_code == 200
+        node = answer.json()
+        assert node["zarr_format"] == array.zarr_format
+        assert node["metadata"]["shape"] == list(array.values.shape), name
+        assert node["metadata"]["data_type"] == array.values.dtype.name, name
+        assert node["metadata"]["attributes"] == ATTRIBUTES, name
