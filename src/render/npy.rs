@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::metadata::{DataType, Endianness};
+use crate::metadata::{DataType, Endianness, TimeUnit};
 
 /// What the header's length is a multiple of, so that the elements are aligned.
 const ALIGNMENT: usize = 64;
@@ -50,7 +50,7 @@ fn padded(dictionary: usize, length_field: usize) -> usize {
     (before + dictionary + 1).next_multiple_of(ALIGNMENT) - before
 }
 
-/// The type as npy files have it, such as `<f4`.
+/// The type as npy files have it, such as `<f4`, `<M8[25us]` or `<U4`.
 fn descr(data_type: DataType, endian: Endianness) -> String {
     let kind = match data_type {
         DataType::Bool => 'b',
@@ -59,18 +59,31 @@ fn descr(data_type: DataType, endian: Endianness) -> String {
         DataType::Float16 | DataType::Float32 | DataType::Float64 => 'f',
         DataType::Complex64 | DataType::Complex128 => 'c',
         DataType::RawBits { .. } => 'V',
+        DataType::DateTime64(_) => 'M',
+        DataType::TimeDelta64(_) => 'm',
+        DataType::FixedLengthUtf32 { .. } => 'U',
+        DataType::NullTerminatedBytes { .. } => 'S',
+    };
+    let size = match data_type {
+        DataType::FixedLengthUtf32 { code_points } => code_points.to_string(),
+        // Without brackets is how numpy itself writes the generic unit, whatever its scale factor.
+        DataType::DateTime64(step) | DataType::TimeDelta64(step) if step.unit() != TimeUnit::Generic => {
+            format!("{}[{step}]", data_type.item_bytes())
+        }
+        _ => data_type.item_bytes().to_string(),
     };
     let order = match endian {
         _ if data_type.endian_unit_bytes() == 1 => '|',
         Endianness::Little => '<',
         Endianness::Big => '>',
     };
-    format!("{order}{kind}{}", data_type.item_bytes())
+    format!("{order}{kind}{size}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::TimeStep;
 
     #[test]
     fn a_header_is_the_bytes_that_the_format_prescribes() {
@@ -94,6 +107,10 @@ mod tests {
         }
     }
 
+    fn step(unit: TimeUnit, scale_factor: u32) -> TimeStep {
+        TimeStep::new(unit, scale_factor).unwrap()
+    }
+
     #[test]
     fn every_type_has_the_name_that_numpy_has_for_it() {
         for (data_type, name) in [
@@ -112,6 +129,11 @@ mod tests {
             (DataType::Complex64, "<c8"),
             (DataType::Complex128, "<c16"),
             (DataType::RawBits { bytes: 3 }, "|V3"),
+            (DataType::NullTerminatedBytes { bytes: 5 }, "|S5"),
+            (DataType::FixedLengthUtf32 { code_points: 4 }, "<U4"),
+            (DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), "<M8[ns]"),
+            (DataType::TimeDelta64(step(TimeUnit::Microsecond, 25)), "<m8[25us]"),
+            (DataType::DateTime64(step(TimeUnit::Generic, 3)), "<M8"),
         ] {
             assert_eq!(descr(data_type, Endianness::Little), name);
             assert_eq!(descr(data_type, Endianness::Big), name.replace('<', ">"));

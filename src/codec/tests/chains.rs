@@ -9,7 +9,7 @@ use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::{DataType, FillValue};
 
-const DATA_TYPES: [DataType; 17] = [
+const DATA_TYPES: [DataType; 19] = [
     DataType::Bool,
     DataType::Int8,
     DataType::Int16,
@@ -27,6 +27,8 @@ const DATA_TYPES: [DataType; 17] = [
     DataType::RawBits { bytes: 3 },
     DataType::RawBits { bytes: 16 },
     DataType::RawBits { bytes: 300 },
+    DataType::NullTerminatedBytes { bytes: 5 },
+    DataType::FixedLengthUtf32 { code_points: 3 },
 ];
 
 #[test]

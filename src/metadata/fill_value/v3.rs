@@ -1,11 +1,12 @@
-//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values").
+//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values"; Zarr extensions, "data-types").
 //!
-//! What the specification permits and no more, with two exceptions, both of which writers are known to need:
-//! hexadecimal bits may be shorter than the type, and a fill value that is missing or `null` reads as zero.
+//! What the specifications permit and no more, with three exceptions, all of which writers are known to need:
+//! hexadecimal bits may be shorter than the type, a fill value that is missing or `null` reads as zero, and raw bits
+//! may be base64.
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, integer, invalid};
+use super::{FillValue, MetadataError, NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
 use crate::metadata::{DataType, decimal};
 
 impl FillValue {
@@ -35,17 +36,36 @@ pub(super) fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, Met
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => match value {
-            Value::Number(number) if is_plain(number.as_str()) => {
-                let value: Option<i128> = number.as_str().parse().ok();
-                integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
-            }
-            _ => Err(invalid(data_type, "must be a number without fraction or exponent")),
-        },
+        | DataType::UInt64 => plain_integer(data_type, value),
         DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
         DataType::Complex64 => pair(data_type, DataType::Float32, value, float),
         DataType::Complex128 => pair(data_type, DataType::Float64, value, float),
-        DataType::RawBits { .. } => raw(data_type, value),
+        DataType::RawBits { .. } => match value {
+            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
+            _ => raw(data_type, value),
+        },
+        DataType::DateTime64(_) | DataType::TimeDelta64(_) => match value.as_str() {
+            Some(NOT_A_TIME) => integer(data_type, i64::MIN.into()),
+            _ => plain_integer(data_type, value),
+        },
+        DataType::FixedLengthUtf32 { .. } => match value {
+            Value::String(text) => utf32(data_type, text),
+            _ => Err(invalid(data_type, "must be a string")),
+        },
+        DataType::NullTerminatedBytes { .. } => match value {
+            Value::String(text) => padded(data_type, base64_bytes(data_type, text)?),
+            _ => Err(invalid(data_type, "must be base64")),
+        },
+    }
+}
+
+fn plain_integer(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    match value {
+        Value::Number(number) if is_plain(number.as_str()) => {
+            let value: Option<i128> = number.as_str().parse().ok();
+            integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
+        }
+        _ => Err(invalid(data_type, "must be a number without fraction or exponent")),
     }
 }
 
@@ -138,6 +158,7 @@ fn raw(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 mod tests {
     use super::*;
     use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
         let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
@@ -210,8 +231,49 @@ mod tests {
     }
 
     #[test]
-    fn raw_bits_are_a_list_of_bytes() {
+    fn raw_bits_are_a_list_of_bytes_or_base64() {
         assert_reads(DataType::RawBits { bytes: 3 }, "[1, 0, 255]", &[1, 0, 255]);
+        assert_reads(DataType::RawBits { bytes: 3 }, "\"AQD/\"", &[1, 0, 255]);
+    }
+
+    #[test]
+    fn a_date_is_an_integer_or_not_a_time() {
+        let step = TimeStep::new(TimeUnit::Second, 1).unwrap();
+        for data_type in [DataType::DateTime64(step), DataType::TimeDelta64(step)] {
+            assert_reads(data_type, "-3", &(-3_i64).to_le_bytes());
+            assert_reads(data_type, "9223372036854775807", &i64::MAX.to_le_bytes());
+            for text in ["\"NaT\"", "-9223372036854775808"] {
+                assert_reads(data_type, text, &i64::MIN.to_le_bytes());
+            }
+            for text in ["\"nat\"", "\"0\"", "0.0", "NaN", "9223372036854775808", "[0]", "\"1970\""] {
+                assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_of_characters_is_a_string_with_zeros_behind_it() {
+        let data_type = DataType::FixedLengthUtf32 { code_points: 3 };
+        let element = |characters: [char; 3]| characters.map(|it| u32::from(it).to_le_bytes()).concat();
+        assert_reads(data_type, "\"\"", &[0; 12]);
+        assert_reads(data_type, "\"é日\"", &element(['é', '日', '\0']));
+        assert_reads(data_type, "\"\u{1f600}bc\"", &element(['\u{1f600}', 'b', 'c']));
+        // Never base64.
+        assert_reads(data_type, "\"0\"", &element(['0', '\0', '\0']));
+        for text in ["\"abcd\"", "0", "[97]", "true", "{}"] {
+            assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_of_bytes_is_base64_with_zeros_behind_it() {
+        let data_type = DataType::NullTerminatedBytes { bytes: 3 };
+        assert_reads(data_type, "\"\"", &[0; 3]);
+        assert_reads(data_type, "\"YWI=\"", b"ab\0");
+        assert_reads(data_type, "\"YWJj\"", b"abc");
+        for text in ["\"YWJjZA==\"", "\"ab\"", "0", "[97]", "{}"] {
+            assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+        }
     }
 
     #[test]
@@ -236,7 +298,7 @@ mod tests {
             (DataType::Complex64, &["1", "[1]", "[1,2,3]", "[1,\"x\"]", "\"NaN\"", "[null,1]"]),
             (
                 DataType::RawBits { bytes: 2 },
-                &["[1]", "[1,2,3]", "[1,256]", "[1,-1]", "[1,1.0]", "\"AQI=\"", "0"],
+                &["[1]", "[1,2,3]", "[1,256]", "[1,-1]", "[1,1.0]", "\"AQID\"", "\"AQ\"", "0"],
             ),
         ] {
             for text in texts {
