@@ -18,7 +18,7 @@ pub mod v2;
 pub mod v3;
 
 pub use data_type::{DataType, Endianness, TimeStep, TimeUnit};
-pub use decimal::float16_to_print;
+pub use decimal::{bfloat16_to_print, float16_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};

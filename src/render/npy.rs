@@ -12,7 +12,8 @@ const ALIGNMENT: usize = 64;
 /// The header of a file with elements of this type and shape. The elements, in canonical form or swapped
 /// to big-endian, are the rest.
 ///
-/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`.
+/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`, and so is
+/// `bfloat16`, for which numpy has none (`<V2`, as its extension for that type writes).
 #[must_use]
 pub fn header(data_type: DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
@@ -54,11 +55,21 @@ fn padded(dictionary: usize, length_field: usize) -> usize {
 fn descr(data_type: DataType, endian: Endianness) -> String {
     let kind = match data_type {
         DataType::Bool => 'b',
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => 'i',
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => 'u',
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64 => 'i',
+        DataType::UInt2
+        | DataType::UInt4
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64 => 'u',
         DataType::Float16 | DataType::Float32 | DataType::Float64 => 'f',
         DataType::Complex64 | DataType::Complex128 => 'c',
-        DataType::RawBits { .. } => 'V',
+        DataType::BFloat16 | DataType::RawBits { .. } => 'V',
         DataType::DateTime64(_) => 'M',
         DataType::TimeDelta64(_) => 'm',
         DataType::FixedLengthUtf32 { .. } => 'U',
@@ -129,6 +140,9 @@ mod tests {
             (DataType::Complex64, "<c8"),
             (DataType::Complex128, "<c16"),
             (DataType::RawBits { bytes: 3 }, "|V3"),
+            (DataType::Int4, "|i1"),
+            (DataType::UInt2, "|u1"),
+            (DataType::BFloat16, "<V2"),
             (DataType::NullTerminatedBytes { bytes: 5 }, "|S5"),
             (DataType::FixedLengthUtf32 { code_points: 4 }, "<U4"),
             (DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), "<M8[ns]"),

@@ -35,32 +35,41 @@ impl Endianness {
 /// Largest element, in bytes: a fill value is held in memory for every array.
 const MAX_ITEM_BYTES: u32 = 1 << 20;
 
-/// The core types with a name and a size of their own: name in v3, kind and bytes in v2.
-const NAMED: [(DataType, &str, u8, u32); 14] = [
-    (DataType::Bool, "bool", b'b', 1),
-    (DataType::Int8, "int8", b'i', 1),
-    (DataType::Int16, "int16", b'i', 2),
-    (DataType::Int32, "int32", b'i', 4),
-    (DataType::Int64, "int64", b'i', 8),
-    (DataType::UInt8, "uint8", b'u', 1),
-    (DataType::UInt16, "uint16", b'u', 2),
-    (DataType::UInt32, "uint32", b'u', 4),
-    (DataType::UInt64, "uint64", b'u', 8),
-    (DataType::Float16, "float16", b'f', 2),
-    (DataType::Float32, "float32", b'f', 4),
-    (DataType::Float64, "float64", b'f', 8),
-    (DataType::Complex64, "complex64", b'c', 8),
-    (DataType::Complex128, "complex128", b'c', 16),
+/// The types with a name and a size of their own: name in v3, kind (if v2 has the type) and bytes in v2.
+const NAMED: [(DataType, &str, Option<u8>, u32); 19] = [
+    (DataType::Bool, "bool", Some(b'b'), 1),
+    (DataType::Int2, "int2", None, 1),
+    (DataType::Int4, "int4", None, 1),
+    (DataType::Int8, "int8", Some(b'i'), 1),
+    (DataType::Int16, "int16", Some(b'i'), 2),
+    (DataType::Int32, "int32", Some(b'i'), 4),
+    (DataType::Int64, "int64", Some(b'i'), 8),
+    (DataType::UInt2, "uint2", None, 1),
+    (DataType::UInt4, "uint4", None, 1),
+    (DataType::UInt8, "uint8", Some(b'u'), 1),
+    (DataType::UInt16, "uint16", Some(b'u'), 2),
+    (DataType::UInt32, "uint32", Some(b'u'), 4),
+    (DataType::UInt64, "uint64", Some(b'u'), 8),
+    (DataType::Float16, "float16", Some(b'f'), 2),
+    (DataType::BFloat16, "bfloat16", None, 2),
+    (DataType::Float32, "float32", Some(b'f'), 4),
+    (DataType::Float64, "float64", Some(b'f'), 8),
+    (DataType::Complex64, "complex64", Some(b'c'), 8),
+    (DataType::Complex128, "complex128", Some(b'c'), 16),
 ];
 
 /// The type of an array's elements.
 ///
-/// In memory an element is always its canonical form: little-endian and packed, a `bool` one byte of 0 or 1, a
-/// complex number its real part and then its imaginary part, text shorter than its element filled up with zeros.
+/// In memory an element is always its canonical form: little-endian and packed, a `bool` one byte of 0 or 1, an
+/// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its imaginary part, text shorter than its element filled up with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// `bool`
     Bool,
+    /// `int2`: -2 to 1, in a byte of its own
+    Int2,
+    /// `int4`: -8 to 7, in a byte of its own
+    Int4,
     /// `int8`
     Int8,
     /// `int16`
@@ -69,6 +78,10 @@ pub enum DataType {
     Int32,
     /// `int64`
     Int64,
+    /// `uint2`: 0 to 3, in a byte of its own
+    UInt2,
+    /// `uint4`: 0 to 15, in a byte of its own
+    UInt4,
     /// `uint8`
     UInt8,
     /// `uint16`
@@ -79,6 +92,8 @@ pub enum DataType {
     UInt64,
     /// `float16`: IEEE 754 binary16
     Float16,
+    /// `bfloat16`: the upper half of a `float32`
+    BFloat16,
     /// `float32`: IEEE 754 binary32
     Float32,
     /// `float64`: IEEE 754 binary64
@@ -113,8 +128,8 @@ impl DataType {
     #[must_use]
     pub const fn item_bytes(self) -> usize {
         match self {
-            Self::Bool | Self::Int8 | Self::UInt8 => 1,
-            Self::Int16 | Self::UInt16 | Self::Float16 => 2,
+            Self::Bool | Self::Int2 | Self::Int4 | Self::Int8 | Self::UInt2 | Self::UInt4 | Self::UInt8 => 1,
+            Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 => 2,
             Self::Int32 | Self::UInt32 | Self::Float32 => 4,
             Self::Int64
             | Self::UInt64

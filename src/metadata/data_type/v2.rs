@@ -59,7 +59,7 @@ fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataE
         (b'f', 12 | 16) | (b'c', 24 | 32) => Err(unsupported()),
         _ => Ok(NAMED
             .iter()
-            .find(|(.., known, bytes)| (*known, *bytes) == (kind, size))
+            .find(|(.., known, bytes)| (*known, *bytes) == (Some(kind), size))
             .map(|(data_type, ..)| *data_type)),
     }
 }
@@ -166,6 +166,13 @@ mod tests {
             assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
         }
         assert!(matches!(DataType::from_v2(&json!(4)), Err(MetadataError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_type_that_only_v3_has_is_invalid() {
+        for typestr in ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "bfloat16", "int4", "<b2"] {
+            assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
+        }
     }
 
     #[test]

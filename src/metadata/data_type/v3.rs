@@ -1,6 +1,6 @@
 //! Data types as v3 documents write them (Zarr core 3.1 "Data types"; Zarr extensions, "data-types").
 //!
-//! The core types by name; dates, time spans and text of fixed length by name and configuration. What is neither is
+//! The core types and small numbers by name; dates, time spans and text of fixed length by name and configuration. What is neither is
 //! refused as unsupported.
 
 use serde_json::{Map, Value, json};
@@ -53,15 +53,20 @@ impl DataType {
                 configured("null_terminated_bytes", json!({ "length_bytes": bytes }))
             }
             Self::Bool
+            | Self::Int2
+            | Self::Int4
             | Self::Int8
             | Self::Int16
             | Self::Int32
             | Self::Int64
+            | Self::UInt2
+            | Self::UInt4
             | Self::UInt8
             | Self::UInt16
             | Self::UInt32
             | Self::UInt64
             | Self::Float16
+            | Self::BFloat16
             | Self::Float32
             | Self::Float64
             | Self::Complex64
@@ -201,7 +206,9 @@ mod tests {
 
     #[test]
     fn unknown_types_are_unsupported_by_name() {
-        for name in ["string", "bytes", "struct", "r99999999999", "<f8", "https://x.y/z"] {
+        for name in
+            ["string", "bytes", "struct", "int3", "float8_e4m3", "r99999999999", "<f8", "https://x.y/z"]
+        {
             assert_eq!(DataType::from_v3(&json!(name)), Err(MetadataError::unsupported("data type", name)));
         }
     }

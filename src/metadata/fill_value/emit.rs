@@ -25,11 +25,15 @@ fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
     }
     Some(match data_type {
         DataType::Bool => Value::from(u8::from_le_bytes(element.try_into().ok()?) != 0),
-        DataType::Int8 => Value::from(i8::from_le_bytes(element.try_into().ok()?)),
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            Value::from(i8::from_le_bytes(element.try_into().ok()?))
+        }
         DataType::Int16 => Value::from(i16::from_le_bytes(element.try_into().ok()?)),
         DataType::Int32 => Value::from(i32::from_le_bytes(element.try_into().ok()?)),
         DataType::Int64 => Value::from(i64::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt8 => Value::from(u8::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
+            Value::from(u8::from_le_bytes(element.try_into().ok()?))
+        }
         DataType::UInt16 => Value::from(u16::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt32 => Value::from(u32::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt64 => Value::from(u64::from_le_bytes(element.try_into().ok()?)),
@@ -37,6 +41,15 @@ fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
             let bits = u16::from_le_bytes(element.try_into().ok()?);
             let float = decimal::float16_to_print(bits);
             if float.is_nan() && bits != 0x7e00 {
+                Value::from(format!("{bits:#06x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::BFloat16 => {
+            let bits = u16::from_le_bytes(element.try_into().ok()?);
+            let float = decimal::bfloat16_to_print(bits);
+            if float.is_nan() && bits != 0x7fc0 {
                 Value::from(format!("{bits:#06x}"))
             } else {
                 named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
@@ -140,6 +153,15 @@ mod tests {
         assert_eq!(emitted(DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
     }
 
+    #[test]
+    fn small_numbers_have_their_spelling() {
+        assert_eq!(emitted(DataType::Int2, &[0xfe]), "-2");
+        assert_eq!(emitted(DataType::UInt4, &[15]), "15");
+        assert_eq!(emitted(DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");
+        assert_eq!(emitted(DataType::BFloat16, &0x7fc0_u16.to_le_bytes()), "\"NaN\"");
+        assert_eq!(emitted(DataType::BFloat16, &0xffc0_u16.to_le_bytes()), "\"0xffc0\"");
+    }
+
     proptest! {
         #[test]
         fn every_text_reads_back_as_it_was(text in "\\PC{0,3}\0?\\PC{0,2}") {
@@ -155,7 +177,7 @@ mod tests {
             for data_type in [
                 DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64,
                 DataType::UInt8, DataType::UInt16, DataType::UInt32, DataType::UInt64,
-                DataType::Float16, DataType::Float32, DataType::Float64,
+                DataType::Float16, DataType::BFloat16, DataType::Float32, DataType::Float64,
                 DataType::Complex64, DataType::Complex128, DataType::RawBits { bytes: 5 },
                 DataType::DateTime64(step()), DataType::TimeDelta64(step()),
                 DataType::NullTerminatedBytes { bytes: 5 },

@@ -7,6 +7,8 @@ mod emit;
 mod v2;
 mod v3;
 
+use std::ops::RangeInclusive;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -45,6 +47,10 @@ fn invalid(data_type: DataType, reason: &str) -> MetadataError {
 /// An integer as an element of an integer type; an error if it is out of range.
 fn integer(data_type: DataType, value: i128) -> Result<Vec<u8>, MetadataError> {
     let element = match data_type {
+        DataType::Int2 => return small(data_type, value, -2..=1),
+        DataType::Int4 => return small(data_type, value, -8..=7),
+        DataType::UInt2 => return small(data_type, value, 0..=3),
+        DataType::UInt4 => return small(data_type, value, 0..=15),
         DataType::Int8 => i8::try_from(value).map(|value| value.to_le_bytes().to_vec()),
         DataType::Int16 => i16::try_from(value).map(|value| value.to_le_bytes().to_vec()),
         DataType::Int32 => i32::try_from(value).map(|value| value.to_le_bytes().to_vec()),
@@ -57,6 +63,7 @@ fn integer(data_type: DataType, value: i128) -> Result<Vec<u8>, MetadataError> {
         DataType::UInt64 => u64::try_from(value).map(|value| value.to_le_bytes().to_vec()),
         DataType::Bool
         | DataType::Float16
+        | DataType::BFloat16
         | DataType::Float32
         | DataType::Float64
         | DataType::Complex64
@@ -68,6 +75,15 @@ fn integer(data_type: DataType, value: i128) -> Result<Vec<u8>, MetadataError> {
         }
     };
     element.ok().ok_or_else(|| invalid(data_type, "is out of range"))
+}
+
+/// An integer of less than 8 bits: the lowest byte, if the value is within the range.
+fn small(data_type: DataType, value: i128, range: RangeInclusive<i128>) -> Result<Vec<u8>, MetadataError> {
+    if range.contains(&value) {
+        Ok(value.to_le_bytes().into_iter().take(1).collect())
+    } else {
+        Err(invalid(data_type, "is out of range"))
+    }
 }
 
 /// The name of the date or time span that is none; its element is the smallest `int64`.

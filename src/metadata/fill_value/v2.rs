@@ -44,10 +44,14 @@ fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
             (_, Some(1)) => Ok(vec![1]),
             _ => Err(invalid(data_type, "must be true, false, 0 or 1")),
         },
-        DataType::Int8
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64
+        | DataType::UInt2
+        | DataType::UInt4
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
@@ -57,7 +61,9 @@ fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
             let whole = number(value).and_then(integral);
             integer(data_type, whole.ok_or_else(|| invalid(data_type, "must be a whole number"))?)
         }
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
+        DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => {
+            float(data_type, value)
+        }
         DataType::Complex64 => complex(data_type, DataType::Float32, value),
         DataType::Complex128 => complex(data_type, DataType::Float64, value),
         // Text of characters is never base64: "0" is one character.

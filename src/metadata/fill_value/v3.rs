@@ -29,15 +29,21 @@ pub(super) fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, Met
             Value::Bool(value) => Ok(vec![u8::from(*value)]),
             _ => Err(invalid(data_type, "must be true or false")),
         },
-        DataType::Int8
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64
+        | DataType::UInt2
+        | DataType::UInt4
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
         | DataType::UInt64 => plain_integer(data_type, value),
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
+        DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => {
+            float(data_type, value)
+        }
         DataType::Complex64 => pair(data_type, DataType::Float32, value, float),
         DataType::Complex128 => pair(data_type, DataType::Float64, value, float),
         DataType::RawBits { .. } => match value {
@@ -99,9 +105,13 @@ fn float(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 /// The float nearest to a decimal number. One beyond the largest float is an error: nobody meant infinity.
 pub(super) fn decimal_float(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
     const F16_INFINITY: u16 = 0x7c00;
+    const BF16_INFINITY: u16 = 0x7f80;
     let element = match data_type {
         DataType::Float16 => decimal::float16_bits(text)
             .filter(|bits| bits & F16_INFINITY != F16_INFINITY)
+            .map(|bits| bits.to_le_bytes().to_vec()),
+        DataType::BFloat16 => decimal::bfloat16_bits(text)
+            .filter(|bits| bits & BF16_INFINITY != BF16_INFINITY)
             .map(|bits| bits.to_le_bytes().to_vec()),
         DataType::Float32 => text
             .parse()
@@ -121,6 +131,7 @@ pub(super) fn decimal_float(data_type: DataType, text: &str) -> Result<Vec<u8>, 
 pub(super) fn named_float(data_type: DataType, text: &str) -> Option<Vec<u8>> {
     let (infinity, nan, sign): (u64, u64, u64) = match data_type {
         DataType::Float16 => (0x7c00, 0x7e00, 0x8000),
+        DataType::BFloat16 => (0x7f80, 0x7fc0, 0x8000),
         DataType::Float32 => (0x7f80_0000, 0x7fc0_0000, 0x8000_0000),
         _ => (0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000, 0x8000_0000_0000_0000),
     };
@@ -187,6 +198,25 @@ mod tests {
         assert_reads(DataType::Int64, "9223372036854775807", &i64::MAX.to_le_bytes());
         assert_reads(DataType::UInt64, "18446744073709551615", &u64::MAX.to_le_bytes());
         assert_reads(DataType::UInt64, "9223372036854775809", &9_223_372_036_854_775_809_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn small_integers_are_bytes_of_the_same_value() {
+        assert_reads(DataType::Int2, "-2", &[0xfe]);
+        assert_reads(DataType::Int4, "-8", &[0xf8]);
+        assert_reads(DataType::Int4, "7", &[7]);
+        assert_reads(DataType::UInt2, "3", &[3]);
+        assert_reads(DataType::UInt4, "15", &[15]);
+    }
+
+    #[test]
+    fn a_bfloat16_is_a_float_of_two_bytes() {
+        assert_reads(DataType::BFloat16, "1.5", &0x3fc0_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "-0.0", &0x8000_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "3.3895314e38", &0x7f7f_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"NaN\"", &0x7fc0_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"-Infinity\"", &0xff80_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"0x7fc1\"", &0x7fc1_u16.to_le_bytes());
     }
 
     #[test]
@@ -287,6 +317,11 @@ mod tests {
         for (data_type, texts) in [
             (DataType::Bool, &["0", "1", "\"true\"", "[true]"] as &[&str]),
             (DataType::Int8, &["128", "-129", "0.0", "1e0", "\"0\"", "true", "[0]", "\"0x00\"", "{}"]),
+            (DataType::Int2, &["2", "-3", "255", "\"1\""]),
+            (DataType::Int4, &["8", "-9", "1.0"]),
+            (DataType::UInt2, &["4", "-1"]),
+            (DataType::UInt4, &["16", "-1", "99999999999999999999999999999999999999999999"]),
+            (DataType::BFloat16, &["3.4e38", "1e39", "\"0x10000\"", "\"nan\"", "[1.0]"]),
             (DataType::UInt32, &["-1", "4294967296", "99999999999999999999999999999999999999999999"]),
             (DataType::UInt64, &["18446744073709551616", "-1", "NaN"]),
             (DataType::Float16, &["65520", "\"0x10000\"", "1e9"]),

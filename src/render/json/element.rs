@@ -14,7 +14,7 @@
 use std::io::Write as _;
 
 use super::NanMode;
-use crate::metadata::{DataType, TimeUnit, float16_to_print, utf32_text, without_padding};
+use crate::metadata::{DataType, TimeUnit, bfloat16_to_print, float16_to_print, utf32_text, without_padding};
 use crate::render::RenderError;
 use crate::render::date::Date;
 
@@ -23,14 +23,18 @@ pub(super) fn longest_text(data_type: DataType) -> u64 {
     /// `\u0001`: no character takes more, in bytes of UTF-8 or not.
     const CHARACTER: u64 = 6;
     match data_type {
-        DataType::UInt8 => 3,
-        DataType::Int8 => 4,
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => 3,
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => 4,
         DataType::Bool | DataType::UInt16 => 5,
         DataType::Int16 => 6,
         DataType::UInt32 => 10,
         DataType::Int32 => 11,
         DataType::Float16 => 16,
-        DataType::UInt64 | DataType::Int64 | DataType::Float32 | DataType::TimeDelta64(_) => 20,
+        DataType::UInt64
+        | DataType::Int64
+        | DataType::BFloat16
+        | DataType::Float32
+        | DataType::TimeDelta64(_) => 20,
         DataType::Float64 => 26,
         DataType::Complex64 => 20 * 2 + 3,
         DataType::Complex128 => 26 * 2 + 3,
@@ -51,16 +55,24 @@ pub(super) fn write_element(
     // Writing to a vector does not fail.
     let _ = match data_type {
         DataType::Bool => write!(out, "{}", u8::from_le_bytes(exactly(element)?) != 0),
-        DataType::Int8 => write!(out, "{}", i8::from_le_bytes(exactly(element)?)),
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            write!(out, "{}", i8::from_le_bytes(exactly(element)?))
+        }
         DataType::Int16 => write!(out, "{}", i16::from_le_bytes(exactly(element)?)),
         DataType::Int32 => write!(out, "{}", i32::from_le_bytes(exactly(element)?)),
         DataType::Int64 => write!(out, "{}", i64::from_le_bytes(exactly(element)?)),
-        DataType::UInt8 => write!(out, "{}", u8::from_le_bytes(exactly(element)?)),
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
+            write!(out, "{}", u8::from_le_bytes(exactly(element)?))
+        }
         DataType::UInt16 => write!(out, "{}", u16::from_le_bytes(exactly(element)?)),
         DataType::UInt32 => write!(out, "{}", u32::from_le_bytes(exactly(element)?)),
         DataType::UInt64 => write!(out, "{}", u64::from_le_bytes(exactly(element)?)),
         DataType::Float16 => match float16_to_print(u16::from_le_bytes(exactly(element)?)) {
             // The debug form is the display form with an exponent where that is shorter.
+            float if float.is_finite() => write!(out, "{float:?}"),
+            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
+        },
+        DataType::BFloat16 => match bfloat16_to_print(u16::from_le_bytes(exactly(element)?)) {
             float if float.is_finite() => write!(out, "{float:?}"),
             float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
         },

@@ -223,6 +223,17 @@ mod tests {
     }
 
     #[test]
+    fn small_numbers_are_numbers() {
+        assert_eq!(list(DataType::Int2, &[&[0xfe], &[1]]), "[-2,1]");
+        assert_eq!(list(DataType::Int4, &[&[0xf8], &[7]]), "[-8,7]");
+        assert_eq!(list(DataType::UInt2, &[&[3]]), "[3]");
+        assert_eq!(list(DataType::UInt4, &[&[15]]), "[15]");
+        let brains = [0x3dcd_u16, 0x7f7f, 0xff80, 0x7fc1].map(u16::to_le_bytes);
+        let brains: Vec<&[u8]> = brains.iter().map(<[u8; 2]>::as_slice).collect();
+        assert_eq!(list(DataType::BFloat16, &brains), r#"[0.1,3.39e38,"-Infinity","NaN"]"#);
+    }
+
+    #[test]
     fn what_json_has_no_number_for_is_a_string_or_null() {
         let singles = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
         let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(f64::to_le_bytes).concat();
@@ -334,6 +345,7 @@ mod tests {
     fn any_data_type() -> impl Strategy<Value = DataType> {
         prop::sample::select(vec![
             DataType::Bool,
+            DataType::BFloat16,
             DataType::Int8,
             DataType::Int16,
             DataType::Int32,
