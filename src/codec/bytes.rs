@@ -2,7 +2,7 @@
 //!
 //! Canonical form is little-endian, so a little-endian chunk passes through without a copy. A stored `bool`
 //! is zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read
-//! it.
+//! it. Of an integer of less than 8 bits the upper bits say nothing (Zarr extensions, "int4").
 
 use ::bytes::{Bytes, BytesMut};
 
@@ -21,7 +21,8 @@ pub(super) struct BytesCodec {
     size: u64,
     /// Bytes of the units whose order is reversed; 1 if none is.
     swap: usize,
-    is_bool: bool,
+    /// What a stored byte means, for types that have not a meaning for every byte.
+    meaning: Option<fn(u8) -> u8>,
 }
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, CodecError> {
@@ -39,7 +40,18 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, C
         }
     };
     let size = context.size.max();
-    Ok(ArrayToBytes::Bytes(BytesCodec { size, swap, is_bool: context.input.data_type == DataType::Bool }))
+    Ok(ArrayToBytes::Bytes(BytesCodec { size, swap, meaning: meaning(context.input.data_type) }))
+}
+
+fn meaning(data_type: DataType) -> Option<fn(u8) -> u8> {
+    match data_type {
+        DataType::Bool => Some(|byte| u8::from(byte != 0)),
+        DataType::Int2 => Some(|byte| ((byte << 6).cast_signed() >> 6).cast_unsigned()),
+        DataType::Int4 => Some(|byte| ((byte << 4).cast_signed() >> 4).cast_unsigned()),
+        DataType::UInt2 => Some(|byte| byte & 0b11),
+        DataType::UInt4 => Some(|byte| byte & 0b1111),
+        _ => None,
+    }
 }
 
 impl BytesCodec {
@@ -49,8 +61,10 @@ impl BytesCodec {
 
     pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         Size::Exact(self.size).check(NAME, encoded.len())?;
-        if self.is_bool && encoded.iter().any(|&byte| byte > 1) {
-            return in_place(encoded, |bytes| bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)));
+        if let Some(meaning) = self.meaning
+            && encoded.iter().any(|&byte| byte != meaning(byte))
+        {
+            return in_place(encoded, |bytes| bytes.iter_mut().for_each(|byte| *byte = meaning(*byte)));
         }
         self.swapped(encoded)
     }

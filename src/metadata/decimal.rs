@@ -1,19 +1,30 @@
-//! Decimal text ⇄ `float16`, with one rounding (Zarr core 3.1, "Permitted fill values": nearest, ties to even).
+//! Decimal text ⇄ `float16` and `bfloat16`, with one rounding (Zarr core 3.1, "Permitted fill values": nearest, ties to
+//! even).
 //!
-//! The standard library rounds decimal text to `f32` and `f64` once. For `float16` the way leads over `f32`, and
-//! rounding twice would be wrong next to a tie: so the step to `f32` rounds to odd, which leaves the rest of the
-//! rounding to the step to `float16`. This does not know JSON or data types.
+//! The standard library rounds decimal text to `f32` and `f64` once. For the floats of two bytes the way leads over
+//! `f32`, and rounding twice would be wrong next to a tie: so the step to `f32` rounds to odd, which leaves the rest of
+//! the rounding to the last step. This does not know JSON or data types.
 
 use std::cmp::Ordering;
 
-use half::f16;
+use half::{bf16, f16};
 
 /// The `float16` nearest to a decimal text such as `-1.5e3`, as its bits; `None` if the text is no number. A number
 /// beyond the largest `float16` gives an infinity.
 pub(super) fn float16_bits(text: &str) -> Option<u16> {
+    Some(f16::from_f32(rounded_to_odd(text)?).to_bits())
+}
+
+/// The `bfloat16` nearest to a decimal text, as its bits; otherwise as [`float16_bits`].
+pub(super) fn bfloat16_bits(text: &str) -> Option<u16> {
+    Some(bf16::from_f32(rounded_to_odd(text)?).to_bits())
+}
+
+/// The `f32` that a decimal text is, or else the one of its two neighbours whose last bit is set.
+fn rounded_to_odd(text: &str) -> Option<f32> {
     let nearest: f32 = text.parse().ok()?;
     if !nearest.is_finite() {
-        return Some(f16::from_f32(nearest).to_bits());
+        return Some(nearest);
     }
     // All digits of an `f32` in decimal: at most 112 significant ones.
     let exact = Digits::of(&format!("{nearest:.111e}"))?;
@@ -23,19 +34,29 @@ pub(super) fn float16_bits(text: &str) -> Option<u16> {
         Ordering::Less => nearest.to_bits().wrapping_sub(1) | 1,
         Ordering::Greater => nearest.to_bits() | 1,
     };
-    Some(f16::from_f32(f32::from_bits(bits)).to_bits())
+    Some(f32::from_bits(bits))
 }
 
 /// A `float16` as an `f32` whose shortest text is the shortest text that reads back as that `float16`: 0.1 and not
 /// 0.0999755859375.
 #[must_use]
 pub fn float16_to_print(bits: u16) -> f32 {
-    /// With so many digits after the first, every `float16` has a text of its own.
+    shortest(f16::from_bits(bits).to_f32(), |text| float16_bits(text) == Some(bits))
+}
+
+/// A `bfloat16` as an `f32` whose shortest text is the shortest text that reads back as that `bfloat16`.
+#[must_use]
+pub fn bfloat16_to_print(bits: u16) -> f32 {
+    shortest(bf16::from_bits(bits).to_f32(), |text| bfloat16_bits(text) == Some(bits))
+}
+
+/// The number of the fewest digits near `exact` that reads back.
+fn shortest(exact: f32, reads_back: impl Fn(&str) -> bool) -> f32 {
+    /// With so many digits after the first, every float of two bytes has a text of its own.
     const MOST_DIGITS: usize = 4;
-    let exact = f16::from_bits(bits).to_f32();
     (0..=MOST_DIGITS)
         .map(|digits| format!("{exact:.digits$e}"))
-        .find(|text| float16_bits(text) == Some(bits))
+        .find(|text| reads_back(text))
         .and_then(|text| text.parse().ok())
         .unwrap_or(exact)
 }
@@ -131,6 +152,30 @@ mod tests {
             let text = format!("{:?}", float16_to_print(bits));
             assert_eq!(float16_bits(&text), Some(bits), "{text}");
         }
+    }
+
+    #[test]
+    fn every_finite_bfloat16_reads_back_from_its_text() {
+        for bits in (0..=u16::MAX).step_by(7).filter(|&bits| bf16::from_bits(bits).is_finite()) {
+            let text = format!("{:?}", bfloat16_to_print(bits));
+            assert_eq!(bfloat16_bits(&text), Some(bits), "{text}");
+            assert!(text.len() <= 20, "{text}");
+        }
+        assert_eq!(format!("{:?}", bfloat16_to_print(0x3dcd)), "0.1");
+        assert_eq!(format!("{:?}", bfloat16_to_print(0x4049)), "3.14");
+    }
+
+    #[test]
+    fn a_bfloat16_is_rounded_once() {
+        // 1 + 2^-8 lies halfway between 1 and the next bfloat16; no f32 tells the texts below apart.
+        assert_eq!(bfloat16_bits("1.00390625"), Some(0x3f80));
+        assert_eq!(bfloat16_bits("1.0039062500000000000000000000001"), Some(0x3f81));
+        assert_eq!(bfloat16_bits("1.01171875"), Some(0x3f82));
+        assert_eq!(bfloat16_bits("1.0117187499999999999999999999999"), Some(0x3f81));
+        // Half of the smallest bfloat16 is 2^-134.
+        assert_eq!(bfloat16_bits("4.59177480789956e-41"), Some(0x0000));
+        assert_eq!(bfloat16_bits("4.6e-41"), Some(0x0001));
+        assert_eq!(bfloat16_bits("-1e400"), Some(0xff80));
     }
 
     #[test]

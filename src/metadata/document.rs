@@ -25,7 +25,7 @@ impl ArrayMetadata {
         document.insert("zarr_format".to_owned(), json!(3));
         document.insert("node_type".to_owned(), json!("array"));
         document.insert("shape".to_owned(), json!(self.shape));
-        document.insert("data_type".to_owned(), json!(self.data_type.name()));
+        document.insert("data_type".to_owned(), self.data_type.to_metadata());
         document.insert(
             "chunk_grid".to_owned(),
             json!({ "name": "regular", "configuration": { "chunk_shape": chunk_shape } }),

@@ -13,11 +13,12 @@ mod extension;
 mod fill_value;
 mod json;
 mod model;
+mod text;
 pub mod v2;
 pub mod v3;
 
-pub use data_type::{DataType, Endianness};
-pub use decimal::float16_to_print;
+pub use data_type::{DataType, Endianness, TimeStep, TimeUnit};
+pub use decimal::{bfloat16_to_print, float16_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
@@ -25,6 +26,7 @@ pub use model::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
     ZarrFormat,
 };
+pub use text::{utf32_text, without_padding};
 
 #[cfg(test)]
 mod tests;

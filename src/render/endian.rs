@@ -2,8 +2,8 @@
 
 use crate::metadata::DataType;
 
-/// Turns little-endian elements into big-endian ones, in place: each half of a complex number for itself, single
-/// and raw bytes not at all. `elements` holds whole elements.
+/// Turns little-endian elements into big-endian ones, in place: each half of a complex number and each
+/// character of text for itself, single and raw bytes not at all. `elements` holds whole elements.
 pub fn to_big_endian(data_type: DataType, elements: &mut [u8]) {
     let unit = data_type.endian_unit_bytes();
     if unit > 1 {
@@ -33,8 +33,19 @@ mod tests {
     }
 
     #[test]
+    fn the_characters_of_a_text_keep_their_places() {
+        let text = DataType::FixedLengthUtf32 { code_points: 2 };
+        assert_eq!(swapped(text, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
+    }
+
+    #[test]
     fn single_and_raw_bytes_stay_as_they_are() {
-        for data_type in [DataType::Bool, DataType::UInt8, DataType::RawBits { bytes: 4 }] {
+        for data_type in [
+            DataType::Bool,
+            DataType::UInt8,
+            DataType::RawBits { bytes: 4 },
+            DataType::NullTerminatedBytes { bytes: 4 },
+        ] {
             assert_eq!(swapped(data_type, &[1, 2, 3, 4]), [1, 2, 3, 4]);
         }
     }

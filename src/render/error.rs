@@ -16,6 +16,12 @@ pub enum RenderError {
     /// The bytes given are not as many elements as the shape says.
     #[error("the bytes given are not the elements of the shape given")]
     ElementCount,
+    /// An element that should be text holds a number that is no character of Unicode.
+    #[error("a text holds the number {number:#x}, which is no character of Unicode")]
+    NotText {
+        /// The number.
+        number: u32,
+    },
 }
 
 impl Classify for RenderError {
@@ -23,6 +29,7 @@ impl Classify for RenderError {
         match self {
             Self::TooLarge { .. } => ErrorClass::TooLarge,
             Self::ElementCount => ErrorClass::Internal,
+            Self::NotText { .. } => ErrorClass::CorruptData,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! [`DataType`](crate::metadata::DataType)) and their shape, what goes out is bytes. Which form an answer has is
 //! `http`'s to decide; nothing is read or waited for here.
 
+mod date;
 mod endian;
 mod error;
 mod json;

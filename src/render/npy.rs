@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::metadata::{DataType, Endianness};
+use crate::metadata::{DataType, Endianness, TimeUnit};
 
 /// What the header's length is a multiple of, so that the elements are aligned.
 const ALIGNMENT: usize = 64;
@@ -12,7 +12,8 @@ const ALIGNMENT: usize = 64;
 /// The header of a file with elements of this type and shape. The elements, in canonical form or swapped
 /// to big-endian, are the rest.
 ///
-/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`.
+/// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`, and so is
+/// `bfloat16`, for which numpy has none (`<V2`, as its extension for that type writes).
 #[must_use]
 pub fn header(data_type: DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
@@ -50,27 +51,50 @@ fn padded(dictionary: usize, length_field: usize) -> usize {
     (before + dictionary + 1).next_multiple_of(ALIGNMENT) - before
 }
 
-/// The type as npy files have it, such as `<f4`.
+/// The type as npy files have it, such as `<f4`, `<M8[25us]` or `<U4`.
 fn descr(data_type: DataType, endian: Endianness) -> String {
     let kind = match data_type {
         DataType::Bool => 'b',
-        DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => 'i',
-        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64 => 'u',
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64 => 'i',
+        DataType::UInt2
+        | DataType::UInt4
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64 => 'u',
         DataType::Float16 | DataType::Float32 | DataType::Float64 => 'f',
         DataType::Complex64 | DataType::Complex128 => 'c',
-        DataType::RawBits { .. } => 'V',
+        DataType::BFloat16 | DataType::RawBits { .. } => 'V',
+        DataType::DateTime64(_) => 'M',
+        DataType::TimeDelta64(_) => 'm',
+        DataType::FixedLengthUtf32 { .. } => 'U',
+        DataType::NullTerminatedBytes { .. } => 'S',
+    };
+    let size = match data_type {
+        DataType::FixedLengthUtf32 { code_points } => code_points.to_string(),
+        // Without brackets is how numpy itself writes the generic unit, whatever its scale factor.
+        DataType::DateTime64(step) | DataType::TimeDelta64(step) if step.unit() != TimeUnit::Generic => {
+            format!("{}[{step}]", data_type.item_bytes())
+        }
+        _ => data_type.item_bytes().to_string(),
     };
     let order = match endian {
         _ if data_type.endian_unit_bytes() == 1 => '|',
         Endianness::Little => '<',
         Endianness::Big => '>',
     };
-    format!("{order}{kind}{}", data_type.item_bytes())
+    format!("{order}{kind}{size}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::TimeStep;
 
     #[test]
     fn a_header_is_the_bytes_that_the_format_prescribes() {
@@ -94,6 +118,10 @@ mod tests {
         }
     }
 
+    fn step(unit: TimeUnit, scale_factor: u32) -> TimeStep {
+        TimeStep::new(unit, scale_factor).unwrap()
+    }
+
     #[test]
     fn every_type_has_the_name_that_numpy_has_for_it() {
         for (data_type, name) in [
@@ -112,6 +140,14 @@ mod tests {
             (DataType::Complex64, "<c8"),
             (DataType::Complex128, "<c16"),
             (DataType::RawBits { bytes: 3 }, "|V3"),
+            (DataType::Int4, "|i1"),
+            (DataType::UInt2, "|u1"),
+            (DataType::BFloat16, "<V2"),
+            (DataType::NullTerminatedBytes { bytes: 5 }, "|S5"),
+            (DataType::FixedLengthUtf32 { code_points: 4 }, "<U4"),
+            (DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), "<M8[ns]"),
+            (DataType::TimeDelta64(step(TimeUnit::Microsecond, 25)), "<m8[25us]"),
+            (DataType::DateTime64(step(TimeUnit::Generic, 3)), "<M8"),
         ] {
             assert_eq!(descr(data_type, Endianness::Little), name);
             assert_eq!(descr(data_type, Endianness::Big), name.replace('<', ">"));

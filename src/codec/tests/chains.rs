@@ -9,7 +9,7 @@ use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::{DataType, FillValue};
 
-const DATA_TYPES: [DataType; 17] = [
+const DATA_TYPES: [DataType; 20] = [
     DataType::Bool,
     DataType::Int8,
     DataType::Int16,
@@ -20,6 +20,7 @@ const DATA_TYPES: [DataType; 17] = [
     DataType::UInt32,
     DataType::UInt64,
     DataType::Float16,
+    DataType::BFloat16,
     DataType::Float32,
     DataType::Float64,
     DataType::Complex64,
@@ -27,6 +28,8 @@ const DATA_TYPES: [DataType; 17] = [
     DataType::RawBits { bytes: 3 },
     DataType::RawBits { bytes: 16 },
     DataType::RawBits { bytes: 300 },
+    DataType::NullTerminatedBytes { bytes: 5 },
+    DataType::FixedLengthUtf32 { code_points: 3 },
 ];
 
 #[test]
@@ -74,6 +77,21 @@ fn endian_is_required_exactly_where_it_matters() {
 fn a_stored_bool_is_zero_or_one_when_decoded() {
     let chain = bind(json!([["bytes", {}]]), DataType::Bool, &[4]).unwrap();
     assert_eq!(chain.decode(Bytes::from_static(&[0, 1, 2, 255])).unwrap(), &[0, 1, 1, 1][..]);
+}
+
+#[test]
+fn the_upper_bits_of_a_small_integer_say_nothing() {
+    for (data_type, decoded) in [
+        (DataType::Int2, [0, 1, 0xfe, 0xff, 0]),
+        (DataType::Int4, [0, 1, 6, 0xff, 0xf8]),
+        (DataType::UInt2, [0, 1, 2, 3, 0]),
+        (DataType::UInt4, [0, 1, 6, 15, 8]),
+    ] {
+        let chain = bind(json!([["bytes", {}]]), data_type, &[5]).unwrap();
+        let stored = Bytes::from_static(&[0, 0x11, 0x76, 0xff, 0x48]);
+        assert_eq!(chain.decode(stored).unwrap(), &decoded[..], "{data_type:?}");
+        assert_eq!(chain.decode(Bytes::copy_from_slice(&decoded)).unwrap(), &decoded[..]);
+    }
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! Fill values as v3 documents write them (Zarr core 3.1, "Permitted fill values").
 //!
 //! Every element has one spelling and reads back bit for bit: a NaN other than the canonical one goes as hexadecimal
-//! bits of full width, everything else as the shortest number.
+//! bits of full width, every other number as the shortest; text goes without the zeros behind it.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::FillValue;
-use crate::metadata::{DataType, decimal};
+use super::{FillValue, NOT_A_TIME};
+use crate::metadata::{DataType, decimal, text};
 
 impl FillValue {
-    /// The fill value as JSON. An element of another size than the data type's is `null`, which cannot come from
-    /// the readers here.
+    /// The fill value as JSON. An element of another size than the data type's, or of characters that are none, is
+    /// `null`; neither can come from the readers here.
     #[must_use]
     pub fn to_json(&self, data_type: DataType) -> Value {
         json(data_type, self.as_bytes()).unwrap_or(Value::Null)
@@ -18,13 +20,20 @@ impl FillValue {
 }
 
 fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
+    if element.len() != data_type.item_bytes() {
+        return None;
+    }
     Some(match data_type {
         DataType::Bool => Value::from(u8::from_le_bytes(element.try_into().ok()?) != 0),
-        DataType::Int8 => Value::from(i8::from_le_bytes(element.try_into().ok()?)),
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            Value::from(i8::from_le_bytes(element.try_into().ok()?))
+        }
         DataType::Int16 => Value::from(i16::from_le_bytes(element.try_into().ok()?)),
         DataType::Int32 => Value::from(i32::from_le_bytes(element.try_into().ok()?)),
         DataType::Int64 => Value::from(i64::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt8 => Value::from(u8::from_le_bytes(element.try_into().ok()?)),
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
+            Value::from(u8::from_le_bytes(element.try_into().ok()?))
+        }
         DataType::UInt16 => Value::from(u16::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt32 => Value::from(u32::from_le_bytes(element.try_into().ok()?)),
         DataType::UInt64 => Value::from(u64::from_le_bytes(element.try_into().ok()?)),
@@ -32,6 +41,15 @@ fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
             let bits = u16::from_le_bytes(element.try_into().ok()?);
             let float = decimal::float16_to_print(bits);
             if float.is_nan() && bits != 0x7e00 {
+                Value::from(format!("{bits:#06x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::BFloat16 => {
+            let bits = u16::from_le_bytes(element.try_into().ok()?);
+            let float = decimal::bfloat16_to_print(bits);
+            if float.is_nan() && bits != 0x7fc0 {
                 Value::from(format!("{bits:#06x}"))
             } else {
                 named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
@@ -58,6 +76,16 @@ fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
         DataType::Complex64 => pair(DataType::Float32, element)?,
         DataType::Complex128 => pair(DataType::Float64, element)?,
         DataType::RawBits { .. } => Value::from(element),
+        DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
+            match i64::from_le_bytes(element.try_into().ok()?) {
+                i64::MIN => Value::from(NOT_A_TIME),
+                steps => Value::from(steps),
+            }
+        }
+        DataType::FixedLengthUtf32 { .. } => Value::from(text::utf32_text(element).ok()?),
+        DataType::NullTerminatedBytes { .. } => {
+            Value::from(BASE64_STANDARD.encode(text::without_padding(element)))
+        }
     })
 }
 
@@ -81,6 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::metadata::{TimeStep, TimeUnit};
 
     fn emitted(data_type: DataType, element: &[u8]) -> String {
         FillValue::from_bytes(element).to_json(data_type).to_string()
@@ -103,14 +132,55 @@ mod tests {
         assert_eq!(emitted(DataType::Complex64, &complex), "[1.5,\"Infinity\"]");
     }
 
+    fn step() -> TimeStep {
+        TimeStep::new(TimeUnit::Second, 1).unwrap()
+    }
+
+    #[test]
+    fn times_and_text_have_their_spelling() {
+        assert_eq!(emitted(DataType::DateTime64(step()), &5_i64.to_le_bytes()), "5");
+        assert_eq!(emitted(DataType::TimeDelta64(step()), &i64::MIN.to_le_bytes()), "\"NaT\"");
+        let bytes = DataType::NullTerminatedBytes { bytes: 3 };
+        assert_eq!(emitted(bytes, b"ab\0"), "\"YWI=\"");
+        assert_eq!(emitted(bytes, &[0; 3]), "\"\"");
+        let text = DataType::FixedLengthUtf32 { code_points: 2 };
+        assert_eq!(emitted(text, &[0xe9, 0, 0, 0, 0, 0, 0, 0]), "\"é\"");
+    }
+
+    #[test]
+    fn what_is_no_element_is_null() {
+        assert_eq!(emitted(DataType::RawBits { bytes: 2 }, &[1]), "null");
+        assert_eq!(emitted(DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
+    }
+
+    #[test]
+    fn small_numbers_have_their_spelling() {
+        assert_eq!(emitted(DataType::Int2, &[0xfe]), "-2");
+        assert_eq!(emitted(DataType::UInt4, &[15]), "15");
+        assert_eq!(emitted(DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");
+        assert_eq!(emitted(DataType::BFloat16, &0x7fc0_u16.to_le_bytes()), "\"NaN\"");
+        assert_eq!(emitted(DataType::BFloat16, &0xffc0_u16.to_le_bytes()), "\"0xffc0\"");
+    }
+
     proptest! {
+        #[test]
+        fn every_text_reads_back_as_it_was(text in "\\PC{0,3}\0?\\PC{0,2}") {
+            let data_type = DataType::FixedLengthUtf32 { code_points: 6 };
+            let fill_value = FillValue::from_v3(data_type, Some(&Value::from(text))).unwrap();
+            let json = fill_value.to_json(data_type);
+            prop_assert_eq!(FillValue::from_v3(data_type, Some(&json)), Ok(fill_value.clone()));
+            prop_assert_eq!(FillValue::from_v2(data_type, Some(&json)), Ok(fill_value));
+        }
+
         #[test]
         fn every_element_reads_back_bit_for_bit(element in prop::array::uniform16(any::<u8>())) {
             for data_type in [
                 DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64,
                 DataType::UInt8, DataType::UInt16, DataType::UInt32, DataType::UInt64,
-                DataType::Float16, DataType::Float32, DataType::Float64,
+                DataType::Float16, DataType::BFloat16, DataType::Float32, DataType::Float64,
                 DataType::Complex64, DataType::Complex128, DataType::RawBits { bytes: 5 },
+                DataType::DateTime64(step()), DataType::TimeDelta64(step()),
+                DataType::NullTerminatedBytes { bytes: 5 },
             ] {
                 let fill_value = FillValue::from_bytes(&element[..data_type.item_bytes()]);
                 let text = fill_value.to_json(data_type).to_string();

@@ -1,14 +1,12 @@
 //! Fill values of v2 documents (Zarr v2, "Fill value encoding"), in the spellings found on disk.
 //!
 //! Everything v3 permits, and besides: `null` or nothing for zero, `0.0` and `"0"` for integers, 0 and 1 for
-//! booleans, `[x]` for `x`, numbers as strings, base64 for raw bytes. A number that the type cannot hold is an
-//! error as ever.
+//! booleans, `[x]` for `x`, numbers as strings, 0 for empty text, text of bytes as it is. A number that the type
+//! cannot hold is an error as ever, and so is text that is too long.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, integer, invalid, v3};
+use super::{FillValue, MetadataError, base64_bytes, integer, invalid, padded, v3, whole};
 use crate::metadata::DataType;
 
 impl FillValue {
@@ -31,7 +29,9 @@ fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
     }
     // NetCDF-C writes a list of one; nothing nests deeper, so the inner value may not be a list of one again.
     match value.as_array().map(Vec::as_slice) {
-        Some([only]) if !only.is_array() => lenient(data_type, only),
+        Some([only]) if !only.is_array() => {
+            v3::element(data_type, only).or_else(|_| lenient(data_type, only))
+        }
         _ => lenient(data_type, value),
     }
 }
@@ -44,25 +44,47 @@ fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
             (_, Some(1)) => Ok(vec![1]),
             _ => Err(invalid(data_type, "must be true, false, 0 or 1")),
         },
-        DataType::Int8
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64
+        | DataType::UInt2
+        | DataType::UInt4
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => {
+        | DataType::UInt64
+        | DataType::DateTime64(_)
+        | DataType::TimeDelta64(_) => {
             let whole = number(value).and_then(integral);
             integer(data_type, whole.ok_or_else(|| invalid(data_type, "must be a whole number"))?)
         }
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
+        DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => {
+            float(data_type, value)
+        }
         DataType::Complex64 => complex(data_type, DataType::Float32, value),
         DataType::Complex128 => complex(data_type, DataType::Float64, value),
-        DataType::RawBits { .. } => match value {
-            Value::String(text) => base64(data_type, text),
-            _ if number(value).and_then(integral) == Some(0) => Ok(vec![0; data_type.item_bytes()]),
-            _ => Err(invalid(data_type, "must be base64")),
+        // Text of characters is never base64: "0" is one character.
+        DataType::RawBits { .. } | DataType::FixedLengthUtf32 { .. } => match value {
+            Value::String(_) => v3::element(data_type, value),
+            _ => zero(data_type, value),
         },
+        DataType::NullTerminatedBytes { .. } => match value {
+            Value::String(text) => base64_bytes(data_type, text)
+                .or_else(|_| Ok(text.as_bytes().to_vec()))
+                .and_then(|text| padded(data_type, text)),
+            _ => zero(data_type, value),
+        },
+    }
+}
+
+/// The number 0, which stood for the empty element of every type.
+fn zero(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    match value {
+        Value::Number(number) if integral(number.as_str()) == Some(0) => Ok(vec![0; data_type.item_bytes()]),
+        _ => Err(invalid(data_type, "must be text, base64 or 0")),
     }
 }
 
@@ -84,16 +106,10 @@ fn complex(data_type: DataType, half: DataType, value: &Value) -> Result<Vec<u8>
     }
     match float(half, value) {
         Ok(real) => Ok([real, vec![0; half.item_bytes()]].concat()),
-        Err(error) => value.as_str().map_or(Err(error), |text| base64(data_type, text)),
+        Err(error) => {
+            value.as_str().map_or(Err(error), |text| whole(data_type, base64_bytes(data_type, text)?))
+        }
     }
-}
-
-fn base64(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
-    BASE64_STANDARD
-        .decode(text)
-        .ok()
-        .filter(|element| element.len() == data_type.item_bytes())
-        .ok_or_else(|| invalid(data_type, "must be base64 of the bytes of one element"))
 }
 
 /// The decimal text of a JSON number, or of a string that holds one.
@@ -127,6 +143,7 @@ fn integral(text: &str) -> Option<i128> {
 mod tests {
     use super::*;
     use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
         let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
@@ -206,6 +223,33 @@ mod tests {
     }
 
     #[test]
+    fn a_date_may_be_spelled_as_any_integer_or_not_a_time() {
+        let data_type = DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap());
+        let not_a_time = ["-9223372036854775808", "-9.2233720368547758e18", "\"NaT\"", "[\"NaT\"]"];
+        assert_all_read(data_type, &i64::MIN.to_le_bytes(), &not_a_time);
+        assert_all_read(data_type, &7_i64.to_le_bytes(), &["7", "7.0", "\"7\"", "[7]"]);
+        assert_all_read(data_type, &[0; 8], &["null", "0"]);
+    }
+
+    #[test]
+    fn text_of_bytes_is_base64_or_else_the_text_itself() {
+        let data_type = DataType::NullTerminatedBytes { bytes: 3 };
+        assert_all_read(data_type, &[0; 3], &["null", "0", "0.0", "\"\"", "\"AAAA\"", "[0]"]);
+        assert_all_read(data_type, b"ab\0", &["\"YWI=\"", "\"YWIA\"", "\"ab\"", "[\"ab\"]"]);
+        assert_all_read(data_type, b"0\0\0", &["\"0\"", "\"MA==\""]);
+        assert_all_read(data_type, "é\0".as_bytes(), &["\"é\""]);
+    }
+
+    #[test]
+    fn text_of_characters_is_never_base64() {
+        let data_type = DataType::FixedLengthUtf32 { code_points: 4 };
+        assert_all_read(data_type, &[0; 16], &["null", "0", "0.0", "\"\"", "[0]"]);
+        let text = ['Y', 'W', 'I', '='].map(|it| u32::from(it).to_le_bytes()).concat();
+        assert_all_read(data_type, &text, &["\"YWI=\"", "[\"YWI=\"]"]);
+        assert_eq!(read(data_type, "\"0\"").unwrap()[..4], u32::from('0').to_le_bytes());
+    }
+
+    #[test]
     fn what_no_reading_makes_an_element_is_an_error() {
         for (data_type, texts) in [
             (DataType::Bool, &["2", "-1", "\"true\"", "0.5", "[]", "[true,false]", "{}"] as &[&str]),
@@ -237,6 +281,12 @@ mod tests {
             (
                 DataType::RawBits { bytes: 3 },
                 &["\"AQI=\"", "\"AQID=\"", "\"AQ D\"", "1", "\"\"", "[1]", "true"],
+            ),
+            (DataType::NullTerminatedBytes { bytes: 3 }, &["\"YWJjZA==\"", "\"a b c\"", "1", "[1,2]", "{}"]),
+            (DataType::FixedLengthUtf32 { code_points: 3 }, &["\"abcd\"", "1", "true", "[[\"a\"]]"]),
+            (
+                DataType::TimeDelta64(TimeStep::new(TimeUnit::Day, 1).unwrap()),
+                &["0.5", "NaN", "\"nat\"", "9223372036854775808", "\"1970-01-01\"", "true"],
             ),
         ] {
             for text in texts {

@@ -1,11 +1,12 @@
-//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values").
+//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values"; Zarr extensions, "data-types").
 //!
-//! What the specification permits and no more, with two exceptions, both of which writers are known to need:
-//! hexadecimal bits may be shorter than the type, and a fill value that is missing or `null` reads as zero.
+//! What the specifications permit and no more, with three exceptions, all of which writers are known to need:
+//! hexadecimal bits may be shorter than the type, a fill value that is missing or `null` reads as zero, and raw bits
+//! may be base64.
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, integer, invalid};
+use super::{FillValue, MetadataError, NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
 use crate::metadata::{DataType, decimal};
 
 impl FillValue {
@@ -28,24 +29,49 @@ pub(super) fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, Met
             Value::Bool(value) => Ok(vec![u8::from(*value)]),
             _ => Err(invalid(data_type, "must be true or false")),
         },
-        DataType::Int8
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64
+        | DataType::UInt2
+        | DataType::UInt4
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => match value {
-            Value::Number(number) if is_plain(number.as_str()) => {
-                let value: Option<i128> = number.as_str().parse().ok();
-                integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
-            }
-            _ => Err(invalid(data_type, "must be a number without fraction or exponent")),
-        },
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => float(data_type, value),
+        | DataType::UInt64 => plain_integer(data_type, value),
+        DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => {
+            float(data_type, value)
+        }
         DataType::Complex64 => pair(data_type, DataType::Float32, value, float),
         DataType::Complex128 => pair(data_type, DataType::Float64, value, float),
-        DataType::RawBits { .. } => raw(data_type, value),
+        DataType::RawBits { .. } => match value {
+            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
+            _ => raw(data_type, value),
+        },
+        DataType::DateTime64(_) | DataType::TimeDelta64(_) => match value.as_str() {
+            Some(NOT_A_TIME) => integer(data_type, i64::MIN.into()),
+            _ => plain_integer(data_type, value),
+        },
+        DataType::FixedLengthUtf32 { .. } => match value {
+            Value::String(text) => utf32(data_type, text),
+            _ => Err(invalid(data_type, "must be a string")),
+        },
+        DataType::NullTerminatedBytes { .. } => match value {
+            Value::String(text) => padded(data_type, base64_bytes(data_type, text)?),
+            _ => Err(invalid(data_type, "must be base64")),
+        },
+    }
+}
+
+fn plain_integer(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+    match value {
+        Value::Number(number) if is_plain(number.as_str()) => {
+            let value: Option<i128> = number.as_str().parse().ok();
+            integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
+        }
+        _ => Err(invalid(data_type, "must be a number without fraction or exponent")),
     }
 }
 
@@ -79,9 +105,13 @@ fn float(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 /// The float nearest to a decimal number. One beyond the largest float is an error: nobody meant infinity.
 pub(super) fn decimal_float(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
     const F16_INFINITY: u16 = 0x7c00;
+    const BF16_INFINITY: u16 = 0x7f80;
     let element = match data_type {
         DataType::Float16 => decimal::float16_bits(text)
             .filter(|bits| bits & F16_INFINITY != F16_INFINITY)
+            .map(|bits| bits.to_le_bytes().to_vec()),
+        DataType::BFloat16 => decimal::bfloat16_bits(text)
+            .filter(|bits| bits & BF16_INFINITY != BF16_INFINITY)
             .map(|bits| bits.to_le_bytes().to_vec()),
         DataType::Float32 => text
             .parse()
@@ -101,6 +131,7 @@ pub(super) fn decimal_float(data_type: DataType, text: &str) -> Result<Vec<u8>, 
 pub(super) fn named_float(data_type: DataType, text: &str) -> Option<Vec<u8>> {
     let (infinity, nan, sign): (u64, u64, u64) = match data_type {
         DataType::Float16 => (0x7c00, 0x7e00, 0x8000),
+        DataType::BFloat16 => (0x7f80, 0x7fc0, 0x8000),
         DataType::Float32 => (0x7f80_0000, 0x7fc0_0000, 0x8000_0000),
         _ => (0x7ff0_0000_0000_0000, 0x7ff8_0000_0000_0000, 0x8000_0000_0000_0000),
     };
@@ -138,6 +169,7 @@ fn raw(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 mod tests {
     use super::*;
     use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
         let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
@@ -166,6 +198,25 @@ mod tests {
         assert_reads(DataType::Int64, "9223372036854775807", &i64::MAX.to_le_bytes());
         assert_reads(DataType::UInt64, "18446744073709551615", &u64::MAX.to_le_bytes());
         assert_reads(DataType::UInt64, "9223372036854775809", &9_223_372_036_854_775_809_u64.to_le_bytes());
+    }
+
+    #[test]
+    fn small_integers_are_bytes_of_the_same_value() {
+        assert_reads(DataType::Int2, "-2", &[0xfe]);
+        assert_reads(DataType::Int4, "-8", &[0xf8]);
+        assert_reads(DataType::Int4, "7", &[7]);
+        assert_reads(DataType::UInt2, "3", &[3]);
+        assert_reads(DataType::UInt4, "15", &[15]);
+    }
+
+    #[test]
+    fn a_bfloat16_is_a_float_of_two_bytes() {
+        assert_reads(DataType::BFloat16, "1.5", &0x3fc0_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "-0.0", &0x8000_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "3.3895314e38", &0x7f7f_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"NaN\"", &0x7fc0_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"-Infinity\"", &0xff80_u16.to_le_bytes());
+        assert_reads(DataType::BFloat16, "\"0x7fc1\"", &0x7fc1_u16.to_le_bytes());
     }
 
     #[test]
@@ -210,8 +261,49 @@ mod tests {
     }
 
     #[test]
-    fn raw_bits_are_a_list_of_bytes() {
+    fn raw_bits_are_a_list_of_bytes_or_base64() {
         assert_reads(DataType::RawBits { bytes: 3 }, "[1, 0, 255]", &[1, 0, 255]);
+        assert_reads(DataType::RawBits { bytes: 3 }, "\"AQD/\"", &[1, 0, 255]);
+    }
+
+    #[test]
+    fn a_date_is_an_integer_or_not_a_time() {
+        let step = TimeStep::new(TimeUnit::Second, 1).unwrap();
+        for data_type in [DataType::DateTime64(step), DataType::TimeDelta64(step)] {
+            assert_reads(data_type, "-3", &(-3_i64).to_le_bytes());
+            assert_reads(data_type, "9223372036854775807", &i64::MAX.to_le_bytes());
+            for text in ["\"NaT\"", "-9223372036854775808"] {
+                assert_reads(data_type, text, &i64::MIN.to_le_bytes());
+            }
+            for text in ["\"nat\"", "\"0\"", "0.0", "NaN", "9223372036854775808", "[0]", "\"1970\""] {
+                assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_of_characters_is_a_string_with_zeros_behind_it() {
+        let data_type = DataType::FixedLengthUtf32 { code_points: 3 };
+        let element = |characters: [char; 3]| characters.map(|it| u32::from(it).to_le_bytes()).concat();
+        assert_reads(data_type, "\"\"", &[0; 12]);
+        assert_reads(data_type, "\"é日\"", &element(['é', '日', '\0']));
+        assert_reads(data_type, "\"\u{1f600}bc\"", &element(['\u{1f600}', 'b', 'c']));
+        // Never base64.
+        assert_reads(data_type, "\"0\"", &element(['0', '\0', '\0']));
+        for text in ["\"abcd\"", "0", "[97]", "true", "{}"] {
+            assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_of_bytes_is_base64_with_zeros_behind_it() {
+        let data_type = DataType::NullTerminatedBytes { bytes: 3 };
+        assert_reads(data_type, "\"\"", &[0; 3]);
+        assert_reads(data_type, "\"YWI=\"", b"ab\0");
+        assert_reads(data_type, "\"YWJj\"", b"abc");
+        for text in ["\"YWJjZA==\"", "\"ab\"", "0", "[97]", "{}"] {
+            assert!(matches!(read(data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
+        }
     }
 
     #[test]
@@ -225,6 +317,11 @@ mod tests {
         for (data_type, texts) in [
             (DataType::Bool, &["0", "1", "\"true\"", "[true]"] as &[&str]),
             (DataType::Int8, &["128", "-129", "0.0", "1e0", "\"0\"", "true", "[0]", "\"0x00\"", "{}"]),
+            (DataType::Int2, &["2", "-3", "255", "\"1\""]),
+            (DataType::Int4, &["8", "-9", "1.0"]),
+            (DataType::UInt2, &["4", "-1"]),
+            (DataType::UInt4, &["16", "-1", "99999999999999999999999999999999999999999999"]),
+            (DataType::BFloat16, &["3.4e38", "1e39", "\"0x10000\"", "\"nan\"", "[1.0]"]),
             (DataType::UInt32, &["-1", "4294967296", "99999999999999999999999999999999999999999999"]),
             (DataType::UInt64, &["18446744073709551616", "-1", "NaN"]),
             (DataType::Float16, &["65520", "\"0x10000\"", "1e9"]),
@@ -236,7 +333,7 @@ mod tests {
             (DataType::Complex64, &["1", "[1]", "[1,2,3]", "[1,\"x\"]", "\"NaN\"", "[null,1]"]),
             (
                 DataType::RawBits { bytes: 2 },
-                &["[1]", "[1,2,3]", "[1,256]", "[1,-1]", "[1,1.0]", "\"AQI=\"", "0"],
+                &["[1]", "[1,2,3]", "[1,256]", "[1,-1]", "[1,1.0]", "\"AQID\"", "\"AQ\"", "0"],
             ),
         ] {
             for text in texts {

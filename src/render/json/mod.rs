@@ -1,21 +1,21 @@
 //! Elements as nested JSON lists, written piece by piece (RFC 8259).
 //!
-//! Numbers are the shortest text that reads back as the same element of its own type, integers are exact. The
-//! spelling of complex numbers and raw bits is that of fill values (Zarr core 3.1, "Permitted fill values"). Names,
-//! shapes and whatever else surrounds the lists is not written here.
+//! How one element is spelled is the business of `element`. Names, shapes and whatever else surrounds the lists is
+//! not written here.
 
-use std::io::Write as _;
+mod element;
 
+use self::element::{longest_text, write_element};
 use super::RenderError;
-use crate::metadata::{DataType, float16_to_print};
+use crate::metadata::DataType;
 
-/// What stands for a float that JSON has no number for.
+/// What stands for a float that JSON has no number for, and for a time that is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NanMode {
-    /// `"NaN"`, `"Infinity"` and `"-Infinity"`.
+    /// `"NaN"`, `"Infinity"`, `"-Infinity"` and `"NaT"`.
     #[default]
     String,
-    /// `null` for all three.
+    /// `null` for all of them.
     Null,
 }
 
@@ -35,24 +35,6 @@ pub fn json_bytes_estimate(data_type: DataType, shape: &[u64]) -> u64 {
         }
     }
     lists.saturating_mul(longest_text(data_type).saturating_add(1)).saturating_add(brackets)
-}
-
-/// The longest text of one element.
-fn longest_text(data_type: DataType) -> u64 {
-    match data_type {
-        DataType::UInt8 => 3,
-        DataType::Int8 => 4,
-        DataType::Bool | DataType::UInt16 => 5,
-        DataType::Int16 => 6,
-        DataType::UInt32 => 10,
-        DataType::Int32 => 11,
-        DataType::Float16 => 16,
-        DataType::UInt64 | DataType::Int64 | DataType::Float32 => 20,
-        DataType::Float64 => 26,
-        DataType::Complex64 => 20 * 2 + 3,
-        DataType::Complex128 => 26 * 2 + 3,
-        DataType::RawBits { bytes } => u64::from(bytes) * 4 + 2,
-    }
 }
 
 /// Writes the elements of one array as nested lists; rank 0 is the bare element.
@@ -91,14 +73,15 @@ impl JsonWriter {
     /// Appends the text of the next elements: whole ones, in C order and canonical form, of any number.
     ///
     /// # Errors
-    /// [`RenderError::ElementCount`] if they are more than the shape has, or the last is not whole.
+    /// [`RenderError::ElementCount`] if they are more than the shape has, or the last is not whole;
+    /// [`RenderError::NotText`] if one of them is text and holds what is no character.
     pub fn write(&mut self, elements: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
         for element in elements.chunks(self.data_type.item_bytes()) {
             if self.written == self.total {
                 return Err(RenderError::ElementCount);
             }
             self.separate(out);
-            write_element(self.data_type, self.nan, element, out).ok_or(RenderError::ElementCount)?;
+            write_element(self.data_type, self.nan, element, out)?;
             self.written += 1;
         }
         Ok(())
@@ -160,76 +143,12 @@ fn empty_lists(shape: &[u64]) -> Vec<u8> {
     text
 }
 
-/// Appends one element; `None` if it has not the length of its type.
-fn write_element(data_type: DataType, nan: NanMode, element: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // Writing to a vector does not fail.
-    let _ = match data_type {
-        DataType::Bool => write!(out, "{}", u8::from_le_bytes(element.try_into().ok()?) != 0),
-        DataType::Int8 => write!(out, "{}", i8::from_le_bytes(element.try_into().ok()?)),
-        DataType::Int16 => write!(out, "{}", i16::from_le_bytes(element.try_into().ok()?)),
-        DataType::Int32 => write!(out, "{}", i32::from_le_bytes(element.try_into().ok()?)),
-        DataType::Int64 => write!(out, "{}", i64::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt8 => write!(out, "{}", u8::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt16 => write!(out, "{}", u16::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt32 => write!(out, "{}", u32::from_le_bytes(element.try_into().ok()?)),
-        DataType::UInt64 => write!(out, "{}", u64::from_le_bytes(element.try_into().ok()?)),
-        DataType::Float16 => match float16_to_print(u16::from_le_bytes(element.try_into().ok()?)) {
-            // The debug form is the display form with an exponent where that is shorter.
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::Float32 => match f32::from_le_bytes(element.try_into().ok()?) {
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::Float64 => match f64::from_le_bytes(element.try_into().ok()?) {
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::Complex64 => return write_pair(DataType::Float32, nan, element, out),
-        DataType::Complex128 => return write_pair(DataType::Float64, nan, element, out),
-        DataType::RawBits { .. } => return write_raw(data_type, element, out),
-    };
-    Some(())
-}
-
-fn not_finite(is_nan: bool, positive: bool, nan: NanMode) -> &'static str {
-    match (nan, is_nan, positive) {
-        (NanMode::Null, ..) => "null",
-        (NanMode::String, true, _) => "\"NaN\"",
-        (NanMode::String, false, true) => "\"Infinity\"",
-        (NanMode::String, false, false) => "\"-Infinity\"",
-    }
-}
-
-fn write_pair(half: DataType, nan: NanMode, element: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let (real, imaginary) = element.split_at_checked(half.item_bytes())?;
-    out.push(b'[');
-    write_element(half, nan, real, out)?;
-    out.push(b',');
-    write_element(half, nan, imaginary, out)?;
-    out.push(b']');
-    Some(())
-}
-
-fn write_raw(data_type: DataType, element: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    if element.len() != data_type.item_bytes() {
-        return None;
-    }
-    for (index, byte) in element.iter().enumerate() {
-        out.push(if index == 0 { b'[' } else { b',' });
-        let _ = write!(out, "{byte}");
-    }
-    out.push(b']');
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::metadata::FillValue;
+    use crate::metadata::{FillValue, TimeStep, TimeUnit};
 
     fn rendered(
         data_type: DataType,
@@ -304,6 +223,17 @@ mod tests {
     }
 
     #[test]
+    fn small_numbers_are_numbers() {
+        assert_eq!(list(DataType::Int2, &[&[0xfe], &[1]]), "[-2,1]");
+        assert_eq!(list(DataType::Int4, &[&[0xf8], &[7]]), "[-8,7]");
+        assert_eq!(list(DataType::UInt2, &[&[3]]), "[3]");
+        assert_eq!(list(DataType::UInt4, &[&[15]]), "[15]");
+        let brains = [0x3dcd_u16, 0x7f7f, 0xff80, 0x7fc1].map(u16::to_le_bytes);
+        let brains: Vec<&[u8]> = brains.iter().map(<[u8; 2]>::as_slice).collect();
+        assert_eq!(list(DataType::BFloat16, &brains), r#"[0.1,3.39e38,"-Infinity","NaN"]"#);
+    }
+
+    #[test]
     fn what_json_has_no_number_for_is_a_string_or_null() {
         let singles = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
         let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(f64::to_le_bytes).concat();
@@ -332,6 +262,52 @@ mod tests {
         assert_eq!(list(DataType::RawBits { bytes: 2 }, &[&[0, 255], &[1, 2]]), "[[0,255],[1,2]]");
     }
 
+    fn step(unit: TimeUnit) -> TimeStep {
+        TimeStep::new(unit, 1).unwrap()
+    }
+
+    #[test]
+    fn a_date_is_a_string_and_a_time_span_a_number() {
+        let elements = [1_709_210_096_i64, -1, i64::MIN].map(i64::to_le_bytes).concat();
+        let rendered = |data_type, nan| rendered(data_type, &[3], &elements, nan).unwrap();
+        let date = DataType::DateTime64(step(TimeUnit::Second));
+        let dates = r#"["2024-02-29T12:34:56","1969-12-31T23:59:59","NaT"]"#;
+        assert_eq!(rendered(date, NanMode::String), dates);
+        assert_eq!(rendered(date, NanMode::Null), dates.replace("\"NaT\"", "null"));
+        let span = DataType::TimeDelta64(step(TimeUnit::Second));
+        assert_eq!(rendered(span, NanMode::String), r#"[1709210096,-1,"NaT"]"#);
+        assert_eq!(rendered(span, NanMode::Null), "[1709210096,-1,null]");
+        let generic = DataType::DateTime64(step(TimeUnit::Generic));
+        assert_eq!(rendered(generic, NanMode::Null), "[1709210096,-1,null]");
+    }
+
+    #[test]
+    fn text_is_a_string_without_the_zeros_behind_it() {
+        let bytes = DataType::NullTerminatedBytes { bytes: 4 };
+        let elements: [&[u8]; 4] = [b"ab\0\0", b"\0\0\0\0", b"a\0b\n", "é\"\\".as_bytes()];
+        assert_eq!(list(bytes, &elements), r#"["ab","","a\u0000b\u000a","é\"\\"]"#);
+        let text = DataType::FixedLengthUtf32 { code_points: 2 };
+        let elements = [['日', '\0'], ['\u{1f600}', '\u{7f}'], ['\0', '\0'], ['\0', '/']]
+            .map(|text| text.map(|it| u32::from(it).to_le_bytes()).concat());
+        let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
+        assert_eq!(list(text, &elements), "[\"日\",\"\u{1f600}\u{7f}\",\"\",\"\\u0000/\"]");
+    }
+
+    #[test]
+    fn text_of_bytes_in_another_encoding_is_a_list_of_its_bytes() {
+        let bytes = DataType::NullTerminatedBytes { bytes: 3 };
+        assert_eq!(list(bytes, &[b"\xe9t\0", b"\0\xff\0", b"ete"]), r#"[[233,116],[0,255],"ete"]"#);
+    }
+
+    #[test]
+    fn text_with_what_is_no_character_is_an_error() {
+        let text = DataType::FixedLengthUtf32 { code_points: 1 };
+        for number in [0xd800_u32, 0xdfff, 0x11_0000, u32::MAX] {
+            let result = rendered(text, &[1], &number.to_le_bytes(), NanMode::String);
+            assert_eq!(result, Err(RenderError::NotText { number }));
+        }
+    }
+
     #[test]
     fn too_few_or_too_many_elements_are_an_error() {
         for (shape, elements) in [
@@ -344,8 +320,16 @@ mod tests {
             let result = rendered(DataType::Int16, shape, elements, NanMode::String);
             assert_eq!(result, Err(RenderError::ElementCount), "{shape:?}");
         }
-        let raw = rendered(DataType::RawBits { bytes: 3 }, &[1], &[1, 2], NanMode::String);
-        assert_eq!(raw, Err(RenderError::ElementCount));
+        for data_type in [
+            DataType::RawBits { bytes: 3 },
+            DataType::NullTerminatedBytes { bytes: 3 },
+            DataType::FixedLengthUtf32 { code_points: 1 },
+            DataType::DateTime64(step(TimeUnit::Day)),
+            DataType::TimeDelta64(step(TimeUnit::Day)),
+        ] {
+            let result = rendered(data_type, &[1], &[1, 0], NanMode::String);
+            assert_eq!(result, Err(RenderError::ElementCount), "{data_type:?}");
+        }
     }
 
     #[test]
@@ -361,6 +345,7 @@ mod tests {
     fn any_data_type() -> impl Strategy<Value = DataType> {
         prop::sample::select(vec![
             DataType::Bool,
+            DataType::BFloat16,
             DataType::Int8,
             DataType::Int16,
             DataType::Int32,
@@ -375,6 +360,13 @@ mod tests {
             DataType::Complex64,
             DataType::Complex128,
             DataType::RawBits { bytes: 3 },
+            DataType::NullTerminatedBytes { bytes: 3 },
+            DataType::TimeDelta64(step(TimeUnit::Day)),
+            DataType::DateTime64(step(TimeUnit::Year)),
+            DataType::DateTime64(step(TimeUnit::Day)),
+            DataType::DateTime64(step(TimeUnit::Hour)),
+            DataType::DateTime64(step(TimeUnit::Attosecond)),
+            DataType::DateTime64(step(TimeUnit::Generic)),
         ])
     }
 
@@ -405,8 +397,11 @@ mod tests {
         ) {
             let element = FillValue::from_bytes(&random[..data_type.item_bytes()]);
             let text = rendered(data_type, &[], element.as_bytes(), NanMode::String).unwrap();
-            // Of a NaN the payload is lost, of a bool which of the true bytes it was.
+            // Of a NaN the payload is lost, of a bool which of the true bytes it was; dates and text are spelled in
+            // another way than fill values.
             prop_assume!(!text.contains("NaN") && data_type != DataType::Bool);
+            let spelled_otherwise = matches!(data_type, DataType::NullTerminatedBytes { .. } | DataType::DateTime64(_));
+            prop_assume!(!spelled_otherwise);
             let limits = crate::metadata::MetadataLimits::default();
             let value = crate::metadata::parse_document(text.as_bytes(), &limits).unwrap();
             prop_assert_eq!(FillValue::from_v3(data_type, Some(&value)), Ok(element));

@@ -1,0 +1,210 @@
+//! Data types as v2 documents write them (Zarr v2, "Data type encoding"): numpy's type strings, such as `<f4`.
+//!
+//! Objects and structures are refused as unsupported, and so is extended precision, which is as large as the
+//! machine that wrote it likes.
+
+use serde_json::Value;
+
+use super::{DataType, Endianness, NAMED, TimeStep, TimeUnit, is_decimal};
+use crate::metadata::MetadataError;
+
+impl DataType {
+    /// The type that a v2 document's `dtype` gives, and the order of its bytes where there is one.
+    ///
+    /// # Errors
+    /// [`MetadataError::Unsupported`] for types that are known but not implemented (objects, structures), and for
+    /// elements larger than 1 MiB; [`MetadataError::Invalid`] for what is no type.
+    pub fn from_v2(dtype: &Value) -> Result<(Self, Option<Endianness>), MetadataError> {
+        let text = match dtype {
+            Value::String(text) => text.as_str(),
+            Value::Array(_) => return Err(MetadataError::unsupported("data type", "structured")),
+            _ => return Err(MetadataError::invalid("dtype", "must be a string")),
+        };
+        let invalid = || MetadataError::invalid("dtype", format!("`{text}` is not a data type"));
+        let mut bytes = text.bytes();
+        let order = match bytes.next() {
+            Some(b'<') => Some(Endianness::Little),
+            Some(b'>') => Some(Endianness::Big),
+            Some(b'|') => None,
+            _ => return Err(invalid()),
+        };
+        let kind = bytes.next().ok_or_else(invalid)?;
+        // Both characters before it are ASCII, or this is `None`.
+        let size = text.get(2..).ok_or_else(invalid)?;
+        let data_type = match kind {
+            b'O' => return Err(MetadataError::unsupported("data type", text)),
+            b'M' => Self::DateTime64(step(size).ok_or_else(invalid)?),
+            b'm' => Self::TimeDelta64(step(size).ok_or_else(invalid)?),
+            _ if !is_decimal(size) => return Err(invalid()),
+            _ => sized(kind, size, text)?.ok_or_else(invalid)?,
+        };
+        match order {
+            _ if data_type.endian_unit_bytes() == 1 => Ok((data_type, None)),
+            Some(order) => Ok((data_type, Some(order))),
+            None => Err(MetadataError::invalid("dtype", format!("`{text}` gives no byte order"))),
+        }
+    }
+}
+
+/// The type of a kind and a number: of characters for text, else of bytes.
+fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataError> {
+    let unsupported = || MetadataError::unsupported("data type", text);
+    let size: u32 = size.parse().ok().ok_or_else(unsupported)?;
+    match (kind, size) {
+        (b'V', _) => DataType::raw_bits(size, text).map(Some),
+        (b'S', _) => DataType::null_terminated_bytes(size, text).map(Some),
+        (b'U', _) => {
+            DataType::fixed_length_utf32(size.checked_mul(4).ok_or_else(unsupported)?, text).map(Some)
+        }
+        (b'f', 12 | 16) | (b'c', 24 | 32) => Err(unsupported()),
+        _ => Ok(NAMED
+            .iter()
+            .find(|(.., known, bytes)| (*known, *bytes) == (Some(kind), size))
+            .map(|(data_type, ..)| *data_type)),
+    }
+}
+
+/// What stands behind `M` or `m`: `8[ns]`, `8[25us]`; the bare `8` is numpy's spelling of the generic unit.
+fn step(size: &str) -> Option<TimeStep> {
+    let brackets = size.strip_prefix('8')?;
+    if brackets.is_empty() {
+        return TimeStep::new(TimeUnit::Generic, 1);
+    }
+    let step = brackets.strip_prefix('[')?.strip_suffix(']')?;
+    let name = step.trim_start_matches(|character: char| character.is_ascii_digit());
+    let unit = TimeUnit::from_name(name)?;
+    match step.strip_suffix(name)? {
+        "" => TimeStep::new(unit, 1),
+        digits if is_decimal(digits) => TimeStep::new(unit, digits.parse().ok()?),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn v2(typestr: &str) -> Result<(DataType, Option<Endianness>), MetadataError> {
+        DataType::from_v2(&json!(typestr))
+    }
+
+    fn step(unit: TimeUnit, scale_factor: u32) -> TimeStep {
+        TimeStep::new(unit, scale_factor).unwrap()
+    }
+
+    #[test]
+    fn a_v2_type_gives_type_and_byte_order() {
+        use Endianness::{Big, Little};
+        for (typestr, data_type, order) in [
+            ("|b1", DataType::Bool, None),
+            ("<b1", DataType::Bool, None),
+            ("|i1", DataType::Int8, None),
+            ("|u1", DataType::UInt8, None),
+            (">u1", DataType::UInt8, None),
+            ("<i4", DataType::Int32, Some(Little)),
+            (">i2", DataType::Int16, Some(Big)),
+            ("<u8", DataType::UInt64, Some(Little)),
+            (">f2", DataType::Float16, Some(Big)),
+            ("<f4", DataType::Float32, Some(Little)),
+            (">f8", DataType::Float64, Some(Big)),
+            ("<c8", DataType::Complex64, Some(Little)),
+            (">c16", DataType::Complex128, Some(Big)),
+            ("|V10", DataType::RawBits { bytes: 10 }, None),
+            ("|S5", DataType::NullTerminatedBytes { bytes: 5 }, None),
+            (">S1", DataType::NullTerminatedBytes { bytes: 1 }, None),
+            ("<U4", DataType::FixedLengthUtf32 { code_points: 4 }, Some(Little)),
+            (">U1", DataType::FixedLengthUtf32 { code_points: 1 }, Some(Big)),
+        ] {
+            assert_eq!(v2(typestr), Ok((data_type, order)), "{typestr}");
+        }
+    }
+
+    #[test]
+    fn a_date_and_a_time_span_give_what_they_count() {
+        use Endianness::{Big, Little};
+        for (typestr, data_type, order) in [
+            ("<M8[ns]", DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), Little),
+            (">m8[25us]", DataType::TimeDelta64(step(TimeUnit::Microsecond, 25)), Big),
+            ("<M8[25s]", DataType::DateTime64(step(TimeUnit::Second, 25)), Little),
+            (">M8[M]", DataType::DateTime64(step(TimeUnit::Month, 1)), Big),
+            ("<m8[m]", DataType::TimeDelta64(step(TimeUnit::Minute, 1)), Little),
+            ("<M8[2147483647as]", DataType::DateTime64(step(TimeUnit::Attosecond, i32::MAX as u32)), Little),
+            ("<M8[\u{3bc}s]", DataType::DateTime64(step(TimeUnit::Microsecond, 1)), Little),
+            ("<M8[generic]", DataType::DateTime64(step(TimeUnit::Generic, 1)), Little),
+            ("<m8", DataType::TimeDelta64(step(TimeUnit::Generic, 1)), Little),
+        ] {
+            assert_eq!(v2(typestr), Ok((data_type, Some(order))), "{typestr}");
+        }
+    }
+
+    #[test]
+    fn known_types_that_are_not_implemented_are_unsupported_by_name() {
+        for typestr in [
+            "|O",
+            "<f16",
+            "|V4000000",
+            "|V99999999999999",
+            "|S9999999999",
+            "|S1048577",
+            "<U262145",
+            "<U2147483647",
+            "<U4294967295",
+        ] {
+            assert_eq!(v2(typestr), Err(MetadataError::unsupported("data type", typestr)));
+        }
+        let structured = DataType::from_v2(&json!([["a", "<i4"]]));
+        assert_eq!(structured, Err(MetadataError::unsupported("data type", "structured")));
+    }
+
+    #[test]
+    fn what_is_no_type_is_invalid() {
+        for typestr in
+            ["", "<", "i4", "<i", "<i3", "<i04", "<i+4", "<x4", "|i4", "|V0", "|b2", "=i4", "<é4", "<f4 "]
+        {
+            assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
+        }
+        assert!(matches!(DataType::from_v2(&json!(4)), Err(MetadataError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_type_that_only_v3_has_is_invalid() {
+        for typestr in ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "bfloat16", "int4", "<b2"] {
+            assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
+        }
+    }
+
+    #[test]
+    fn text_of_no_length_or_no_byte_order_is_invalid() {
+        for typestr in ["|S0", "<U0", ">U0", "|S", "<U", "|U4", "|S-1", "<U4.0", "|S05", "|S5[s]"] {
+            assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
+        }
+    }
+
+    #[test]
+    fn a_date_that_counts_nothing_known_is_invalid() {
+        for typestr in [
+            "|M8[s]",
+            "<M",
+            "<M4[s]",
+            "<M8[",
+            "<M8[]",
+            "<M8[s",
+            "<M8s]",
+            "<M8[S]",
+            "<M8[0s]",
+            "<M8[05s]",
+            "<M8[-1s]",
+            "<M8[s/100]",
+            "<M8[2147483648s]",
+            "<M8[99999999999999999999s]",
+            "<M8[s]]",
+            "<M8[5]",
+            "<m8[ns] ",
+            "<m8[日]",
+        ] {
+            assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Data types as v3 documents write them (Zarr core 3.1 "Data types"; Zarr extensions, "data-types").
+//!
+//! The core types and small numbers by name; dates, time spans and text of fixed length by name and configuration. What is neither is
+//! refused as unsupported.
+
+use serde_json::{Map, Value, json};
+
+use super::{DataType, NAMED, TimeStep, TimeUnit, is_decimal};
+use crate::metadata::MetadataError;
+use crate::metadata::extension::Extension;
+
+const MEMBER: &str = "data_type";
+
+impl DataType {
+    /// The type that a v3 document's `data_type` gives, as a name or as an extension object.
+    ///
+    /// # Errors
+    /// [`MetadataError::Unsupported`] for what is not known here, and for elements larger than 1 MiB;
+    /// [`MetadataError::Invalid`] for what is no name, has another configuration than belongs to it, or may be
+    /// ignored.
+    pub fn from_v3(data_type: &Value) -> Result<Self, MetadataError> {
+        let extension = Extension::parse(data_type, MEMBER)?;
+        extension.require_understood()?;
+        let (name, configuration) = (extension.name.as_str(), &extension.configuration);
+        match name {
+            "numpy.datetime64" => step(name, configuration).map(Self::DateTime64),
+            "numpy.timedelta64" => step(name, configuration).map(Self::TimeDelta64),
+            "fixed_length_utf32" => sized(name, configuration, Self::fixed_length_utf32),
+            "null_terminated_bytes" => sized(name, configuration, Self::null_terminated_bytes),
+            // What zarr-python calls the raw bits of the specification.
+            "raw_bytes" => sized(name, configuration, Self::raw_bits),
+            _ => {
+                let known = from_name(name)?.ok_or_else(|| MetadataError::unsupported("data type", name))?;
+                only(name, configuration, &[]).map(|()| known)
+            }
+        }
+    }
+
+    /// What a v3 document's `data_type` is for this type: a name, or an object where a configuration belongs to it.
+    #[must_use]
+    pub fn to_metadata(self) -> Value {
+        let configured =
+            |name: &str, configuration: Value| json!({ "name": name, "configuration": configuration });
+        let time =
+            |step: TimeStep| json!({ "unit": step.unit().name(), "scale_factor": step.scale_factor() });
+        match self {
+            Self::DateTime64(step) => configured("numpy.datetime64", time(step)),
+            Self::TimeDelta64(step) => configured("numpy.timedelta64", time(step)),
+            Self::FixedLengthUtf32 { .. } => {
+                configured("fixed_length_utf32", json!({ "length_bytes": self.item_bytes() }))
+            }
+            Self::NullTerminatedBytes { bytes } => {
+                configured("null_terminated_bytes", json!({ "length_bytes": bytes }))
+            }
+            Self::Bool
+            | Self::Int2
+            | Self::Int4
+            | Self::Int8
+            | Self::Int16
+            | Self::Int32
+            | Self::Int64
+            | Self::UInt2
+            | Self::UInt4
+            | Self::UInt8
+            | Self::UInt16
+            | Self::UInt32
+            | Self::UInt64
+            | Self::Float16
+            | Self::BFloat16
+            | Self::Float32
+            | Self::Float64
+            | Self::Complex64
+            | Self::Complex128
+            | Self::RawBits { .. } => Value::from(self.name()),
+        }
+    }
+}
+
+/// The type of this name alone, if it is one. `r12` is an error: raw bits come in whole bytes.
+fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
+    if let Some((named, ..)) = NAMED.iter().find(|(_, known, ..)| *known == name) {
+        return Ok(Some(*named));
+    }
+    let Some(bits) = name.strip_prefix('r').filter(|digits| is_decimal(digits)) else {
+        return Ok(None);
+    };
+    match bits.parse::<u32>() {
+        Ok(bits) if bits % 8 != 0 => {
+            Err(MetadataError::invalid(MEMBER, format!("`{name}` is not a whole number of bytes")))
+        }
+        Ok(bits) => DataType::raw_bits(bits / 8, name).map(Some),
+        Err(_) => Err(MetadataError::unsupported("data type", name)),
+    }
+}
+
+/// Refuses members of a configuration other than these.
+fn only(name: &str, configuration: &Map<String, Value>, members: &[&str]) -> Result<(), MetadataError> {
+    match configuration.keys().find(|member| !members.contains(&member.as_str())) {
+        None => Ok(()),
+        Some(other) => Err(MetadataError::invalid(MEMBER, format!("`{other}` does not belong to `{name}`"))),
+    }
+}
+
+fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, MetadataError> {
+    only(name, configuration, &["unit", "scale_factor"])?;
+    let unit = configuration.get("unit").and_then(Value::as_str).and_then(TimeUnit::from_name);
+    let unit = unit.ok_or_else(|| {
+        MetadataError::invalid(MEMBER, format!("the `unit` of `{name}` is missing or unknown"))
+    })?;
+    let scale_factor = configuration.get("scale_factor").and_then(Value::as_u64);
+    scale_factor.and_then(|factor| TimeStep::new(unit, u32::try_from(factor).ok()?)).ok_or_else(|| {
+        let reason = format!("the `scale_factor` of `{name}` must be an integer from 1 to 2^31 - 1");
+        MetadataError::invalid(MEMBER, reason)
+    })
+}
+
+/// The type that `make` makes of the one member that the configuration has.
+fn sized(
+    name: &str,
+    configuration: &Map<String, Value>,
+    make: fn(u32, &str) -> Result<DataType, MetadataError>,
+) -> Result<DataType, MetadataError> {
+    const LENGTH_BYTES: &str = "length_bytes";
+    only(name, configuration, &[LENGTH_BYTES])?;
+    let length = configuration.get(LENGTH_BYTES).and_then(Value::as_u64).ok_or_else(|| {
+        MetadataError::invalid(MEMBER, format!("the `length_bytes` of `{name}` must be an integer"))
+    })?;
+    let written = format!("{name}[{length}]");
+    match u32::try_from(length) {
+        Ok(length) => make(length, &written),
+        Err(_) => Err(MetadataError::unsupported("data type", written)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(name: &str, configuration: impl Into<Value>) -> Value {
+        let configuration: Value = configuration.into();
+        json!({ "name": name, "configuration": configuration })
+    }
+
+    fn time(unit: &str, scale_factor: impl Into<Value>) -> Value {
+        let scale_factor: Value = scale_factor.into();
+        configured("numpy.datetime64", json!({ "unit": unit, "scale_factor": scale_factor }))
+    }
+
+    #[test]
+    fn every_type_is_read_as_it_is_written() {
+        let step = TimeStep::new(TimeUnit::Microsecond, 25).unwrap();
+        let others = [
+            DataType::RawBits { bytes: 1 },
+            DataType::RawBits { bytes: 3 },
+            DataType::RawBits { bytes: 16 },
+            DataType::DateTime64(step),
+            DataType::TimeDelta64(step),
+            DataType::FixedLengthUtf32 { code_points: 5 },
+            DataType::NullTerminatedBytes { bytes: 7 },
+        ];
+        for data_type in NAMED.iter().map(|(named, ..)| *named).chain(others) {
+            let written = data_type.to_metadata();
+            assert_eq!(DataType::from_v3(&written), Ok(data_type));
+            if let Value::String(name) = written {
+                assert_eq!(DataType::from_v3(&configured(&name, json!({}))), Ok(data_type));
+            }
+        }
+    }
+
+    #[test]
+    fn a_type_with_a_configuration_is_written_as_an_object() {
+        for (data_type, written) in [
+            (DataType::Float32, json!("float32")),
+            (DataType::RawBits { bytes: 3 }, json!("r24")),
+            (DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap()), time("ns", json!(1))),
+            (
+                DataType::TimeDelta64(TimeStep::new(TimeUnit::Generic, 3).unwrap()),
+                configured("numpy.timedelta64", json!({ "unit": "generic", "scale_factor": 3 })),
+            ),
+            (
+                DataType::FixedLengthUtf32 { code_points: 5 },
+                configured("fixed_length_utf32", json!({ "length_bytes": 20 })),
+            ),
+            (
+                DataType::NullTerminatedBytes { bytes: 5 },
+                configured("null_terminated_bytes", json!({ "length_bytes": 5 })),
+            ),
+        ] {
+            assert_eq!(data_type.to_metadata(), written);
+        }
+    }
+
+    #[test]
+    fn raw_bytes_are_raw_bits() {
+        let raw = DataType::from_v3(&configured("raw_bytes", json!({ "length_bytes": 3 })));
+        assert_eq!(raw, Ok(DataType::RawBits { bytes: 3 }));
+    }
+
+    #[test]
+    fn microseconds_are_read_under_either_letter() {
+        for unit in ["us", "\u{3bc}s", "\u{b5}s"] {
+            let step = TimeStep::new(TimeUnit::Microsecond, 10).unwrap();
+            assert_eq!(DataType::from_v3(&time(unit, json!(10))), Ok(DataType::DateTime64(step)));
+        }
+    }
+
+    #[test]
+    fn unknown_types_are_unsupported_by_name() {
+        for name in
+            ["string", "bytes", "struct", "int3", "float8_e4m3", "r99999999999", "<f8", "https://x.y/z"]
+        {
+            assert_eq!(DataType::from_v3(&json!(name)), Err(MetadataError::unsupported("data type", name)));
+        }
+    }
+
+    #[test]
+    fn text_longer_than_the_limit_is_unsupported() {
+        for name in ["fixed_length_utf32", "null_terminated_bytes", "raw_bytes"] {
+            for length in [(1_u64 << 20) + 4, 1 << 31, 1 << 32, u64::MAX - 3] {
+                let read = DataType::from_v3(&configured(name, json!({ "length_bytes": length })));
+                assert!(matches!(read, Err(MetadataError::Unsupported { .. })), "{name} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_type_is_invalid() {
+        for data_type in [
+            json!("r12"),
+            json!("r0"),
+            json!(""),
+            json!(3),
+            json!(null),
+            json!({ "name": "int8", "must_understand": false }),
+            configured("int8", json!({ "unit": "s" })),
+        ] {
+            assert!(
+                matches!(DataType::from_v3(&data_type), Err(MetadataError::Invalid { .. })),
+                "{data_type}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_configuration_with_members_missing_wrong_or_unknown_is_invalid() {
+        let mut bad = vec![
+            json!("numpy.datetime64"),
+            time("ns", json!(0)),
+            time("ns", json!(-1)),
+            time("ns", json!(1.0)),
+            time("ns", json!("1")),
+            time("ns", json!(1_u64 << 31)),
+            time("ns", json!(u64::MAX)),
+            time("ns", json!(null)),
+            time("sec", json!(1)),
+            time("", json!(1)),
+            configured("numpy.timedelta64", json!({ "unit": "s" })),
+            configured("numpy.timedelta64", json!({ "scale_factor": 1 })),
+            configured("numpy.timedelta64", json!({ "unit": 1, "scale_factor": 1 })),
+            configured("numpy.timedelta64", json!({ "unit": "s", "scale_factor": 1, "zone": "UTC" })),
+            configured("fixed_length_utf32", json!({ "length_bytes": 6 })),
+        ];
+        for name in ["fixed_length_utf32", "null_terminated_bytes", "raw_bytes"] {
+            bad.push(json!(name));
+            for length in [json!(0), json!(-4), json!(4.0), json!("4"), json!(null), json!([4])] {
+                bad.push(configured(name, json!({ "length_bytes": length })));
+            }
+            bad.push(configured(name, json!({ "length_bytes": 4, "endian": "little" })));
+        }
+        for data_type in bad {
+            let read = DataType::from_v3(&data_type);
+            assert!(matches!(read, Err(MetadataError::Invalid { .. })), "{data_type}: {read:?}");
+        }
+    }
+}

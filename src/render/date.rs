@@ -1,0 +1,233 @@
+//! Dates as text (ISO 8601, "Date and time representations"), exact for every `numpy.datetime64` there is.
+//!
+//! The calendar is the proleptic Gregorian one and a day has 86 400 seconds, as numpy has it; there are no time
+//! zones. All arithmetic is in 128 bits, which hold every product of an `int64`, a scale factor and a unit.
+
+use std::fmt::{self, Write as _};
+
+use crate::metadata::{TimeStep, TimeUnit};
+
+/// Seconds of a day.
+const DAY_SECONDS: i128 = 86_400;
+
+/// A time that a number of steps since the beginning of 1970 stands for, to be displayed.
+///
+/// As precise as its unit, but for hours, which have minutes, since few readers know times without: `1970`,
+/// `1970-01`, `1970-01-01` (days, and the first days of weeks), `1970-01-01T00:00` (hours, minutes),
+/// `1970-01-01T00:00:00`, and with 3 to 18 digits of a second. Years that have not four digits have a sign and at
+/// least six, as in ECMAScript. What has the generic unit is no time, and its number is all there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Date {
+    pub(super) step: TimeStep,
+    pub(super) steps: i64,
+}
+
+impl Date {
+    /// The length of the longest text among all numbers of these steps.
+    pub(super) fn longest_text(step: TimeStep) -> usize {
+        // Only the year and the generic number vary in length, and both grow with the distance from 0.
+        let text = |steps| Self { step, steps }.to_string().len();
+        text(i64::MIN + 1).max(text(i64::MAX))
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = i128::from(self.steps) * i128::from(self.step.scale_factor());
+        match self.step.unit() {
+            TimeUnit::Generic => write!(out, "{}", self.steps),
+            TimeUnit::Year => write_year(1970 + count, out),
+            TimeUnit::Month => {
+                write_year(1970 + count.div_euclid(12), out)?;
+                write!(out, "-{:02}", count.rem_euclid(12) + 1)
+            }
+            TimeUnit::Week => write_day(count * 7, out),
+            TimeUnit::Day => write_day(count, out),
+            TimeUnit::Hour => write_minutes(count * 60, out),
+            TimeUnit::Minute => write_minutes(count, out),
+            TimeUnit::Second => write_seconds(count, 0, out),
+            TimeUnit::Millisecond => write_seconds(count, 3, out),
+            TimeUnit::Microsecond => write_seconds(count, 6, out),
+            TimeUnit::Nanosecond => write_seconds(count, 9, out),
+            TimeUnit::Picosecond => write_seconds(count, 12, out),
+            TimeUnit::Femtosecond => write_seconds(count, 15, out),
+            TimeUnit::Attosecond => write_seconds(count, 18, out),
+        }
+    }
+}
+
+fn write_year(year: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match year {
+        0..=9999 => write!(out, "{year:04}"),
+        _ => write!(out, "{year:+07}"),
+    }
+}
+
+/// The date that is so many days after 1970-01-01.
+fn write_day(days: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Days of 400 years, after which the calendar repeats itself.
+    const ERA: i128 = 146_097;
+    // Years begin in March here, so that the day that only some have is their last.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    let year = (day - day / 1_460 + day / 36_524 - day / (ERA - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day_of_month = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    write_year(era * 400 + year + next, out)?;
+    write!(out, "-{month:02}-{day_of_month:02}")
+}
+
+fn write_minutes(minutes: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    const DAY_MINUTES: i128 = DAY_SECONDS / 60;
+    write_day(minutes.div_euclid(DAY_MINUTES), out)?;
+    let minutes = minutes.rem_euclid(DAY_MINUTES);
+    write!(out, "T{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// A count of seconds in units of so many digits behind the point.
+fn write_seconds(count: i128, digits: u32, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let unit = 10_i128.pow(digits);
+    let seconds = count.div_euclid(unit);
+    write_minutes(seconds.div_euclid(60), out)?;
+    write!(out, ":{:02}", seconds.rem_euclid(60))?;
+    if digits > 0 {
+        out.write_char('.')?;
+        write!(out, "{:0width$}", count.rem_euclid(unit), width = digits as usize)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn date(unit: TimeUnit, scale_factor: u32, steps: i64) -> String {
+        Date { step: TimeStep::new(unit, scale_factor).unwrap(), steps }.to_string()
+    }
+
+    #[test]
+    fn the_beginning_is_as_precise_as_its_unit() {
+        for (unit, text) in [
+            (TimeUnit::Year, "1970"),
+            (TimeUnit::Month, "1970-01"),
+            (TimeUnit::Week, "1970-01-01"),
+            (TimeUnit::Day, "1970-01-01"),
+            (TimeUnit::Hour, "1970-01-01T00:00"),
+            (TimeUnit::Minute, "1970-01-01T00:00"),
+            (TimeUnit::Second, "1970-01-01T00:00:00"),
+            (TimeUnit::Millisecond, "1970-01-01T00:00:00.000"),
+            (TimeUnit::Microsecond, "1970-01-01T00:00:00.000000"),
+            (TimeUnit::Nanosecond, "1970-01-01T00:00:00.000000000"),
+            (TimeUnit::Picosecond, "1970-01-01T00:00:00.000000000000"),
+            (TimeUnit::Femtosecond, "1970-01-01T00:00:00.000000000000000"),
+            (TimeUnit::Attosecond, "1970-01-01T00:00:00.000000000000000000"),
+            (TimeUnit::Generic, "0"),
+        ] {
+            assert_eq!(date(unit, 1, 0), text);
+        }
+    }
+
+    /// What numpy 2 writes for the same numbers.
+    #[test]
+    fn dates_are_those_that_numpy_knows() {
+        for (unit, scale_factor, steps, text) in [
+            (TimeUnit::Year, 1, 54, "2024"),
+            (TimeUnit::Year, 10, -3, "1940"),
+            (TimeUnit::Month, 1, -1, "1969-12"),
+            (TimeUnit::Month, 5, 130, "2024-03"),
+            (TimeUnit::Week, 1, 1, "1970-01-08"),
+            (TimeUnit::Week, 2, -1, "1969-12-18"),
+            (TimeUnit::Day, 1, 11_016, "2000-02-29"),
+            (TimeUnit::Day, 1, 11_017, "2000-03-01"),
+            (TimeUnit::Day, 1, -25_509, "1900-02-28"),
+            (TimeUnit::Day, 1, -25_508, "1900-03-01"),
+            (TimeUnit::Day, 1, 19_782, "2024-02-29"),
+            (TimeUnit::Day, 1, 2_932_896, "9999-12-31"),
+            (TimeUnit::Day, 1, -719_528, "0000-01-01"),
+            (TimeUnit::Minute, 15, -1, "1969-12-31T23:45"),
+            (TimeUnit::Second, 1, 1_709_210_096, "2024-02-29T12:34:56"),
+            (TimeUnit::Second, 1, -1, "1969-12-31T23:59:59"),
+            (TimeUnit::Microsecond, 25, 3, "1970-01-01T00:00:00.000075"),
+            (TimeUnit::Nanosecond, 1, i64::MAX, "2262-04-11T23:47:16.854775807"),
+            (TimeUnit::Nanosecond, 1, i64::MIN + 1, "1677-09-21T00:12:43.145224193"),
+            (TimeUnit::Attosecond, 1, -1, "1969-12-31T23:59:59.999999999999999999"),
+        ] {
+            assert_eq!(date(unit, scale_factor, steps), text);
+        }
+    }
+
+    #[test]
+    fn an_hour_has_minutes() {
+        assert_eq!(date(TimeUnit::Hour, 1, 5), "1970-01-01T05:00");
+        assert_eq!(date(TimeUnit::Hour, 6, -1), "1969-12-31T18:00");
+    }
+
+    #[test]
+    fn a_year_of_more_or_less_than_four_digits_has_a_sign_and_at_least_six() {
+        assert_eq!(date(TimeUnit::Day, 1, 2_932_897), "+010000-01-01");
+        assert_eq!(date(TimeUnit::Day, 1, -719_529), "-000001-12-31");
+        assert_eq!(date(TimeUnit::Year, 1, 1 << 40), "+1099511629746");
+    }
+
+    #[test]
+    fn no_number_is_too_large_for_the_calendar() {
+        // 2^63 − 1 times 2^31 − 1 is 19807040619342712359383728129.
+        let largest = i32::MAX.unsigned_abs();
+        assert_eq!(date(TimeUnit::Year, largest, i64::MAX), "+19807040619342712359383730099");
+        assert_eq!(date(TimeUnit::Year, largest, i64::MIN + 1), "-19807040619342712359383726159");
+        assert!(date(TimeUnit::Week, largest, i64::MAX).starts_with('+'));
+        assert!(date(TimeUnit::Second, largest, i64::MIN + 1).starts_with('-'));
+        let last = date(TimeUnit::Attosecond, largest, i64::MAX);
+        assert_eq!(last, "2597-08-29T03:43:39.342712359383728129");
+    }
+
+    #[test]
+    fn a_generic_date_is_its_number() {
+        assert_eq!(date(TimeUnit::Generic, 3, -7), "-7");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_longer_than_the_longest(
+            unit in prop::sample::select(vec![
+                TimeUnit::Year, TimeUnit::Month, TimeUnit::Week, TimeUnit::Day, TimeUnit::Hour, TimeUnit::Minute,
+                TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Nanosecond, TimeUnit::Attosecond,
+                TimeUnit::Generic,
+            ]),
+            scale_factor in 1..=i32::MAX.unsigned_abs(), shift in 0..63_u32, steps in i64::MIN + 1..,
+        ) {
+            let step = TimeStep::new(unit, scale_factor).unwrap();
+            let text = Date { step, steps: steps >> shift }.to_string();
+            prop_assert!(text.len() <= Date::longest_text(step), "{}", text);
+        }
+
+        #[test]
+        fn each_day_is_the_one_after_the_day_before(days in -1_000_000_000_i64..1_000_000_000) {
+            let parts = |days| {
+                let text = date(TimeUnit::Day, 1, days);
+                let (rest, day) = text.rsplit_once('-').unwrap();
+                let (year, month) = rest.rsplit_once('-').unwrap();
+                let number = |part: &str| part.parse::<i64>().unwrap();
+                (number(year), number(month), number(day))
+            };
+            let (year, month, day) = parts(days);
+            let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = match month {
+                2 => 28 + i64::from(leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            let next = match (month, day) {
+                (12, 31) => (year + 1, 1, 1),
+                _ if day == length => (year, month + 1, 1),
+                _ => (year, month, day + 1),
+            };
+            prop_assert!((1..=12).contains(&month) && (1..=length).contains(&day));
+            prop_assert_eq!(parts(days + 1), next);
+        }
+    }
+}
