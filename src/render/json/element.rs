@@ -165,7 +165,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
         match character {
             '"' | '\\' => write!(out, "\\{character}")?,
             '\0'..='\x1f' => write!(out, "\\u{:04x}", u32::from(character))?,
-            _ => write!(out, "{character}")?,
+            _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
         }
     }
     out.push(b'"');
