@@ -10,7 +10,10 @@ use ::bytes::Bytes;
 use super::config::Config;
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
-use super::{CodecError, CodecLimits, blosc, bytes, crc32c, gzip, sharding_indexed, transpose, zlib, zstd};
+use super::{
+    CodecError, CodecLimits, adler32, blosc, bytes, bz2, crc32, crc32c, fletcher32, gzip, jenkins_lookup3,
+    lz4, lzma, sharding_indexed, shuffle, transpose, zlib, zstd,
+};
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
@@ -95,10 +98,18 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
-        "crc32c" => Kind::BytesToBytes(crc32c::bind),
+        "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
         "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
         "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
         "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
+        "numcodecs.adler32" => Kind::BytesToBytes(adler32::bind),
+        "numcodecs.bz2" => Kind::BytesToBytes(bz2::bind),
+        "numcodecs.crc32" => Kind::BytesToBytes(crc32::bind),
+        "numcodecs.fletcher32" => Kind::BytesToBytes(fletcher32::bind),
+        "numcodecs.jenkins_lookup3" => Kind::BytesToBytes(jenkins_lookup3::bind),
+        "numcodecs.lz4" => Kind::BytesToBytes(lz4::bind),
+        "numcodecs.lzma" => Kind::BytesToBytes(lzma::bind),
+        "numcodecs.shuffle" => Kind::BytesToBytes(shuffle::bind),
         _ => return None,
     })
 }

@@ -30,7 +30,7 @@ fn sorted(folder: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// Decodes every value of the codec's fixture, encodes it again, and decodes that.
 fn check(codec: &str) {
-    let folder = folder(codec);
+    let folder = folder(codec.trim_start_matches("numcodecs."));
     if !folder.exists() {
         println!("absent, not checked: {}", folder.display());
         return;
@@ -78,4 +78,34 @@ fn what_numcodecs_zstd_wrote_decodes_to_what_it_was_given() {
 #[test]
 fn what_numcodecs_crc32c_wrote_decodes_to_what_it_was_given() {
     check("crc32c");
+}
+
+#[test]
+fn what_numcodecs_lz4_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.lz4");
+}
+
+#[test]
+fn what_numcodecs_bz2_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.bz2");
+}
+
+#[test]
+fn what_numcodecs_lzma_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.lzma");
+}
+
+#[test]
+fn what_numcodecs_crc32_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.crc32");
+}
+
+#[test]
+fn what_numcodecs_adler32_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.adler32");
+}
+
+#[test]
+fn what_numcodecs_shuffle_wrote_decodes_to_what_it_was_given() {
+    check("numcodecs.shuffle");
 }
