@@ -2,7 +2,9 @@
 
 mod bombs;
 mod chains;
+mod checksums;
 mod compressors;
+mod filters;
 mod fixtures;
 mod hostile;
 mod sharding;
