@@ -2,6 +2,8 @@
 //!
 //! Every size that arrives here was computed at bind time or is the length of something already in memory.
 
+use bytes::{Bytes, BytesMut};
+
 use super::CodecError;
 
 /// An empty buffer with room for at least `bytes` bytes.
@@ -55,4 +57,22 @@ pub(super) fn filled(element: &[u8], bytes: u64) -> Result<Vec<u8>, CodecError> 
         }
     }
     Ok(buffer)
+}
+
+/// Changes the bytes where they are if nobody else holds them, else a copy.
+///
+/// # Errors
+/// [`CodecError::NoMemory`].
+pub(super) fn in_place(bytes: Bytes, change: impl FnOnce(&mut [u8])) -> Result<Bytes, CodecError> {
+    match bytes.try_into_mut() {
+        Ok(mut own) => {
+            change(&mut own);
+            Ok(BytesMut::freeze(own))
+        }
+        Err(shared) => {
+            let mut copy = copied(&shared)?;
+            change(&mut copy);
+            Ok(Bytes::from(copy))
+        }
+    }
 }

@@ -4,10 +4,10 @@
 //! is zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read
 //! it. Of an integer of less than 8 bits the upper bits say nothing (Zarr extensions, "int4").
 
-use ::bytes::{Bytes, BytesMut};
+use ::bytes::Bytes;
 
 use super::CodecError;
-use super::buffer;
+use super::buffer::in_place;
 use super::config::Config;
 use super::registry::{ArrayToBytes, Context};
 use super::representation::Size;
@@ -85,19 +85,4 @@ impl BytesCodec {
 
 fn reverse<const N: usize>(bytes: &mut [u8]) {
     bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|unit| unit.reverse());
-}
-
-/// Changes the bytes where they are if nobody else holds them, else a copy.
-fn in_place(bytes: Bytes, change: impl FnOnce(&mut [u8])) -> Result<Bytes, CodecError> {
-    match bytes.try_into_mut() {
-        Ok(mut own) => {
-            change(&mut own);
-            Ok(BytesMut::freeze(own))
-        }
-        Err(shared) => {
-            let mut copy = buffer::copied(&shared)?;
-            change(&mut copy);
-            Ok(Bytes::from(copy))
-        }
-    }
 }

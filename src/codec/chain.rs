@@ -111,7 +111,7 @@ impl CodecChain {
                 sharding.set_order(order);
                 true
             }
-            (ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_), _) => false,
+            (ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_), _) => false,
         };
         if decoded_bytes > limits.chunk_bytes && !partial {
             return Err(too_large(decoded_bytes));
@@ -207,7 +207,7 @@ impl CodecChain {
     pub fn sharding(&self) -> Option<&Sharding> {
         match &self.array_to_bytes {
             ArrayToBytes::Sharding(sharding) if self.partial => Some(sharding),
-            ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) => None,
+            ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => None,
         }
     }
 
@@ -224,7 +224,7 @@ impl CodecChain {
     fn skipped(&self) -> Option<&str> {
         let inner = match &self.array_to_bytes {
             ArrayToBytes::Sharding(sharding) => sharding.chains().find_map(Self::skipped),
-            ArrayToBytes::Bytes(_) => None,
+            ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => None,
         };
         self.skipped.as_deref().or(inner)
     }
@@ -269,6 +269,10 @@ impl Binding {
                 let bytes = output
                     .bytes()
                     .ok_or(CodecError::ChunkTooLarge { bytes: u64::MAX, limit: limits.chunk_bytes })?;
+                // What only moves elements may stand before a shard that is never decoded whole.
+                if bytes > limits.chunk_bytes && codec.order().is_none() {
+                    return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
+                }
                 self.size = Size::Exact(bytes);
                 self.array = output;
                 self.arrays.push(codec);

@@ -6,7 +6,9 @@
 use serde_json::{Map, Value};
 
 use super::CodecError;
-use crate::metadata::CodecMetadata;
+use super::number;
+use super::representation::Representation;
+use crate::metadata::{CodecMetadata, DataType, MetadataError};
 
 /// A codec's configuration, and its name for complaints.
 #[derive(Clone, Copy)]
@@ -44,6 +46,45 @@ impl<'a> Config<'a> {
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
         };
         number.map(Some).ok_or_else(|| self.invalid(format!("`{key}` must be an integer")))
+    }
+
+    /// A finite number.
+    pub(super) fn float(&self, key: &str) -> Result<Option<f64>, CodecError> {
+        let Some(value) = self.member(key) else { return Ok(None) };
+        let number = value.as_f64().filter(|number| number.is_finite());
+        number.map(Some).ok_or_else(|| self.invalid(format!("`{key}` must be a number")))
+    }
+
+    /// The data type that numcodecs' filters give: numpy's name for it, with its byte order or without. The order
+    /// is not theirs to say: elements are canonical between codecs.
+    pub(super) fn number_type(&self, key: &str) -> Result<Option<DataType>, CodecError> {
+        let Some(name) = self.text(key)? else { return Ok(None) };
+        let name = Value::String(name.to_owned());
+        let data_type =
+            DataType::from_v2(&name).map(|(data_type, _)| data_type).or_else(|_| DataType::from_v3(&name));
+        match data_type {
+            Ok(data_type) if number::is_number(data_type) => Ok(Some(data_type)),
+            Ok(data_type) => Err(self.unsupported(&format!("`{key}` `{}`", data_type.name()))),
+            Err(MetadataError::Unsupported { name, .. }) => {
+                Err(self.unsupported(&format!("`{key}` `{name}`")))
+            }
+            Err(error) => Err(self.invalid(error.to_string())),
+        }
+    }
+
+    /// The data type that a filter takes an array for: the array's own if there is none, and one of the same size
+    /// in any case.
+    pub(super) fn view(&self, key: &str, array: &Representation) -> Result<DataType, CodecError> {
+        let own = array.data_type;
+        match self.number_type(key)? {
+            Some(view) if view.item_bytes() == own.item_bytes() => Ok(view),
+            None if number::is_number(own) => Ok(own),
+            Some(view) => {
+                let (view, own) = (view.name(), own.name());
+                Err(self.invalid(format!("`{key}` is `{view}`, which is not as large as `{own}`")))
+            }
+            None => Err(self.unsupported(&format!("elements of type `{}`", own.name()))),
+        }
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&'a str>, CodecError> {

@@ -11,8 +11,8 @@ use ::bytes::Bytes;
 use flate2::{Compression, Crc, Decompress, FlushDecompress, Status};
 
 use super::CodecError;
-use super::buffer;
 use super::config::Config;
+use super::output::{Output, Step};
 use super::representation::Size;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -41,7 +41,7 @@ thread_local! {
 /// Decodes a whole gzip or zlib value to bytes of the given size.
 pub(super) fn decode(codec: &'static str, encoded: &[u8], size: Size) -> Result<Bytes, CodecError> {
     INFLATER.with_borrow_mut(|inflater| {
-        let output = Output::new(encoded.len(), size)?;
+        let output = Output::new(codec, encoded.len(), MAX_RATIO, size)?;
         let mut decoder = Decoder { codec, inflater, output };
         if encoded.starts_with(&MAGIC) {
             decoder.gzip(encoded)?;
@@ -78,7 +78,7 @@ impl Decoder<'_> {
         let mut rest = encoded;
         while rest.starts_with(&MAGIC) {
             let body = after_header(rest).ok_or_else(|| self.corrupt("a member's header is broken"))?;
-            let start = self.output.written;
+            let start = self.output.written();
             let trailer = self.inflate(body, false)?;
             let Some((trailer, behind)) = trailer.split_first_chunk::<TRAILER_BYTES>() else {
                 return Err(self.corrupt("ends before a member's checksum"));
@@ -106,36 +106,17 @@ impl Decoder<'_> {
     }
 
     /// Inflates one deflate stream, in the container of RFC 1950 or bare, and gives back what follows it.
-    fn inflate<'b>(&mut self, mut input: &'b [u8], zlib: bool) -> Result<&'b [u8], CodecError> {
-        self.inflater.reset(zlib);
-        loop {
-            let (consumed, written) = (self.inflater.total_in(), self.inflater.total_out());
-            // Once the output is full, one byte more tells a stream that ends from one that goes on.
-            let mut one_too_many = [0; 1];
-            let full = self.output.grow()?;
-            let room = if full { &mut one_too_many[..] } else { self.output.room() };
-            let status = self.inflater.decompress(input, room, FlushDecompress::None);
-            let status = status.map_err(|error| CodecError::corrupt(self.codec, error.to_string()))?;
-            let consumed = difference(self.inflater.total_in(), consumed);
-            let written = difference(self.inflater.total_out(), written);
-            input = input.get(consumed..).unwrap_or_default();
-            if full && written > 0 {
-                return Err(self.corrupt("decodes to more bytes than it may"));
-            }
-            self.output.written += written;
-            match status {
-                Status::StreamEnd => return Ok(input),
-                Status::Ok | Status::BufError if consumed == 0 && written == 0 => {
-                    return Err(self.corrupt("ends too early"));
-                }
-                Status::Ok | Status::BufError => {}
-            }
-        }
+    fn inflate<'b>(&mut self, input: &'b [u8], zlib: bool) -> Result<&'b [u8], CodecError> {
+        let Self { codec, inflater, output } = self;
+        inflater.reset(zlib);
+        output.fill(input, |input, room| {
+            let before = (inflater.total_in(), inflater.total_out());
+            let status = inflater.decompress(input, room, FlushDecompress::None);
+            let status = status.map_err(|error| CodecError::corrupt(codec, error.to_string()))?;
+            let after = (inflater.total_in(), inflater.total_out());
+            Ok(Step::between(before, after, status == Status::StreamEnd))
+        })
     }
-}
-
-fn difference(after: u64, before: u64) -> usize {
-    usize::try_from(after.saturating_sub(before)).unwrap_or(usize::MAX)
 }
 
 /// What follows the header of a gzip member (RFC 1952, 2.3).
@@ -159,53 +140,4 @@ fn after_header(member: &[u8]) -> Option<&[u8]> {
         rest = rest.get(2..)?;
     }
     Some(rest)
-}
-
-/// A buffer that is filled from the front and never grows beyond its limit.
-struct Output {
-    buffer: Vec<u8>,
-    written: usize,
-    limit: usize,
-}
-
-impl Output {
-    /// A size known exactly is had at once, if the input can make so much; of a mere bound only what is
-    /// likely.
-    fn new(encoded: usize, size: Size) -> Result<Self, CodecError> {
-        let ratio = match size {
-            Size::Exact(_) => MAX_RATIO,
-            Size::AtMost(_) => 4,
-        };
-        let first = size.max().min((encoded as u64).saturating_mul(ratio).saturating_add(1 << 10));
-        let limit = usize::try_from(size.max()).unwrap_or(usize::MAX);
-        Ok(Self { buffer: buffer::zeroed(first)?, written: 0, limit })
-    }
-
-    /// Makes room if there is none. Whether there is still none: the limit is reached.
-    fn grow(&mut self) -> Result<bool, CodecError> {
-        if self.written < self.buffer.len() {
-            return Ok(false);
-        }
-        let length = self.buffer.len().saturating_mul(2).min(self.limit);
-        if length > self.buffer.len() {
-            let more = length - self.buffer.len();
-            let refused = |_error| CodecError::NoMemory { bytes: length as u64 };
-            self.buffer.try_reserve_exact(more).map_err(refused)?;
-            self.buffer.resize(length, 0);
-        }
-        Ok(self.written >= self.buffer.len())
-    }
-
-    fn room(&mut self) -> &mut [u8] {
-        self.buffer.get_mut(self.written..).unwrap_or_default()
-    }
-
-    fn since(&self, start: usize) -> &[u8] {
-        self.buffer.get(start..self.written).unwrap_or_default()
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.buffer.truncate(self.written);
-        self.buffer
-    }
 }

@@ -8,18 +8,36 @@
 //!
 //! A new codec is a file of its own and a line in `registry`.
 
+mod adler32;
+mod astype;
+mod bitround;
 mod blosc;
 mod buffer;
 mod bytes;
+mod bz2;
 mod chain;
+mod checksum;
 mod config;
+mod crc32;
 mod crc32c;
+mod delta;
 mod error;
+mod fixedscaleoffset;
+mod fletcher32;
 mod gzip;
 mod inflate;
+mod jenkins_lookup3;
+mod lz4;
+mod lzma;
+mod number;
+mod numcodecs_packbits;
+mod output;
+mod packbits;
+mod quantize;
 mod registry;
 mod representation;
 pub mod sharding_indexed;
+mod shuffle;
 mod transpose;
 mod zlib;
 mod zstd;

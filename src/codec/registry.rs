@@ -10,7 +10,11 @@ use ::bytes::Bytes;
 use super::config::Config;
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
-use super::{CodecError, CodecLimits, blosc, bytes, crc32c, gzip, sharding_indexed, transpose, zlib, zstd};
+use super::{
+    CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, crc32, crc32c, delta,
+    fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, numcodecs_packbits, packbits, quantize,
+    sharding_indexed, shuffle, transpose, zlib, zstd,
+};
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
@@ -37,6 +41,7 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(super) enum ArrayToBytes {
     Bytes(bytes::BytesCodec),
+    PackBits(packbits::PackBits),
     Sharding(Box<Sharding>),
 }
 
@@ -44,6 +49,7 @@ impl ArrayToBytes {
     pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         match self {
             Self::Bytes(codec) => codec.decode(encoded),
+            Self::PackBits(codec) => codec.decode(&encoded),
             Self::Sharding(codec) => codec.decode(&encoded),
         }
     }
@@ -51,6 +57,7 @@ impl ArrayToBytes {
     pub(super) fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         match self {
             Self::Bytes(codec) => codec.encode(decoded),
+            Self::PackBits(codec) => codec.encode(&decoded),
             Self::Sharding(codec) => codec.encode(&decoded),
         }
     }
@@ -58,6 +65,7 @@ impl ArrayToBytes {
     pub(super) fn encoded_size(&self) -> Size {
         match self {
             Self::Bytes(codec) => codec.encoded_size(),
+            Self::PackBits(codec) => codec.encoded_size(),
             Self::Sharding(codec) => codec.encoded_size(),
         }
     }
@@ -91,14 +99,29 @@ pub(super) enum Kind {
 /// The codec of a name. The aliases are names that documents in the wild have for the same bytes.
 pub(super) fn kind(name: &str) -> Option<Kind> {
     Some(match name {
+        "bitround" | "numcodecs.bitround" => Kind::ArrayToArray(bitround::bind),
         "transpose" => Kind::ArrayToArray(transpose::bind),
+        "numcodecs.astype" => Kind::ArrayToArray(astype::bind),
+        "numcodecs.delta" => Kind::ArrayToArray(delta::bind),
+        "numcodecs.fixedscaleoffset" => Kind::ArrayToArray(fixedscaleoffset::bind),
+        "numcodecs.packbits" => Kind::ArrayToArray(numcodecs_packbits::bind),
+        "numcodecs.quantize" => Kind::ArrayToArray(quantize::bind),
         "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
+        "packbits" => Kind::ArrayToBytes(packbits::bind),
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
-        "crc32c" => Kind::BytesToBytes(crc32c::bind),
+        "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
         "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
         "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
         "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
+        "numcodecs.adler32" => Kind::BytesToBytes(adler32::bind),
+        "numcodecs.bz2" => Kind::BytesToBytes(bz2::bind),
+        "numcodecs.crc32" => Kind::BytesToBytes(crc32::bind),
+        "numcodecs.fletcher32" => Kind::BytesToBytes(fletcher32::bind),
+        "numcodecs.jenkins_lookup3" => Kind::BytesToBytes(jenkins_lookup3::bind),
+        "numcodecs.lz4" => Kind::BytesToBytes(lz4::bind),
+        "numcodecs.lzma" => Kind::BytesToBytes(lzma::bind),
+        "numcodecs.shuffle" => Kind::BytesToBytes(shuffle::bind),
         _ => return None,
     })
 }

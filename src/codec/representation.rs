@@ -4,6 +4,7 @@
 //! bytes.
 
 use super::CodecError;
+use super::number;
 use crate::metadata::{DataType, FillValue};
 
 /// An array between two codecs.
@@ -25,6 +26,14 @@ impl Representation {
         }
         let item = self.data_type.item_bytes() as u64;
         self.shape.iter().try_fold(item, |bytes, &edge| bytes.checked_mul(edge))
+    }
+
+    /// The array with elements of the type `to`, once they are taken for elements of the type `view`. The fill value
+    /// is the same number.
+    pub(super) fn retyped(&self, view: DataType, to: DataType) -> Result<Self, CodecError> {
+        let fill_value = number::convert(self.fill_value.as_bytes(), view, to, |_block| {})?;
+        let fill_value = FillValue::from_bytes(&fill_value);
+        Ok(Self { shape: self.shape.clone(), data_type: to, fill_value })
     }
 }
 

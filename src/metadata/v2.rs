@@ -95,7 +95,7 @@ fn data_type(members: &Map<String, Value>) -> Result<(DataType, Option<Endiannes
 }
 
 /// The filters that work on bytes: they and all behind them stand after `bytes`.
-const BYTES_FILTERS: [&str; 12] = [
+const BYTES_FILTERS: [&str; 13] = [
     "adler32",
     "blosc",
     "bz2",
@@ -103,6 +103,7 @@ const BYTES_FILTERS: [&str; 12] = [
     "crc32c",
     "fletcher32",
     "gzip",
+    "jenkins_lookup3",
     "lz4",
     "lzma",
     "shuffle",
@@ -127,18 +128,28 @@ fn codecs(
         Some("C" | "F") => {}
         _ => return Err(MetadataError::invalid("order", "must be \"C\" or \"F\"")),
     }
-    let endian = endianness.map_or(json!({}), |endianness| json!({ "endian": endianness.name() }));
-    let mut bytes = Some(CodecMetadata::new("bytes", endian));
+    let bytes = |order: Option<Endianness>| {
+        let endian = order.map_or(json!({}), |order| json!({ "endian": order.name() }));
+        CodecMetadata::new("bytes", endian)
+    };
+    let (mut order, mut are_bytes) = (endianness, false);
     if let Some(filters) = optional(members, "filters") {
         for filter in extension::items(filters, "filters", limits.codecs)? {
             let (id, configuration) = codec(filter, "filters")?;
             if BYTES_FILTERS.contains(&id.as_str()) {
-                codecs.extend(bytes.take());
+                if !are_bytes {
+                    codecs.push(bytes(order));
+                }
+                are_bytes = true;
+            } else {
+                order = order_behind(&id, &configuration, order)?;
             }
             codecs.push(numcodecs(&id, configuration));
         }
     }
-    codecs.extend(bytes);
+    if !are_bytes {
+        codecs.push(bytes(order));
+    }
     if let Some(compressor) = optional(members, "compressor") {
         let (id, configuration) = codec(compressor, "compressor")?;
         codecs.push(if COMPRESSORS.contains(&id.as_str()) {
@@ -148,6 +159,34 @@ fn codecs(
         });
     }
     Ok(codecs)
+}
+
+/// The byte order of what a filter on elements makes: filters name their types, and their types' byte orders. One
+/// that takes its elements for numbers of the other order is refused.
+fn order_behind(
+    id: &str,
+    configuration: &Map<String, Value>,
+    before: Option<Endianness>,
+) -> Result<Option<Endianness>, MetadataError> {
+    let (taken, made) = match id {
+        "delta" | "fixedscaleoffset" | "quantize" => ("dtype", "astype"),
+        "astype" => ("decode_dtype", "encode_dtype"),
+        "packbits" => return Ok(None),
+        _ => return Ok(before),
+    };
+    let order = |member| match configuration.get(member)?.as_str()?.as_bytes().first()? {
+        b'>' => Some(Some(Endianness::Big)),
+        b'|' => Some(None),
+        // As numpy has it, a type without an order is of the machine's.
+        _ => Some(Some(Endianness::Little)),
+    };
+    let taken = order(taken).unwrap_or(before);
+    match (before, taken) {
+        (Some(before), Some(taken)) if before != taken => {
+            Err(MetadataError::unsupported("filter", format!("{id} of the other byte order")))
+        }
+        _ => Ok(order(made).unwrap_or(taken)),
+    }
 }
 
 /// A codec's `id`, and its configuration as written.
@@ -244,6 +283,36 @@ mod tests {
                 .map(|codec| codec.name)
                 .collect();
         assert_eq!(names, ["transpose", "numcodecs.delta", "bytes", "numcodecs.zlib", "zstd"]);
+    }
+
+    #[test]
+    fn the_byte_order_is_that_of_what_the_last_filter_made() {
+        let endian = |dtype: &str, filters: Value| {
+            let codecs = codecs_with(json!({"dtype": dtype, "fill_value": null, "filters": filters}));
+            codecs
+                .into_iter()
+                .find(|codec| codec.name == "bytes")
+                .unwrap()
+                .configuration
+                .get("endian")
+                .cloned()
+        };
+        let delta = |dtype: &str, astype: &str| json!({"id": "delta", "dtype": dtype, "astype": astype});
+        assert_eq!(endian(">i4", json!([delta(">i4", "<i2")])), Some(json!("little")));
+        assert_eq!(endian("<i4", json!([delta("<i4", ">i2"), delta(">i2", ">i2")])), Some(json!("big")));
+        assert_eq!(endian("<i4", json!([delta("<i4", ">i2"), {"id": "zlib"}])), Some(json!("big")));
+        assert_eq!(endian(">f4", json!([{"id": "bitround", "keepbits": 3}])), Some(json!("big")));
+        assert_eq!(endian(">f4", json!([{"id": "quantize", "dtype": ">f4"}])), Some(json!("big")));
+        let astype = json!({"id": "astype", "decode_dtype": "<f4", "encode_dtype": "|i1"});
+        assert_eq!(endian("<f4", json!([astype])), None);
+        assert_eq!(endian("|b1", json!([{"id": "packbits"}])), None);
+    }
+
+    #[test]
+    fn a_filter_that_reads_elements_in_the_other_byte_order_is_unsupported() {
+        let filters = json!([{"id": "delta", "dtype": "<i4", "astype": "<i4"}]);
+        let result = array_with(json!({"dtype": ">i4", "filters": filters}));
+        assert!(matches!(result, Err(MetadataError::Unsupported { .. })), "{result:?}");
     }
 
     #[test]

@@ -96,3 +96,77 @@ fn a_gzip_trailer_that_lies_is_corrupt() {
         assert!(is_corrupt(&chain.decode(Bytes::from(bad))), "{at}");
     }
 }
+
+/// A value of zeros that a chain made, far smaller than they are.
+fn zeros_by(list: &serde_json::Value) -> Bytes {
+    let bomb = byte_chain(list.clone(), 32 << 20).encode(Bytes::from(vec![0; 32 << 20])).unwrap();
+    assert!(bomb.len() < 256 << 10);
+    bomb
+}
+
+#[test]
+fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
+    for list in [
+        json!([["numcodecs.lz4", {}]]),
+        json!([["numcodecs.bz2", {"level": 9}]]),
+        json!([["numcodecs.lzma", {"preset": 0}]]),
+        json!([["numcodecs.lzma", {"format": 2, "preset": 0}]]),
+        json!([["numcodecs.lzma", {"format": 3, "filters": [{"id": 33, "preset": 0}]}]]),
+    ] {
+        let bomb = zeros_by(&list);
+        for expected in [0, 100, (32 << 20) - 1] {
+            assert!(is_corrupt(&byte_chain(list.clone(), expected).decode(bomb.clone())), "{list}");
+        }
+        // Behind another compressor the bound is that of what it makes.
+        let both = json!([["gzip", {}], list[0]]);
+        assert!(is_corrupt(&byte_chain(both, 100).decode(bomb)), "{list}");
+    }
+}
+
+#[test]
+fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
+    let value = |length: u32| [&length.to_le_bytes()[..], &[0x10, 7]].concat();
+    let decode = |expected, length| {
+        byte_chain(json!([["numcodecs.lz4", {}]]), expected).decode(Bytes::from(value(length)))
+    };
+    assert_eq!(decode(1, 1).unwrap(), &[7][..]);
+    for (expected, length) in [(1, 0), (1, 2), (1, u32::MAX), (500, 500), (1 << 28, 1 << 28), (0, 0)] {
+        assert!(is_corrupt(&decode(expected, length)), "{length} for {expected}");
+    }
+    // Where only a bound is known, so is what can be made of so few bytes.
+    let behind = byte_chain(json!([["gzip", {}], ["numcodecs.lz4", {}]]), 1 << 20);
+    assert!(is_corrupt(&behind.decode(Bytes::from(value(1 << 20)))));
+}
+
+#[test]
+fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
+    // The `.lzma` header: lc 3, lp 0, pb 2; a dictionary of 4 GiB less one; size unknown.
+    let alone = unhex("5d ffffffff ffffffffffffffff 0083fffbffffc0000000");
+    let result = byte_chain(json!([["numcodecs.lzma", {"format": 2}]]), 0).decode(alone);
+    assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
+    let filters = json!([{"id": 33, "dict_size": 1_u32 << 30}]);
+    let raw = json!([["bytes", {}], ["numcodecs.lzma", {"format": 3, "filters": filters}]]);
+    let result = super::bind(raw, crate::metadata::DataType::UInt8, &[4]);
+    assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
+}
+
+#[test]
+fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
+    for list in [json!([["numcodecs.bz2", {}]]), json!([["numcodecs.lzma", {"preset": 0}]])] {
+        let part = byte_chain(list.clone(), 64).encode(Bytes::from_static(&[7; 64])).unwrap();
+        let chain = byte_chain(list.clone(), 640);
+        assert_eq!(chain.decode(Bytes::from(part.repeat(10))).unwrap(), vec![7; 640], "{list}");
+        for garbage in [&[0][..], b"BZh9", b"\xfd7zXZ"] {
+            let value = [&part.repeat(10)[..], garbage].concat();
+            assert!(is_corrupt(&chain.decode(Bytes::from(value))), "{list}");
+        }
+    }
+}
+
+#[test]
+fn streams_of_nothing_are_counted() {
+    let list = json!([["numcodecs.bz2", {}]]);
+    let nothing = byte_chain(list.clone(), 0).encode(Bytes::new()).unwrap();
+    assert!(byte_chain(list.clone(), 0).decode(Bytes::from(nothing.repeat(100))).unwrap().is_empty());
+    assert!(is_corrupt(&byte_chain(list, 0).decode(Bytes::from(nothing.repeat(10_001)))));
+}

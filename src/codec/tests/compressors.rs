@@ -8,6 +8,14 @@ use super::{bind, byte_chain, codecs, every_compressor, is_corrupt, sample, unhe
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
+/// What numcodecs 0.16 made of `abcdefgh`, four times.
+const LZ4: &str = "200000008f6162636465666768080000506465666768";
+const BZ2: &str =
+    "425a683131415926535918814f5d00000181003fc02000310c080aa0269c49459869e38f8bb9229c28480c40a7ae80";
+const XZ: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3e0001f000e5d00309888983ecbe26f3a963ef8a800000000be84be439db5447300012a20cb5983741fb6f37d010000000004595a";
+const ALONE: &str = "5d00008000ffffffffffffffff00309888983ecbe26f3a963fbe73dfffffa3020000";
+const RAW: &str = "e0001f000d5d0030987c5a590beb8caa7d40000000";
+
 #[test]
 fn every_compressor_reads_what_it_wrote() {
     for compressor in every_compressor() {
@@ -125,6 +133,51 @@ fn levels_may_be_strings_and_are_checked() {
     }
     assert!(level("gzip", json!(10)).is_err());
     assert!(level("zstd", json!(-7)).is_ok());
+}
+
+#[test]
+fn values_that_pythons_compressors_wrote_are_read() {
+    let lzma = |config| json!([["numcodecs.lzma", config]]);
+    for (list, value) in [
+        (json!([["numcodecs.lz4", {}]]), LZ4),
+        (json!([["numcodecs.bz2", {}]]), BZ2),
+        (lzma(json!({"format": 1})), XZ),
+        (lzma(json!({"format": 2})), ALONE),
+        (lzma(json!({"format": 3, "filters": [{"id": 3, "dist": 2}, {"id": 33, "preset": 1}]})), RAW),
+    ] {
+        let chain = byte_chain(list.clone(), 32);
+        assert_eq!(chain.decode(unhex(value)).unwrap(), "abcdefgh".repeat(4), "{list}");
+    }
+}
+
+#[test]
+fn lzma_filters_are_checked_when_bound() {
+    let lzma = |config: serde_json::Value| {
+        bind(json!([["bytes", {}], ["numcodecs.lzma", config]]), DataType::UInt8, &[4])
+    };
+    assert!(lzma(json!({"preset": 9_u32 | 1 << 31})).is_ok());
+    for config in [
+        json!({"format": 0}),
+        json!({"format": 3}),
+        json!({"check": 2}),
+        json!({"preset": 10}),
+        json!({"preset": -1}),
+        json!({"filters": 33}),
+        json!({"filters": [{"id": 3}]}),
+        json!({"filters": [{"id": 33}, {"id": 33}]}),
+        json!({"filters": [{"id": 3}, {"id": 3}, {"id": 3}, {"id": 3}, {"id": 33}]}),
+        json!({"filters": [{"id": 3, "dist": 0}, {"id": 33}]}),
+        json!({"filters": [{"id": 3, "dist": 257}, {"id": 33}]}),
+        json!({"filters": [{"id": 33, "lc": 3, "lp": 2}]}),
+        json!({"filters": [{"id": 33, "pb": 5}]}),
+        json!({"filters": [{"id": 0x4000_0000_0000_0001_u64}]}),
+        json!({"format": 2, "filters": [{"id": 33}]}),
+        json!({"filters": [1]}),
+    ] {
+        assert!(matches!(lzma(config.clone()), Err(CodecError::Invalid { .. })), "{config}");
+    }
+    let machine_code = json!({"filters": [{"id": 4}, {"id": 33}]});
+    assert!(matches!(lzma(machine_code), Err(CodecError::Unsupported(_))));
 }
 
 #[test]

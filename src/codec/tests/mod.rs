@@ -2,7 +2,9 @@
 
 mod bombs;
 mod chains;
+mod checksums;
 mod compressors;
+mod filters;
 mod fixtures;
 mod hostile;
 mod sharding;
@@ -58,6 +60,22 @@ fn sample(length: usize) -> Bytes {
 fn every_compressor() -> Vec<Value> {
     let mut all = vec![
         json!([["crc32c", {}]]),
+        json!([["numcodecs.crc32c", {"location": "start"}]]),
+        json!([["numcodecs.crc32", {}]]),
+        json!([["numcodecs.crc32", {"location": "end"}]]),
+        json!([["numcodecs.adler32", {}]]),
+        json!([["numcodecs.adler32", {"location": "end"}]]),
+        json!([["numcodecs.fletcher32", {}]]),
+        json!([["numcodecs.jenkins_lookup3", {"initval": 7, "prefix": null}]]),
+        json!([["numcodecs.lz4", {"acceleration": 1}]]),
+        json!([["numcodecs.bz2", {"level": 1}]]),
+        json!([["numcodecs.lzma", {"format": 1, "check": -1, "preset": null, "filters": null}]]),
+        json!([["numcodecs.lzma", {"preset": 1, "check": 10}]]),
+        json!([["numcodecs.lzma", {"filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}]]),
+        json!([["numcodecs.lzma", {"format": 2, "preset": 0}]]),
+        json!([["numcodecs.lzma", {"format": 3, "filters": [{"id": 33, "dict_size": 65_536}]}]]),
+        json!([["numcodecs.lzma", {"format": 3,
+            "filters": [{"id": 0x4000_0000_0000_0001_u64, "lc": 0, "lp": 2, "pb": 0}]}]]),
         json!([["gzip", {"level": 0}]]),
         json!([["gzip", {"level": 5}]]),
         json!([["zlib", {"level": 1}]]),

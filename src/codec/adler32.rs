@@ -1,0 +1,36 @@
+//! `adler32`: the checksum of RFC 1950, before the bytes unless the configuration says behind (numcodecs,
+//! "adler32").
+
+use super::CodecError;
+use super::checksum::{Checksum, Location, Sum};
+use super::config::Config;
+use super::registry::{BytesToBytes, Context};
+
+/// The largest prime below 2^16.
+const MODULUS: u32 = 65_521;
+/// So many bytes can be added up before the sums must be reduced to stay within 32 bits (RFC 1950, 9).
+const RUN: usize = 5552;
+
+#[derive(Debug)]
+struct Adler32;
+
+pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+    Ok(Box::new(Checksum { sum: Adler32, location: Location::of(config, Location::Start)? }))
+}
+
+impl Sum for Adler32 {
+    const NAME: &'static str = "numcodecs.adler32";
+
+    fn sum(&self, body: &[u8]) -> u32 {
+        let (mut low, mut high) = (1, 0);
+        for run in body.chunks(RUN) {
+            for &byte in run {
+                low += u32::from(byte);
+                high += low;
+            }
+            low %= MODULUS;
+            high %= MODULUS;
+        }
+        high << 16 | low
+    }
+}

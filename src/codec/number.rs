@@ -1,0 +1,149 @@
+//! Numbers between two data types: what numpy's casts do, for the codecs that are defined by them.
+//!
+//! Elements are read a block at a time into [`Number`]s that hold every integer and every float exactly, worked on,
+//! and stored as elements of another type. Integers wrap around; a float loses its fraction and, where numpy leaves
+//! open what it becomes, is the nearest 64-bit integer, wrapped. Complex numbers and raw bits have no part in it.
+
+use ::bytes::Bytes;
+use half::f16;
+
+use super::CodecError;
+use super::buffer;
+use crate::metadata::DataType;
+
+/// Elements worked on at a time.
+const BLOCK: usize = 256;
+
+/// An element, exactly.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Number {
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the casts are what the codecs are defined by"
+)]
+impl Number {
+    pub(super) fn float64(self) -> f64 {
+        match self {
+            Self::Signed(number) => number as f64,
+            Self::Unsigned(number) => number as f64,
+            Self::Float(number) => number,
+        }
+    }
+
+    /// Rounded once, whatever it is made of.
+    pub(super) fn float32(self) -> f32 {
+        match self {
+            Self::Signed(number) => number as f32,
+            Self::Unsigned(number) => number as f32,
+            Self::Float(number) => number as f32,
+        }
+    }
+
+    /// The integer modulo 2^64, least significant byte first.
+    fn integer(self) -> [u8; 8] {
+        match self {
+            Self::Signed(number) => number.to_le_bytes(),
+            Self::Unsigned(number) => number.to_le_bytes(),
+            Self::Float(number) if number >= i64::MAX as f64 => (number as u64).to_le_bytes(),
+            Self::Float(number) => (number as i64).to_le_bytes(),
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        match self {
+            Self::Signed(number) => number == 0,
+            Self::Unsigned(number) => number == 0,
+            Self::Float(number) => number == 0.0,
+        }
+    }
+}
+
+/// Whether elements of this type are numbers here.
+pub(super) fn is_number(data_type: DataType) -> bool {
+    load(data_type, &[], &mut [])
+}
+
+/// Whether elements of this type are floats here.
+pub(super) fn is_float(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
+}
+
+/// Elements of the type `from` as elements of the type `to`, with `work` done on every block of them in between.
+///
+/// # Errors
+/// [`CodecError::NoMemory`].
+pub(super) fn convert(
+    elements: &[u8],
+    from: DataType,
+    to: DataType,
+    mut work: impl FnMut(&mut [Number]),
+) -> Result<Bytes, CodecError> {
+    let (from_bytes, to_bytes) = (from.item_bytes(), to.item_bytes());
+    let mut converted = buffer::zeroed((elements.len() / from_bytes) as u64 * to_bytes as u64)?;
+    let mut block = [Number::Unsigned(0); BLOCK];
+    let blocks = elements.chunks(BLOCK * from_bytes).zip(converted.chunks_mut(BLOCK * to_bytes));
+    for (elements, converted) in blocks {
+        let block = block.get_mut(..elements.len() / from_bytes).unwrap_or_default();
+        load(from, elements, block);
+        work(block);
+        store(to, block, converted);
+    }
+    Ok(Bytes::from(converted))
+}
+
+/// Reads elements; whether there are numbers in them.
+fn load(data_type: DataType, elements: &[u8], block: &mut [Number]) -> bool {
+    use Number::{Float, Signed, Unsigned};
+    match data_type {
+        DataType::Bool => read(elements, block, |[byte]| Unsigned(u64::from(byte != 0))),
+        DataType::Int8 => read(elements, block, |bytes| Signed(i8::from_le_bytes(bytes).into())),
+        DataType::Int16 => read(elements, block, |bytes| Signed(i16::from_le_bytes(bytes).into())),
+        DataType::Int32 => read(elements, block, |bytes| Signed(i32::from_le_bytes(bytes).into())),
+        DataType::Int64 => read(elements, block, |bytes| Signed(i64::from_le_bytes(bytes))),
+        DataType::UInt8 => read(elements, block, |[byte]| Unsigned(byte.into())),
+        DataType::UInt16 => read(elements, block, |bytes| Unsigned(u16::from_le_bytes(bytes).into())),
+        DataType::UInt32 => read(elements, block, |bytes| Unsigned(u32::from_le_bytes(bytes).into())),
+        DataType::UInt64 => read(elements, block, |bytes| Unsigned(u64::from_le_bytes(bytes))),
+        DataType::Float16 => read(elements, block, |bytes| Float(f16::from_le_bytes(bytes).into())),
+        DataType::Float32 => read(elements, block, |bytes| Float(f32::from_le_bytes(bytes).into())),
+        DataType::Float64 => read(elements, block, |bytes| Float(f64::from_le_bytes(bytes))),
+        _ => return false,
+    }
+    true
+}
+
+fn read<const N: usize>(elements: &[u8], block: &mut [Number], number: impl Fn([u8; N]) -> Number) {
+    block.iter_mut().zip(elements.as_chunks().0).for_each(|(to, bytes)| *to = number(*bytes));
+}
+
+fn store(data_type: DataType, block: &[Number], elements: &mut [u8]) {
+    match data_type {
+        DataType::Bool => write(block, elements, |number| [u8::from(!number.is_zero())]),
+        DataType::Int8 | DataType::UInt8 => write(block, elements, lowest::<1>),
+        DataType::Int16 | DataType::UInt16 => write(block, elements, lowest::<2>),
+        DataType::Int32 | DataType::UInt32 => write(block, elements, lowest::<4>),
+        DataType::Int64 | DataType::UInt64 => write(block, elements, Number::integer),
+        DataType::Float16 => {
+            write(block, elements, |number| f16::from_f64(number.float64()).to_le_bytes());
+        }
+        DataType::Float32 => write(block, elements, |number| number.float32().to_le_bytes()),
+        DataType::Float64 => write(block, elements, |number| number.float64().to_le_bytes()),
+        _ => {}
+    }
+}
+
+fn write<const N: usize>(block: &[Number], elements: &mut [u8], bytes: impl Fn(Number) -> [u8; N]) {
+    elements.as_chunks_mut().0.iter_mut().zip(block).for_each(|(to, &number)| *to = bytes(number));
+}
+
+/// The lowest bytes of an integer.
+fn lowest<const N: usize>(number: Number) -> [u8; N] {
+    number.integer().first_chunk().copied().unwrap_or([0; N])
+}

@@ -1,0 +1,71 @@
+//! `shuffle`: the first bytes of all elements, then the second, and so on (numcodecs, "shuffle").
+//!
+//! Bytes that are no whole number of elements are an error, as they are to numcodecs. Elements of 0 or 1 bytes
+//! mean that nothing is moved.
+
+use ::bytes::Bytes;
+
+use super::CodecError;
+use super::buffer;
+use super::config::Config;
+use super::registry::{BytesToBytes, Context};
+use super::representation::Size;
+
+const NAME: &str = "numcodecs.shuffle";
+const DEFAULT_ELEMENT_BYTES: i64 = 4;
+
+#[derive(Debug)]
+struct Shuffle {
+    /// At least 1.
+    element_bytes: usize,
+}
+
+pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+    let element_bytes = config.integer("elementsize")?.unwrap_or(DEFAULT_ELEMENT_BYTES);
+    let element_bytes = usize::try_from(element_bytes)
+        .map_err(|_negative| config.invalid("`elementsize` must not be negative"))?
+        .max(1);
+    match context.size {
+        Size::Exact(bytes) if bytes % element_bytes as u64 != 0 => {
+            Err(config
+                .invalid(format!("{bytes} bytes are no whole number of elements of {element_bytes} bytes")))
+        }
+        Size::Exact(_) | Size::AtMost(_) => Ok(Box::new(Shuffle { element_bytes })),
+    }
+}
+
+impl BytesToBytes for Shuffle {
+    fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
+        size.check(NAME, encoded.len())?;
+        if !encoded.len().is_multiple_of(self.element_bytes) {
+            return Err(CodecError::corrupt(NAME, "no whole number of elements"));
+        }
+        let count = encoded.len() / self.element_bytes;
+        moved(encoded, self.element_bytes, count)
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        if !decoded.len().is_multiple_of(self.element_bytes) {
+            return Err(CodecError::encode(NAME, "no whole number of elements"));
+        }
+        let count = decoded.len() / self.element_bytes;
+        moved(decoded, count, self.element_bytes)
+    }
+
+    fn encoded_size(&self, decoded: Size) -> Size {
+        decoded
+    }
+}
+
+/// Takes the bytes as `rows` × `columns` and makes `columns` × `rows` of them.
+fn moved(bytes: Bytes, rows: usize, columns: usize) -> Result<Bytes, CodecError> {
+    if rows <= 1 || columns <= 1 {
+        return Ok(bytes);
+    }
+    let mut moved = buffer::zeroed(bytes.len() as u64)?;
+    for (column, to) in moved.chunks_exact_mut(rows).enumerate() {
+        let from = bytes.iter().skip(column).step_by(columns);
+        to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+    }
+    Ok(Bytes::from(moved))
+}
