@@ -147,7 +147,7 @@ fn arrays(config: &Config) -> Result<Arrays, AppError> {
     Ok(Arrays {
         reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
         cpu,
-        memo: Arc::new(NodeCache::new(config.cache.nodes)),
+        memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

@@ -86,11 +86,11 @@ pub enum ArrayError {
     /// Decoding had no result.
     #[error(transparent)]
     Cpu(#[from] CpuError),
-    /// Whoever was loading the chunk gave up.
-    #[error("the load of `{key}` was abandoned")]
+    /// Whoever was loading the chunk or node gave up.
+    #[error("the load of `{what}` was abandoned")]
     Abandoned {
-        /// The chunk's key.
-        key: StoreKey,
+        /// The chunk's key, or the node's path.
+        what: String,
     },
 }
 

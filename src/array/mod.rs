@@ -16,7 +16,7 @@ mod source;
 mod trace;
 
 pub use error::ArrayError;
-pub use open::{NodeMemo, Opened, Opener};
+pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::Snapshot;

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+
 use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Hierarchy, Located, Node};
@@ -28,12 +31,28 @@ impl Opened {
     }
 }
 
+/// What an opened node is remembered under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId {
+    /// The mount's name.
+    pub mount: Arc<str>,
+    /// The node's path.
+    pub path: NodePath,
+    /// Its documents, at their versions.
+    pub located: Located,
+}
+
+/// The opening of a node, to be run by whoever remembers it.
+pub type Opening = BoxFuture<'static, Result<Arc<Opened>, ArrayError>>;
+
 /// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
+#[async_trait]
 pub trait NodeMemo: std::fmt::Debug + Send + Sync {
-    /// The node of this mount and path as it was at these versions.
-    fn get(&self, mount: &Arc<str>, path: &NodePath, located: &Located) -> Option<Arc<Opened>>;
-    /// Remembers a node.
-    fn put(&self, mount: &Arc<str>, path: &NodePath, opened: &Arc<Opened>);
+    /// The node, as remembered or by running `opening`.
+    ///
+    /// # Errors
+    /// Those of `opening`.
+    async fn node(&self, id: NodeId, opening: Opening) -> Result<Arc<Opened>, ArrayError>;
 }
 
 /// Opens the nodes of one mount.
@@ -64,23 +83,22 @@ impl Opener {
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
         let located = self.hierarchy.locate(path).await?;
-        if let Some(opened) = self.memo.get(&self.mount, path, &located) {
-            return Ok(opened);
-        }
-        let node = self.hierarchy.load(path, &located).await?;
+        let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
+        let (opener, wanted) = (self.clone(), id.clone());
+        self.memo.node(id, Box::pin(async move { opener.load(wanted).await })).await
+    }
+
+    /// Reads, parses and binds a node.
+    async fn load(self, id: NodeId) -> Result<Arc<Opened>, ArrayError> {
+        let NodeId { mount, path, located } = id;
+        let node = self.hierarchy.load(&path, &located).await?;
         let array = match &node {
-            Node::Group(_) => Err(ArrayError::NotAnArray { path: path.clone() }),
-            Node::Array(metadata) => Array::bind(
-                Arc::clone(&self.mount),
-                Arc::clone(self.hierarchy.store()),
-                path.clone(),
-                Arc::clone(metadata),
-                &self.limits,
-            )
-            .map(Arc::new),
+            Node::Group(_) => Err(ArrayError::NotAnArray { path }),
+            Node::Array(metadata) => {
+                let store = Arc::clone(self.hierarchy.store());
+                Array::bind(mount, store, path, Arc::clone(metadata), &self.limits).map(Arc::new)
+            }
         };
-        let opened = Arc::new(Opened { located, node, array });
-        self.memo.put(&self.mount, path, &opened);
-        Ok(opened)
+        Ok(Arc::new(Opened { located, node, array }))
     }
 }

@@ -7,6 +7,7 @@
 
 mod flights;
 mod nodes;
+mod shelf;
 mod source;
 
 pub use nodes::NodeCache;
@@ -22,22 +23,12 @@ pub struct CacheOptions {
     pub decoded_bytes: u64,
     /// Bytes of shard indexes.
     pub index_bytes: u64,
-    /// Opened nodes (arrays and groups); one counts for one more with each KiB of its documents.
-    pub nodes: u64,
+    /// Bytes of opened nodes (arrays and groups), as estimated from the length of their documents.
+    pub node_bytes: u64,
 }
 
 impl Default for CacheOptions {
     fn default() -> Self {
-        Self { decoded_bytes: 256 << 20, index_bytes: 32 << 20, nodes: 10_000 }
+        Self { decoded_bytes: 256 << 20, index_bytes: 32 << 20, node_bytes: 64 << 20 }
     }
-}
-
-/// What an entry weighs beside its value: its key and the cache's own books, roughly.
-const ENTRY_BYTES: u64 = 300;
-/// One entry may be this part of a cache at most; a larger one would empty it for its own sake.
-const LARGEST_SHARE: u64 = 10;
-
-/// A weight for moka, whose weights are 32 bits wide; no entry of more than 4 GiB is ever remembered.
-fn weight(value_bytes: usize) -> u32 {
-    u32::try_from(value_bytes as u64 + ENTRY_BYTES).unwrap_or(u32::MAX)
 }

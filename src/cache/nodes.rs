@@ -2,48 +2,36 @@
 
 use std::sync::Arc;
 
-use moka::sync::Cache;
+use async_trait::async_trait;
 
-use super::LARGEST_SHARE;
-use crate::array::{NodeMemo, Opened};
-use crate::hierarchy::Located;
-use crate::key::NodePath;
+use super::shelf::Shelf;
+use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
 
-type Key = (Arc<str>, NodePath, Located);
+/// Bytes of memory that a document takes when parsed, for each of its own, at most.
+const PARSED_RATIO: u64 = 40;
+/// Bytes that a node takes beside what its documents say.
+const NODE_BYTES: u64 = 2 << 10;
 
 /// Remembers opened nodes; the least used fall out.
-///
-/// A document parsed takes up to forty times its own bytes, so a node counts for more the longer its documents are.
 #[derive(Clone, Debug)]
-pub struct NodeCache {
-    cache: Cache<Key, Arc<Opened>>,
-    largest: u32,
-}
-
-/// What a node counts as: one, and one for each KiB of its documents.
-fn weight(located: &Located) -> u32 {
-    u32::try_from(located.document_bytes() >> 10).unwrap_or(u32::MAX).saturating_add(1)
-}
+pub struct NodeCache(Arc<Shelf<NodeId, Arc<Opened>>>);
 
 impl NodeCache {
-    /// A cache of at most so many nodes, if their documents are short.
+    /// A cache of so many bytes, as estimated from the length of the documents.
     #[must_use]
-    pub fn new(nodes: u64) -> Self {
-        let weigher = |(_, _, located): &Key, _: &Arc<Opened>| weight(located);
-        let cache = Cache::builder().max_capacity(nodes).weigher(weigher).build();
-        Self { cache, largest: u32::try_from(nodes / LARGEST_SHARE).unwrap_or(u32::MAX).max(1) }
+    pub fn new(capacity_bytes: u64) -> Self {
+        let weigh = |id: &NodeId, _: &Arc<Opened>| {
+            let key = id.path.as_str().len() as u64;
+            id.located.document_bytes().saturating_mul(PARSED_RATIO).saturating_add(NODE_BYTES + key)
+        };
+        Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
     }
 }
 
+#[async_trait]
 impl NodeMemo for NodeCache {
-    fn get(&self, mount: &Arc<str>, path: &NodePath, located: &Located) -> Option<Arc<Opened>> {
-        self.cache.get(&(Arc::clone(mount), path.clone(), located.clone()))
-    }
-
-    fn put(&self, mount: &Arc<str>, path: &NodePath, opened: &Arc<Opened>) {
-        if weight(&opened.located) <= self.largest {
-            let key = (Arc::clone(mount), path.clone(), opened.located.clone());
-            self.cache.insert(key, Arc::clone(opened));
-        }
+    async fn node(&self, id: NodeId, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
+        let opened = self.0.get(&id, opening).await;
+        opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
     }
 }

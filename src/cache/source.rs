@@ -6,21 +6,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::join_all;
-use moka::sync::Cache;
 
-use super::flights::{Boarding, Flights, Ticket, Waiter};
-use super::{CacheOptions, LARGEST_SHARE, weight};
+use super::CacheOptions;
+use super::flights::{Boarding, Ticket, Waiter};
+use super::shelf::{Outcome, Shelf, TRIES};
 use crate::array::{ArrayError, ChunkSource, StoredValue, Trace};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::Version;
 
-/// A load that was abandoned by those who began it is begun again this often by those who still want it.
-const TRIES: usize = 4;
-
 /// What an inner chunk takes in a shard's index in memory.
-const INDEX_ENTRY_BYTES: usize = 16;
+const INDEX_ENTRY_BYTES: u64 = 16;
 
 /// What a decoded chunk or an index is remembered under: the bytes it came from, and how they were decoded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,43 +39,10 @@ impl PartId {
             chain: chain.id(),
         }
     }
-}
 
-type Outcome<T> = Result<T, ArrayError>;
-
-/// One kind of thing that is remembered and loaded.
-#[derive(Debug)]
-struct Shelf<T: Clone + Send + Sync + 'static> {
-    cache: Cache<PartId, T>,
-    flights: Flights<PartId, Outcome<T>>,
-    largest: u64,
-    bytes_of: fn(&T) -> usize,
-}
-
-impl<T: Clone + Send + Sync + 'static> Shelf<T> {
-    fn new(capacity: u64, bytes_of: fn(&T) -> usize) -> Self {
-        let cache = Cache::builder()
-            .max_capacity(capacity)
-            .weigher(move |id: &PartId, value: &T| weight(bytes_of(value) + id.key.as_str().len()))
-            .build();
-        Self { cache, flights: Flights::new(), largest: capacity / LARGEST_SHARE, bytes_of }
-    }
-
-    /// Remembers what was loaded and hands it to all who wait.
-    fn land(&self, ticket: Ticket<PartId, Outcome<T>>, outcome: Outcome<T>) {
-        if let Ok(value) = &outcome
-            && (self.bytes_of)(value) as u64 <= self.largest
-        {
-            self.cache.insert(ticket.key().clone(), value.clone());
-        }
-        ticket.land(outcome);
-    }
-
-    fn board(&self, id: &PartId) -> Boarding<PartId, Outcome<T>> {
-        match self.cache.get(id) {
-            Some(value) => Boarding::Hit(Ok(value)),
-            None => self.flights.board(id, |id| self.cache.get(id).map(Ok)),
-        }
+    /// Bytes of memory, beside those of every key.
+    fn bytes(&self) -> u64 {
+        self.key.as_str().len() as u64
     }
 }
 
@@ -86,21 +50,21 @@ impl<T: Clone + Send + Sync + 'static> Shelf<T> {
 #[derive(Clone, Debug)]
 pub struct CachedSource {
     inner: Arc<dyn ChunkSource>,
-    decoded: Arc<Shelf<Bytes>>,
-    indexes: Arc<Shelf<Arc<ShardIndex>>>,
+    decoded: Arc<Shelf<PartId, Bytes>>,
+    indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
 }
 
 impl CachedSource {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        Self {
-            inner,
-            decoded: Arc::new(Shelf::new(options.decoded_bytes, Bytes::len)),
-            indexes: Arc::new(Shelf::new(options.index_bytes, |index| {
-                index.len().saturating_mul(INDEX_ENTRY_BYTES)
-            })),
-        }
+        let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Bytes| {
+            id.bytes().saturating_add(elements.len() as u64)
+        });
+        let indexes = Shelf::new(options.index_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
+            id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
+        });
+        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes) }
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving; it ends when all have left.
@@ -166,7 +130,7 @@ impl ChunkSource for CachedSource {
         }
         trace.add_misses(missed as u64);
         trace.add_hits(ranges.len().saturating_sub(missed) as u64);
-        let abandoned = || Err(ArrayError::Abandoned { key: value.key.clone() });
+        let abandoned = || Err(ArrayError::Abandoned { what: value.key.to_string() });
         elements.into_iter().map(|outcome| outcome.unwrap_or_else(abandoned)).collect()
     }
 
@@ -178,27 +142,10 @@ impl ChunkSource for CachedSource {
         trace: &Arc<Trace>,
     ) -> Outcome<Arc<ShardIndex>> {
         let id = PartId::new(value, chain, shard.clone());
-        for _ in 0..TRIES {
-            let waiter = match self.indexes.board(&id) {
-                Boarding::Hit(outcome) => return outcome,
-                Boarding::Joined(waiter) => waiter,
-                Boarding::Claimed(ticket, waiter) => {
-                    let (source, value, chain) = (self.clone(), Arc::clone(value), Arc::clone(chain));
-                    let (shard, trace) = (shard.clone(), Arc::clone(trace));
-                    tokio::spawn(async move {
-                        let outcome = tokio::select! {
-                            outcome = source.inner.shard_index(&value, &chain, shard, &trace) => outcome,
-                            () = ticket.deserted() => return,
-                        };
-                        source.indexes.land(ticket, outcome);
-                    });
-                    waiter
-                }
-            };
-            if let Some(outcome) = waiter.wait().await {
-                return outcome;
-            }
-        }
-        Err(ArrayError::Abandoned { key: value.key.clone() })
+        let (inner, value, chain) = (Arc::clone(&self.inner), Arc::clone(value), Arc::clone(chain));
+        let trace = Arc::clone(trace);
+        let load = async move { inner.shard_index(&value, &chain, shard, &trace).await };
+        let index = self.indexes.get(&id, Box::pin(load)).await;
+        index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.key.to_string() }))
     }
 }

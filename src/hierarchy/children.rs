@@ -74,7 +74,9 @@ impl Hierarchy {
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
                     Err(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. }) => return Ok(None),
                     Err(HierarchyError::Metadata { .. }) => None,
-                    Err(error @ HierarchyError::Store { .. }) => return Err(error),
+                    Err(error @ (HierarchyError::Store { .. } | HierarchyError::Cpu(_))) => {
+                        return Err(error);
+                    }
                 };
                 Ok(Some(Child { name: child.name().to_owned(), kind }))
             })

@@ -1,5 +1,6 @@
 //! [`HierarchyError`]: why there is no node to be had.
 
+use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, NodePath, StoreKey};
 use crate::metadata::MetadataError;
@@ -30,6 +31,9 @@ pub enum HierarchyError {
         /// Why.
         source: MetadataError,
     },
+    /// Parsing had no result.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
     /// The path leaves no room for the key of a document below it.
     #[error("the path `{path}` is too long: {source}")]
     Path {
@@ -46,6 +50,7 @@ impl Classify for HierarchyError {
             Self::NoSuchNode { .. } => ErrorClass::NotFound,
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
+            Self::Cpu(error) => error.class(),
             Self::Path { source, .. } => source.class(),
         }
     }

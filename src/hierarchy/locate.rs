@@ -8,7 +8,7 @@ use futures::future::try_join3;
 use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
-use crate::metadata::{ArrayMetadata, GroupMetadata, v2, v3};
+use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v2, v3};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 const ZARR_JSON: &str = "zarr.json";
@@ -18,6 +18,9 @@ const ZATTRS: &str = ".zattrs";
 
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
 const TRIES: usize = 3;
+
+/// Parsing documents up to this length is not worth a hop to another thread.
+const INLINE_BYTES: u64 = 16 << 10;
 
 /// A node: what its documents say.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,33 +110,26 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
-        let unusable = |name| move |source| (name, source);
-        let parsed = match &located.documents {
-            Documents::V3 { zarr_json } => {
-                let document = self.read(path, ZARR_JSON, zarr_json).await?;
-                v3::parse(&document, &self.limits).map_err(unusable(ZARR_JSON)).map(|node| match node {
-                    V3Node::Array(array) => Node::Array(Arc::new(array)),
-                    V3Node::Group(group) => Node::Group(Arc::new(group)),
-                })
-            }
-            Documents::V2Array { zarray, zattrs } => {
-                let document = self.read(path, ZARRAY, zarray).await?;
-                let attributes = self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?;
-                v2::parse_array(&document, attributes.as_deref(), &self.limits)
-                    .map_err(unusable(ZARRAY))
-                    .map(|array| Node::Array(Arc::new(array)))
-            }
-            Documents::V2Group { zgroup, zattrs } => {
-                let document = self.read(path, ZGROUP, zgroup).await?;
-                let attributes = self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?;
-                v2::parse_group(&document, attributes.as_deref(), &self.limits)
-                    .map_err(unusable(ZGROUP))
-                    .map(|group| Node::Group(Arc::new(group)))
-            }
+        let texts = match &located.documents {
+            Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
+            Documents::V2Array { zarray, zattrs } => Texts::V2Array(
+                self.read(path, ZARRAY, zarray).await?,
+                self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
+            ),
+            Documents::V2Group { zgroup, zattrs } => Texts::V2Group(
+                self.read(path, ZGROUP, zgroup).await?,
+                self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
+            ),
+        };
+        let limits = self.limits;
+        let (name, parsed) = if located.bytes <= INLINE_BYTES {
+            texts.parse(&limits)
+        } else {
+            self.cpu.run(move || texts.parse(&limits)).await?
         };
         match parsed {
             Ok(node) => Ok(node),
-            Err((name, source)) => Err(HierarchyError::Metadata { key: document_key(path, name)?, source }),
+            Err(source) => Err(HierarchyError::Metadata { key: document_key(path, name)?, source }),
         }
     }
 
@@ -164,7 +160,43 @@ impl Hierarchy {
                 value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
             value.bytes(u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX)).await
         };
-        document.await.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
+        match document.await {
+            Ok(document) => Ok(document),
+            Err(StoreError::ValueTooLarge { size, limit }) => {
+                Err(HierarchyError::Metadata { key, source: MetadataError::TooLarge { size, limit } })
+            }
+            Err(source) => Err(HierarchyError::Store { key: key.to_string(), source }),
+        }
+    }
+}
+
+/// The texts of a node's documents.
+enum Texts {
+    V3(Bytes),
+    V2Array(Bytes, Option<Bytes>),
+    V2Group(Bytes, Option<Bytes>),
+}
+
+impl Texts {
+    /// The node they describe, and the name of the first document.
+    fn parse(&self, limits: &MetadataLimits) -> (&'static str, Result<Node, MetadataError>) {
+        match self {
+            Self::V3(zarr_json) => (
+                ZARR_JSON,
+                v3::parse(zarr_json, limits).map(|node| match node {
+                    V3Node::Array(array) => Node::Array(Arc::new(array)),
+                    V3Node::Group(group) => Node::Group(Arc::new(group)),
+                }),
+            ),
+            Self::V2Array(zarray, zattrs) => (
+                ZARRAY,
+                v2::parse_array(zarray, zattrs.as_deref(), limits).map(|array| Node::Array(Arc::new(array))),
+            ),
+            Self::V2Group(zgroup, zattrs) => (
+                ZGROUP,
+                v2::parse_group(zgroup, zattrs.as_deref(), limits).map(|group| Node::Group(Arc::new(group))),
+            ),
+        }
     }
 }
 

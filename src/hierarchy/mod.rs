@@ -11,6 +11,7 @@ pub use children::{Child, Children, NodeKind};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
 
+use crate::cpu::Cpu;
 use crate::key::NodePath;
 use crate::metadata::MetadataLimits;
 use crate::store::SharedStore;
@@ -20,13 +21,14 @@ use crate::store::SharedStore;
 pub struct Hierarchy {
     store: SharedStore,
     limits: MetadataLimits,
+    cpu: Cpu,
 }
 
 impl Hierarchy {
-    /// The hierarchy in a store.
+    /// The hierarchy in a store, whose long documents are parsed on `cpu`.
     #[must_use]
-    pub fn new(store: SharedStore, limits: MetadataLimits) -> Self {
-        Self { store, limits }
+    pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
+        Self { store, limits, cpu }
     }
 
     /// The store.

@@ -147,7 +147,7 @@ impl AppState {
         let mut by_name = BTreeMap::new();
         for mount in mounts {
             mount.check()?;
-            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata);
+            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone());
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             if let Some((twin, _)) = by_name.insert(mount.name.clone(), (Arc::new(mount), opener)) {

@@ -9,9 +9,9 @@ pub enum MetadataError {
     #[error("the document has {size} bytes; the limit is {limit}")]
     TooLarge {
         /// Bytes of the document.
-        size: usize,
+        size: u64,
         /// Bytes allowed.
-        limit: usize,
+        limit: u64,
     },
     /// Not JSON, or nested too deeply.
     #[error("the document is not valid JSON: {0}")]

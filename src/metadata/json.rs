@@ -67,7 +67,10 @@ pub fn parse_attributes(
 
 fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result<Value, MetadataError> {
     if document.len() > limits.document_bytes {
-        return Err(MetadataError::TooLarge { size: document.len(), limit: limits.document_bytes });
+        return Err(MetadataError::TooLarge {
+            size: document.len() as u64,
+            limit: limits.document_bytes as u64,
+        });
     }
     let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
     if let Err(error) = std::str::from_utf8(text) {

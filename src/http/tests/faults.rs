@@ -108,7 +108,7 @@ async fn a_body_that_breaks_off_is_cut_and_never_short() {
 
 #[tokio::test]
 async fn a_backend_that_hangs_is_504_at_the_deadline() {
-    let options = HttpOptions { deadline_ms: 20, check_ms: 20, ..HttpOptions::default() };
+    let options = HttpOptions { deadline_ms: 20, ..HttpOptions::default() };
     let server = Server::with_options(&[("a", b"1")], options);
     *server.store.hangs.lock().unwrap() = true;
     for (method, headers) in [
@@ -121,6 +121,13 @@ async fn a_backend_that_hangs_is_504_at_the_deadline() {
         let answer = server.send(method, "/store/m/a", headers).await;
         assert_eq!(answer.status.as_u16(), 504, "{method} {headers:?}");
     }
+}
+
+#[tokio::test]
+async fn a_backend_that_hangs_is_not_ready() {
+    let options = HttpOptions { check_ms: 20, ..HttpOptions::default() };
+    let server = Server::with_options(&[("a", b"1")], options);
+    *server.store.hangs.lock().unwrap() = true;
     let ready = server.get("/readyz").await;
     assert_eq!(ready.json()["mounts"]["m"], "unavailable");
 }

@@ -136,7 +136,7 @@ impl ServerBuilder {
         let arrays = Arrays {
             reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
             cpu,
-            memo: Arc::new(NodeCache::new(self.cache.nodes)),
+            memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
             read: self.read,
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
