@@ -38,11 +38,12 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
         Self(Arc::new(Mutex::new(HashMap::new())))
     }
 
-    /// Joins the load of a key or claims it. `look` is asked again before claiming, since a load may have landed since the
-    /// caller last looked: whoever lands remembers first and leaves the list afterwards.
-    pub(super) fn board(&self, key: &K, look: impl FnOnce(&K) -> Option<V>) -> Boarding<K, V> {
+    /// Joins the loads of these keys or claims them: all in one step, so that of two callers who want the same keys one
+    /// claims all of them, and can fetch neighbours together. `look` is asked again before claiming, since a load may
+    /// have landed since the caller last looked: whoever lands remembers first and leaves the list afterwards.
+    pub(super) fn board(&self, keys: &[&K], look: impl Fn(&K) -> Option<V>) -> Vec<Boarding<K, V>> {
         let mut flights = lock(&self.0);
-        match flights.entry(key.clone()) {
+        let board = |&key: &&K| match flights.entry(key.clone()) {
             Entry::Occupied(entry) => Boarding::Joined(Waiter(entry.get().subscribe())),
             Entry::Vacant(entry) => {
                 if let Some(value) = look(key) {
@@ -54,7 +55,8 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
                 let ticket = Ticket { key: key.clone(), channel, flights: Arc::clone(&self.0) };
                 Boarding::Claimed(ticket, Waiter(receiver))
             }
-        }
+        };
+        keys.iter().map(board).collect()
     }
 }
 
@@ -96,33 +98,46 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn board(flights: &Flights<u8, u8>, look: Option<u8>) -> Boarding<u8, u8> {
+        flights.board(&[&1], |_| look).remove(0)
+    }
+
     #[tokio::test]
     async fn all_who_wait_get_the_result_of_one_load() {
         let flights = Flights::<u8, u8>::new();
-        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
-        let Boarding::Joined(second) = flights.board(&1, |_| None) else { panic!() };
+        let Boarding::Claimed(ticket, first) = board(&flights, None) else { panic!() };
+        let Boarding::Joined(second) = board(&flights, None) else { panic!() };
         ticket.land(7);
         assert_eq!((first.wait().await, second.wait().await), (Some(7), Some(7)));
-        assert!(matches!(flights.board(&1, |_| Some(7)), Boarding::Hit(7)));
+        assert!(matches!(board(&flights, Some(7)), Boarding::Hit(7)));
     }
 
     #[tokio::test]
     async fn an_abandoned_load_frees_those_who_wait_to_try_again() {
         let flights = Flights::<u8, u8>::new();
-        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
+        let Boarding::Claimed(ticket, first) = board(&flights, None) else { panic!() };
         drop(ticket);
         assert_eq!(first.wait().await, None);
-        assert!(matches!(flights.board(&1, |_| None), Boarding::Claimed(..)));
+        assert!(matches!(board(&flights, None), Boarding::Claimed(..)));
     }
 
     #[tokio::test]
     async fn a_load_that_nobody_waits_for_is_deserted() {
         let flights = Flights::<u8, u8>::new();
-        let Boarding::Claimed(ticket, first) = flights.board(&1, |_| None) else { panic!() };
-        let Boarding::Joined(second) = flights.board(&1, |_| None) else { panic!() };
+        let Boarding::Claimed(ticket, first) = board(&flights, None) else { panic!() };
+        let Boarding::Joined(second) = board(&flights, None) else { panic!() };
         drop(first);
         assert!(futures::FutureExt::now_or_never(ticket.deserted()).is_none());
         drop(second);
         ticket.deserted().await;
+    }
+
+    #[tokio::test]
+    async fn keys_that_are_wanted_together_are_claimed_together() {
+        let flights = Flights::<u8, u8>::new();
+        let first = flights.board(&[&1, &2], |_| None);
+        assert!(first.iter().all(|boarding| matches!(boarding, Boarding::Claimed(..))));
+        let second = flights.board(&[&2, &3, &1], |_| None);
+        assert!(matches!(second[..], [Boarding::Joined(_), Boarding::Claimed(..), Boarding::Joined(_)]));
     }
 }

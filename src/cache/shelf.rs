@@ -42,12 +42,22 @@ where
         Self { cache, flights: Flights::new(), largest: capacity_bytes / LARGEST_SHARE, weigh }
     }
 
-    /// What is remembered, or who is to load it.
-    pub(super) fn board(&self, key: &K) -> Boarding<K, Outcome<T>> {
-        match self.cache.get(key) {
-            Some(value) => Boarding::Hit(Ok(value)),
-            None => self.flights.board(key, |key| self.cache.get(key).map(Ok)),
+    /// For each key: what is remembered, or who is to load it.
+    pub(super) fn board(&self, keys: &[K]) -> Vec<Boarding<K, Outcome<T>>> {
+        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.cache.get(key)).collect();
+        let missing: Vec<&K> =
+            keys.iter().zip(&remembered).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
+        if missing.is_empty() {
+            return remembered.into_iter().flatten().map(|value| Boarding::Hit(Ok(value))).collect();
         }
+        let mut boarded = self.flights.board(&missing, |key| self.cache.get(key).map(Ok)).into_iter();
+        remembered
+            .into_iter()
+            .filter_map(|value| match value {
+                Some(value) => Some(Boarding::Hit(Ok(value))),
+                None => boarded.next(),
+            })
+            .collect()
     }
 
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
@@ -69,7 +79,7 @@ where
     ) -> Option<Outcome<T>> {
         let mut load = Some(load);
         for _ in 0..TRIES {
-            let waiter = match self.board(key) {
+            let waiter = match self.board(std::slice::from_ref(key)).pop()? {
                 Boarding::Hit(outcome) => return Some(outcome),
                 Boarding::Joined(waiter) => waiter,
                 Boarding::Claimed(ticket, waiter) => {

@@ -106,11 +106,11 @@ impl ChunkSource for CachedSource {
         let mut missed = 0;
         for _ in 0..TRIES {
             let (mut claimed, mut waiting): (Vec<_>, Vec<(usize, Waiter<_>)>) = (Vec::new(), Vec::new());
-            for (place, range) in ranges.iter().enumerate() {
-                if elements[place].is_some() {
-                    continue;
-                }
-                match self.decoded.board(&PartId::new(value, chain, range.clone())) {
+            let wanted: Vec<usize> = (0..ranges.len()).filter(|&place| elements[place].is_none()).collect();
+            let ids: Vec<PartId> =
+                wanted.iter().map(|&place| PartId::new(value, chain, ranges[place].clone())).collect();
+            for (place, boarding) in wanted.into_iter().zip(self.decoded.board(&ids)) {
+                match boarding {
                     Boarding::Hit(outcome) => elements[place] = Some(outcome),
                     Boarding::Joined(waiter) => waiting.push((place, waiter)),
                     Boarding::Claimed(ticket, waiter) => {
