@@ -37,7 +37,7 @@ use crate::store::{SetOutcome, ValueInfo, WriteCondition};
     request_body(content_type = "application/octet-stream", description = "The value"),
     responses(
         (status = 201, description = "Stored; there was no value before"),
-        (status = 204, description = "Stored over the value before"),
+        (status = 204, description = "Stored over the value before, or over none where the backend does not tell"),
         (status = 400, description = "The path names no key, or the body ended early; nothing was written"),
         (status = 405, description = "The mount is read-only"),
         (status = 408, description = "The body came too slowly; nothing was written"),
