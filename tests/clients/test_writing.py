@@ -76,9 +76,10 @@ def test_concurrent_creations_have_one_winner(server, writable):
 def test_concurrent_updates_of_one_version_have_one_winner(server, writable):
     url = urllib.parse.urlsplit(server.store(writable, "race/update"))
     requests.put(url.geturl(), data=b"first", timeout=SECONDS).raise_for_status()
-    for _turn in range(5):
+    for turn in range(5):
         etag = requests.head(url.geturl(), timeout=SECONDS).headers["ETag"]
-        bodies = [bytes([racer]) * 1000 for racer in range(16)]
+        # Nobody writes what is there already: where versions are digests of the bytes, as in S3, that would change none.
+        bodies = [bytes([turn, racer]) * 500 for racer in range(16)]
         statuses = race(url, bodies, {"If-Match": etag})
         assert sorted(statuses) == [204] + [412] * 15
         assert requests.get(url.geturl(), timeout=SECONDS).content == bodies[statuses.index(204)]
