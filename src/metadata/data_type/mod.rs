@@ -61,7 +61,8 @@ const NAMED: [(DataType, &str, Option<u8>, u32); 19] = [
 /// The type of an array's elements.
 ///
 /// In memory an element is always its canonical form: little-endian and packed, a `bool` one byte of 0 or 1, an
-/// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its imaginary part, text shorter than its element filled up with zeros.
+/// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its
+/// imaginary part, text shorter than its element filled up with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// `bool`
