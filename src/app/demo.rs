@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, Window, paste_box};
+use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, Elements, Window, paste_box};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
@@ -227,7 +227,7 @@ impl Demo<'_> {
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let shape = grid.chunk_shape();
         let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
-        let (data_type, fill) = (metadata.data_type, &metadata.fill_value);
+        let (data_type, fill) = (&metadata.data_type, &metadata.fill_value);
         let chain = CodecChain::bind(&metadata.codecs, data_type, &shape, fill, &CodecLimits::default())?;
         let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::whole(length)).collect();
         for (coords, _) in Window::packed(&whole, ITEM).cut(grid.axes()) {
@@ -236,7 +236,8 @@ impl Demo<'_> {
             if elements.chunks_exact(ITEM).all(|element| element == fill.as_bytes()) {
                 continue;
             }
-            let encoded = chain.encode(in_full_chunk(&elements, &ranges, &shape, fill.as_bytes()))?;
+            let encoded =
+                chain.encode(Elements::fixed(in_full_chunk(&elements, &ranges, &shape, fill.as_bytes())))?;
             self.set_bytes(prefix.key(&keys.encode(&coords))?.as_str(), encoded).await?;
         }
         Ok(())

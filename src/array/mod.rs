@@ -58,7 +58,7 @@ impl Array {
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let chain = CodecChain::bind(
             &metadata.codecs,
-            metadata.data_type,
+            &metadata.data_type,
             &grid.chunk_shape(),
             &metadata.fill_value,
             limits,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Array, ArrayError};
-use crate::chunk::{AxisRange, ChunkAxis, Subset};
+use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 
 /// What one request may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +43,7 @@ pub struct Plan {
     subset: Subset,
     response_bytes: u64,
     band_bytes: u64,
+    heap_limit: u64,
 }
 
 /// A part of an answer that is assembled as one: consecutive bytes of it, and the elements they are.
@@ -65,7 +66,13 @@ impl Plan {
         }
         // Within a limit that is a u64.
         let response_bytes = u64::try_from(cost.response_bytes).unwrap_or(u64::MAX);
-        Ok(Self { array: Arc::clone(array), subset, response_bytes, band_bytes: limits.band_bytes.max(1) })
+        Ok(Self {
+            array: Arc::clone(array),
+            subset,
+            response_bytes,
+            band_bytes: limits.band_bytes.max(1),
+            heap_limit: limits.response_bytes,
+        })
     }
 
     /// The array.
@@ -80,10 +87,30 @@ impl Plan {
         &self.subset
     }
 
-    /// Bytes of the answer's elements: known exactly before the first read.
+    /// Bytes of the answer's items: known exactly before the first read. Of elements of variable length, what stands in
+    /// the heap comes on top.
     #[must_use]
     pub fn response_bytes(&self) -> u64 {
         self.response_bytes
+    }
+
+    /// The most bytes that elements of variable length may have, beside their items, in one band.
+    #[must_use]
+    pub fn heap_limit(&self) -> u64 {
+        self.heap_limit
+    }
+
+    /// Why a band could not be put together.
+    pub(super) fn unassembled(&self, error: AssembleError) -> ArrayError {
+        match error {
+            AssembleError::HeapTooLarge => ArrayError::TooLarge {
+                what: "bytes of elements",
+                asked: u128::from(self.heap_limit) + 1,
+                limit: self.heap_limit,
+                suggested_slices: Vec::new(),
+            },
+            AssembleError::Geometry | AssembleError::NoMemory => ArrayError::Geometry,
+        }
     }
 
     /// The most bytes of the answer that are assembled at a time.

@@ -3,13 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::plan::Band;
 use super::resolve::{Task, resolve};
 use super::{ArrayError, ChunkSource, Snapshot, Trace};
-use crate::chunk::{Window, fill_box, paste_box};
+use crate::chunk::{AssembleError, Elements, ElementsMut, Window};
 use crate::cpu::Cpu;
 
 /// Stored chunks of one band whose shard indexes are looked up at a time.
@@ -31,7 +30,7 @@ pub struct Reader {
 /// A chunk's elements on their way to their place in the answer.
 struct Loaded {
     shape: Arc<[u64]>,
-    pieces: Vec<(Option<Bytes>, Window)>,
+    pieces: Vec<(Option<Elements>, Window)>,
 }
 
 impl Reader {
@@ -41,8 +40,8 @@ impl Reader {
         Self { source, cpu }
     }
 
-    /// These bytes of the answer: the elements in C order and canonical form. Assembled in bounded memory, at the pace of
-    /// whoever takes them.
+    /// The elements whose items are these bytes of the answer: in C order and canonical form. Assembled in bounded memory,
+    /// at the pace of whoever takes them.
     ///
     /// # Errors
     /// The stream ends with the first [`ArrayError`]; it never ends short.
@@ -52,7 +51,7 @@ impl Reader {
         snapshot: &Snapshot,
         bytes: Range<u64>,
         trace: &Arc<Trace>,
-    ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
+    ) -> BoxStream<'static, Result<Elements, ArrayError>> {
         let (reader, trace) = (self.clone(), Arc::clone(trace));
         let bands = snapshot.plan().bands(bytes.clone());
         let snapshot = snapshot.clone();
@@ -72,7 +71,12 @@ impl Reader {
     }
 
     /// Assembles one band.
-    async fn band(&self, snapshot: &Snapshot, band: &Band, trace: &Arc<Trace>) -> Result<Bytes, ArrayError> {
+    async fn band(
+        &self,
+        snapshot: &Snapshot,
+        band: &Band,
+        trace: &Arc<Trace>,
+    ) -> Result<Elements, ArrayError> {
         let array = snapshot.plan().array();
         let item_bytes = array.metadata().data_type.item_bytes();
         let length =
@@ -99,14 +103,20 @@ impl Reader {
             })
             .buffer_unordered(LOAD_CONCURRENCY);
         let mut loaded = std::pin::pin!(loaded.ready_chunks(LOAD_CONCURRENCY));
-        let mut out = vec![0; length];
+        let mut out = if array.metadata().data_type.is_variable() {
+            ElementsMut::variable(vec![0; length], snapshot.plan().heap_limit())
+        } else {
+            ElementsMut::fixed(vec![0; length], item_bytes)
+        };
         while let Some(batch) = loaded.next().await {
             let batch: Vec<Loaded> = batch.into_iter().collect::<Result<_, _>>()?;
             let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
-            let paste = move |mut out: Vec<u8>| paste_all(&batch, &fill, &mut out).map(|()| out);
-            out = if length <= INLINE_BYTES { paste(out) } else { self.cpu.run(move || paste(out)).await? }?;
+            let paste = move |mut out: ElementsMut| paste_all(&batch, &fill, &mut out).map(|()| out);
+            let pasted =
+                if length <= INLINE_BYTES { paste(out) } else { self.cpu.run(move || paste(out)).await? };
+            out = pasted.map_err(|error| snapshot.plan().unassembled(error))?;
         }
-        Ok(out.into())
+        Ok(out.freeze())
     }
 
     async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Loaded, ArrayError> {
@@ -129,17 +139,15 @@ impl Reader {
 }
 
 /// Puts loaded chunks in their places.
-fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut [u8]) -> Result<(), ArrayError> {
-    let zero_fill = fill.iter().all(|&byte| byte == 0);
+fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut ElementsMut) -> Result<(), AssembleError> {
+    let zero_fill = fill.iter().all(|&byte| byte == 0) && !(out.is_variable() && !fill.is_empty());
     for loaded in batch {
         for (elements, window) in &loaded.pieces {
-            let fits = match elements {
-                Some(elements) => paste_box(elements, &loaded.shape, window, fill.len(), out),
+            match elements {
+                Some(elements) => out.paste(elements, &loaded.shape, window)?,
                 // The answer begins as zeros, and each place of it is written once.
-                None => zero_fill || fill_box(fill, window, out),
-            };
-            if !fits {
-                return Err(ArrayError::Geometry);
+                None if zero_fill => {}
+                None => out.fill(fill, window)?,
             }
         }
     }

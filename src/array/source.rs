@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
 use super::{ArrayError, Trace};
+use crate::chunk::Elements;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::codec::{CodecChain, CodecError};
 use crate::cpu::Cpu;
@@ -67,7 +68,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         trace: &Arc<Trace>,
-    ) -> Vec<Result<Bytes, ArrayError>>;
+    ) -> Vec<Result<Elements, ArrayError>>;
 
     /// The index of the shard that stands at `shard` in a value, encoded by `chain`, which has a sharding codec. Ranges
     /// in it count from the start of the shard.
@@ -138,7 +139,7 @@ impl DirectSource {
         ranges: &[Range<u64>],
         fetch: Fetch,
         trace: &Trace,
-    ) -> Vec<(usize, Result<Bytes, ArrayError>)> {
+    ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let fetched = fetch.range.end - fetch.range.start;
         let decoded = chain.decoded_bytes().saturating_mul(fetch.wanted.len() as u64);
         let _permit = self.reserve(fetched.saturating_add(decoded)).await;
@@ -177,13 +178,12 @@ impl DirectSource {
 
 /// Decodes one part of what was fetched. Elements that are the encoded bytes themselves are copied out of a fetch that
 /// holds other parts too: kept on their own, they would keep all of it in memory.
-fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Bytes, CodecError> {
+fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Elements, CodecError> {
     if !shared {
         return chain.decode(encoded);
     }
     let fetched = encoded.as_ptr_range();
-    let elements = chain.decode(encoded)?;
-    Ok(if fetched.contains(&elements.as_ptr()) { Bytes::copy_from_slice(&elements) } else { elements })
+    Ok(chain.decode(encoded)?.detached_from(&fetched))
 }
 
 fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> ArrayError {
@@ -198,9 +198,9 @@ impl ChunkSource for DirectSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         trace: &Arc<Trace>,
-    ) -> Vec<Result<Bytes, ArrayError>> {
+    ) -> Vec<Result<Elements, ArrayError>> {
         let limit = chain.encoded_limit();
-        let mut elements: Vec<Option<Result<Bytes, ArrayError>>> = ranges
+        let mut elements: Vec<Option<Result<Elements, ArrayError>>> = ranges
             .iter()
             .map(|range| {
                 let size = range.end.saturating_sub(range.start);

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::future::join_all;
 
 use super::CacheOptions;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Outcome, Shelf, TRIES};
 use crate::array::{ArrayError, ChunkSource, StoredValue, Trace};
+use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;
@@ -50,7 +50,7 @@ impl PartId {
 #[derive(Clone, Debug)]
 pub struct CachedSource {
     inner: Arc<dyn ChunkSource>,
-    decoded: Arc<Shelf<PartId, Bytes>>,
+    decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
 }
 
@@ -58,8 +58,8 @@ impl CachedSource {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Bytes| {
-            id.bytes().saturating_add(elements.len() as u64)
+        let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Elements| {
+            id.bytes().saturating_add(elements.bytes() as u64)
         });
         let indexes = Shelf::new(options.index_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
             id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
@@ -72,7 +72,7 @@ impl CachedSource {
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
-        claimed: Vec<Ticket<PartId, Outcome<Bytes>>>,
+        claimed: Vec<Ticket<PartId, Outcome<Elements>>>,
         trace: &Arc<Trace>,
     ) {
         if claimed.is_empty() {
@@ -101,8 +101,8 @@ impl ChunkSource for CachedSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         trace: &Arc<Trace>,
-    ) -> Vec<Outcome<Bytes>> {
-        let mut elements: Vec<Option<Outcome<Bytes>>> = ranges.iter().map(|_| None).collect();
+    ) -> Vec<Outcome<Elements>> {
+        let mut elements: Vec<Option<Outcome<Elements>>> = ranges.iter().map(|_| None).collect();
         let mut missed = 0;
         for _ in 0..TRIES {
             let (mut claimed, mut waiting): (Vec<_>, Vec<(usize, Waiter<_>)>) = (Vec::new(), Vec::new());

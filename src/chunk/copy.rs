@@ -17,7 +17,8 @@ pub fn paste_box(
     item_bytes: usize,
     out: &mut [u8],
 ) -> bool {
-    let Some((start, dimensions)) = bind(window, item_bytes, Some((chunk_shape, chunk.len())), out.len())
+    let Some((start, dimensions)) =
+        locate_box(window, item_bytes, Some((chunk_shape, chunk.len())), out.len())
     else {
         return false;
     };
@@ -28,7 +29,7 @@ pub fn paste_box(
 /// Fills what `window` shows with one element. As for [`paste_box`], a window that does not fit returns `false`.
 #[must_use]
 pub fn fill_box(element: &[u8], window: &Window, out: &mut [u8]) -> bool {
-    let Some((_, dimensions)) = bind(window, element.len(), None, out.len()) else {
+    let Some((_, dimensions)) = locate_box(window, element.len(), None, out.len()) else {
         return false;
     };
     strided::fill(dimensions, element, (out, window.out_offset()));
@@ -37,7 +38,7 @@ pub fn fill_box(element: &[u8], window: &Window, out: &mut [u8]) -> bool {
 
 /// The offset of the first element in the chunk (its shape, and its bytes) and the dimensions; `None` if anything would
 /// lie outside. Without a chunk, there is nothing to lie outside of.
-fn bind(
+pub(super) fn locate_box(
     window: &Window,
     item_bytes: usize,
     chunk: Option<(&[u64], usize)>,

@@ -1,10 +1,11 @@
 //! Integer geometry: grids of chunks, their keys, what a request selects, and the copying between boxes.
 //!
 //! Zarr core 3.1, "Chunk grids" and "Chunk key encoding"; the selection grammar is this server's own (numpy's
-//! meaning). No bytes are read or decoded here. Coordinates and lengths are `u64` in elements; products that may
+//! meaning). Elements are moved here, and neither read nor decoded. Coordinates and lengths are `u64` in elements; products that may
 //! exceed it are `u128` or saturate, and no grid is ever enumerated as a whole.
 
 mod copy;
+mod elements;
 mod grid;
 mod key_encoding;
 mod selection;
@@ -13,6 +14,7 @@ mod subset;
 mod window;
 
 pub use copy::{fill_box, paste_box};
+pub use elements::{AssembleError, Elements, ElementsMut, Span};
 pub use grid::{ChunkAxis, ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;
 pub use selection::{Selection, SelectionError};

@@ -78,6 +78,13 @@ pub fn fill(mut dimensions: Vec<Dimension>, element: &[u8], (to, to_at): (&mut [
     });
 }
 
+/// Calls `visit` with the two offsets of each element of the box whose first elements are at `to_at` and `from_at`.
+pub fn each(dimensions: Vec<Dimension>, at: (usize, usize), visit: impl FnMut(usize, usize)) {
+    if dimensions.iter().all(|dimension| dimension.length > 0) {
+        walk(dimensions, 0, at, visit);
+    }
+}
+
 /// A copy of fixed length, which the compiler makes a load and a store.
 fn copy_unit<const N: usize>(to: &mut [u8], t: usize, from: &[u8], f: usize) {
     to[t..t + N].copy_from_slice(&from[f..f + N]);

@@ -7,7 +7,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::config::Config;
 use super::number;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -18,21 +18,17 @@ struct AsType {
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
     let decoded = config.view("decode_dtype", context.input)?;
-    let encoded = config.number_type("encode_dtype")?.unwrap_or(decoded);
-    let output = context.input.retyped(decoded, encoded)?;
+    let encoded = config.number_type("encode_dtype")?.unwrap_or_else(|| decoded.clone());
+    let output = context.input.retyped(&decoded, &encoded)?;
     Ok((Box::new(AsType { decoded, encoded }), output))
 }
 
-impl ArrayToArray for AsType {
+impl ItemsToItems for AsType {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        number::convert(&encoded, self.encoded, self.decoded, |_block| {})
+        number::convert(&encoded, &self.encoded, &self.decoded, |_block| {})
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        number::convert(&decoded, self.decoded, self.encoded, |_block| {})
-    }
-
-    fn order(&self) -> Option<&[usize]> {
-        None
+        number::convert(&decoded, &self.decoded, &self.encoded, |_block| {})
     }
 }

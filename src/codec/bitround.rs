@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -18,8 +18,8 @@ struct BitRound {
 }
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
-    let data_type = context.input.data_type;
-    if mantissa_bits(data_type).is_none() && !is_integer(data_type) {
+    let data_type = context.input.data_type.clone();
+    if mantissa_bits(&data_type).is_none() && !is_integer(&data_type) {
         return Err(config.invalid(format!("`{}` is not rounded", data_type.name())));
     }
     let keep_bits = config.integer("keepbits")?.and_then(|bits| u32::try_from(bits).ok());
@@ -27,28 +27,24 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(BitRound { data_type, keep_bits }), context.input.clone()))
 }
 
-impl ArrayToArray for BitRound {
+impl ItemsToItems for BitRound {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         Ok(encoded)
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        in_place(decoded, |elements| match self.data_type.endian_unit_bytes() {
+        in_place(decoded, |elements| match self.data_type.item_bytes() {
             1 => self.each::<1>(elements),
             2 => self.each::<2>(elements),
             4 => self.each::<4>(elements),
             _ => self.each::<8>(elements),
         })
     }
-
-    fn order(&self) -> Option<&[usize]> {
-        None
-    }
 }
 
 impl BitRound {
     fn each<const N: usize>(&self, elements: &mut [u8]) {
-        let mantissa = mantissa_bits(self.data_type);
+        let mantissa = mantissa_bits(&self.data_type);
         let width = u32::try_from(8 * N).unwrap_or(u64::BITS);
         for element in elements.as_chunks_mut::<N>().0 {
             let mut wide = [0; 8];
@@ -74,11 +70,11 @@ impl BitRound {
     /// Of a negative number it is the magnitude that is rounded. What would no longer fit is rounded down.
     fn integer(&self, bits: u64, width: u32) -> u64 {
         let sign = 1 << (width - 1);
-        let negative = is_signed(self.data_type) && bits & sign != 0;
+        let negative = is_signed(&self.data_type) && bits & sign != 0;
         let mask = u64::MAX >> (64 - width);
         let magnitude = if negative { bits.wrapping_neg() & mask } else { bits };
         let drop = (64 - magnitude.leading_zeros()).saturating_sub(self.keep_bits);
-        let largest = if is_signed(self.data_type) { sign - u64::from(!negative) } else { mask };
+        let largest = if is_signed(&self.data_type) { sign - u64::from(!negative) } else { mask };
         let magnitude = match rounded(magnitude, drop) {
             up if up > largest || up < magnitude >> 1 => cut(magnitude, drop),
             fits => fits,
@@ -105,7 +101,7 @@ fn cut(bits: u64, drop: u32) -> u64 {
 }
 
 /// Bits behind the leading one of a float, or of the parts of a complex number.
-fn mantissa_bits(data_type: DataType) -> Option<u32> {
+fn mantissa_bits(data_type: &DataType) -> Option<u32> {
     match data_type {
         DataType::Float16 => Some(10),
         DataType::Float32 | DataType::Complex64 => Some(23),
@@ -114,11 +110,11 @@ fn mantissa_bits(data_type: DataType) -> Option<u32> {
     }
 }
 
-fn is_signed(data_type: DataType) -> bool {
+fn is_signed(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64)
 }
 
-fn is_integer(data_type: DataType) -> bool {
-    is_signed(data_type)
+fn is_integer(data_type: &DataType) -> bool {
+    is_signed(&data_type)
         || matches!(data_type, DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64)
 }

@@ -5,84 +5,162 @@
 //! it. Of an integer of less than 8 bits the upper bits say nothing (Zarr extensions, "int4").
 
 use ::bytes::Bytes;
+use serde_json::Value;
 
 use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
-use super::registry::{ArrayToBytes, Context};
+use super::registry::{ArrayToBytes, BoundBytes, Context};
 use super::representation::Size;
-use crate::metadata::DataType;
+use crate::chunk::Elements;
+use crate::metadata::{DataType, Endianness};
 
 const NAME: &str = "bytes";
 
 /// The codec, bound to an array of so many bytes.
 #[derive(Debug)]
-pub(super) struct BytesCodec {
+struct BytesCodec {
     size: u64,
-    /// Bytes of the units whose order is reversed; 1 if none is.
-    swap: usize,
+    swap: Swap,
     /// What a stored byte means, for types that have not a meaning for every byte.
-    meaning: Option<fn(u8) -> u8>,
+    meaning: Option<Meaning>,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, CodecError> {
-    let unit = context.input.data_type.endian_unit_bytes();
-    let swap = match config.text("endian")? {
-        Some("little") => 1,
-        Some("big") => unit,
-        Some(other) => {
-            return Err(config.invalid(format!("`endian` is `{other}`, neither `little` nor `big`")));
-        }
-        None if unit == 1 => 1,
-        None => {
-            let name = context.input.data_type.name();
-            return Err(config.invalid(format!("`endian` is missing, and `{name}` needs it")));
-        }
+/// Which bytes are reversed.
+#[derive(Debug)]
+enum Swap {
+    Nothing,
+    /// Every unit of so many bytes.
+    Units(usize),
+    /// In every element, runs of so many bytes, each in units of so many bytes.
+    Runs(Vec<(usize, usize)>),
+}
+
+pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+    let data_type = &context.input.data_type;
+    if data_type.is_variable() {
+        return Err(config.invalid(format!("does not encode `{}`", data_type.name())));
+    }
+    let swap = match orders(config, data_type)? {
+        None => Swap::Nothing,
+        Some(orders) => match data_type.stored_units(&orders)[..] {
+            [(_, unit)] => Swap::Units(unit),
+            ref runs if runs.iter().all(|&(_, unit)| unit == 1) => Swap::Nothing,
+            ref runs => Swap::Runs(runs.to_vec()),
+        },
     };
     let size = context.size.max();
-    Ok(ArrayToBytes::Bytes(BytesCodec { size, swap, meaning: meaning(context.input.data_type) }))
+    Ok(BoundBytes::Whole(Box::new(BytesCodec { size, swap, meaning: Meaning::of(data_type) })))
 }
 
-fn meaning(data_type: DataType) -> Option<fn(u8) -> u8> {
-    match data_type {
-        DataType::Bool => Some(|byte| u8::from(byte != 0)),
-        DataType::Int2 => Some(|byte| ((byte << 6).cast_signed() >> 6).cast_unsigned()),
-        DataType::Int4 => Some(|byte| ((byte << 4).cast_signed() >> 4).cast_unsigned()),
-        DataType::UInt2 => Some(|byte| byte & 0b11),
-        DataType::UInt4 => Some(|byte| byte & 0b1111),
-        _ => None,
+/// The byte order of each simple part of an element; `None` if all are little-endian.
+fn orders(config: &Config, data_type: &DataType) -> Result<Option<Vec<Endianness>>, CodecError> {
+    let order = |written: &Value| match written.as_str() {
+        Some("little") => Ok(Endianness::Little),
+        Some("big") => Ok(Endianness::Big),
+        _ => Err(config.invalid(format!("`endian` is `{written}`, neither `little` nor `big`"))),
+    };
+    let parts = data_type.simple_parts();
+    match config.member("endian") {
+        // What v2 has for structs whose parts differ; v3 has no word for it.
+        Some(Value::Array(orders)) if orders.len() == parts => {
+            orders.iter().map(order).collect::<Result<_, _>>().map(Some)
+        }
+        Some(written) => match order(written)? {
+            Endianness::Little => Ok(None),
+            Endianness::Big => Ok(Some(vec![Endianness::Big; parts])),
+        },
+        // Structs were written without it when they were new, on machines that are all little-endian.
+        None if data_type.endian_unit_bytes() == Some(1) || matches!(data_type, DataType::Struct(_)) => {
+            Ok(None)
+        }
+        None => {
+            let name = data_type.name();
+            Err(config.invalid(format!("`endian` is missing, and `{name}` needs it")))
+        }
+    }
+}
+
+/// What the stored bytes of a type mean that has not a meaning for every byte.
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    Every(fn(u8) -> u8),
+    /// Only the bits of the mask.
+    Masked(u8),
+}
+
+impl Meaning {
+    fn of(data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Bool => Some(Self::Every(|byte| u8::from(byte != 0))),
+            DataType::Int2 => Some(Self::Every(|byte| ((byte << 6).cast_signed() >> 6).cast_unsigned())),
+            DataType::Int4 => Some(Self::Every(|byte| ((byte << 4).cast_signed() >> 4).cast_unsigned())),
+            DataType::UInt2 => Some(Self::Masked(0b11)),
+            DataType::UInt4 => Some(Self::Masked(0b1111)),
+            DataType::SmallFloat(float) | DataType::ComplexSmallFloat(float) => {
+                Some(Self::Masked(float.mask())).filter(|_| float.mask() != u8::MAX)
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(self, byte: u8) -> u8 {
+        match self {
+            Self::Every(meaning) => meaning(byte),
+            Self::Masked(mask) => byte & mask,
+        }
+    }
+}
+
+impl ArrayToBytes for BytesCodec {
+    fn encoded_size(&self) -> Size {
+        Size::Exact(self.size)
+    }
+
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
+        Size::Exact(self.size).check(NAME, encoded.len())?;
+        if let Some(meaning) = self.meaning
+            && encoded.iter().any(|&byte| byte != meaning.apply(byte))
+        {
+            let decoded = in_place(encoded, |bytes| {
+                bytes.iter_mut().for_each(|byte| *byte = meaning.apply(*byte));
+            });
+            return decoded.map(Elements::fixed);
+        }
+        self.swapped(encoded).map(Elements::fixed)
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        self.swapped(decoded.into_items())
     }
 }
 
 impl BytesCodec {
-    pub(super) fn encoded_size(&self) -> Size {
-        Size::Exact(self.size)
-    }
-
-    pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        Size::Exact(self.size).check(NAME, encoded.len())?;
-        if let Some(meaning) = self.meaning
-            && encoded.iter().any(|&byte| byte != meaning(byte))
-        {
-            return in_place(encoded, |bytes| bytes.iter_mut().for_each(|byte| *byte = meaning(*byte)));
-        }
-        self.swapped(encoded)
-    }
-
-    pub(super) fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        self.swapped(decoded)
-    }
-
     fn swapped(&self, bytes: Bytes) -> Result<Bytes, CodecError> {
-        match self.swap {
-            2 => in_place(bytes, reverse::<2>),
-            4 => in_place(bytes, reverse::<4>),
-            8 => in_place(bytes, reverse::<8>),
-            _ => Ok(bytes),
+        match &self.swap {
+            Swap::Units(2) => in_place(bytes, reverse::<2>),
+            Swap::Units(4) => in_place(bytes, reverse::<4>),
+            Swap::Units(8) => in_place(bytes, reverse::<8>),
+            Swap::Nothing | Swap::Units(_) => Ok(bytes),
+            Swap::Runs(runs) => in_place(bytes, |bytes| reverse_runs(bytes, runs)),
         }
     }
 }
 
 fn reverse<const N: usize>(bytes: &mut [u8]) {
     bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|unit| unit.reverse());
+}
+
+/// Reverses the units of every run of every element.
+fn reverse_runs(bytes: &mut [u8], runs: &[(usize, usize)]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        for &(length, unit) in runs {
+            let Some((run, behind)) = rest.split_at_mut_checked(length) else { return };
+            if unit > 1 {
+                run.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+            }
+            rest = behind;
+        }
+    }
 }

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::CodecError;
 use super::config::Config;
-use super::registry::{ArrayToArray, ArrayToBytes, BytesToBytes, Context, Kind, kind};
+use super::registry::{ArrayToArray, BoundBytes, BytesToBytes, Context, Kind, kind};
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
+use crate::chunk::Elements;
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// The name under which complaints about the chain itself are raised.
@@ -49,7 +50,7 @@ pub struct CodecChain {
     decoded_bytes: u64,
     limit: u64,
     arrays: Vec<Box<dyn ArrayToArray>>,
-    array_to_bytes: ArrayToBytes,
+    array_to_bytes: BoundBytes,
     /// Each with the size of what it decodes to.
     bytes: Vec<(Box<dyn BytesToBytes>, Size)>,
     encoded_size: Size,
@@ -71,12 +72,16 @@ impl CodecChain {
     /// read in parts may be larger than the limit if its inner chunks are not.
     pub fn bind(
         codecs: &[CodecMetadata],
-        data_type: DataType,
+        data_type: &DataType,
         chunk_shape: &[u64],
         fill_value: &FillValue,
         limits: &CodecLimits,
     ) -> Result<Self, CodecError> {
-        let chunk = Representation { shape: chunk_shape.to_vec(), data_type, fill_value: fill_value.clone() };
+        let chunk = Representation {
+            shape: chunk_shape.to_vec(),
+            data_type: data_type.clone(),
+            fill_value: fill_value.clone(),
+        };
         Self::bind_within(codecs, chunk, limits, 0)
     }
 
@@ -90,8 +95,7 @@ impl CodecChain {
         if codecs.len() > MAX_CODECS {
             return Err(CodecError::invalid(NAME, format!("more than {MAX_CODECS} codecs")));
         }
-        if chunk.data_type.item_bytes() == 0
-            || chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
+        if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
         {
             return Err(CodecError::invalid(NAME, "the fill value has not the size of an element"));
         }
@@ -107,11 +111,11 @@ impl CodecChain {
             return Err(CodecError::invalid(NAME, "no codec makes bytes of the array"));
         };
         let partial = match (&mut array_to_bytes, order) {
-            (ArrayToBytes::Sharding(sharding), Some(order)) if bytes.is_empty() => {
+            (BoundBytes::Sharding(sharding), Some(order)) if bytes.is_empty() => {
                 sharding.set_order(order);
                 true
             }
-            (ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_), _) => false,
+            (BoundBytes::Sharding(_) | BoundBytes::Whole(_), _) => false,
         };
         if decoded_bytes > limits.chunk_bytes && !partial {
             return Err(too_large(decoded_bytes));
@@ -130,7 +134,8 @@ impl CodecChain {
         })
     }
 
-    /// Bytes of the chunk when decoded: product of the chunk shape × bytes of an element.
+    /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element. Of elements of
+    /// variable length, what stands in the heap is not counted: nobody knows before.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
         self.decoded_bytes
@@ -157,18 +162,18 @@ impl CodecChain {
         self.id
     }
 
-    /// Decodes a chunk to its elements: C order, canonical form, exactly [`CodecChain::decoded_bytes`] long.
+    /// Decodes a chunk to its elements: C order, canonical form, items of exactly [`CodecChain::decoded_bytes`].
     ///
     /// # Errors
     /// [`CodecError::Corrupt`] if the bytes are not a chunk of this chain; [`CodecError::ChunkTooLarge`];
     /// [`CodecError::NoMemory`].
-    pub fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+    pub fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         self.check_limit()?;
         let mut bytes = encoded;
         for (codec, size) in self.bytes.iter().rev() {
             bytes = codec.decode(bytes, *size)?;
         }
-        let mut elements = self.array_to_bytes.decode(bytes)?;
+        let mut elements = self.array_to_bytes.get().decode(bytes)?;
         for codec in self.arrays.iter().rev() {
             elements = codec.decode(elements)?;
         }
@@ -181,20 +186,20 @@ impl CodecChain {
     /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`];
     /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
     /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
-    pub fn encode(&self, elements: Bytes) -> Result<Bytes, CodecError> {
+    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
         self.check_limit()?;
         if let Some(name) = self.skipped() {
             return Err(CodecError::Unsupported(name.to_owned()));
         }
-        if elements.len() as u64 != self.decoded_bytes {
-            let (given, expected) = (elements.len(), self.decoded_bytes);
+        if elements.items().len() as u64 != self.decoded_bytes {
+            let (given, expected) = (elements.items().len(), self.decoded_bytes);
             return Err(CodecError::encode(NAME, format!("given {given} bytes instead of {expected}")));
         }
         let mut elements = elements;
         for codec in &self.arrays {
             elements = codec.encode(elements)?;
         }
-        let mut bytes = self.array_to_bytes.encode(elements)?;
+        let mut bytes = self.array_to_bytes.get().encode(elements)?;
         for (codec, _) in &self.bytes {
             bytes = codec.encode(bytes)?;
         }
@@ -205,10 +210,7 @@ impl CodecChain {
     /// codec, only `transpose` stands before it and nothing after it.
     #[must_use]
     pub fn sharding(&self) -> Option<&Sharding> {
-        match &self.array_to_bytes {
-            ArrayToBytes::Sharding(sharding) if self.partial => Some(sharding),
-            ArrayToBytes::Sharding(_) | ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => None,
-        }
+        self.array_to_bytes.sharding().filter(|_| self.partial)
     }
 
     pub(super) fn encoded_size(&self) -> Size {
@@ -222,10 +224,8 @@ impl CodecChain {
 
     /// A codec that was passed over, in this chain or inside its shards.
     fn skipped(&self) -> Option<&str> {
-        let inner = match &self.array_to_bytes {
-            ArrayToBytes::Sharding(sharding) => sharding.chains().find_map(Self::skipped),
-            ArrayToBytes::Bytes(_) | ArrayToBytes::PackBits(_) => None,
-        };
+        let inner = self.array_to_bytes.sharding();
+        let inner = inner.and_then(|sharding| sharding.chains().find_map(Self::skipped));
         self.skipped.as_deref().or(inner)
     }
 }
@@ -237,7 +237,7 @@ struct Binding {
     /// What the next codec is given, in bytes.
     size: Size,
     arrays: Vec<Box<dyn ArrayToArray>>,
-    array_to_bytes: Option<ArrayToBytes>,
+    array_to_bytes: Option<BoundBytes>,
     bytes: Vec<(Box<dyn BytesToBytes>, Size)>,
     /// For each dimension of `array`, the dimension of the chunk it is, while the codecs only move elements.
     order: Option<Vec<usize>>,
@@ -279,7 +279,7 @@ impl Binding {
             }
             (Kind::ArrayToBytes(bind), None) => {
                 let codec = bind(&config, &context)?;
-                self.size = codec.encoded_size();
+                self.size = codec.get().encoded_size();
                 self.array_to_bytes = Some(codec);
             }
             (Kind::BytesToBytes(bind), Some(_)) => {

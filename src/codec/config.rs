@@ -59,11 +59,11 @@ impl<'a> Config<'a> {
     /// is not theirs to say: elements are canonical between codecs.
     pub(super) fn number_type(&self, key: &str) -> Result<Option<DataType>, CodecError> {
         let Some(name) = self.text(key)? else { return Ok(None) };
-        let name = Value::String(name.to_owned());
-        let data_type =
-            DataType::from_v2(&name).map(|(data_type, _)| data_type).or_else(|_| DataType::from_v3(&name));
+        let data_type = DataType::from_typestr(name)
+            .map(|(data_type, _)| data_type)
+            .or_else(|_| DataType::from_v3(&Value::String(name.to_owned())));
         match data_type {
-            Ok(data_type) if number::is_number(data_type) => Ok(Some(data_type)),
+            Ok(data_type) if number::is_number(&data_type) => Ok(Some(data_type)),
             Ok(data_type) => Err(self.unsupported(&format!("`{key}` `{}`", data_type.name()))),
             Err(MetadataError::Unsupported { name, .. }) => {
                 Err(self.unsupported(&format!("`{key}` `{name}`")))
@@ -75,10 +75,10 @@ impl<'a> Config<'a> {
     /// The data type that a filter takes an array for: the array's own if there is none, and one of the same size
     /// in any case.
     pub(super) fn view(&self, key: &str, array: &Representation) -> Result<DataType, CodecError> {
-        let own = array.data_type;
+        let own = &array.data_type;
         match self.number_type(key)? {
             Some(view) if view.item_bytes() == own.item_bytes() => Ok(view),
-            None if number::is_number(own) => Ok(own),
+            None if number::is_number(own) => Ok(own.clone()),
             Some(view) => {
                 let (view, own) = (view.name(), own.name());
                 Err(self.invalid(format!("`{key}` is `{view}`, which is not as large as `{own}`")))

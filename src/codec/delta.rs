@@ -13,7 +13,7 @@ use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
 use super::number;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -24,34 +24,30 @@ struct Delta {
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
     let decoded = config.view("dtype", context.input)?;
-    let encoded = config.number_type("astype")?.unwrap_or(decoded);
+    let encoded = config.number_type("astype")?.unwrap_or_else(|| decoded.clone());
     if decoded == DataType::Bool {
         return Err(config.unsupported("`dtype` bool"));
     }
-    let output = context.input.retyped(decoded, encoded)?;
+    let output = context.input.retyped(&decoded, &encoded)?;
     Ok((Box::new(Delta { decoded, encoded }), output))
 }
 
-impl ArrayToArray for Delta {
+impl ItemsToItems for Delta {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let differences = if self.encoded == self.decoded {
             encoded
         } else {
-            number::convert(&encoded, self.encoded, self.decoded, |_block| {})?
+            number::convert(&encoded, &self.encoded, &self.decoded, |_block| {})?
         };
-        in_place(differences, |elements| each(self.decoded, elements, Way::Sums))
+        in_place(differences, |elements| each(&self.decoded, elements, Way::Sums))
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let differences = in_place(decoded, |elements| each(self.decoded, elements, Way::Differences))?;
+        let differences = in_place(decoded, |elements| each(&self.decoded, elements, Way::Differences))?;
         if self.encoded == self.decoded {
             return Ok(differences);
         }
-        number::convert(&differences, self.decoded, self.encoded, |_block| {})
-    }
-
-    fn order(&self) -> Option<&[usize]> {
-        None
+        number::convert(&differences, &self.decoded, &self.encoded, |_block| {})
     }
 }
 
@@ -62,7 +58,7 @@ enum Way {
 }
 
 /// Replaces each element but the first by its sum with the new one before it, or its difference to the old one.
-fn each(data_type: DataType, elements: &mut [u8], way: Way) {
+fn each(data_type: &DataType, elements: &mut [u8], way: Way) {
     match data_type {
         DataType::Int8 | DataType::UInt8 => {
             run(elements, way, u8::from_le_bytes, u8::to_le_bytes, (u8::wrapping_add, u8::wrapping_sub));

@@ -10,7 +10,7 @@ use half::f16;
 use super::CodecError;
 use super::config::Config;
 use super::number::{self, Number};
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -23,21 +23,21 @@ struct FixedScaleOffset {
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
     let decoded = config.view("dtype", context.input)?;
-    let encoded = config.number_type("astype")?.unwrap_or(decoded);
+    let encoded = config.number_type("astype")?.unwrap_or_else(|| decoded.clone());
     let required = |key| config.float(key)?.ok_or_else(|| config.invalid(format!("`{key}` is missing")));
     let (scale, offset) = (required("scale")?, required("offset")?);
     if scale == 0.0 {
         return Err(config.invalid("`scale` must not be 0"));
     }
-    let output = context.input.retyped(decoded, encoded)?;
+    let output = context.input.retyped(&decoded, &encoded)?;
     Ok((Box::new(FixedScaleOffset { decoded, encoded, scale, offset }), output))
 }
 
-impl ArrayToArray for FixedScaleOffset {
+impl ItemsToItems for FixedScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        let round = rounding(self.encoded);
+        let round = rounding(&self.encoded);
         let (scale, offset) = (round(self.scale), round(self.offset));
-        number::convert(&encoded, self.encoded, self.decoded, |block| {
+        number::convert(&encoded, &self.encoded, &self.decoded, |block| {
             for number in block {
                 *number = Number::Float(round(round(number.float64() / scale) + offset));
             }
@@ -45,25 +45,21 @@ impl ArrayToArray for FixedScaleOffset {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let round = rounding(self.decoded);
+        let round = rounding(&self.decoded);
         let (scale, offset) = (round(self.scale), round(self.offset));
-        number::convert(&decoded, self.decoded, self.encoded, |block| {
+        number::convert(&decoded, &self.decoded, &self.encoded, |block| {
             for number in block {
                 let scaled = round(round(number.float64() - offset) * scale);
                 *number = Number::Float(scaled.round_ties_even());
             }
         })
     }
-
-    fn order(&self) -> Option<&[usize]> {
-        None
-    }
 }
 
 /// What rounds to the precision that elements of a type are worked on in.
 ///
 /// One operation in `float64`, rounded, is that operation in the narrower type: it has more than twice the bits.
-fn rounding(data_type: DataType) -> fn(f64) -> f64 {
+fn rounding(data_type: &DataType) -> fn(f64) -> f64 {
     match data_type {
         DataType::Float16 => |number| f16::from_f64(number).into(),
         DataType::Float32 => |number| Number::Float(number).float32().into(),

@@ -39,6 +39,7 @@ mod representation;
 pub mod sharding_indexed;
 mod shuffle;
 mod transpose;
+mod vlen;
 mod zlib;
 mod zstd;
 

@@ -66,12 +66,12 @@ impl Number {
 }
 
 /// Whether elements of this type are numbers here.
-pub(super) fn is_number(data_type: DataType) -> bool {
+pub(super) fn is_number(data_type: &DataType) -> bool {
     load(data_type, &[], &mut [])
 }
 
 /// Whether elements of this type are floats here.
-pub(super) fn is_float(data_type: DataType) -> bool {
+pub(super) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
 }
 
@@ -81,8 +81,8 @@ pub(super) fn is_float(data_type: DataType) -> bool {
 /// [`CodecError::NoMemory`].
 pub(super) fn convert(
     elements: &[u8],
-    from: DataType,
-    to: DataType,
+    from: &DataType,
+    to: &DataType,
     mut work: impl FnMut(&mut [Number]),
 ) -> Result<Bytes, CodecError> {
     let (from_bytes, to_bytes) = (from.item_bytes(), to.item_bytes());
@@ -99,7 +99,7 @@ pub(super) fn convert(
 }
 
 /// Reads elements; whether there are numbers in them.
-fn load(data_type: DataType, elements: &[u8], block: &mut [Number]) -> bool {
+fn load(data_type: &DataType, elements: &[u8], block: &mut [Number]) -> bool {
     use Number::{Float, Signed, Unsigned};
     match data_type {
         DataType::Bool => read(elements, block, |[byte]| Unsigned(u64::from(byte != 0))),
@@ -123,7 +123,7 @@ fn read<const N: usize>(elements: &[u8], block: &mut [Number], number: impl Fn([
     block.iter_mut().zip(elements.as_chunks().0).for_each(|(to, bytes)| *to = number(*bytes));
 }
 
-fn store(data_type: DataType, block: &[Number], elements: &mut [u8]) {
+fn store(data_type: &DataType, block: &[Number], elements: &mut [u8]) {
     match data_type {
         DataType::Bool => write(block, elements, |number| [u8::from(!number.is_zero())]),
         DataType::Int8 | DataType::UInt8 => write(block, elements, lowest::<1>),

@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use super::representation::Representation;
 use crate::metadata::{DataType, FillValue};
 
@@ -28,7 +28,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     let count = context.size.max();
     let data_type = DataType::UInt8;
     let shape = vec![count.div_ceil(8) + 1];
-    let output = Representation { shape, data_type, fill_value: FillValue::zero(data_type) };
+    let output = Representation { shape, fill_value: FillValue::zero(&data_type), data_type };
     Ok((Box::new(PackBits { count }), output))
 }
 
@@ -39,7 +39,7 @@ impl PackBits {
     }
 }
 
-impl ArrayToArray for PackBits {
+impl ItemsToItems for PackBits {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let packed = match encoded.split_first() {
             Some((&padding, packed)) if padding == self.padding() => packed,
@@ -65,9 +65,5 @@ impl ArrayToArray for PackBits {
             encoded.push(packed.fold(0, |byte, (&bit, shift)| byte | u8::from(bit != 0) << shift));
         }
         Ok(Bytes::from(encoded))
-    }
-
-    fn order(&self) -> Option<&[usize]> {
-        None
     }
 }

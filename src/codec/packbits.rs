@@ -8,8 +8,9 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToBytes, Context};
+use super::registry::{ArrayToBytes, BoundBytes, Context};
 use super::representation::Size;
+use crate::chunk::Elements;
 use crate::metadata::DataType;
 
 const NAME: &str = "packbits";
@@ -24,7 +25,7 @@ enum Padding {
 
 /// The codec, bound to an array.
 #[derive(Debug)]
-pub(super) struct PackBits {
+struct PackBits {
     padding: Padding,
     /// Lowest of the bits that are kept.
     first: u32,
@@ -42,11 +43,14 @@ pub(super) struct PackBits {
     padding_bits: u8,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, CodecError> {
-    let data_type = context.input.data_type;
-    if matches!(data_type, DataType::RawBits { .. }) {
+pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+    let data_type = &context.input.data_type;
+    let component_bytes = data_type.endian_unit_bytes().filter(|&bytes| bytes <= 8);
+    let is_packed = !data_type.is_variable()
+        && !matches!(data_type, DataType::RawBits { .. } | DataType::Struct(_) | DataType::Subarray(_));
+    let (Some(component_bytes), true) = (component_bytes, is_packed) else {
         return Err(config.invalid(format!("`{}` is not packed", data_type.name())));
-    }
+    };
     let padding = match config.text("padding_encoding")? {
         None | Some("none") => Padding::Unwritten,
         Some("first_byte") => Padding::FirstByte,
@@ -55,9 +59,11 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, C
             return Err(config.invalid("`padding_encoding` must be `none`, `first_byte` or `last_byte`"));
         }
     };
-    let component_bytes = data_type.endian_unit_bytes();
     let width = match data_type {
         DataType::Bool => 1,
+        DataType::Int2 | DataType::UInt2 => 2,
+        DataType::Int4 | DataType::UInt4 => 4,
+        DataType::SmallFloat(float) | DataType::ComplexSmallFloat(float) => u64::from(float.bits()),
         _ => 8 * component_bytes as u64,
     };
     let bit = |key, default| match config.integer(key)? {
@@ -74,30 +80,39 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, C
     let decoded = context.size.max();
     let bits = (decoded / component_bytes as u64).checked_mul(kept).ok_or(too_large)?;
     let small = |number: u64| u32::try_from(number).unwrap_or(0);
-    Ok(ArrayToBytes::PackBits(PackBits {
+    Ok(BoundBytes::Whole(Box::new(PackBits {
         padding,
         first: small(first),
         kept: small(kept),
-        signed: matches!(data_type, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64),
+        signed: matches!(
+            data_type,
+            DataType::Int2
+                | DataType::Int4
+                | DataType::Int8
+                | DataType::Int16
+                | DataType::Int32
+                | DataType::Int64
+        ),
         component_bytes,
         decoded,
         packed: bits.div_ceil(8),
         padding_bits: u8::try_from(bits.wrapping_neg() % 8).unwrap_or(0),
-    }))
+    })))
 }
 
-impl PackBits {
-    pub(super) fn encoded_size(&self) -> Size {
+impl ArrayToBytes for PackBits {
+    fn encoded_size(&self) -> Size {
         let size = Size::Exact(self.packed);
         if self.padding == Padding::Unwritten { size } else { size.plus(1) }
     }
 
-    pub(super) fn decode(&self, encoded: &[u8]) -> Result<Bytes, CodecError> {
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         self.encoded_size().check(NAME, encoded.len())?;
+        let all = encoded.as_ref();
         let (padding, packed) = match self.padding {
-            Padding::Unwritten => (None, encoded),
-            Padding::FirstByte => encoded.split_first().map_or((None, encoded), |(&at, all)| (Some(at), all)),
-            Padding::LastByte => encoded.split_last().map_or((None, encoded), |(&at, all)| (Some(at), all)),
+            Padding::Unwritten => (None, all),
+            Padding::FirstByte => all.split_first().map_or((None, all), |(&at, rest)| (Some(at), rest)),
+            Padding::LastByte => all.split_last().map_or((None, all), |(&at, rest)| (Some(at), rest)),
         };
         if let Some(bits) = padding.filter(|&bits| bits != self.padding_bits) {
             let expected = self.padding_bits;
@@ -116,16 +131,16 @@ impl PackBits {
             bits >>= self.kept;
             have -= self.kept;
         }
-        Ok(Bytes::from(decoded))
+        Ok(Elements::fixed(decoded.into()))
     }
 
-    pub(super) fn encode(&self, decoded: &[u8]) -> Result<Bytes, CodecError> {
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let mut encoded = buffer::reserved(self.encoded_size().max())?;
         if self.padding == Padding::FirstByte {
             encoded.push(self.padding_bits);
         }
         let (mut bits, mut have) = (0_u128, 0);
-        for component in decoded.chunks_exact(self.component_bytes) {
+        for component in decoded.items().chunks_exact(self.component_bytes) {
             let mut wide = [0; 8];
             wide.iter_mut().zip(component).for_each(|(to, &from)| *to = from);
             let value = (u64::from_le_bytes(wide) >> self.first) & mask(self.kept);
@@ -145,7 +160,9 @@ impl PackBits {
         }
         Ok(Bytes::from(encoded))
     }
+}
 
+impl PackBits {
     /// The value of which `bits` were kept.
     fn extended(&self, bits: u64) -> u64 {
         let value = bits << self.first;

@@ -13,18 +13,47 @@ use super::sharding_indexed::Sharding;
 use super::{
     CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, crc32, crc32c, delta,
     fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, numcodecs_packbits, packbits, quantize,
-    sharding_indexed, shuffle, transpose, zlib, zstd,
+    sharding_indexed, shuffle, transpose, vlen, zlib, zstd,
 };
+use crate::chunk::Elements;
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
-    /// Makes the decoded array of the encoded one; both in canonical form, of exactly the bytes they were
+    /// Makes the decoded array of the encoded one; both in canonical form, of exactly the items they were
     /// bound to.
-    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
+    fn decode(&self, encoded: Elements) -> Result<Elements, CodecError>;
     /// Makes the encoded array of the decoded one.
-    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
+    fn encode(&self, decoded: Elements) -> Result<Elements, CodecError>;
     /// If the codec only moves elements: for each dimension of the encoded array, the dimension it was.
-    fn order(&self) -> Option<&[usize]>;
+    fn order(&self) -> Option<&[usize]> {
+        None
+    }
+}
+
+/// A codec from arrays to arrays that makes items of items, and leaves the heap of what has variable length alone.
+pub(super) trait ItemsToItems: fmt::Debug + Send + Sync {
+    /// As [`ArrayToArray::decode`], of the items alone.
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
+    /// As [`ArrayToArray::encode`], of the items alone.
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
+    /// As [`ArrayToArray::order`].
+    fn order(&self) -> Option<&[usize]> {
+        None
+    }
+}
+
+impl<T: ItemsToItems> ArrayToArray for T {
+    fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
+        encoded.map_items(|items| ItemsToItems::decode(self, items))
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
+        decoded.map_items(|items| ItemsToItems::encode(self, items))
+    }
+
+    fn order(&self) -> Option<&[usize]> {
+        ItemsToItems::order(self)
+    }
 }
 
 /// A bound codec from bytes to bytes.
@@ -38,35 +67,34 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
 }
 
 /// A bound codec from an array to bytes.
+pub(super) trait ArrayToBytes: fmt::Debug + Send + Sync {
+    /// Decodes all bytes there are.
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError>;
+    /// Encodes an array of exactly the items it was bound to.
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
+    /// The size of what the array is encoded to, by any legal encoder.
+    fn encoded_size(&self) -> Size;
+}
+
+/// A bound codec from an array to bytes. Shards stand out: parts of them can be read.
 #[derive(Debug)]
-pub(super) enum ArrayToBytes {
-    Bytes(bytes::BytesCodec),
-    PackBits(packbits::PackBits),
+pub(super) enum BoundBytes {
+    Whole(Box<dyn ArrayToBytes>),
     Sharding(Box<Sharding>),
 }
 
-impl ArrayToBytes {
-    pub(super) fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+impl BoundBytes {
+    pub(super) fn get(&self) -> &dyn ArrayToBytes {
         match self {
-            Self::Bytes(codec) => codec.decode(encoded),
-            Self::PackBits(codec) => codec.decode(&encoded),
-            Self::Sharding(codec) => codec.decode(&encoded),
+            Self::Whole(codec) => codec.as_ref(),
+            Self::Sharding(codec) => codec.as_ref(),
         }
     }
 
-    pub(super) fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+    pub(super) fn sharding(&self) -> Option<&Sharding> {
         match self {
-            Self::Bytes(codec) => codec.encode(decoded),
-            Self::PackBits(codec) => codec.encode(&decoded),
-            Self::Sharding(codec) => codec.encode(&decoded),
-        }
-    }
-
-    pub(super) fn encoded_size(&self) -> Size {
-        match self {
-            Self::Bytes(codec) => codec.encoded_size(),
-            Self::PackBits(codec) => codec.encoded_size(),
-            Self::Sharding(codec) => codec.encoded_size(),
+            Self::Whole(_) => None,
+            Self::Sharding(codec) => Some(codec),
         }
     }
 }
@@ -92,7 +120,7 @@ pub(super) type Bind<T> = fn(&Config, &Context) -> Result<T, CodecError>;
 /// How a codec of each kind is bound.
 pub(super) enum Kind {
     ArrayToArray(Bind<BoundArray>),
-    ArrayToBytes(Bind<ArrayToBytes>),
+    ArrayToBytes(Bind<BoundBytes>),
     BytesToBytes(Bind<Box<dyn BytesToBytes>>),
 }
 
@@ -109,6 +137,9 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
         "packbits" => Kind::ArrayToBytes(packbits::bind),
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
+        "vlen-bytes" | "numcodecs.vlen-bytes" => Kind::ArrayToBytes(vlen::bind_bytes),
+        "vlen-utf8" | "numcodecs.vlen-utf8" => Kind::ArrayToBytes(vlen::bind_utf8),
+        "numcodecs.vlen-array" => Kind::ArrayToBytes(vlen::bind_array),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
         "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
         "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),

@@ -30,10 +30,10 @@ impl Representation {
 
     /// The array with elements of the type `to`, once they are taken for elements of the type `view`. The fill value
     /// is the same number.
-    pub(super) fn retyped(&self, view: DataType, to: DataType) -> Result<Self, CodecError> {
+    pub(super) fn retyped(&self, view: &DataType, to: &DataType) -> Result<Self, CodecError> {
         let fill_value = number::convert(self.fill_value.as_bytes(), view, to, |_block| {})?;
         let fill_value = FillValue::from_bytes(&fill_value);
-        Ok(Self { shape: self.shape.clone(), data_type: to, fill_value })
+        Ok(Self { shape: self.shape.clone(), data_type: to.clone(), fill_value })
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{BoundArray, Context, ItemsToItems};
 use super::representation::Representation;
 use crate::chunk::strided::{Dimension, copy, strides};
 
@@ -52,7 +52,7 @@ fn order(config: &Config, rank: usize) -> Result<Vec<usize>, CodecError> {
     }
 }
 
-impl ArrayToArray for Transpose {
+impl ItemsToItems for Transpose {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         self.permute(encoded, false)
     }

@@ -24,10 +24,10 @@ use super::range;
 use super::state::AppState;
 use super::validators::{hex_tag, put_validators};
 use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
-use crate::chunk::Subset;
+use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::Endianness;
-use crate::render::{JsonWriter, NanMode, RenderError, json_bytes_estimate, npy, to_big_endian};
+use crate::render::{self, Format, NanMode, RenderError, Writer, json_bytes_estimate, npy, to_big_endian};
 use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
@@ -47,6 +47,15 @@ pub(super) const OFFERS: &[Offer] = &[
     Offer { name: "npy", media_type: "application/x-npy" },
     Offer { name: "json", media_type: "application/json" },
 ];
+
+/// The format that an offer is.
+fn format_of(offer: Offer) -> Format {
+    match offer.name {
+        "npy" => Format::Npy,
+        "json" => Format::Json,
+        _ => Format::Bytes,
+    }
+}
 
 /// How elements are written.
 #[derive(Clone, Copy, Debug)]
@@ -112,12 +121,16 @@ impl Elements {
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
     /// meanwhile, or the whole text.
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
-        match self.rendering.offer.name {
-            // What is over the limit is refused as soon as it is begun.
-            "json" => json_bytes_estimate(self.array.metadata().data_type, &self.subset.shape())
-                .min(state.options().json_bytes),
-            _ => plan.response_bytes().min(plan.band_bytes().saturating_mul(2)),
-        }
+        let data_type = &self.array.metadata().data_type;
+        let whole = match format_of(self.rendering.offer) {
+            Format::Json => json_bytes_estimate(data_type, &self.subset.shape()),
+            Format::Bytes | Format::Npy if data_type.is_variable() => state.options().whole_bytes,
+            Format::Bytes | Format::Npy => {
+                return plan.response_bytes().min(plan.band_bytes().saturating_mul(2));
+            }
+        };
+        // What is over the limit is refused as soon as it is begun.
+        whole.min(state.options().whole_bytes)
     }
 
     async fn attempt(
@@ -135,9 +148,13 @@ impl Elements {
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let trace = Arc::new(Trace::default());
-                let mut answer = match self.rendering.offer.name {
-                    "json" => self.json(state, &snapshot, &trace).await?,
-                    _ => self.binary(state, method, headers, &snapshot, &version, &trace).await?,
+                let limit = state.options().whole_bytes;
+                let (shape, nan) = (self.subset.shape(), self.rendering.nan);
+                let data_type = &self.array.metadata().data_type;
+                let format = format_of(self.rendering.offer);
+                let mut answer = match render::writer(format, data_type, &shape, nan, limit)? {
+                    Some(writer) => self.whole(state, &snapshot, writer, &trace).await?,
+                    None => self.binary(state, method, headers, &snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), planned, &trace);
                 answer
@@ -178,7 +195,7 @@ impl Elements {
         version: &Version,
         trace: &Arc<Trace>,
     ) -> Result<Response, ArrayError> {
-        let data_type = self.array.metadata().data_type;
+        let data_type = &self.array.metadata().data_type;
         let preamble = match self.rendering.offer.name {
             "npy" => Bytes::from(npy::header(data_type, &self.subset.shape(), self.rendering.endian)),
             _ => Bytes::new(),
@@ -225,12 +242,12 @@ impl Elements {
         let within = |at: u64| usize::try_from(at.min(before)).unwrap_or(preamble.len());
         let preamble = preamble.slice(within(wanted.start)..within(wanted.end));
         let elements = wanted.start.saturating_sub(before)..wanted.end.saturating_sub(before);
-        let data_type = self.array.metadata().data_type;
-        let swap = self.rendering.endian == Endianness::Big && data_type.endian_unit_bytes() > 1;
+        let data_type = &self.array.metadata().data_type;
+        let swap = self.rendering.endian == Endianness::Big && data_type.endian_unit_bytes() != Some(1);
         let elements = if swap {
             self.swapped(state, snapshot, elements, trace)
         } else {
-            state.reader().elements(snapshot, elements, trace)
+            state.reader().elements(snapshot, elements, trace).map_ok(chunk::Elements::into_items).boxed()
         };
         if preamble.is_empty() {
             return elements;
@@ -256,16 +273,16 @@ impl Elements {
         wanted: Range<u64>,
         trace: &Arc<Trace>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
-        let data_type = self.array.metadata().data_type;
-        let unit_bytes = data_type.endian_unit_bytes() as u64;
-        let whole = wanted.start / unit_bytes * unit_bytes..wanted.end.next_multiple_of(unit_bytes);
+        let data_type = self.array.metadata().data_type.clone();
+        let item_bytes = data_type.item_bytes() as u64;
+        let whole = wanted.start / item_bytes * item_bytes..wanted.end.next_multiple_of(item_bytes);
         let cpu = state.cpu().clone();
         let mut at = whole.start;
         state
             .reader()
             .elements(snapshot, whole, trace)
             .and_then(move |part| {
-                let cpu = cpu.clone();
+                let (cpu, data_type, part) = (cpu.clone(), data_type.clone(), part.into_items());
                 let start = at;
                 at += part.len() as u64;
                 let wanted = wanted.clone();
@@ -273,7 +290,7 @@ impl Elements {
                     let part = cpu
                         .run(move || {
                             let mut part = Vec::from(part);
-                            to_big_endian(data_type, &mut part);
+                            to_big_endian(&data_type, &mut part);
                             Bytes::from(part)
                         })
                         .await?;
@@ -286,27 +303,29 @@ impl Elements {
             .boxed()
     }
 
-    /// `json`: its length depends on the values, so it is written whole before the head.
-    async fn json(
+    /// What has a length that depends on the elements is written whole before the head.
+    async fn whole(
         &self,
         state: &AppState,
         snapshot: &Snapshot,
+        mut writer: Box<dyn Writer>,
         trace: &Arc<Trace>,
     ) -> Result<Response, ElementsError> {
-        let plan = snapshot.plan();
-        let (data_type, shape, nan) =
-            (self.array.metadata().data_type, self.subset.shape(), self.rendering.nan);
-        let limit = state.options().json_bytes;
-        let mut writer = JsonWriter::new(data_type, &shape, nan, limit)?;
+        let limit = state.options().whole_bytes;
         let mut text = Vec::new();
-        let mut elements = state.reader().elements(snapshot, 0..plan.response_bytes(), trace);
+        let mut elements = state.reader().elements(snapshot, 0..snapshot.plan().response_bytes(), trace);
         while let Some(part) = elements.try_next().await? {
             let written = state.cpu().run(move || writer.write(&part, &mut text).map(|()| (writer, text)));
             (writer, text) = written.await.map_err(ArrayError::from)??;
+            let bytes = text.len() as u64;
+            if bytes > limit {
+                return Err(RenderError::TooLarge { bytes, limit }.into());
+            }
         }
         writer.finish(&mut text)?;
         let mut answer = Body::from(text).into_response();
-        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let media_type = HeaderValue::from_static(self.rendering.offer.media_type);
+        answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
         Ok(answer)
     }
 

@@ -22,8 +22,9 @@ pub struct HttpOptions {
     pub list_page_keys: usize,
     /// Bytes of answers under way at one time, as estimated when they are admitted.
     pub inflight_bytes: u64,
-    /// Longest answer in JSON, which is made whole in memory, in bytes as estimated.
-    pub json_bytes: u64,
+    /// Answers whose length depends on their elements (JSON, text of variable length) are put together whole: the most
+    /// bytes of one.
+    pub whole_bytes: u64,
     /// What a streamed value counts against `inflight_bytes`, whatever its length.
     pub stream_bytes: u64,
     /// Milliseconds a request waits for `inflight_bytes` before it is 503.
@@ -59,7 +60,7 @@ impl Default for HttpOptions {
             body_bytes_per_second: 16 << 10,
             list_page_keys: 1000,
             inflight_bytes: 512 << 20,
-            json_bytes: 64 << 20,
+            whole_bytes: 64 << 20,
             stream_bytes: 256 << 10,
             queue_ms: 500,
             deadline_ms: 60_000,

@@ -9,6 +9,8 @@ use std::cmp::Ordering;
 
 use half::{bf16, f16};
 
+use super::SmallFloat;
+
 /// The `float16` nearest to a decimal text such as `-1.5e3`, as its bits; `None` if the text is no number. A number
 /// beyond the largest `float16` gives an infinity.
 pub(super) fn float16_bits(text: &str) -> Option<u16> {
@@ -18,6 +20,11 @@ pub(super) fn float16_bits(text: &str) -> Option<u16> {
 /// The `bfloat16` nearest to a decimal text, as its bits; otherwise as [`float16_bits`].
 pub(super) fn bfloat16_bits(text: &str) -> Option<u16> {
     Some(bf16::from_f32(rounded_to_odd(text)?).to_bits())
+}
+
+/// The float of less than 16 bits nearest to a decimal text; `None` if the text is no number, or one beyond the largest.
+pub(super) fn small_float_bits(format: SmallFloat, text: &str) -> Option<u8> {
+    format.nearest(rounded_to_odd(text)?)
 }
 
 /// The `f32` that a decimal text is, or else the one of its two neighbours whose last bit is set.
@@ -48,6 +55,12 @@ pub fn float16_to_print(bits: u16) -> f32 {
 #[must_use]
 pub fn bfloat16_to_print(bits: u16) -> f32 {
     shortest(bf16::from_bits(bits).to_f32(), |text| bfloat16_bits(text) == Some(bits))
+}
+
+/// A float of less than 16 bits as an `f32` whose shortest text is the shortest text that reads back as that float.
+#[must_use]
+pub fn small_float_to_print(format: SmallFloat, element: u8) -> f32 {
+    shortest(format.value(element), |text| small_float_bits(format, text) == Some(element & format.mask()))
 }
 
 /// The number of the fewest digits near `exact` that reads back.

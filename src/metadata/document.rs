@@ -20,7 +20,7 @@ impl ArrayMetadata {
             ChunkKeyEncodingMetadata::V2(separator) => ("v2", separator),
         };
         let codecs: Vec<Value> =
-            self.codecs.iter().map(|codec| codec_document(codec, self.data_type)).collect();
+            self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
         let mut document = Map::new();
         document.insert("zarr_format".to_owned(), json!(3));
         document.insert("node_type".to_owned(), json!("array"));
@@ -34,7 +34,7 @@ impl ArrayMetadata {
             "chunk_key_encoding".to_owned(),
             json!({ "name": encoding, "configuration": { "separator": separator.as_char().to_string() } }),
         );
-        document.insert("fill_value".to_owned(), self.fill_value.to_json(self.data_type));
+        document.insert("fill_value".to_owned(), self.fill_value.to_json(&self.data_type));
         document.insert("codecs".to_owned(), Value::Array(codecs));
         document.insert("attributes".to_owned(), Value::Object(self.attributes.clone()));
         if let Some(names) = &self.dimension_names {
@@ -52,7 +52,7 @@ impl GroupMetadata {
     }
 }
 
-fn codec_document(codec: &CodecMetadata, data_type: DataType) -> Value {
+fn codec_document(codec: &CodecMetadata, data_type: &DataType) -> Value {
     let mut configuration = codec.configuration.clone();
     let name = match codec.name.as_str() {
         "zlib" => "numcodecs.zlib",
@@ -74,7 +74,7 @@ fn codec_document(codec: &CodecMetadata, data_type: DataType) -> Value {
 }
 
 /// The v3 spelling of a blosc configuration: v2 gives the shuffle as a number and no size of elements.
-fn complete_blosc(configuration: &mut Map<String, Value>, data_type: DataType) {
+fn complete_blosc(configuration: &mut Map<String, Value>, data_type: &DataType) {
     /// The largest size that a blosc header holds; larger elements count as bytes.
     const MAX_TYPESIZE: usize = 255;
     let shuffle = match configuration.get("shuffle").and_then(Value::as_i64) {

@@ -17,8 +17,9 @@ mod text;
 pub mod v2;
 pub mod v3;
 
-pub use data_type::{DataType, Endianness, TimeStep, TimeUnit};
-pub use decimal::{bfloat16_to_print, float16_to_print};
+pub(crate) use data_type::VARIABLE_ITEM_BYTES;
+pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
+pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
@@ -26,7 +27,7 @@ pub use model::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
     ZarrFormat,
 };
-pub use text::{utf32_text, without_padding};
+pub use text::{canonical_json, utf32_text, without_padding};
 
 #[cfg(test)]
 mod tests;

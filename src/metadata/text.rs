@@ -1,7 +1,10 @@
-//! Text of fixed length: what of an element belongs to it (Zarr extensions, "data-types").
+//! Elements that are text: what of an element of fixed length belongs to it (Zarr extensions, "data-types"), and the one
+//! form of a JSON value.
 //!
 //! Only the zeros at the end are filling; one within the text is a part of it. Encodings other than UTF-32 are not
 //! guessed here.
+
+use serde_json::Value;
 
 /// The bytes of a text without the zeros behind it.
 #[must_use]
@@ -19,6 +22,24 @@ pub fn utf32_text(element: &[u8]) -> Result<String, u32> {
     let end = characters.iter().rposition(|&character| character != [0; 4]).map_or(0, |last| last + 1);
     let numbers = characters.iter().take(end).map(|&character| u32::from_le_bytes(character));
     numbers.map(|number| char::from_u32(number).ok_or(number)).collect()
+}
+
+/// A JSON value in one line, the members of its objects in the order of their names.
+#[must_use]
+pub fn canonical_json(value: &Value) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+            Value::Object(members) => {
+                let mut members: Vec<_> =
+                    members.iter().map(|(name, value)| (name.clone(), sorted(value))).collect();
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                Value::Object(members.into_iter().collect())
+            }
+            plain => plain.clone(),
+        }
+    }
+    sorted(value).to_string()
 }
 
 #[cfg(test)]

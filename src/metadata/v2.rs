@@ -3,6 +3,8 @@
 //! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
 //! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is not read here.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::extension::{self, into_object, optional, required};
@@ -15,8 +17,8 @@ use super::{
 
 /// The attribute in which xarray keeps the names of the dimensions.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
-/// The compressors whose v2 configuration the codec of the same name reads.
-const COMPRESSORS: [&str; 4] = ["blosc", "gzip", "zlib", "zstd"];
+/// The codecs that v3 has under the same name.
+const V3_NAMES: [&str; 6] = ["blosc", "gzip", "vlen-bytes", "vlen-utf8", "zlib", "zstd"];
 
 /// Parses `.zarray`, and `.zattrs` if there is one.
 ///
@@ -32,13 +34,13 @@ pub fn parse_array(
     let attributes = attributes(zattrs, limits)?;
     let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
     let chunk_shape = extension::chunk_shape(required(&members, "chunks")?, "chunks", &shape)?;
-    let (data_type, endianness) = data_type(&members)?;
+    let (data_type, orders) = data_type(&members)?;
     let separator =
         separator(optional(&members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
-        codecs: codecs(&members, shape.len(), endianness, limits)?,
-        fill_value: FillValue::from_v2(data_type, members.get("fill_value"))?,
+        codecs: codecs(&members, shape.len(), &orders, limits)?,
+        fill_value: fill_value(&data_type, &orders, members.get("fill_value"))?,
         dimension_names: dimension_names(&attributes, shape.len()),
         shape,
         data_type,
@@ -61,6 +63,27 @@ pub fn parse_group(
     Ok(GroupMetadata { zarr_format: ZarrFormat::V2, attributes: attributes(zattrs, limits)? })
 }
 
+/// The fill value. Of a struct it is the bytes of an element as they are stored, in the orders of its parts.
+fn fill_value(
+    data_type: &DataType,
+    orders: &[Endianness],
+    value: Option<&Value>,
+) -> Result<FillValue, MetadataError> {
+    let fill_value = FillValue::from_v2(data_type, value)?;
+    let is_stored = matches!(data_type, DataType::Struct(_)) && value.is_some_and(Value::is_string);
+    if !is_stored || orders.iter().all(|order| *order == Endianness::Little) {
+        return Ok(fill_value);
+    }
+    let mut element = fill_value.as_bytes().to_vec();
+    let mut rest = element.as_mut_slice();
+    for (bytes, unit) in data_type.stored_units(orders) {
+        let Some((run, behind)) = rest.split_at_mut_checked(bytes) else { break };
+        run.chunks_exact_mut(unit.max(1)).for_each(<[u8]>::reverse);
+        rest = behind;
+    }
+    Ok(FillValue::from_bytes(&element))
+}
+
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
     match required(members, "zarr_format")?.as_u64() {
         Some(2) => Ok(()),
@@ -78,20 +101,59 @@ fn dimension_names(attributes: &Map<String, Value>, rank: usize) -> Option<Vec<O
     names.iter().map(|name| name.as_str().map(|name| Some(name.to_owned()))).collect()
 }
 
-fn data_type(members: &Map<String, Value>) -> Result<(DataType, Option<Endianness>), MetadataError> {
+/// The filters that make bytes of objects.
+const OBJECT_CODECS: [&str; 5] = ["json", "json2", "vlen-array", "vlen-bytes", "vlen-utf8"];
+
+/// The type of the elements, and the byte order of each of its parts.
+fn data_type(members: &Map<String, Value>) -> Result<(DataType, Vec<Endianness>), MetadataError> {
     let dtype = required(members, "dtype")?;
-    // What an object is, only its codec says: name that, so that nobody looks for the type.
-    if dtype.as_str().is_some_and(|typestr| typestr.contains('O')) {
-        let ids: Vec<&str> = optional(members, "filters")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .chain(optional(members, "compressor"))
-            .filter_map(|codec| codec.get("id")?.as_str())
-            .collect();
-        return Err(MetadataError::unsupported("data type", format!("|O ({})", ids.join(", "))));
+    match dtype.as_str() {
+        Some("|O" | "<O" | ">O" | "O") => object_type(members).map(|data_type| (data_type, Vec::new())),
+        _ => match DataType::from_v2(dtype)? {
+            (data_type, _) if data_type.endian_unit_bytes() == Some(1) => Ok((data_type, Vec::new())),
+            ordered => Ok(ordered),
+        },
     }
-    DataType::from_v2(dtype)
+}
+
+/// What an object is: only its codec says, and there must be one of them.
+fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> {
+    let codecs = optional(members, "filters")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .chain(optional(members, "compressor"))
+        .filter_map(|codec| Some((codec.get("id")?.as_str()?, codec)));
+    let mut known = Vec::new();
+    for (id, codec) in codecs {
+        // Whatever else there is: to read these is to run what they say.
+        if matches!(id, "pickle" | "msgpack" | "msgpack2") {
+            return Err(MetadataError::unsupported("object codec", id));
+        }
+        if OBJECT_CODECS.contains(&id) || id == "categorize" {
+            known.push((id, codec));
+        }
+    }
+    match known[..] {
+        [("vlen-utf8" | "categorize", _)] => Ok(DataType::String),
+        [("vlen-bytes", _)] => Ok(DataType::VariableBytes),
+        [("json" | "json2", _)] => Ok(DataType::Json),
+        [("vlen-array", codec)] => {
+            let item = DataType::from_v2(required_in(codec, "dtype")?)?.0;
+            if item.is_variable() {
+                return Err(MetadataError::unsupported("data type", "objects in arrays of variable length"));
+            }
+            Ok(DataType::VariableArray(Arc::new(item)))
+        }
+        [] => {
+            Err(MetadataError::unsupported("data type", "|O without a codec that says what the objects are"))
+        }
+        _ => Err(MetadataError::invalid("filters", "must hold one codec of objects, and not several")),
+    }
+}
+
+fn required_in<'a>(codec: &'a Value, member: &'static str) -> Result<&'a Value, MetadataError> {
+    codec.get(member).ok_or_else(|| MetadataError::invalid("filters", format!("`{member}` is missing")))
 }
 
 /// The filters that work on bytes: they and all behind them stand after `bytes`.
@@ -112,80 +174,111 @@ const BYTES_FILTERS: [&str; 13] = [
 ];
 
 /// The chain in encoding order: `transpose` if the order is F, the filters that work on elements (which see them
-/// in stored order), `bytes`, the filters that work on bytes, the compressor.
+/// in stored order), what makes bytes of the elements, the filters that work on bytes, the compressor.
 fn codecs(
     members: &Map<String, Value>,
     rank: usize,
-    endianness: Option<Endianness>,
+    orders: &[Endianness],
     limits: &MetadataLimits,
 ) -> Result<Vec<CodecMetadata>, MetadataError> {
+    let mut written = Vec::new();
+    if let Some(filters) = optional(members, "filters") {
+        for filter in extension::items(filters, "filters", limits.codecs)? {
+            written.push(codec(filter, "filters")?);
+        }
+    }
+    let filters = written.len();
+    if let Some(compressor) = optional(members, "compressor") {
+        written.push(codec(compressor, "compressor")?);
+    }
     let mut codecs = Vec::new();
     match required(members, "order")?.as_str() {
-        Some("F") if rank >= 2 => {
+        // A list of JSON values is nested as the array is, whatever its order.
+        Some("F") if rank >= 2 && !written.iter().any(|(id, _)| matches!(id.as_str(), "json" | "json2")) => {
             let reversed: Vec<usize> = (0..rank).rev().collect();
             codecs.push(CodecMetadata::new("transpose", json!({ "order": reversed })));
         }
         Some("C" | "F") => {}
         _ => return Err(MetadataError::invalid("order", "must be \"C\" or \"F\"")),
     }
-    let bytes = |order: Option<Endianness>| {
-        let endian = order.map_or(json!({}), |order| json!({ "endian": order.name() }));
-        CodecMetadata::new("bytes", endian)
-    };
-    let (mut order, mut are_bytes) = (endianness, false);
-    if let Some(filters) = optional(members, "filters") {
-        for filter in extension::items(filters, "filters", limits.codecs)? {
-            let (id, configuration) = codec(filter, "filters")?;
-            if BYTES_FILTERS.contains(&id.as_str()) {
-                if !are_bytes {
-                    codecs.push(bytes(order));
-                }
-                are_bytes = true;
-            } else {
-                order = order_behind(&id, &configuration, order)?;
-            }
-            codecs.push(numcodecs(&id, configuration));
+    let mut order = ByteOrder::of(orders);
+    let mut are_bytes = false;
+    for (place, (id, configuration)) in written.into_iter().enumerate() {
+        let makes_bytes = OBJECT_CODECS.contains(&id.as_str());
+        let takes_bytes = place == filters || BYTES_FILTERS.contains(&id.as_str());
+        if makes_bytes && are_bytes {
+            return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
         }
+        // The codec that makes bytes of numbers stands in no v2 document.
+        if takes_bytes && !makes_bytes && !are_bytes {
+            codecs.push(order.bytes_codec());
+            are_bytes = true;
+        }
+        are_bytes |= makes_bytes;
+        if !are_bytes {
+            order = order.behind(&id, &configuration)?;
+        }
+        codecs.push(renamed(id, configuration));
     }
     if !are_bytes {
-        codecs.push(bytes(order));
-    }
-    if let Some(compressor) = optional(members, "compressor") {
-        let (id, configuration) = codec(compressor, "compressor")?;
-        codecs.push(if COMPRESSORS.contains(&id.as_str()) {
-            CodecMetadata { name: id, configuration, must_understand: true }
-        } else {
-            numcodecs(&id, configuration)
-        });
+        codecs.push(order.bytes_codec());
     }
     Ok(codecs)
 }
 
-/// The byte order of what a filter on elements makes: filters name their types, and their types' byte orders. One
-/// that takes its elements for numbers of the other order is refused.
-fn order_behind(
-    id: &str,
-    configuration: &Map<String, Value>,
-    before: Option<Endianness>,
-) -> Result<Option<Endianness>, MetadataError> {
-    let (taken, made) = match id {
-        "delta" | "fixedscaleoffset" | "quantize" => ("dtype", "astype"),
-        "astype" => ("decode_dtype", "encode_dtype"),
-        "packbits" => return Ok(None),
-        _ => return Ok(before),
-    };
-    let order = |member| match configuration.get(member)?.as_str()?.as_bytes().first()? {
-        b'>' => Some(Some(Endianness::Big)),
-        b'|' => Some(None),
-        // As numpy has it, a type without an order is of the machine's.
-        _ => Some(Some(Endianness::Little)),
-    };
-    let taken = order(taken).unwrap_or(before);
-    match (before, taken) {
-        (Some(before), Some(taken)) if before != taken => {
-            Err(MetadataError::unsupported("filter", format!("{id} of the other byte order")))
+/// The byte orders of the elements at some place of the chain.
+enum ByteOrder {
+    /// None, or not known.
+    None,
+    /// One for all parts of an element.
+    One(Endianness),
+    /// One for each part.
+    Each(Vec<Endianness>),
+}
+
+impl ByteOrder {
+    fn of(orders: &[Endianness]) -> Self {
+        match orders {
+            [] => Self::None,
+            [first, rest @ ..] if rest.iter().all(|order| order == first) => Self::One(*first),
+            _ => Self::Each(orders.to_vec()),
         }
-        _ => Ok(order(made).unwrap_or(taken)),
+    }
+
+    fn bytes_codec(&self) -> CodecMetadata {
+        let configuration = match self {
+            Self::None => json!({}),
+            Self::One(order) => json!({ "endian": order.name() }),
+            Self::Each(orders) => {
+                json!({ "endian": orders.iter().map(|order| order.name()).collect::<Vec<_>>() })
+            }
+        };
+        CodecMetadata::new("bytes", configuration)
+    }
+
+    /// The byte order of what a filter on elements makes: filters name their types, and their types' byte orders. One
+    /// that takes its elements for numbers of the other order is refused.
+    fn behind(self, id: &str, configuration: &Map<String, Value>) -> Result<Self, MetadataError> {
+        let (taken, made) = match id {
+            "delta" | "fixedscaleoffset" | "quantize" => ("dtype", "astype"),
+            "astype" => ("decode_dtype", "encode_dtype"),
+            // Labels are not numbers; which one it was is.
+            "categorize" => ("", "astype"),
+            "packbits" => return Ok(Self::None),
+            _ => return Ok(self),
+        };
+        let order = |member| match configuration.get(member)?.as_str()?.as_bytes().first()? {
+            b'>' => Some(Self::One(Endianness::Big)),
+            b'|' => Some(Self::None),
+            // As numpy has it, a type without an order is of the machine's.
+            _ => Some(Self::One(Endianness::Little)),
+        };
+        match (&self, order(taken)) {
+            (Self::One(before), Some(Self::One(taken))) if *before != taken => {
+                Err(MetadataError::unsupported("filter", format!("{id} of the other byte order")))
+            }
+            (_, taken) => Ok(order(made).or(taken).unwrap_or(self)),
+        }
     }
 }
 
@@ -201,9 +294,14 @@ fn codec(value: &Value, member: &str) -> Result<(String, Map<String, Value>), Me
     }
 }
 
-/// A codec that v3 knows, if at all, under a name with a prefix.
-fn numcodecs(id: &str, configuration: Map<String, Value>) -> CodecMetadata {
-    CodecMetadata { name: format!("numcodecs.{id}"), configuration, must_understand: true }
+/// A codec under the name that v3 has for it, which is one with a prefix for most.
+fn renamed(id: String, configuration: Map<String, Value>) -> CodecMetadata {
+    let name = match id.as_str() {
+        "json" => "numcodecs.json2".to_owned(),
+        known if V3_NAMES.contains(&known) => id,
+        other => format!("numcodecs.{other}"),
+    };
+    CodecMetadata { name, configuration, must_understand: true }
 }
 
 #[cfg(test)]
@@ -282,7 +380,7 @@ mod tests {
                 .into_iter()
                 .map(|codec| codec.name)
                 .collect();
-        assert_eq!(names, ["transpose", "numcodecs.delta", "bytes", "numcodecs.zlib", "zstd"]);
+        assert_eq!(names, ["transpose", "numcodecs.delta", "bytes", "zlib", "zstd"]);
     }
 
     #[test]
@@ -320,19 +418,57 @@ mod tests {
         assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
     }
 
+    fn objects(filters: Value, compressor: Value) -> Result<ArrayMetadata, MetadataError> {
+        array_with(json!({"dtype": "|O", "filters": filters, "compressor": compressor}))
+    }
+
     #[test]
-    fn an_object_array_is_unsupported_and_names_its_codecs() {
-        let filters = json!([{"id": "vlen-utf8"}, {"id": "pickle"}]);
-        let result = array_with(json!({"dtype": "|O", "filters": filters}));
-        assert_eq!(result, Err(MetadataError::unsupported("data type", "|O (vlen-utf8, pickle)")));
-        assert!(matches!(array_with(json!({"dtype": "|O"})), Err(MetadataError::Unsupported { .. })));
+    fn the_codec_of_objects_says_what_they_are_and_makes_bytes_of_them() {
+        let item = DataType::VariableArray(Arc::new(DataType::Int16));
+        for (codec, data_type, name) in [
+            (json!({"id": "vlen-utf8"}), DataType::String, "vlen-utf8"),
+            (json!({"id": "vlen-bytes"}), DataType::VariableBytes, "vlen-bytes"),
+            (json!({"id": "vlen-array", "dtype": "<i2"}), item, "numcodecs.vlen-array"),
+            (json!({"id": "json2"}), DataType::Json, "numcodecs.json2"),
+        ] {
+            let array = objects(json!([codec, {"id": "zlib"}]), json!({"id": "lz4"})).unwrap();
+            assert_eq!(array.data_type, data_type);
+            let names: Vec<String> = array.codecs.into_iter().map(|codec| codec.name).collect();
+            assert_eq!(names, [name, "zlib", "numcodecs.lz4"]);
+            assert_eq!(objects(json!(null), codec).unwrap().data_type, data_type);
+        }
+    }
+
+    #[test]
+    fn pickles_are_refused_by_name_wherever_they_stand() {
+        let pickle = json!({"id": "pickle"});
+        let text = json!({"id": "vlen-utf8"});
+        for (filters, compressor) in [
+            (json!([pickle]), json!(null)),
+            (json!([text, pickle]), json!(null)),
+            (json!([pickle, text]), json!({"id": "zlib"})),
+            (json!([text]), pickle.clone()),
+        ] {
+            let refused = MetadataError::unsupported("object codec", "pickle");
+            assert_eq!(objects(filters, compressor), Err(refused));
+        }
+    }
+
+    #[test]
+    fn objects_need_one_codec_of_objects_and_no_more() {
+        let none = objects(json!([{"id": "zlib"}]), json!(null));
+        assert!(matches!(none, Err(MetadataError::Unsupported { .. })), "{none:?}");
+        let two = objects(json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), json!(null));
+        assert!(matches!(two, Err(MetadataError::Invalid { .. })), "{two:?}");
+        let behind = objects(json!([{"id": "zlib"}, {"id": "vlen-utf8"}]), json!(null));
+        assert!(matches!(behind, Err(MetadataError::Invalid { .. })), "{behind:?}");
     }
 
     #[test]
     fn members_that_writers_leave_out_have_a_meaning() {
         let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
         let array = parse_array(document, None, &MetadataLimits::default()).unwrap();
-        assert_eq!(array.fill_value, FillValue::zero(DataType::UInt16));
+        assert_eq!(array.fill_value, FillValue::zero(&DataType::UInt16));
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
     }
 

@@ -95,7 +95,7 @@ fn array(mut members: Map<String, Value>, limits: &MetadataLimits) -> Result<Arr
     let data_type = DataType::from_v3(required(&members, "data_type")?)?;
     let chunk_grid = chunk_grid(required(&members, "chunk_grid")?, &shape)?;
     let chunk_key_encoding = chunk_key_encoding(required(&members, "chunk_key_encoding")?)?;
-    let fill_value = FillValue::from_v3(data_type, members.get("fill_value"))?;
+    let fill_value = FillValue::from_v3(&data_type, members.get("fill_value"))?;
     let codecs = codecs(required(&members, "codecs")?, limits)?;
     check_storage_transformers(&members, limits)?;
     let dimension_names = dimension_names(&members, shape.len())?;
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn extensions_that_are_not_known_are_unsupported_by_name() {
-        assert!(is_unsupported(array_with(json!({"data_type": "string"})), "data type", "string"));
+        assert!(is_unsupported(array_with(json!({"data_type": "int3"})), "data type", "int3"));
         assert!(is_unsupported(
             array_with(json!({"chunk_grid": "rectilinear"})),
             "chunk grid",

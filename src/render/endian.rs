@@ -2,12 +2,23 @@
 
 use crate::metadata::DataType;
 
-/// Turns little-endian elements into big-endian ones, in place: each half of a complex number and each
-/// character of text for itself, single and raw bytes not at all. `elements` holds whole elements.
-pub fn to_big_endian(data_type: DataType, elements: &mut [u8]) {
-    let unit = data_type.endian_unit_bytes();
-    if unit > 1 {
-        elements.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+/// Turns little-endian elements into big-endian ones, in place: each half of a complex number, each
+/// character of text and each field for itself, single and raw bytes not at all. `elements` holds whole elements.
+pub fn to_big_endian(data_type: &DataType, elements: &mut [u8]) {
+    let units = data_type.endian_units();
+    if let [(_, unit)] = units[..] {
+        if unit > 1 {
+            elements.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        }
+        return;
+    }
+    for element in elements.chunks_exact_mut(data_type.item_bytes()) {
+        let mut rest = element;
+        for &(bytes, unit) in &units {
+            let Some((run, behind)) = rest.split_at_mut_checked(bytes) else { break };
+            run.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+            rest = behind;
+        }
     }
 }
 
@@ -15,7 +26,7 @@ pub fn to_big_endian(data_type: DataType, elements: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn swapped(data_type: DataType, elements: &[u8]) -> Vec<u8> {
+    fn swapped(data_type: &DataType, elements: &[u8]) -> Vec<u8> {
         let mut elements = elements.to_vec();
         to_big_endian(data_type, &mut elements);
         elements
@@ -23,19 +34,19 @@ mod tests {
 
     #[test]
     fn every_number_is_reversed_for_itself() {
-        assert_eq!(swapped(DataType::Int16, &[1, 2, 3, 4]), [2, 1, 4, 3]);
-        assert_eq!(swapped(DataType::Float64, &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(swapped(&DataType::Int16, &[1, 2, 3, 4]), [2, 1, 4, 3]);
+        assert_eq!(swapped(&DataType::Float64, &[1, 2, 3, 4, 5, 6, 7, 8]), [8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]
     fn the_halves_of_a_complex_number_keep_their_places() {
-        assert_eq!(swapped(DataType::Complex64, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
+        assert_eq!(swapped(&DataType::Complex64, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
     }
 
     #[test]
     fn the_characters_of_a_text_keep_their_places() {
         let text = DataType::FixedLengthUtf32 { code_points: 2 };
-        assert_eq!(swapped(text, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
+        assert_eq!(swapped(&text, &[1, 2, 3, 4, 5, 6, 7, 8]), [4, 3, 2, 1, 8, 7, 6, 5]);
     }
 
     #[test]
@@ -46,7 +57,7 @@ mod tests {
             DataType::RawBits { bytes: 4 },
             DataType::NullTerminatedBytes { bytes: 4 },
         ] {
-            assert_eq!(swapped(data_type, &[1, 2, 3, 4]), [1, 2, 3, 4]);
+            assert_eq!(swapped(&data_type, &[1, 2, 3, 4]), [1, 2, 3, 4]);
         }
     }
 }

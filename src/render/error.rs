@@ -13,6 +13,12 @@ pub enum RenderError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The format has no form for such elements.
+    #[error("the format asked for has no form for elements of type {data_type}")]
+    NoForm {
+        /// The type.
+        data_type: String,
+    },
     /// The bytes given are not as many elements as the shape says.
     #[error("the bytes given are not the elements of the shape given")]
     ElementCount,
@@ -28,6 +34,7 @@ impl Classify for RenderError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::TooLarge { .. } => ErrorClass::TooLarge,
+            Self::NoForm { .. } => ErrorClass::InvalidRequest,
             Self::ElementCount => ErrorClass::Internal,
             Self::NotText { .. } => ErrorClass::CorruptData,
         }

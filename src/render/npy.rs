@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::metadata::{DataType, Endianness, TimeUnit};
+use crate::metadata::{DataType, Endianness, Field, SubarrayType, TimeUnit};
 
 /// What the header's length is a multiple of, so that the elements are aligned.
 const ALIGNMENT: usize = 64;
@@ -15,9 +15,9 @@ const ALIGNMENT: usize = 64;
 /// Version 1.0, or 2.0 where the shape is too long for it. Raw bits are the void type `|V<n>`, and so is
 /// `bfloat16`, for which numpy has none (`<V2`, as its extension for that type writes).
 #[must_use]
-pub fn header(data_type: DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
+pub fn header(data_type: &DataType, shape: &[u64], endian: Endianness) -> Vec<u8> {
     let mut dictionary =
-        format!("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr(data_type, endian));
+        format!("{{'descr': {}, 'fortran_order': False, 'shape': (", descr(data_type, endian));
     for (axis, length) in shape.iter().enumerate() {
         let separator = if axis == 0 { "" } else { " " };
         // Writing to a string does not fail. The comma after the only item is what makes it a tuple.
@@ -51,44 +51,98 @@ fn padded(dictionary: usize, length_field: usize) -> usize {
     (before + dictionary + 1).next_multiple_of(ALIGNMENT) - before
 }
 
-/// The type as npy files have it, such as `<f4`, `<M8[25us]` or `<U4`.
-fn descr(data_type: DataType, endian: Endianness) -> String {
-    let kind = match data_type {
-        DataType::Bool => 'b',
+/// The type as npy files have it, such as `<f4`, `<M8[25us]`, `<U4` or a list of fields; with quotes.
+fn descr(data_type: &DataType, endian: Endianness) -> String {
+    let simple = |kind: char, size: &dyn std::fmt::Display, unit: usize| {
+        let order = match endian {
+            _ if unit == 1 => '|',
+            Endianness::Little => '<',
+            Endianness::Big => '>',
+        };
+        format!("'{order}{kind}{size}'")
+    };
+    let unit = data_type.endian_unit_bytes().unwrap_or(1);
+    let bytes = data_type.item_bytes();
+    match data_type {
+        DataType::Bool => simple('b', &bytes, unit),
         DataType::Int2
         | DataType::Int4
         | DataType::Int8
         | DataType::Int16
         | DataType::Int32
-        | DataType::Int64 => 'i',
+        | DataType::Int64 => simple('i', &bytes, unit),
         DataType::UInt2
         | DataType::UInt4
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => 'u',
-        DataType::Float16 | DataType::Float32 | DataType::Float64 => 'f',
-        DataType::Complex64 | DataType::Complex128 => 'c',
-        DataType::BFloat16 | DataType::RawBits { .. } => 'V',
-        DataType::DateTime64(_) => 'M',
-        DataType::TimeDelta64(_) => 'm',
-        DataType::FixedLengthUtf32 { .. } => 'U',
-        DataType::NullTerminatedBytes { .. } => 'S',
-    };
-    let size = match data_type {
-        DataType::FixedLengthUtf32 { code_points } => code_points.to_string(),
+        | DataType::UInt64 => simple('u', &bytes, unit),
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => simple('f', &bytes, unit),
+        DataType::Complex64 | DataType::Complex128 => simple('c', &bytes, unit),
+        DataType::BFloat16
+        | DataType::SmallFloat(_)
+        | DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::RawBits { .. } => simple('V', &bytes, unit),
         // Without brackets is how numpy itself writes the generic unit, whatever its scale factor.
-        DataType::DateTime64(step) | DataType::TimeDelta64(step) if step.unit() != TimeUnit::Generic => {
-            format!("{}[{step}]", data_type.item_bytes())
+        DataType::DateTime64(step) if step.unit() == TimeUnit::Generic => simple('M', &bytes, unit),
+        DataType::DateTime64(step) => simple('M', &format_args!("{bytes}[{step}]"), unit),
+        DataType::TimeDelta64(step) if step.unit() == TimeUnit::Generic => simple('m', &bytes, unit),
+        DataType::TimeDelta64(step) => simple('m', &format_args!("{bytes}[{step}]"), unit),
+        DataType::FixedLengthUtf32 { code_points } => simple('U', code_points, unit),
+        DataType::NullTerminatedBytes { .. } => simple('S', &bytes, unit),
+        DataType::Struct(structure) => {
+            let fields: Vec<String> =
+                structure.fields().iter().map(|field| self::field(field, endian)).collect();
+            format!("[{}]", fields.join(", "))
         }
-        _ => data_type.item_bytes().to_string(),
-    };
-    let order = match endian {
-        _ if data_type.endian_unit_bytes() == 1 => '|',
-        Endianness::Little => '<',
-        Endianness::Big => '>',
-    };
-    format!("{order}{kind}{size}")
+        // A subarray alone has no spelling; as a field it has (see `field`).
+        DataType::Subarray(_)
+        | DataType::String
+        | DataType::VariableBytes
+        | DataType::VariableArray(_)
+        | DataType::Json => simple('V', &bytes, 1),
+    }
+}
+
+/// A field as a tuple: `('name', '<f4')`, or with a shape behind.
+fn field(field: &Field, endian: Endianness) -> String {
+    let name = quoted(&field.name);
+    match &field.data_type {
+        DataType::Subarray(subarray) => {
+            let (item, shape) = flattened(subarray);
+            let shape: Vec<String> = shape.iter().map(|edge| format!("{edge},")).collect();
+            format!("({name}, {}, ({}))", descr(item, endian), shape.join(" "))
+        }
+        data_type => format!("({name}, {})", descr(data_type, endian)),
+    }
+}
+
+/// A subarray of subarrays is one of more dimensions.
+fn flattened(subarray: &SubarrayType) -> (&DataType, Vec<u32>) {
+    let mut shape = subarray.shape().to_vec();
+    let mut item = subarray.item();
+    while let DataType::Subarray(inner) = item {
+        shape.extend_from_slice(inner.shape());
+        item = inner.item();
+    }
+    (item, shape)
+}
+
+/// A text as Python writes it, in ASCII.
+fn quoted(text: &str) -> String {
+    let mut quoted = "'".to_owned();
+    for character in text.chars() {
+        // Writing to a string does not fail.
+        let _ = match character {
+            '\'' | '\\' => write!(quoted, "\\{character}"),
+            ' '..='~' => write!(quoted, "{character}"),
+            _ => write!(quoted, "\\U{:08x}", u32::from(character)),
+        };
+    }
+    quoted.push('\'');
+    quoted
 }
 
 #[cfg(test)]
@@ -103,7 +157,7 @@ mod tests {
         expected.extend_from_slice(&[b' '; 58]);
         expected.push(b'\n');
         assert_eq!(expected.len(), 128);
-        assert_eq!(header(DataType::Float32, &[3, 4], Endianness::Little), expected);
+        assert_eq!(header(&DataType::Float32, &[3, 4], Endianness::Little), expected);
     }
 
     #[test]
@@ -113,7 +167,7 @@ mod tests {
             (&[5], "'shape': (5,), }"),
             (&[0, u64::MAX, 1], "(0, 18446744073709551615, 1), }"),
         ] {
-            let header = header(DataType::Int8, shape, Endianness::Little);
+            let header = header(&DataType::Int8, shape, Endianness::Little);
             assert!(String::from_utf8_lossy(&header).contains(tuple), "{shape:?}");
         }
     }
@@ -149,15 +203,16 @@ mod tests {
             (DataType::TimeDelta64(step(TimeUnit::Microsecond, 25)), "<m8[25us]"),
             (DataType::DateTime64(step(TimeUnit::Generic, 3)), "<M8"),
         ] {
-            assert_eq!(descr(data_type, Endianness::Little), name);
-            assert_eq!(descr(data_type, Endianness::Big), name.replace('<', ">"));
+            let name = format!("'{name}'");
+            assert_eq!(descr(&data_type, Endianness::Little), name);
+            assert_eq!(descr(&data_type, Endianness::Big), name.replace('<', ">"));
         }
     }
 
     #[test]
     fn the_elements_begin_at_a_multiple_of_64_and_where_the_length_says() {
         for rank in 0..60 {
-            let header = header(DataType::UInt16, &vec![10; rank], Endianness::Little);
+            let header = header(&DataType::UInt16, &vec![10; rank], Endianness::Little);
             assert_eq!(header.len() % ALIGNMENT, 0);
             assert_eq!(10 + usize::from(u16::from_le_bytes([header[8], header[9]])), header.len());
             assert_eq!(header.last(), Some(&b'\n'));
@@ -166,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_shape_too_long_for_version_1_makes_version_2() {
-        let header = header(DataType::UInt16, &vec![1; 30_000], Endianness::Little);
+        let header = header(&DataType::UInt16, &vec![1; 30_000], Endianness::Little);
         assert_eq!(header[6..8], [2, 0]);
         let length = u32::from_le_bytes(header[8..12].try_into().unwrap());
         assert_eq!(12 + usize::try_from(length).unwrap(), header.len());

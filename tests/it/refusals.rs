@@ -305,7 +305,7 @@ async fn json_that_would_be_too_long_is_413_before_anything_is_read() {
     let store = memory();
     Array::of(&[100, 100]).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
-    server.http.json_bytes = 1000;
+    server.http.whole_bytes = 1000;
     let server = server.finish();
     server.get("/v1/data/m/a?format=json").await.refuses(413, "too-large", "json");
     assert_eq!(server.get("/v1/data/m/a?format=json&slice=0,:3").await.body, "[1,2,3]");

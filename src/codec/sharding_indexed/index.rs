@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::super::CodecError;
 use super::super::buffer;
 use super::{ENTRY_BYTES, IndexLocation, NAME, Sharding};
+use crate::chunk::Elements;
 
 /// Offset and length of an inner chunk that is not there.
 const ABSENT: u64 = u64::MAX;
@@ -67,7 +68,7 @@ impl Sharding {
     /// [`CodecError::Corrupt`].
     pub fn decode_index(&self, encoded: &[u8], shard_bytes: u64) -> Result<ShardIndex, CodecError> {
         let index = self.index_range(shard_bytes)?;
-        let decoded = self.index_chain.decode(Bytes::from(buffer::copied(encoded)?))?;
+        let decoded = self.index_chain.decode(Bytes::from(buffer::copied(encoded)?))?.into_items();
         let (pairs, _) = decoded.as_chunks::<16>();
         let mut entries = Vec::new();
         let bytes = (pairs.len() as u64).saturating_mul(ENTRY_BYTES);
@@ -91,7 +92,7 @@ impl Sharding {
             elements.extend_from_slice(&offset.to_le_bytes());
             elements.extend_from_slice(&length.to_le_bytes());
         }
-        self.index_chain.encode(Bytes::from(elements))
+        self.index_chain.encode(Elements::fixed(elements.into()))
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::chain::CodecLimits;
 use super::config::Config;
-use super::registry::{ArrayToBytes, Context};
+use super::registry::{BoundBytes, Context};
 use super::representation::{Representation, Size};
 use super::{CodecChain, CodecError};
 use crate::metadata::{DataType, FillValue};
@@ -49,6 +49,8 @@ pub struct Sharding {
     index_location: IndexLocation,
     index_bytes: u64,
     encoded_size: Size,
+    /// The most bytes that the elements of a whole shard may have.
+    limit: u64,
 }
 
 impl Sharding {
@@ -93,10 +95,6 @@ impl Sharding {
         self.order = order;
     }
 
-    pub(super) fn encoded_size(&self) -> Size {
-        self.encoded_size
-    }
-
     /// The chains inside: of the inner chunks and of the index.
     pub(super) fn chains(&self) -> impl Iterator<Item = &CodecChain> {
         [&*self.inner_chain, &self.index_chain].into_iter()
@@ -104,7 +102,7 @@ impl Sharding {
 }
 
 /// Binds the codec to the array it shards.
-pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
     let depth = context.depth + 1;
     if depth > context.limits.sharding_depth {
         let limit = context.limits.sharding_depth;
@@ -131,7 +129,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, C
     };
     // Shards that were rewritten in place have gaps; as many bytes again are allowed for them.
     let most = inner_chain.encoded_size().max().saturating_mul(chunks).saturating_add(index_bytes);
-    Ok(ArrayToBytes::Sharding(Box::new(Sharding {
+    Ok(BoundBytes::Sharding(Box::new(Sharding {
         order: (0..inner_shape.len()).collect(),
         shard: context.input.clone(),
         inner_shape,
@@ -141,6 +139,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<ArrayToBytes, C
         index_location,
         index_bytes,
         encoded_size: Size::AtMost(most.saturating_mul(2)),
+        limit: context.limits.chunk_bytes,
     })))
 }
 

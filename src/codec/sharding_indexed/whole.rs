@@ -9,8 +9,11 @@ use bytes::Bytes;
 
 use super::super::CodecError;
 use super::super::buffer;
+use super::super::registry::ArrayToBytes;
+use super::super::representation::Size;
 use super::{IndexLocation, NAME, Sharding, count};
 use crate::chunk::strided::{Dimension, copy, strides};
+use crate::chunk::{AssembleError, Elements, ElementsMut};
 
 /// The shapes of a shard, as lengths in memory.
 struct Geometry {
@@ -57,12 +60,17 @@ impl Geometry {
     }
 
     /// Copies an inner chunk into the shard.
-    fn put(&self, inner_chunk: usize, inner: &[u8], shard: &mut [u8]) {
+    fn put(
+        &self,
+        inner_chunk: usize,
+        inner: &Elements,
+        shard: &mut ElementsMut,
+    ) -> Result<(), AssembleError> {
         let dimensions = self.dimensions(&self.shard_strides, &self.inner_strides);
-        copy(dimensions, self.item_bytes, (shard, self.origin(inner_chunk)), (inner, 0));
+        shard.copy(dimensions, self.origin(inner_chunk), inner, 0)
     }
 
-    /// Copies an inner chunk out of the shard.
+    /// Copies the items of an inner chunk out of the shard's.
     fn take(&self, inner_chunk: usize, shard: &[u8], inner: &mut [u8]) {
         let dimensions = self.dimensions(&self.inner_strides, &self.shard_strides);
         copy(dimensions, self.item_bytes, (inner, 0), (shard, self.origin(inner_chunk)));
@@ -79,32 +87,67 @@ impl Sharding {
         Geometry::new(self).ok_or(CodecError::NoMemory { bytes: u64::MAX })
     }
 
+    /// Whether these elements are the fill value, bit for bit.
+    fn is_fill(&self, elements: &Elements) -> bool {
+        let fill = self.shard.fill_value.as_bytes();
+        if self.shard.data_type.is_variable() {
+            return elements.texts().all(|text| text == fill);
+        }
+        elements.items().chunks(fill.len().max(1)).all(|element| element == fill)
+    }
+
     fn shard_bytes(&self) -> Result<u64, CodecError> {
         self.shard.bytes().ok_or(CodecError::NoMemory { bytes: u64::MAX })
     }
 
+    /// A shard of nothing but the fill value.
+    fn filled(&self) -> Result<ElementsMut, CodecError> {
+        let (fill, bytes) = (self.shard.fill_value.as_bytes(), self.shard_bytes()?);
+        if self.shard.data_type.is_variable() {
+            let shard = ElementsMut::variable(buffer::zeroed(bytes)?, self.limit);
+            return shard.filled_with(fill).map_err(|error| self.unassembled(error));
+        }
+        Ok(ElementsMut::fixed(buffer::filled(fill, bytes)?, self.shard.data_type.item_bytes()))
+    }
+
+    fn unassembled(&self, error: AssembleError) -> CodecError {
+        let limit = self.limit;
+        match error {
+            AssembleError::HeapTooLarge => {
+                CodecError::ChunkTooLarge { bytes: limit.saturating_add(1), limit }
+            }
+            AssembleError::NoMemory => CodecError::NoMemory { bytes: limit },
+            AssembleError::Geometry => CodecError::corrupt(NAME, "an inner chunk does not fit the shard"),
+        }
+    }
+}
+
+impl ArrayToBytes for Sharding {
+    fn encoded_size(&self) -> Size {
+        self.encoded_size
+    }
+
     /// Decodes a whole shard.
-    pub(in super::super) fn decode(&self, encoded: &Bytes) -> Result<Bytes, CodecError> {
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         let shard_bytes = encoded.len() as u64;
         let index = memory_range(&self.index_range(shard_bytes)?).and_then(|range| encoded.get(range));
         let index = self.decode_index(index.unwrap_or_default(), shard_bytes)?;
         let geometry = self.geometry()?;
-        let mut decoded = buffer::filled(self.shard.fill_value.as_bytes(), self.shard_bytes()?)?;
+        let mut decoded = self.filled()?;
         for inner_chunk in 0..index.len() {
             let Some(range) = index.get(inner_chunk).as_ref().and_then(memory_range) else { continue };
             let inner = self.inner_chain.decode(encoded.slice(range))?;
-            geometry.put(inner_chunk, &inner, &mut decoded);
+            geometry.put(inner_chunk, &inner, &mut decoded).map_err(|error| self.unassembled(error))?;
         }
-        Ok(Bytes::from(decoded))
+        Ok(decoded.freeze())
     }
 
     /// Encodes a whole shard: the inner chunks one behind the other, without those that are the fill value,
     /// bit for bit.
-    pub(in super::super) fn encode(&self, decoded: &Bytes) -> Result<Bytes, CodecError> {
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let geometry = self.geometry()?;
         let chunks = count(&self.chunks_per_shard).and_then(|chunks| usize::try_from(chunks).ok());
         let chunks = chunks.ok_or(CodecError::NoMemory { bytes: u64::MAX })?;
-        let fill = buffer::filled(self.shard.fill_value.as_bytes(), self.inner_chain.decoded_bytes())?;
         let mut encoded = match self.index_location {
             IndexLocation::Start => buffer::zeroed(self.index_bytes)?,
             IndexLocation::End => Vec::new(),
@@ -112,12 +155,14 @@ impl Sharding {
         let mut entries = Vec::new();
         for inner_chunk in 0..chunks {
             let mut inner = buffer::zeroed(self.inner_chain.decoded_bytes())?;
-            geometry.take(inner_chunk, decoded, &mut inner);
-            if inner == fill {
+            geometry.take(inner_chunk, decoded.items(), &mut inner);
+            // Texts stay where they are; only where they stand is taken.
+            let inner = Elements::variable(inner.into(), decoded.heap().clone());
+            if self.is_fill(&inner) {
                 entries.push(None);
                 continue;
             }
-            let inner = self.inner_chain.encode(Bytes::from(inner))?;
+            let inner = self.inner_chain.encode(inner)?;
             let start = encoded.len() as u64;
             encoded.try_reserve(inner.len()).map_err(|_refused| CodecError::NoMemory { bytes: start })?;
             encoded.extend_from_slice(&inner);

@@ -6,7 +6,7 @@ use std::io::Write;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{byte_chain, is_corrupt, unhex};
+use super::{Items, byte_chain, is_corrupt, unhex};
 use crate::codec::CodecError;
 
 fn gzip(data: &[u8]) -> Vec<u8> {
@@ -31,10 +31,10 @@ fn a_value_that_makes_more_than_the_chunk_holds_is_corrupt() {
     for (codec, bomb) in [("gzip", gzip(&zeros)), ("zlib", zlib(&zeros)), ("zstd", zstd(&zeros))] {
         let chain = byte_chain(json!([[codec, {}]]), 100);
         assert!(bomb.len() < 64 << 10);
-        assert!(is_corrupt(&chain.decode(Bytes::from(bomb))), "{codec}");
+        assert!(is_corrupt(&chain.decode_items(Bytes::from(bomb))), "{codec}");
     }
-    let blosc = byte_chain(json!([["blosc", {}]]), 32 << 20).encode(Bytes::from(zeros)).unwrap();
-    assert!(is_corrupt(&byte_chain(json!([["blosc", {}]]), 100).decode(blosc)));
+    let blosc = byte_chain(json!([["blosc", {}]]), 32 << 20).encode_items(Bytes::from(zeros)).unwrap();
+    assert!(is_corrupt(&byte_chain(json!([["blosc", {}]]), 100).decode_items(blosc)));
 }
 
 #[test]
@@ -42,15 +42,15 @@ fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
     let zeros = vec![0; 64 << 20];
     let (inner_gzip, inner_zstd) = (gzip(&gzip(&zeros)), zstd(&zstd(&zeros)));
     assert!(is_corrupt(
-        &byte_chain(json!([["gzip", {}], ["gzip", {}]]), 100).decode(Bytes::from(inner_gzip))
+        &byte_chain(json!([["gzip", {}], ["gzip", {}]]), 100).decode_items(Bytes::from(inner_gzip))
     ));
     assert!(is_corrupt(
-        &byte_chain(json!([["zstd", {}], ["zstd", {}]]), 100).decode(Bytes::from(inner_zstd))
+        &byte_chain(json!([["zstd", {}], ["zstd", {}]]), 100).decode_items(Bytes::from(inner_zstd))
     ));
     // What the outer codec makes is no legal value of the inner one: too long by far.
     for codec in ["gzip", "zlib", "zstd", "blosc"] {
         let chain = byte_chain(json!([[codec, {}], ["gzip", {}]]), 100);
-        let error = chain.decode(Bytes::from(gzip(&zeros))).unwrap_err();
+        let error = chain.decode_items(Bytes::from(gzip(&zeros))).unwrap_err();
         let CodecError::Corrupt { codec, .. } = error else { panic!("{error}") };
         assert_eq!(codec, "gzip");
     }
@@ -62,7 +62,10 @@ fn a_zstd_frame_that_declares_much_makes_only_what_it_holds() {
     for size in ["0000000000400000", "feffffffffffffff", "0000000000000000"] {
         let frame = unhex(&format!("28b52ffd e0 {size} 210000 01020304"));
         for expected in [4, 100] {
-            assert!(is_corrupt(&byte_chain(json!([["zstd", {}]]), expected).decode(frame.clone())), "{size}");
+            assert!(
+                is_corrupt(&byte_chain(json!([["zstd", {}]]), expected).decode_items(frame.clone())),
+                "{size}"
+            );
         }
     }
 }
@@ -73,16 +76,16 @@ fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
     for (codec, member) in [("gzip", gzip(&part)), ("zstd", zstd(&part))] {
         let value = Bytes::from(member.repeat(1000));
         let whole = byte_chain(json!([[codec, {}]]), 64_000);
-        assert_eq!(whole.decode(value.clone()).unwrap(), vec![7; 64_000]);
+        assert_eq!(whole.decode_items(value.clone()).unwrap(), vec![7; 64_000]);
         for expected in [64, 63_999, 64_001] {
-            let result = byte_chain(json!([[codec, {}]]), expected).decode(value.clone());
+            let result = byte_chain(json!([[codec, {}]]), expected).decode_items(value.clone());
             assert!(is_corrupt(&result), "{codec} as {expected}");
         }
     }
     // Members of nothing make nothing, however many there are.
     for (codec, member) in [("gzip", gzip(&[])), ("zstd", zstd(&[]))] {
         let value = Bytes::from(member.repeat(10_000));
-        assert!(is_corrupt(&byte_chain(json!([[codec, {}]]), 1).decode(value)), "{codec}");
+        assert!(is_corrupt(&byte_chain(json!([[codec, {}]]), 1).decode_items(value)), "{codec}");
     }
 }
 
@@ -93,13 +96,13 @@ fn a_gzip_trailer_that_lies_is_corrupt() {
     for at in good.len() - 8..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 1;
-        assert!(is_corrupt(&chain.decode(Bytes::from(bad))), "{at}");
+        assert!(is_corrupt(&chain.decode_items(Bytes::from(bad))), "{at}");
     }
 }
 
 /// A value of zeros that a chain made, far smaller than they are.
 fn zeros_by(list: &serde_json::Value) -> Bytes {
-    let bomb = byte_chain(list.clone(), 32 << 20).encode(Bytes::from(vec![0; 32 << 20])).unwrap();
+    let bomb = byte_chain(list.clone(), 32 << 20).encode_items(Bytes::from(vec![0; 32 << 20])).unwrap();
     assert!(bomb.len() < 256 << 10);
     bomb
 }
@@ -115,11 +118,11 @@ fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
     ] {
         let bomb = zeros_by(&list);
         for expected in [0, 100, (32 << 20) - 1] {
-            assert!(is_corrupt(&byte_chain(list.clone(), expected).decode(bomb.clone())), "{list}");
+            assert!(is_corrupt(&byte_chain(list.clone(), expected).decode_items(bomb.clone())), "{list}");
         }
         // Behind another compressor the bound is that of what it makes.
         let both = json!([["gzip", {}], list[0]]);
-        assert!(is_corrupt(&byte_chain(both, 100).decode(bomb)), "{list}");
+        assert!(is_corrupt(&byte_chain(both, 100).decode_items(bomb)), "{list}");
     }
 }
 
@@ -127,7 +130,7 @@ fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
 fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
     let value = |length: u32| [&length.to_le_bytes()[..], &[0x10, 7]].concat();
     let decode = |expected, length| {
-        byte_chain(json!([["numcodecs.lz4", {}]]), expected).decode(Bytes::from(value(length)))
+        byte_chain(json!([["numcodecs.lz4", {}]]), expected).decode_items(Bytes::from(value(length)))
     };
     assert_eq!(decode(1, 1).unwrap(), &[7][..]);
     for (expected, length) in [(1, 0), (1, 2), (1, u32::MAX), (500, 500), (1 << 28, 1 << 28), (0, 0)] {
@@ -135,14 +138,14 @@ fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
     }
     // Where only a bound is known, so is what can be made of so few bytes.
     let behind = byte_chain(json!([["gzip", {}], ["numcodecs.lz4", {}]]), 1 << 20);
-    assert!(is_corrupt(&behind.decode(Bytes::from(value(1 << 20)))));
+    assert!(is_corrupt(&behind.decode_items(Bytes::from(value(1 << 20)))));
 }
 
 #[test]
 fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
     // The `.lzma` header: lc 3, lp 0, pb 2; a dictionary of 4 GiB less one; size unknown.
     let alone = unhex("5d ffffffff ffffffffffffffff 0083fffbffffc0000000");
-    let result = byte_chain(json!([["numcodecs.lzma", {"format": 2}]]), 0).decode(alone);
+    let result = byte_chain(json!([["numcodecs.lzma", {"format": 2}]]), 0).decode_items(alone);
     assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
     let filters = json!([{"id": 33, "dict_size": 1_u32 << 30}]);
     let raw = json!([["bytes", {}], ["numcodecs.lzma", {"format": 3, "filters": filters}]]);
@@ -153,12 +156,12 @@ fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
 #[test]
 fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
     for list in [json!([["numcodecs.bz2", {}]]), json!([["numcodecs.lzma", {"preset": 0}]])] {
-        let part = byte_chain(list.clone(), 64).encode(Bytes::from_static(&[7; 64])).unwrap();
+        let part = byte_chain(list.clone(), 64).encode_items(Bytes::from_static(&[7; 64])).unwrap();
         let chain = byte_chain(list.clone(), 640);
-        assert_eq!(chain.decode(Bytes::from(part.repeat(10))).unwrap(), vec![7; 640], "{list}");
+        assert_eq!(chain.decode_items(Bytes::from(part.repeat(10))).unwrap(), vec![7; 640], "{list}");
         for garbage in [&[0][..], b"BZh9", b"\xfd7zXZ"] {
             let value = [&part.repeat(10)[..], garbage].concat();
-            assert!(is_corrupt(&chain.decode(Bytes::from(value))), "{list}");
+            assert!(is_corrupt(&chain.decode_items(Bytes::from(value))), "{list}");
         }
     }
 }
@@ -166,7 +169,7 @@ fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
 #[test]
 fn streams_of_nothing_are_counted() {
     let list = json!([["numcodecs.bz2", {}]]);
-    let nothing = byte_chain(list.clone(), 0).encode(Bytes::new()).unwrap();
-    assert!(byte_chain(list.clone(), 0).decode(Bytes::from(nothing.repeat(100))).unwrap().is_empty());
-    assert!(is_corrupt(&byte_chain(list, 0).decode(Bytes::from(nothing.repeat(10_001)))));
+    let nothing = byte_chain(list.clone(), 0).encode_items(Bytes::new()).unwrap();
+    assert!(byte_chain(list.clone(), 0).decode_items(Bytes::from(nothing.repeat(100))).unwrap().is_empty());
+    assert!(is_corrupt(&byte_chain(list, 0).decode_items(Bytes::from(nothing.repeat(10_001)))));
 }

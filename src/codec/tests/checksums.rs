@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{bind, byte_chain, is_corrupt, sample, unhex};
+use super::{Items, bind, byte_chain, is_corrupt, sample, unhex};
 use crate::codec::CodecError;
 use crate::metadata::DataType;
 
@@ -86,8 +86,8 @@ fn checksums_and_shuffle_are_those_of_numcodecs() {
     for (codec, config, _, decoded, encoded, _) in vectors {
         let (decoded, encoded) = (unhex(decoded), unhex(encoded));
         let chain = byte_chain(json!([[format!("numcodecs.{codec}"), config]]), decoded.len() as u64);
-        assert_eq!(chain.encode(decoded.clone()).unwrap(), encoded, "{codec} {config}");
-        assert_eq!(chain.decode(encoded.clone()).unwrap(), decoded, "{codec} {config}");
+        assert_eq!(chain.encode_items(decoded.clone()).unwrap(), encoded, "{codec} {config}");
+        assert_eq!(chain.decode_items(encoded.clone()).unwrap(), decoded, "{codec} {config}");
         assert_eq!(chain.encoded_limit(), encoded.len() as u64);
     }
 }
@@ -105,7 +105,7 @@ fn the_sums_of_long_values_are_those_of_numcodecs() {
         for (value, sum) in values.iter().zip(sums) {
             let config = json!({"location": "end"});
             let chain = byte_chain(json!([[format!("numcodecs.{codec}"), config]]), value.len() as u64);
-            let encoded = chain.encode(value.clone()).unwrap();
+            let encoded = chain.encode_items(value.clone()).unwrap();
             assert_eq!(encoded[value.len()..], unhex(sum), "{codec}");
         }
     }
@@ -117,11 +117,14 @@ fn a_changed_bit_is_found_wherever_it_is() {
         for location in ["start", "end"] {
             let list = json!([[format!("numcodecs.{codec}"), {"location": location}]]);
             let chain = byte_chain(list, 50);
-            let encoded = chain.encode(sample(50)).unwrap().to_vec();
+            let encoded = chain.encode_items(sample(50)).unwrap().to_vec();
             for bit in 0..encoded.len() * 8 {
                 let mut changed = encoded.clone();
                 changed[bit / 8] ^= 1 << (bit % 8);
-                assert!(is_corrupt(&chain.decode(Bytes::from(changed))), "{codec} at the {location}: {bit}");
+                assert!(
+                    is_corrupt(&chain.decode_items(Bytes::from(changed))),
+                    "{codec} at the {location}: {bit}"
+                );
             }
         }
     }
@@ -155,12 +158,12 @@ fn jenkins_lookup3_is_seeded_by_32_bits_and_has_no_prefix() {
 fn shuffle_moves_whole_elements_and_gives_them_back() {
     for element in [1, 2, 3, 4, 8, 16, 600] {
         let chain = byte_chain(json!([["numcodecs.shuffle", {"elementsize": element}]]), 1200);
-        let encoded = chain.encode(sample(1200)).unwrap();
+        let encoded = chain.encode_items(sample(1200)).unwrap();
         assert_eq!(encoded == sample(1200), element == 1);
-        assert_eq!(chain.decode(encoded).unwrap(), sample(1200), "{element}");
+        assert_eq!(chain.decode_items(encoded).unwrap(), sample(1200), "{element}");
     }
     let none = byte_chain(json!([["numcodecs.shuffle", {"elementsize": 0}]]), 7);
-    assert_eq!(none.encode(sample(7)).unwrap(), sample(7));
+    assert_eq!(none.encode_items(sample(7)).unwrap(), sample(7));
 }
 
 #[test]
@@ -175,5 +178,5 @@ fn shuffle_is_refused_where_elements_do_not_fit() {
     }
     // Behind a compressor only the bytes can tell.
     let chain = byte_chain(json!([["gzip", {}], ["numcodecs.shuffle", {"elementsize": 64}]]), 100);
-    assert!(is_corrupt(&chain.decode(sample(63))));
+    assert!(is_corrupt(&chain.decode_items(sample(63))));
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{bind, byte_chain, codecs, every_compressor, is_corrupt, sample, unhex};
+use super::{Items, bind, byte_chain, codecs, every_compressor, is_corrupt, sample, unhex};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
@@ -22,9 +22,9 @@ fn every_compressor_reads_what_it_wrote() {
         for length in [0, 1, 7, 8, 127, 128, 1000, 70_001] {
             let data = sample(length);
             let chain = byte_chain(compressor.clone(), length as u64);
-            let encoded = chain.encode(data.clone()).unwrap();
+            let encoded = chain.encode_items(data.clone()).unwrap();
             assert!(encoded.len() as u64 <= chain.encoded_limit(), "{compressor} of {length}");
-            assert!(chain.decode(encoded).unwrap() == data, "{compressor} of {length}");
+            assert!(chain.decode_items(encoded).unwrap() == data, "{compressor} of {length}");
         }
     }
 }
@@ -33,9 +33,9 @@ fn every_compressor_reads_what_it_wrote() {
 fn a_value_cut_off_anywhere_is_corrupt() {
     for compressor in every_compressor() {
         let chain = byte_chain(compressor.clone(), 2000);
-        let encoded = chain.encode(sample(2000)).unwrap();
+        let encoded = chain.encode_items(sample(2000)).unwrap();
         for length in 0..encoded.len() {
-            let result = chain.decode(encoded.slice(..length));
+            let result = chain.decode_items(encoded.slice(..length));
             assert!(is_corrupt(&result), "{compressor} cut to {length}: {result:?}");
         }
     }
@@ -44,9 +44,9 @@ fn a_value_cut_off_anywhere_is_corrupt() {
 #[test]
 fn a_value_of_another_length_is_corrupt_both_ways() {
     for compressor in every_compressor() {
-        let encoded = byte_chain(compressor.clone(), 1000).encode(sample(1000)).unwrap();
+        let encoded = byte_chain(compressor.clone(), 1000).encode_items(sample(1000)).unwrap();
         for expected in [0, 999, 1001, 100_000] {
-            let result = byte_chain(compressor.clone(), expected).decode(encoded.clone());
+            let result = byte_chain(compressor.clone(), expected).decode_items(encoded.clone());
             assert!(is_corrupt(&result), "{compressor} as {expected}: {result:?}");
         }
     }
@@ -56,7 +56,7 @@ fn a_value_of_another_length_is_corrupt_both_ways() {
 fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
     for compressor in every_compressor() {
         for expected in [0, 4] {
-            let result = byte_chain(compressor.clone(), expected).decode(Bytes::new());
+            let result = byte_chain(compressor.clone(), expected).decode_items(Bytes::new());
             assert!(is_corrupt(&result), "{compressor} as {expected}: {result:?}");
         }
     }
@@ -66,10 +66,10 @@ fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
 fn gzip_members_are_one_stream_and_zeros_behind_them_are_padding() {
     let members = "1f8b080000000000020363640000be23c258020000001f8b0800000000000203636200007d70ef7302000000";
     let chain = byte_chain(json!([["gzip", {"level": 1}]]), 4);
-    assert_eq!(chain.decode(unhex(members)).unwrap(), &[1, 0, 2, 0][..]);
-    assert_eq!(chain.decode(unhex(&format!("{members}0000000000"))).unwrap(), &[1, 0, 2, 0][..]);
+    assert_eq!(chain.decode_items(unhex(members)).unwrap(), &[1, 0, 2, 0][..]);
+    assert_eq!(chain.decode_items(unhex(&format!("{members}0000000000"))).unwrap(), &[1, 0, 2, 0][..]);
     for garbage in ["01", "000001", "1f", "1f8b"] {
-        let result = chain.decode(unhex(&format!("{members}{garbage}")));
+        let result = chain.decode_items(unhex(&format!("{members}{garbage}")));
         assert!(is_corrupt(&result), "{garbage}: {result:?}");
     }
 }
@@ -83,7 +83,7 @@ fn a_gzip_header_may_hold_a_name_a_comment_and_more() {
     long.extend(unhex("abcd")); // header checksum
     long.extend(&member[10..]);
     let chain = byte_chain(json!([["gzip", {"level": 1}]]), 2);
-    assert_eq!(chain.decode(Bytes::from(long)).unwrap(), &[1, 0][..]);
+    assert_eq!(chain.decode_items(Bytes::from(long)).unwrap(), &[1, 0][..]);
 }
 
 #[test]
@@ -91,10 +91,11 @@ fn gzip_and_zlib_read_each_other_and_write_their_own() {
     let data = sample(5000);
     let gzip = byte_chain(json!([["gzip", {"level": 1}]]), 5000);
     let zlib = byte_chain(json!([["zlib", {"level": 1}]]), 5000);
-    let (as_gzip, as_zlib) = (gzip.encode(data.clone()).unwrap(), zlib.encode(data.clone()).unwrap());
+    let (as_gzip, as_zlib) =
+        (gzip.encode_items(data.clone()).unwrap(), zlib.encode_items(data.clone()).unwrap());
     assert_eq!((as_gzip[0], as_zlib[0]), (0x1f, 0x78));
-    assert_eq!(gzip.decode(as_zlib).unwrap(), data);
-    assert_eq!(zlib.decode(as_gzip).unwrap(), data);
+    assert_eq!(gzip.decode_items(as_zlib).unwrap(), data);
+    assert_eq!(zlib.decode_items(as_gzip).unwrap(), data);
 }
 
 #[test]
@@ -105,9 +106,9 @@ fn several_zstd_frames_and_skippable_ones_are_one_value() {
     value.extend(::zstd::encode_all(&data[..1000], 1).unwrap()); // A stream: no content size.
     value.extend(unhex("5f2a4d18 00000000"));
     value.extend(::zstd::bulk::compress(&data[1000..], 3).unwrap());
-    assert_eq!(chain.decode(Bytes::from(value.clone())).unwrap(), data);
+    assert_eq!(chain.decode_items(Bytes::from(value.clone())).unwrap(), data);
     value.push(0);
-    assert!(is_corrupt(&chain.decode(Bytes::from(value))));
+    assert!(is_corrupt(&chain.decode_items(Bytes::from(value))));
 }
 
 #[test]
@@ -116,9 +117,9 @@ fn a_zstd_window_costs_no_memory_however_long_it_is() {
     let chain = byte_chain(json!([["zstd", {}]]), 4);
     let frame = |window: &str| unhex(&format!("28b52ffd 00 {window} 210000 01020304"));
     for window in ["88", "a8"] {
-        assert_eq!(chain.decode(frame(window)).unwrap(), &[1, 2, 3, 4][..]);
+        assert_eq!(chain.decode_items(frame(window)).unwrap(), &[1, 2, 3, 4][..]);
     }
-    assert!(is_corrupt(&chain.decode(frame("f8"))));
+    assert!(is_corrupt(&chain.decode_items(frame("f8"))));
 }
 
 #[test]
@@ -146,7 +147,7 @@ fn values_that_pythons_compressors_wrote_are_read() {
         (lzma(json!({"format": 3, "filters": [{"id": 3, "dist": 2}, {"id": 33, "preset": 1}]})), RAW),
     ] {
         let chain = byte_chain(list.clone(), 32);
-        assert_eq!(chain.decode(unhex(value)).unwrap(), "abcdefgh".repeat(4), "{list}");
+        assert_eq!(chain.decode_items(unhex(value)).unwrap(), "abcdefgh".repeat(4), "{list}");
     }
 }
 
@@ -183,7 +184,7 @@ fn lzma_filters_are_checked_when_bound() {
 #[test]
 fn crc32c_is_the_checksum_of_rfc_3720() {
     let chain = byte_chain(json!([["crc32c", {}]]), 9);
-    let encoded = chain.encode(Bytes::from_static(b"123456789")).unwrap();
+    let encoded = chain.encode_items(Bytes::from_static(b"123456789")).unwrap();
     assert_eq!(encoded[9..], 0xe306_9283_u32.to_le_bytes());
     assert_eq!(chain.encoded_limit(), 13);
 }
@@ -199,8 +200,8 @@ fn blosc_configurations_of_v2_and_v3_bind() {
         json!({"cname": "blosclz", "clevel": "9", "shuffle": "bitshuffle", "typesize": 300, "blocksize": 1 << 30}),
     ] {
         let chain = byte_chain(json!([["blosc", config]]), 3000);
-        let encoded = chain.encode(sample(3000)).unwrap();
-        assert_eq!(chain.decode(encoded).unwrap(), sample(3000), "{config}");
+        let encoded = chain.encode_items(sample(3000)).unwrap();
+        assert_eq!(chain.decode_items(encoded).unwrap(), sample(3000), "{config}");
     }
     for config in [
         json!({"cname": 4}),
@@ -221,7 +222,7 @@ fn blosc_is_refused_for_chunks_larger_than_a_frame() {
     let limits = CodecLimits { chunk_bytes: u64::MAX, ..CodecLimits::default() };
     let bind = |length| {
         let list = codecs(json!([["bytes", {}], ["blosc", {}]]));
-        CodecChain::bind(&list, DataType::UInt8, &[length], &FillValue::zero(DataType::UInt8), &limits)
+        CodecChain::bind(&list, &DataType::UInt8, &[length], &FillValue::zero(&DataType::UInt8), &limits)
     };
     assert!(bind((1 << 31) - 17).is_ok());
     assert!(matches!(bind((1 << 31) - 16), Err(CodecError::Invalid { .. })));
@@ -239,7 +240,7 @@ proptest! {
         cuts in any::<bool>(),
     ) {
         let chain = byte_chain(every_compressor()[which].clone(), length as u64);
-        let mut value = chain.encode(sample(length)).unwrap().to_vec();
+        let mut value = chain.encode_items(sample(length)).unwrap().to_vec();
         for (at, byte) in edits {
             let at = at.index(value.len());
             value[at] = byte;
@@ -247,7 +248,7 @@ proptest! {
         if cuts {
             value.truncate(cut.index(value.len()));
         }
-        if let Ok(decoded) = chain.decode(Bytes::from(value)) {
+        if let Ok(decoded) = chain.decode_items(Bytes::from(value)) {
             prop_assert_eq!(decoded.len(), length);
         }
     }
@@ -259,7 +260,7 @@ proptest! {
         value in prop::collection::vec(any::<u8>(), 0..200),
     ) {
         let chain = byte_chain(every_compressor()[which].clone(), length);
-        if let Ok(decoded) = chain.decode(Bytes::from(value)) {
+        if let Ok(decoded) = chain.decode_items(Bytes::from(value)) {
             prop_assert_eq!(decoded.len() as u64, length);
         }
     }

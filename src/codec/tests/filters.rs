@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{bind, is_corrupt, sample, unhex};
+use super::{Items, bind, is_corrupt, sample, unhex};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
@@ -24,7 +24,7 @@ const NUMBERS: [(&str, DataType); 11] = [
 
 /// The codec before little-endian bytes.
 fn chain(codec: &str, config: &Value, data_type: DataType, count: u64) -> Result<CodecChain, CodecError> {
-    bind(json!([[codec, config], ["bytes", {"endian": "little"}]]), data_type, &[count])
+    bind(json!([[codec, config], ["bytes", {"endian": "little"}]]), data_type.clone(), &[count])
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn what_filters_make_is_what_numcodecs_makes() {
     for (codec, config, data_type, decoded, encoded, back) in vectors {
         let (decoded, encoded, back) = (unhex(decoded), unhex(encoded), unhex(back));
         let count = (decoded.len() / data_type.item_bytes()) as u64;
-        let chain = chain(&format!("numcodecs.{codec}"), config, *data_type, count).unwrap();
-        assert_eq!(chain.encode(decoded).unwrap(), encoded, "{codec} {config}");
-        assert_eq!(chain.decode(encoded.clone()).unwrap(), back, "{codec} {config}");
+        let chain = chain(&format!("numcodecs.{codec}"), config, data_type.clone(), count).unwrap();
+        assert_eq!(chain.encode_items(decoded).unwrap(), encoded, "{codec} {config}");
+        assert_eq!(chain.decode_items(encoded.clone()).unwrap(), back, "{codec} {config}");
         assert_eq!(chain.encoded_limit(), encoded.len() as u64);
     }
 }
@@ -222,24 +222,24 @@ fn what_filters_make_is_what_numcodecs_makes() {
 fn differences_of_integers_wrap_around_and_lose_nothing() {
     for (dtype, data_type) in &NUMBERS[..8] {
         let decoded = sample(64 * data_type.item_bytes());
-        let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), *data_type, 64).unwrap();
-        let encoded = chain.encode(decoded.clone()).unwrap();
+        let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), data_type.clone(), 64).unwrap();
+        let encoded = chain.encode_items(decoded.clone()).unwrap();
         assert_ne!(encoded, decoded);
-        assert_eq!(chain.decode(encoded).unwrap(), decoded, "{dtype}");
+        assert_eq!(chain.decode_items(encoded).unwrap(), decoded, "{dtype}");
     }
 }
 
 #[test]
 fn a_type_that_is_left_out_is_that_of_the_array() {
     let chain = chain("numcodecs.delta", &json!({}), DataType::UInt16, 2).unwrap();
-    assert_eq!(chain.decode(unhex("0500ffff")).unwrap(), unhex("05000400"));
+    assert_eq!(chain.decode_items(unhex("0500ffff")).unwrap(), unhex("05000400"));
 }
 
 #[test]
 fn elements_may_be_taken_for_others_of_the_same_size() {
     // As numcodecs does with dates, and with the integers that a rounded float is stored as.
     let chain = chain("numcodecs.delta", &json!({"dtype": "<i4"}), DataType::Float32, 2).unwrap();
-    assert_eq!(chain.decode(unhex("0000803f 01000000")).unwrap(), unhex("0000803f 0100803f"));
+    assert_eq!(chain.decode_items(unhex("0000803f 01000000")).unwrap(), unhex("0000803f 0100803f"));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn filters_see_elements_in_stored_order() {
     let list =
         json!([["transpose", {"order": [1, 0]}], ["numcodecs.delta", {"dtype": "|u1"}], ["bytes", {}]]);
     let chain = bind(list, DataType::UInt8, &[2, 2]).unwrap();
-    assert_eq!(chain.encode(Bytes::from_static(&[1, 2, 4, 8])).unwrap(), &[1, 3, 254, 6][..]);
+    assert_eq!(chain.encode_items(Bytes::from_static(&[1, 2, 4, 8])).unwrap(), &[1, 3, 254, 6][..]);
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn an_array_that_is_stored_much_larger_is_refused_when_bound() {
     ];
     let limits = CodecLimits { chunk_bytes: 1000, ..CodecLimits::default() };
     let bind = |count| {
-        CodecChain::bind(&codecs, DataType::UInt8, &[count], &FillValue::zero(DataType::UInt8), &limits)
+        CodecChain::bind(&codecs, &DataType::UInt8, &[count], &FillValue::zero(&DataType::UInt8), &limits)
     };
     assert!(bind(125).is_ok());
     assert!(matches!(bind(126), Err(CodecError::ChunkTooLarge { .. })));
@@ -312,24 +312,24 @@ fn a_fill_value_is_the_same_number_behind_a_cast() {
     ];
     let seven = 7_f32.to_le_bytes();
     let (fill, limits) = (FillValue::from_bytes(&seven), CodecLimits::default());
-    let chain = CodecChain::bind(&codecs, DataType::Float32, &[4], &fill, &limits).unwrap();
+    let chain = CodecChain::bind(&codecs, &DataType::Float32, &[4], &fill, &limits).unwrap();
     // Both inner chunks are absent.
-    assert_eq!(chain.decode(Bytes::from(vec![0xff; 32])).unwrap(), seven.repeat(4));
+    assert_eq!(chain.decode_items(Bytes::from(vec![0xff; 32])).unwrap(), seven.repeat(4));
 }
 
 #[test]
 fn rounded_bits_stay_as_they_are() {
     let chain = chain("bitround", &json!({"keepbits": 1}), DataType::Float32, 4).unwrap();
-    assert_eq!(chain.decode(sample(16)).unwrap(), sample(16));
-    let encoded = chain.encode(sample(16)).unwrap();
-    assert_eq!(chain.encode(encoded.clone()).unwrap(), encoded);
+    assert_eq!(chain.decode_items(sample(16)).unwrap(), sample(16));
+    let encoded = chain.encode_items(sample(16)).unwrap();
+    assert_eq!(chain.encode_items(encoded.clone()).unwrap(), encoded);
 }
 
 #[test]
 fn bitround_leaves_infinities_and_nan_alone() {
     let chain = chain("bitround", &json!({"keepbits": 2}), DataType::Float16, 4).unwrap();
     let special = unhex("007c 00fc ff7f 01fc");
-    assert_eq!(chain.encode(special.clone()).unwrap(), special);
+    assert_eq!(chain.encode_items(special.clone()).unwrap(), special);
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn bitround_rounds_integers_from_their_highest_bit() {
     let encode = |keep_bits: u32, data_type: DataType, value: &[u8]| {
         let count = (value.len() / data_type.item_bytes()) as u64;
         let chain = chain("bitround", &json!({"keepbits": keep_bits}), data_type, count).unwrap();
-        chain.encode(Bytes::copy_from_slice(value)).unwrap().to_vec()
+        chain.encode_items(Bytes::copy_from_slice(value)).unwrap().to_vec()
     };
     assert_eq!(
         encode(2, DataType::UInt8, &[0, 1, 5, 7, 0b1011, 0b1010, 0b1110, 255]),
@@ -355,44 +355,45 @@ fn bitround_rounds_integers_from_their_highest_bit() {
 fn the_two_packbits_begin_at_different_ends() {
     let bools = unhex("01 00 01 01 00 00 00 00 01 01 00");
     let numcodecs = chain("numcodecs.packbits", &json!({}), DataType::Bool, 11).unwrap();
-    assert_eq!(numcodecs.encode(bools.clone()).unwrap(), unhex("05 b0 c0"));
+    assert_eq!(numcodecs.encode_items(bools.clone()).unwrap(), unhex("05 b0 c0"));
     let pack = |config: Value| bind(json!([["packbits", config]]), DataType::Bool, &[11]).unwrap();
     for (padding, encoded) in [("none", "0d 03"), ("first_byte", "05 0d 03"), ("last_byte", "0d 03 05")] {
         let chain = pack(json!({"padding_encoding": padding}));
-        assert_eq!(chain.encode(bools.clone()).unwrap(), unhex(encoded), "{padding}");
-        assert_eq!(chain.decode(unhex(encoded)).unwrap(), bools, "{padding}");
+        assert_eq!(chain.encode_items(bools.clone()).unwrap(), unhex(encoded), "{padding}");
+        assert_eq!(chain.decode_items(unhex(encoded)).unwrap(), bools, "{padding}");
         assert_eq!(chain.encoded_limit(), unhex(encoded).len() as u64);
     }
-    assert!(is_corrupt(&pack(json!({"padding_encoding": "first_byte"})).decode(unhex("04 0d 03"))));
-    assert!(is_corrupt(&pack(json!({})).decode(unhex("0d 03 05"))));
+    assert!(is_corrupt(&pack(json!({"padding_encoding": "first_byte"})).decode_items(unhex("04 0d 03"))));
+    assert!(is_corrupt(&pack(json!({})).decode_items(unhex("0d 03 05"))));
 }
 
 #[test]
 fn a_padding_that_is_not_the_arrays_is_corrupt() {
     let chain = chain("numcodecs.packbits", &json!({}), DataType::Bool, 11).unwrap();
     for padding in ["00", "04", "06", "0d", "ff"] {
-        assert!(is_corrupt(&chain.decode(unhex(&format!("{padding} b1 a0")))), "{padding}");
+        assert!(is_corrupt(&chain.decode_items(unhex(&format!("{padding} b1 a0")))), "{padding}");
     }
-    assert!(is_corrupt(&chain.decode(unhex("05 b1"))));
-    assert!(is_corrupt(&chain.decode(Bytes::new())));
+    assert!(is_corrupt(&chain.decode_items(unhex("05 b1"))));
+    assert!(is_corrupt(&chain.decode_items(Bytes::new())));
 }
 
 #[test]
 fn packed_bits_are_extended_as_their_type_is() {
-    let pack = |data_type, config: Value| bind(json!([["packbits", config]]), data_type, &[3]).unwrap();
+    let pack =
+        |data_type: DataType, config: Value| bind(json!([["packbits", config]]), data_type, &[3]).unwrap();
     let nibbles = json!({"first_bit": 2, "last_bit": 5});
     // The bits 2 to 5 of each, and nothing else: 1101, 0110, 0001.
     let values = unhex("f7 1b 07");
     let signed = pack(DataType::Int8, nibbles.clone());
-    assert_eq!(signed.encode(values.clone()).unwrap(), unhex("6d 01"));
-    assert_eq!(signed.decode(unhex("6d 01")).unwrap(), unhex("f4 18 04"));
-    assert_eq!(pack(DataType::UInt8, nibbles).decode(unhex("6d 01")).unwrap(), unhex("34 18 04"));
+    assert_eq!(signed.encode_items(values.clone()).unwrap(), unhex("6d 01"));
+    assert_eq!(signed.decode_items(unhex("6d 01")).unwrap(), unhex("f4 18 04"));
+    assert_eq!(pack(DataType::UInt8, nibbles).decode_items(unhex("6d 01")).unwrap(), unhex("34 18 04"));
     // All bits of any type are what `bytes` makes.
     for data_type in [DataType::UInt16, DataType::Int64, DataType::Float32, DataType::Complex128] {
         let value = sample(3 * data_type.item_bytes());
         let chain = pack(data_type, json!({}));
-        assert_eq!(chain.encode(value.clone()).unwrap(), value);
-        assert_eq!(chain.decode(value.clone()).unwrap(), value);
+        assert_eq!(chain.encode_items(value.clone()).unwrap(), value);
+        assert_eq!(chain.decode_items(value.clone()).unwrap(), value);
     }
     for config in [
         json!({"first_bit": 5, "last_bit": 3}),
@@ -454,14 +455,14 @@ proptest! {
         for list in [
             json!([[codec, Value::Object(config)], ["bytes", endian]]),
         ].into_iter().flat_map(|before| [before.clone(), json!([before[1], before[0]]), json!([before[0]])]) {
-            let Ok(chain) = bind(list, data_type, &[count]) else { continue };
-            if let Ok(decoded) = chain.decode(Bytes::from(value.clone())) {
+            let Ok(chain) = bind(list, data_type.clone(), &[count]) else { continue };
+            if let Ok(decoded) = chain.decode_items(Bytes::from(value.clone())) {
                 prop_assert_eq!(decoded.len() as u64, chain.decoded_bytes());
             }
             let elements = sample(usize::try_from(chain.decoded_bytes()).unwrap());
-            let encoded = chain.encode(elements).unwrap();
+            let encoded = chain.encode_items(elements).unwrap();
             prop_assert!(encoded.len() as u64 <= chain.encoded_limit());
-            prop_assert_eq!(chain.decode(encoded).unwrap().len() as u64, chain.decoded_bytes());
+            prop_assert_eq!(chain.decode_items(encoded).unwrap().len() as u64, chain.decoded_bytes());
         }
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{bind, byte_chain, inside, is_corrupt, sample};
+use super::{Items, bind, byte_chain, inside, is_corrupt, sample};
 use crate::codec::CodecChain;
 use crate::metadata::DataType;
 
@@ -37,7 +37,8 @@ fn lz4_part(distance: u16, more: u8) -> Vec<u8> {
 
 #[test]
 fn an_lz4_match_reaches_back_no_further_than_the_beginning() {
-    let decode = |distance| blosc(33).decode(Bytes::from(frame(LZ4, 1, 33, 33, &lz4_part(distance, 1))));
+    let decode =
+        |distance| blosc(33).decode_items(Bytes::from(frame(LZ4, 1, 33, 33, &lz4_part(distance, 1))));
     assert_eq!(decode(8).unwrap(), "abcdefghabcdefghabcdefghabcdvwxyz");
     assert!(is_corrupt(&decode(9)));
     assert!(is_corrupt(&decode(u16::MAX)));
@@ -52,7 +53,7 @@ fn an_lz4_match_of_nothing_shows_zeros_and_no_old_memory() {
             drop((0..8).map(|_| vec![0xee_u8; length]).collect::<Vec<_>>());
             let block = i32::try_from(length).unwrap();
             let value = frame(LZ4 | shuffled, 2, block, block, &lz4_part(0, more));
-            if let Ok(decoded) = blosc(length as u64).decode(Bytes::from(value)) {
+            if let Ok(decoded) = blosc(length as u64).decode_items(Bytes::from(value)) {
                 assert!(!decoded.contains(&0xee), "{more}: {decoded:?}");
             }
         }
@@ -66,7 +67,7 @@ fn a_blosclz_block_too_large_for_its_counters_is_corrupt() {
     part[0] = 0;
     let decoded = 9 << 20;
     let value = Bytes::from(frame(0, 1, decoded, decoded, &part));
-    assert!(is_corrupt(&blosc(9 << 20).decode(value)));
+    assert!(is_corrupt(&blosc(9 << 20).decode_items(value)));
 }
 
 #[test]
@@ -82,14 +83,14 @@ fn a_blosc_header_with_one_wrong_number_is_corrupt() {
         for number in numbers {
             let mut bad = good.clone();
             bad[at..at + 4].copy_from_slice(&number.to_le_bytes());
-            let result = blosc(33).decode(Bytes::from(bad));
+            let result = blosc(33).decode_items(Bytes::from(bad));
             assert!(is_corrupt(&result), "{number} at {at}: {result:?}");
         }
     }
     for (at, byte) in [(0, 1), (0, 3), (2, LZ4 | 0x18), (2, 5 << 5), (2, 7 << 5), (3, 0)] {
         let mut bad = good.clone();
         bad[at] = byte;
-        assert!(is_corrupt(&blosc(33).decode(Bytes::from(bad))), "{byte} at {at}");
+        assert!(is_corrupt(&blosc(33).decode_items(Bytes::from(bad))), "{byte} at {at}");
     }
 }
 
@@ -102,7 +103,7 @@ fn a_blosc_block_that_does_not_split_evenly_is_corrupt() {
     value.extend([0; 128]);
     let length = i32::try_from(value.len()).unwrap();
     value[12..16].copy_from_slice(&length.to_le_bytes());
-    assert!(is_corrupt(&blosc(257).decode(Bytes::from(value))));
+    assert!(is_corrupt(&blosc(257).decode_items(Bytes::from(value))));
 }
 
 #[test]
@@ -113,12 +114,12 @@ fn stored_and_empty_blosc_frames_decode_without_a_copy() {
     }
     stored.extend(b"hello");
     let value = Bytes::from(stored);
-    let decoded = blosc(5).decode(value.clone()).unwrap();
+    let decoded = blosc(5).decode_items(value.clone()).unwrap();
     assert_eq!(decoded, "hello");
     assert_eq!(decoded.as_ptr(), value[16..].as_ptr());
-    let empty = blosc(0).encode(Bytes::new()).unwrap();
+    let empty = blosc(0).encode_items(Bytes::new()).unwrap();
     assert_eq!(empty.len(), 16);
-    assert!(blosc(0).decode(empty).unwrap().is_empty());
+    assert!(blosc(0).decode_items(empty).unwrap().is_empty());
 }
 
 /// A shard of shards, every codec of it with something to check.
@@ -142,7 +143,7 @@ fn nested() -> CodecChain {
 #[test]
 fn an_inner_shard_cannot_reach_into_its_neighbours() {
     let chain = nested();
-    let value = chain.encode(sample(48)).unwrap();
+    let value = chain.encode_items(sample(48)).unwrap();
     let sharding = chain.sharding().unwrap();
     let at = usize::try_from(sharding.index_range(value.len() as u64).unwrap().start).unwrap();
     let index = sharding.decode_index(&value[at..], value.len() as u64).unwrap();
@@ -154,15 +155,15 @@ fn an_inner_shard_cannot_reach_into_its_neighbours() {
     let length = first.end - first.start - 32 + 1;
     bad[start..start + 8].copy_from_slice(&32_u64.to_le_bytes());
     bad[start + 8..start + 16].copy_from_slice(&length.to_le_bytes());
-    assert!(is_corrupt(&chain.decode(Bytes::from(bad))));
+    assert!(is_corrupt(&chain.decode_items(Bytes::from(bad))));
 }
 
 #[test]
 fn a_shard_cut_off_anywhere_is_corrupt() {
     let chain = nested();
-    let value = chain.encode(sample(48)).unwrap();
+    let value = chain.encode_items(sample(48)).unwrap();
     for length in 0..value.len() {
-        assert!(is_corrupt(&chain.decode(value.slice(..length))), "{length}");
+        assert!(is_corrupt(&chain.decode_items(value.slice(..length))), "{length}");
     }
 }
 
@@ -176,7 +177,7 @@ proptest! {
             vec![0, 1, 31, 32, 1 << 63, u64::MAX, u64::MAX - 1, u64::MAX - 31])), 0..3),
     ) {
         let chain = nested();
-        let mut value = chain.encode(sample(48)).unwrap().to_vec();
+        let mut value = chain.encode_items(sample(48)).unwrap().to_vec();
         for (at, byte) in edits {
             let at = at.index(value.len());
             value[at] = byte;
@@ -185,7 +186,7 @@ proptest! {
             let at = at.index(value.len() / 8) * 8;
             value[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        if let Ok(decoded) = chain.decode(Bytes::from(value)) {
+        if let Ok(decoded) = chain.decode_items(Bytes::from(value)) {
             prop_assert_eq!(decoded.len(), 48);
         }
     }

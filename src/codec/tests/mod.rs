@@ -13,6 +13,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{CodecChain, CodecError, CodecLimits};
+use crate::chunk::Elements;
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// Codecs from `[["name", {configuration}], …]`.
@@ -27,8 +28,24 @@ fn inside(list: &Value) -> Value {
     list.map(|codec| json!({"name": codec[0], "configuration": codec[1]})).collect()
 }
 
+/// Chains whose elements are of a fixed size: nothing but their items.
+trait Items {
+    fn decode_items(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
+    fn encode_items(&self, items: Bytes) -> Result<Bytes, CodecError>;
+}
+
+impl Items for CodecChain {
+    fn decode_items(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        self.decode(encoded).map(Elements::into_items)
+    }
+
+    fn encode_items(&self, items: Bytes) -> Result<Bytes, CodecError> {
+        self.encode(Elements::fixed(items))
+    }
+}
+
 fn bind(list: Value, data_type: DataType, shape: &[u64]) -> Result<CodecChain, CodecError> {
-    CodecChain::bind(&codecs(list), data_type, shape, &FillValue::zero(data_type), &CodecLimits::default())
+    CodecChain::bind(&codecs(list), &data_type, shape, &FillValue::zero(&data_type), &CodecLimits::default())
 }
 
 /// A chain of bytes of the given number: `bytes` and what follows it.

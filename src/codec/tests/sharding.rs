@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{bind, codecs, inside, is_corrupt, sample, unhex};
+use super::{Items, bind, codecs, inside, is_corrupt, sample, unhex};
 use crate::codec::sharding_indexed::{IndexLocation, Sharding};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
@@ -24,7 +24,7 @@ fn usual_index() -> Value {
 }
 
 fn with_fill(list: Value, data_type: DataType, shape: &[u64], fill: &[u8]) -> Result<CodecChain, CodecError> {
-    CodecChain::bind(&codecs(list), data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
+    CodecChain::bind(&codecs(list), &data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
 }
 
 /// The chain of the vectors: four bytes in two inner chunks, filled with 9.
@@ -40,8 +40,12 @@ const AT_START: &str = "2400000000000000 0200000000000000 ffffffffffffffff fffff
 fn the_vectors_of_the_format_decode_and_encode() {
     for (location, vector) in [("end", AT_END), ("start", AT_START)] {
         let chain = vector_chain(location);
-        assert_eq!(chain.decode(unhex(vector)).unwrap(), &[1, 2, 9, 9][..], "{location}");
-        assert_eq!(chain.encode(Bytes::from_static(&[1, 2, 9, 9])).unwrap(), unhex(vector), "{location}");
+        assert_eq!(chain.decode_items(unhex(vector)).unwrap(), &[1, 2, 9, 9][..], "{location}");
+        assert_eq!(
+            chain.encode_items(Bytes::from_static(&[1, 2, 9, 9])).unwrap(),
+            unhex(vector),
+            "{location}"
+        );
         let sharding = chain.sharding().unwrap();
         assert_eq!(sharding.index_bytes(), 36);
         assert!(chain.encoded_limit() >= 38);
@@ -52,9 +56,9 @@ fn the_vectors_of_the_format_decode_and_encode() {
 fn a_shard_of_nothing_but_the_fill_value_is_its_index() {
     for location in ["start", "end"] {
         let chain = vector_chain(location);
-        let encoded = chain.encode(Bytes::from_static(&[9; 4])).unwrap();
+        let encoded = chain.encode_items(Bytes::from_static(&[9; 4])).unwrap();
         assert_eq!(encoded.len(), 36);
-        assert_eq!(chain.decode(encoded).unwrap(), &[9; 4][..]);
+        assert_eq!(chain.decode_items(encoded).unwrap(), &[9; 4][..]);
     }
 }
 
@@ -63,9 +67,9 @@ fn a_fill_value_is_compared_bit_for_bit() {
     let list = json!([sharded(&[1], &json!([["bytes", {"endian": "little"}]]), &usual_index(), "end")]);
     let chain = with_fill(list, DataType::Float32, &[2], &0.0_f32.to_le_bytes()).unwrap();
     let negative_zero: Vec<u8> = [-0.0_f32, 0.0].iter().flat_map(|number| number.to_le_bytes()).collect();
-    let encoded = chain.encode(Bytes::from(negative_zero.clone())).unwrap();
+    let encoded = chain.encode_items(Bytes::from(negative_zero.clone())).unwrap();
     assert_eq!(encoded.len(), 4 + 36);
-    assert_eq!(chain.decode(encoded).unwrap(), negative_zero);
+    assert_eq!(chain.decode_items(encoded).unwrap(), negative_zero);
 }
 
 #[test]
@@ -79,11 +83,11 @@ fn an_index_that_lies_is_corrupt() {
         // A wrong checksum.
         "0102 0000000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff bd13bd57",
     ] {
-        assert!(is_corrupt(&chain.decode(unhex(vector))), "{vector}");
+        assert!(is_corrupt(&chain.decode_items(unhex(vector))), "{vector}");
     }
     let whole = unhex(AT_END);
     for length in 0..36 {
-        assert!(is_corrupt(&chain.decode(whole.slice(whole.len() - length..))), "{length}");
+        assert!(is_corrupt(&chain.decode_items(whole.slice(whole.len() - length..))), "{length}");
     }
 }
 
@@ -140,7 +144,7 @@ fn every_entry_lies_inside_the_shard_and_outside_the_index() {
         } else {
             value.splice(0..0, [1, 2]);
         }
-        assert!(is_corrupt(&chain.decode(Bytes::from(value))));
+        assert!(is_corrupt(&chain.decode_items(Bytes::from(value))));
     }
 }
 
@@ -154,8 +158,8 @@ fn index_codecs_may_be_any_of_fixed_size() {
         let list = json!([sharded(&[1, 2], &json!([["bytes", {}]]), &codecs, "start")]);
         let chain = bind(list, DataType::UInt8, &[2, 6]).unwrap();
         assert_eq!(chain.sharding().unwrap().index_bytes(), bytes);
-        let encoded = chain.encode(sample(12)).unwrap();
-        assert_eq!(chain.decode(encoded).unwrap(), sample(12));
+        let encoded = chain.encode_items(sample(12)).unwrap();
+        assert_eq!(chain.decode_items(encoded).unwrap(), sample(12));
     }
     for variable in [json!(["gzip", {"level": 1}]), json!(["blosc", {}]), json!(["zstd", {}])] {
         let codecs = json!([["bytes", {"endian": "little"}], variable]);
@@ -224,8 +228,8 @@ fn a_shard_beyond_the_limit_binds_and_is_not_decoded_whole() {
     assert_eq!(chain.decoded_bytes(), 1 << 40);
     assert_eq!(chain.sharding().unwrap().index_bytes(), 16 * (1 << 20) + 4);
     let too_large = CodecError::ChunkTooLarge { bytes: 1 << 40, limit: 512 << 20 };
-    assert_eq!(chain.decode(sample(100)), Err(too_large.clone()));
-    assert_eq!(chain.encode(sample(100)), Err(too_large.clone()));
+    assert_eq!(chain.decode_items(sample(100)), Err(too_large.clone()));
+    assert_eq!(chain.encode_items(sample(100)), Err(too_large.clone()));
     // Nothing of it can be read in parts if something stands behind it.
     assert_eq!(bind(json!([sharding, ["zstd", {}]]), DataType::UInt8, &shape).unwrap_err(), too_large);
     let inner = sharded(&[1 << 15, 1 << 15], &json!([["bytes", {}]]), &usual_index(), "end");
@@ -239,8 +243,8 @@ fn only_transposes_before_a_shard_leave_it_readable_in_parts() {
     assert_eq!(chain.sharding().unwrap().order(), [0, 1]);
     let outside = bind(json!([shard(&[1, 2]), ["gzip", {"level": 1}]]), DataType::UInt8, &[2, 4]).unwrap();
     assert!(outside.sharding().is_none());
-    let value = outside.encode(sample(8)).unwrap();
-    assert_eq!(outside.decode(value).unwrap(), sample(8));
+    let value = outside.encode_items(sample(8)).unwrap();
+    assert_eq!(outside.decode_items(value).unwrap(), sample(8));
     assert!(bind(json!([["bytes", {}]]), DataType::UInt8, &[2, 4]).unwrap().sharding().is_none());
 }
 
@@ -262,14 +266,14 @@ fn shards_of_rank_zero_have_one_inner_chunk() {
     let list = json!([sharded(&[], &json!([["bytes", {"endian": "big"}]]), &usual_index(), "start")]);
     let chain = bind(list, DataType::Int16, &[]).unwrap();
     assert_eq!(chain.sharding().unwrap().index_bytes(), 20);
-    let value = chain.encode(Bytes::from_static(&[1, 2])).unwrap();
+    let value = chain.encode_items(Bytes::from_static(&[1, 2])).unwrap();
     assert_eq!(value[20..], [2, 1]);
-    assert_eq!(chain.decode(value).unwrap(), &[1, 2][..]);
+    assert_eq!(chain.decode_items(value).unwrap(), &[1, 2][..]);
 }
 
 /// Reads every element of a shard by its index alone, as a partial reader does.
 fn by_index(chain: &CodecChain, value: &Bytes, shape: &[u64], item: usize, fill: &[u8]) -> Vec<u8> {
-    let Some(sharding) = chain.sharding() else { return chain.decode(value.clone()).unwrap().to_vec() };
+    let Some(sharding) = chain.sharding() else { return chain.decode_items(value.clone()).unwrap().to_vec() };
     let range = |range: std::ops::Range<u64>| {
         value.slice(usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap())
     };
@@ -384,9 +388,9 @@ proptest! {
             let to = (from + elements.len() / 2 / item * item).min(elements.len());
             elements[from..to].fill(fill[0]);
         }
-        let value = chain.encode(Bytes::from(elements.clone())).unwrap();
+        let value = chain.encode_items(Bytes::from(elements.clone())).unwrap();
         prop_assert!(value.len() as u64 <= chain.encoded_limit());
-        prop_assert_eq!(&chain.decode(value.clone()).unwrap(), &elements);
+        prop_assert_eq!(&chain.decode_items(value.clone()).unwrap(), &elements);
         prop_assert_eq!(&by_index(&chain, &value, &shape, item, &fill), &elements);
     }
 }

@@ -1,13 +1,19 @@
 //! [`DataType`]: the types of elements.
 //!
-//! Zarr core 3.1 "Data types" and the extensions to it that have one fixed size. `v2` and `v3` read and write what
-//! documents call them; the rules of fill values are next door. There are no types of variable length here.
+//! Zarr core 3.1 "Data types" and the extensions to it. `v2` and `v3` read and write what documents call them; the
+//! rules of fill values are next door.
 
+mod small_float;
+mod structure;
 mod time;
 mod v2;
 mod v3;
 
+pub use small_float::SmallFloat;
+pub use structure::{Field, StructType, SubarrayType};
 pub use time::{TimeStep, TimeUnit};
+
+use std::sync::Arc;
 
 use super::MetadataError;
 
@@ -35,8 +41,8 @@ impl Endianness {
 /// Largest element, in bytes: a fill value is held in memory for every array.
 const MAX_ITEM_BYTES: u32 = 1 << 20;
 
-/// The types with a name and a size of their own: name in v3, kind (if v2 has the type) and bytes in v2.
-const NAMED: [(DataType, &str, Option<u8>, u32); 19] = [
+/// The types with a name and a size of their own: name in v3, kind (if v2 has the type) and bytes of an element.
+const NAMED: [(DataType, &str, Option<u8>, u32); 24] = [
     (DataType::Bool, "bool", Some(b'b'), 1),
     (DataType::Int2, "int2", None, 1),
     (DataType::Int4, "int4", None, 1),
@@ -54,16 +60,23 @@ const NAMED: [(DataType, &str, Option<u8>, u32); 19] = [
     (DataType::BFloat16, "bfloat16", None, 2),
     (DataType::Float32, "float32", Some(b'f'), 4),
     (DataType::Float64, "float64", Some(b'f'), 8),
+    (DataType::ComplexFloat16, "complex_float16", None, 4),
+    (DataType::ComplexBFloat16, "complex_bfloat16", None, 4),
     (DataType::Complex64, "complex64", Some(b'c'), 8),
     (DataType::Complex128, "complex128", Some(b'c'), 16),
+    (DataType::String, "string", None, 8),
+    (DataType::VariableBytes, "bytes", None, 8),
+    (DataType::Json, "json", None, 8),
 ];
 
 /// The type of an array's elements.
 ///
 /// In memory an element is always its canonical form: little-endian and packed, a `bool` one byte of 0 or 1, an
 /// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its
-/// imaginary part, text shorter than its element filled up with zeros.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// imaginary part, text shorter than its element filled up with zeros, a struct its fields one behind the other. Of
+/// a type of variable length, the element itself is only where its bytes stand in a heap (see
+/// [`Elements`](crate::chunk::Elements)).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// `bool`
     Bool,
@@ -99,6 +112,14 @@ pub enum DataType {
     Float32,
     /// `float64`: IEEE 754 binary64
     Float64,
+    /// A float of less than 16 bits, in a byte of its own
+    SmallFloat(SmallFloat),
+    /// `complex_float16`: two `float16`
+    ComplexFloat16,
+    /// `complex_bfloat16`: two `bfloat16`
+    ComplexBFloat16,
+    /// Two floats of less than 16 bits
+    ComplexSmallFloat(SmallFloat),
     /// `complex64`: two `float32`
     Complex64,
     /// `complex128`: two `float64`
@@ -122,16 +143,38 @@ pub enum DataType {
         /// Bytes of an element, at least 1.
         bytes: u32,
     },
+    /// `struct`: named fields, each of a type of its own
+    Struct(Arc<StructType>),
+    /// Several elements of one type, as the field of a struct (v2 only).
+    Subarray(Arc<SubarrayType>),
+    /// `string`: text of any length, in UTF-8
+    String,
+    /// `bytes`: any number of bytes
+    VariableBytes,
+    /// Any number of elements of a fixed size (v2 only, by the filter `vlen-array`).
+    VariableArray(Arc<DataType>),
+    /// A JSON value (v2 only, by the filter `json2`); its bytes are its text, with the members of objects in order.
+    Json,
 }
 
+/// Bytes of an element of variable length, without the bytes in the heap that belong to it: an offset and a length.
+pub(crate) const VARIABLE_ITEM_BYTES: usize = 8;
+
 impl DataType {
-    /// Bytes of one element; at least 1.
+    /// Bytes of one element; at least 1. For types of variable length, without what stands in the heap.
     #[must_use]
-    pub const fn item_bytes(self) -> usize {
+    pub fn item_bytes(&self) -> usize {
         match self {
-            Self::Bool | Self::Int2 | Self::Int4 | Self::Int8 | Self::UInt2 | Self::UInt4 | Self::UInt8 => 1,
-            Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 => 2,
-            Self::Int32 | Self::UInt32 | Self::Float32 => 4,
+            Self::Bool
+            | Self::Int2
+            | Self::Int4
+            | Self::Int8
+            | Self::UInt2
+            | Self::UInt4
+            | Self::UInt8
+            | Self::SmallFloat(_) => 1,
+            Self::Int16 | Self::UInt16 | Self::Float16 | Self::BFloat16 | Self::ComplexSmallFloat(_) => 2,
+            Self::Int32 | Self::UInt32 | Self::Float32 | Self::ComplexFloat16 | Self::ComplexBFloat16 => 4,
             Self::Int64
             | Self::UInt64
             | Self::Float64
@@ -139,35 +182,121 @@ impl DataType {
             | Self::DateTime64(_)
             | Self::TimeDelta64(_) => 8,
             Self::Complex128 => 16,
-            Self::RawBits { bytes } | Self::NullTerminatedBytes { bytes } => bytes as usize,
-            Self::FixedLengthUtf32 { code_points } => (code_points as usize).saturating_mul(4),
+            Self::RawBits { bytes } | Self::NullTerminatedBytes { bytes } => *bytes as usize,
+            Self::FixedLengthUtf32 { code_points } => (*code_points as usize).saturating_mul(4),
+            Self::Struct(structure) => structure.item_bytes(),
+            Self::Subarray(subarray) => subarray.item_bytes(),
+            Self::String | Self::VariableBytes | Self::VariableArray(_) | Self::Json => VARIABLE_ITEM_BYTES,
+        }
+    }
+
+    /// Whether elements differ in length, so that their bytes stand in a heap.
+    #[must_use]
+    pub fn is_variable(&self) -> bool {
+        matches!(self, Self::String | Self::VariableBytes | Self::VariableArray(_) | Self::Json)
+    }
+
+    /// The type of each half of a complex number; `None` for other types.
+    #[must_use]
+    pub fn complex_half(&self) -> Option<Self> {
+        match self {
+            Self::ComplexFloat16 => Some(Self::Float16),
+            Self::ComplexBFloat16 => Some(Self::BFloat16),
+            Self::ComplexSmallFloat(float) => Some(Self::SmallFloat(*float)),
+            Self::Complex64 => Some(Self::Float32),
+            Self::Complex128 => Some(Self::Float64),
+            _ => None,
         }
     }
 
     /// Bytes of the unit whose order a byte order is about: half of a complex number, a character of text; 1 where
-    /// there is none.
+    /// there is none. `None` for structs whose fields differ in it (see [`endian_units`](Self::endian_units)).
     #[must_use]
-    pub const fn endian_unit_bytes(self) -> usize {
+    pub fn endian_unit_bytes(&self) -> Option<usize> {
+        let mut units = self.endian_units().into_iter();
+        let (_, first) = units.next()?;
+        units.all(|(_, unit)| unit == first).then_some(first)
+    }
+
+    /// An element as runs of units of one size: bytes of the run, bytes of a unit of it.
+    #[must_use]
+    pub fn endian_units(&self) -> Vec<(usize, usize)> {
+        self.stored_units(&vec![Endianness::Big; self.simple_parts()])
+    }
+
+    /// Bytes of the unit whose order a byte order is about, of a type that is no struct.
+    fn simple_unit_bytes(&self) -> usize {
         match self {
-            Self::Complex64 | Self::FixedLengthUtf32 { .. } => 4,
-            Self::Complex128 => 8,
+            Self::FixedLengthUtf32 { .. } => 4,
             Self::RawBits { .. } | Self::NullTerminatedBytes { .. } => 1,
-            other => other.item_bytes(),
+            variable if variable.is_variable() => 1,
+            other => other.complex_half().map_or_else(|| other.item_bytes(), |half| half.item_bytes()),
+        }
+    }
+
+    /// An element as runs of bytes whose units of some size are reversed where it is stored with these byte orders,
+    /// one for each simple part: bytes of the run, bytes of a unit to be reversed (1 if none is). Parts without an
+    /// order of their own are little-endian.
+    #[must_use]
+    pub fn stored_units(&self, orders: &[Endianness]) -> Vec<(usize, usize)> {
+        let mut units = Vec::new();
+        self.add_stored_units(&mut orders.iter(), &mut units);
+        units
+    }
+
+    fn add_stored_units(&self, orders: &mut std::slice::Iter<Endianness>, units: &mut Vec<(usize, usize)>) {
+        match self {
+            Self::Struct(structure) => {
+                for field in structure.fields() {
+                    field.data_type.add_stored_units(orders, units);
+                }
+            }
+            Self::Subarray(subarray) => {
+                let start = units.len();
+                subarray.item().add_stored_units(orders, units);
+                let item = units.split_off(start);
+                match item[..] {
+                    [(_, unit)] => units.push((subarray.item_bytes(), unit)),
+                    _ => units.extend(item.repeat(subarray.elements())),
+                }
+            }
+            simple => {
+                let big = orders.next() == Some(&Endianness::Big);
+                let unit = if big { simple.simple_unit_bytes() } else { 1 };
+                units.push((simple.item_bytes(), unit));
+            }
+        }
+    }
+
+    /// The number of its simple parts, each of which has a byte order: 1 but for structs.
+    #[must_use]
+    pub fn simple_parts(&self) -> usize {
+        match self {
+            Self::Struct(structure) => {
+                structure.fields().iter().map(|field| field.data_type.simple_parts()).sum()
+            }
+            Self::Subarray(subarray) => subarray.item().simple_parts(),
+            _ => 1,
         }
     }
 
     /// A short name, such as `float32`, `r24`, `numpy.datetime64[25us]` or `fixed_length_utf32[20]` (bytes of an
     /// element). It is for people; what documents have is [`to_metadata`](Self::to_metadata).
     #[must_use]
-    pub fn name(self) -> String {
+    pub fn name(&self) -> String {
         match self {
-            Self::RawBits { bytes } => format!("r{}", u64::from(bytes) * 8),
+            Self::RawBits { bytes } => format!("r{}", u64::from(*bytes) * 8),
             Self::DateTime64(step) => format!("numpy.datetime64[{step}]"),
             Self::TimeDelta64(step) => format!("numpy.timedelta64[{step}]"),
             Self::FixedLengthUtf32 { .. } => format!("fixed_length_utf32[{}]", self.item_bytes()),
             Self::NullTerminatedBytes { bytes } => format!("null_terminated_bytes[{bytes}]"),
+            Self::SmallFloat(float) => float.name().to_owned(),
+            Self::ComplexSmallFloat(float) => format!("complex_{}", float.name()),
+            Self::Struct(structure) => structure.name(),
+            Self::Subarray(subarray) => subarray.name(),
+            Self::VariableArray(item) => format!("variable_array[{}]", item.name()),
             named => {
-                let found = NAMED.iter().find(|(known, ..)| *known == named);
+                let found = NAMED.iter().find(|(known, ..)| known == named);
                 // Always found: the table holds all the others, and a test says so.
                 found.map_or_else(String::new, |(_, name, ..)| (*name).to_owned())
             }
@@ -226,7 +355,8 @@ mod tests {
 
     #[test]
     fn the_table_and_the_sizes_of_elements_agree() {
-        for (data_type, _, _, bytes) in NAMED {
+        for (data_type, _, _, bytes) in &NAMED {
+            let bytes = *bytes;
             assert_eq!(data_type.item_bytes(), usize::try_from(bytes).unwrap());
         }
     }

@@ -1,25 +1,41 @@
-//! Data types as v2 documents write them (Zarr v2, "Data type encoding"): numpy's type strings, such as `<f4`.
+//! Data types as v2 documents write them (Zarr v2, "Data type encoding"): numpy's type strings, such as `<f4`, and lists
+//! of fields.
 //!
-//! Objects and structures are refused as unsupported, and so is extended precision, which is as large as the
-//! machine that wrote it likes.
+//! What an object `|O` is, only its filters say: that is the document's business. Extended precision is refused as
+//! unsupported, since it is as large as the machine that wrote it likes.
 
 use serde_json::Value;
 
-use super::{DataType, Endianness, NAMED, TimeStep, TimeUnit, is_decimal};
+use super::{DataType, Endianness, Field, NAMED, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal};
 use crate::metadata::MetadataError;
 
 impl DataType {
-    /// The type that a v2 document's `dtype` gives, and the order of its bytes where there is one.
+    /// The type that a v2 document's `dtype` gives, and for each of its simple parts (itself, if it is no structure)
+    /// the order of its bytes.
     ///
     /// # Errors
-    /// [`MetadataError::Unsupported`] for types that are known but not implemented (objects, structures), and for
-    /// elements larger than 1 MiB; [`MetadataError::Invalid`] for what is no type.
-    pub fn from_v2(dtype: &Value) -> Result<(Self, Option<Endianness>), MetadataError> {
-        let text = match dtype {
-            Value::String(text) => text.as_str(),
-            Value::Array(_) => return Err(MetadataError::unsupported("data type", "structured")),
-            _ => return Err(MetadataError::invalid("dtype", "must be a string")),
-        };
+    /// As for [`from_typestr`](Self::from_typestr).
+    pub fn from_v2(dtype: &Value) -> Result<(Self, Vec<Endianness>), MetadataError> {
+        match dtype {
+            Value::String(text) => Self::from_typestr(text)
+                .map(|(data_type, order)| (data_type, vec![order.unwrap_or_default()])),
+            // How deep this goes is limited by how deep a document may be nested.
+            Value::Array(fields) => {
+                let mut orders = Vec::new();
+                let fields =
+                    fields.iter().map(|written| field(written, &mut orders)).collect::<Result<_, _>>()?;
+                Ok((Self::Struct(StructType::new(fields)?), orders))
+            }
+            _ => Err(MetadataError::invalid("dtype", "must be a string or a list of fields")),
+        }
+    }
+
+    /// The type that one of numpy's type strings gives, and the order of its bytes where there is one.
+    ///
+    /// # Errors
+    /// [`MetadataError::Unsupported`] for types that are known but not implemented, and for elements larger than 1 MiB;
+    /// [`MetadataError::Invalid`] for what is no type.
+    pub fn from_typestr(text: &str) -> Result<(Self, Option<Endianness>), MetadataError> {
         let invalid = || MetadataError::invalid("dtype", format!("`{text}` is not a data type"));
         let mut bytes = text.bytes();
         let order = match bytes.next() {
@@ -39,11 +55,38 @@ impl DataType {
             _ => sized(kind, size, text)?.ok_or_else(invalid)?,
         };
         match order {
-            _ if data_type.endian_unit_bytes() == 1 => Ok((data_type, None)),
+            _ if data_type.endian_unit_bytes() == Some(1) => Ok((data_type, None)),
             Some(order) => Ok((data_type, Some(order))),
             None => Err(MetadataError::invalid("dtype", format!("`{text}` gives no byte order"))),
         }
     }
+}
+
+/// A field as `[name, dtype]` or `[name, dtype, shape]`; the byte orders of its parts are added to `orders`.
+fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, MetadataError> {
+    let invalid =
+        || MetadataError::invalid("dtype", "a field must be a name, a data type and perhaps a shape");
+    let (name, dtype, shape) = match written.as_array().map(Vec::as_slice) {
+        Some([name, dtype]) => (name, dtype, None),
+        Some([name, dtype, shape]) => (name, dtype, Some(shape)),
+        _ => return Err(invalid()),
+    };
+    let name = name.as_str().ok_or_else(invalid)?.into();
+    let (mut data_type, own) = DataType::from_v2(dtype)?;
+    orders.extend(own);
+    if let Some(shape) = shape {
+        let edge = |edge: &Value| edge.as_u64().and_then(|edge| u32::try_from(edge).ok());
+        let shape: Option<Vec<u32>> = match shape {
+            Value::Array(edges) => edges.iter().map(edge).collect(),
+            only => edge(only).map(|edge| vec![edge]),
+        };
+        let shape = shape.ok_or_else(invalid)?;
+        // `()` is how a plain field can be written, too.
+        if !shape.is_empty() {
+            data_type = DataType::Subarray(SubarrayType::new(data_type, shape)?);
+        }
+    }
+    Ok(Field { name, data_type })
 }
 
 /// The type of a kind and a number: of characters for text, else of bytes.
@@ -60,7 +103,7 @@ fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataE
         _ => Ok(NAMED
             .iter()
             .find(|(.., known, bytes)| (*known, *bytes) == (Some(kind), size))
-            .map(|(data_type, ..)| *data_type)),
+            .map(|(data_type, ..)| data_type.clone())),
     }
 }
 
@@ -87,7 +130,7 @@ mod tests {
     use super::*;
 
     fn v2(typestr: &str) -> Result<(DataType, Option<Endianness>), MetadataError> {
-        DataType::from_v2(&json!(typestr))
+        DataType::from_typestr(typestr)
     }
 
     fn step(unit: TimeUnit, scale_factor: u32) -> TimeStep {
@@ -154,8 +197,53 @@ mod tests {
         ] {
             assert_eq!(v2(typestr), Err(MetadataError::unsupported("data type", typestr)));
         }
-        let structured = DataType::from_v2(&json!([["a", "<i4"]]));
-        assert_eq!(structured, Err(MetadataError::unsupported("data type", "structured")));
+    }
+
+    #[test]
+    fn a_list_of_fields_is_a_struct_and_each_part_has_its_byte_order() {
+        use Endianness::{Big, Little};
+        let dtype = json!([["a", ">i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", ">u2", 4]]);
+        let (data_type, orders) = DataType::from_v2(&dtype).unwrap();
+        assert_eq!(orders, [Big, Little, Little, Big]);
+        assert_eq!(data_type.item_bytes(), 4 + 48 + 3 + 8);
+        let name = "struct{a: int32, p: struct{x: float64[2, 3], s: null_terminated_bytes[3]}, q: uint16[4]}";
+        assert_eq!(data_type.name(), name);
+    }
+
+    #[test]
+    fn a_list_that_is_no_struct_is_refused() {
+        for dtype in [
+            json!([]),
+            json!([["a", "<i4"], ["a", "<i2"]]),
+            json!([["a"]]),
+            json!([["a", "<i4", [0]]]),
+            json!([["a", "<i4", [-1]]]),
+            json!([["a", "<i4", ["2"]]]),
+            json!([[1, "<i4"]]),
+            json!(["a", "<i4"]),
+            json!([["a", "<i4", 1, 2]]),
+            json!([["a", 4]]),
+            json!([["a", []]]),
+        ] {
+            let read = DataType::from_v2(&dtype);
+            assert!(matches!(read, Err(MetadataError::Invalid { .. })), "{dtype}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_struct_beyond_the_limits_is_unsupported() {
+        let wide: Vec<Value> = (0..1025).map(|n| json!([n.to_string(), "|u1"])).collect();
+        let mut deep = json!([["x", "|u1"]]);
+        for _ in 0..16 {
+            deep = json!([["x", deep]]);
+        }
+        let large = json!([["x", "<f8", [1 << 20, 1 << 20]]]);
+        let larger = json!([["x", "<f8", [4_294_967_295_u32, 4_294_967_295_u32, 4_294_967_295_u32]]]);
+        let object = json!([["x", "|O"]]);
+        for dtype in [json!(wide), deep, large, larger, object] {
+            let read = DataType::from_v2(&dtype);
+            assert!(matches!(read, Err(MetadataError::Unsupported { .. })), "{read:?}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Data types as v3 documents write them (Zarr core 3.1 "Data types"; Zarr extensions, "data-types").
 //!
-//! The core types and small numbers by name; dates, time spans and text of fixed length by name and configuration. What is neither is
-//! refused as unsupported.
+//! Most by name; dates, time spans, structs and what has a length by name and configuration. What is neither is refused
+//! as unsupported.
 
 use serde_json::{Map, Value, json};
 
-use super::{DataType, NAMED, TimeStep, TimeUnit, is_decimal};
+use super::{DataType, Field, NAMED, SmallFloat, StructType, TimeStep, TimeUnit, is_decimal};
 use crate::metadata::MetadataError;
 use crate::metadata::extension::Extension;
 
@@ -29,6 +29,13 @@ impl DataType {
             "null_terminated_bytes" => sized(name, configuration, Self::null_terminated_bytes),
             // What zarr-python calls the raw bits of the specification.
             "raw_bytes" => sized(name, configuration, Self::raw_bits),
+            // Names that were written before there was a registered one.
+            "variable_length_bytes" | "binary" => {
+                only(name, configuration, &[]).map(|()| Self::VariableBytes)
+            }
+            "complex_float32" => only(name, configuration, &[]).map(|()| Self::Complex64),
+            "complex_float64" => only(name, configuration, &[]).map(|()| Self::Complex128),
+            "struct" | "structured" => structure(name, configuration),
             _ => {
                 let known = from_name(name)?.ok_or_else(|| MetadataError::unsupported("data type", name))?;
                 only(name, configuration, &[]).map(|()| known)
@@ -38,11 +45,11 @@ impl DataType {
 
     /// What a v3 document's `data_type` is for this type: a name, or an object where a configuration belongs to it.
     #[must_use]
-    pub fn to_metadata(self) -> Value {
+    pub fn to_metadata(&self) -> Value {
         let configured =
             |name: &str, configuration: Value| json!({ "name": name, "configuration": configuration });
         let time =
-            |step: TimeStep| json!({ "unit": step.unit().name(), "scale_factor": step.scale_factor() });
+            |step: &TimeStep| json!({ "unit": step.unit().name(), "scale_factor": step.scale_factor() });
         match self {
             Self::DateTime64(step) => configured("numpy.datetime64", time(step)),
             Self::TimeDelta64(step) => configured("numpy.timedelta64", time(step)),
@@ -51,6 +58,21 @@ impl DataType {
             }
             Self::NullTerminatedBytes { bytes } => {
                 configured("null_terminated_bytes", json!({ "length_bytes": bytes }))
+            }
+            Self::Struct(structure) => {
+                let fields = structure
+                    .fields()
+                    .iter()
+                    .map(|field| json!({ "name": *field.name, "data_type": field.data_type.to_metadata() }));
+                configured("struct", json!({ "fields": fields.collect::<Vec<_>>() }))
+            }
+            // These two are what v2 documents hold; no v3 document has a name for them.
+            Self::Subarray(subarray) => configured(
+                "subarray",
+                json!({ "data_type": subarray.item().to_metadata(), "shape": subarray.shape() }),
+            ),
+            Self::VariableArray(item) => {
+                configured("variable_array", json!({ "data_type": item.to_metadata() }))
             }
             Self::Bool
             | Self::Int2
@@ -69,8 +91,15 @@ impl DataType {
             | Self::BFloat16
             | Self::Float32
             | Self::Float64
+            | Self::SmallFloat(_)
+            | Self::ComplexFloat16
+            | Self::ComplexBFloat16
+            | Self::ComplexSmallFloat(_)
             | Self::Complex64
             | Self::Complex128
+            | Self::String
+            | Self::VariableBytes
+            | Self::Json
             | Self::RawBits { .. } => Value::from(self.name()),
         }
     }
@@ -79,7 +108,17 @@ impl DataType {
 /// The type of this name alone, if it is one. `r12` is an error: raw bits come in whole bytes.
 fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
     if let Some((named, ..)) = NAMED.iter().find(|(_, known, ..)| *known == name) {
-        return Ok(Some(*named));
+        // A JSON value is what a filter of v2 makes.
+        return Ok((*named != DataType::Json).then(|| named.clone()));
+    }
+    let small = name.strip_prefix("complex_").unwrap_or(name);
+    if let Some(float) = SmallFloat::from_name(small) {
+        let is_complex = small.len() < name.len();
+        return Ok(Some(if is_complex {
+            DataType::ComplexSmallFloat(float)
+        } else {
+            DataType::SmallFloat(float)
+        }));
     }
     let Some(bits) = name.strip_prefix('r').filter(|digits| is_decimal(digits)) else {
         return Ok(None);
@@ -112,6 +151,30 @@ fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, Meta
         let reason = format!("the `scale_factor` of `{name}` must be an integer from 1 to 2^31 - 1");
         MetadataError::invalid(MEMBER, reason)
     })
+}
+
+/// A struct from its `fields`: objects, or pairs of name and type as early writers have it.
+fn structure(name: &str, configuration: &Map<String, Value>) -> Result<DataType, MetadataError> {
+    const FIELDS: &str = "fields";
+    only(name, configuration, &[FIELDS])?;
+    let invalid = || {
+        let reason = format!("the `fields` of `{name}` must be a list of objects of `name` and `data_type`");
+        MetadataError::invalid(MEMBER, reason)
+    };
+    let field = |field: &Value| {
+        let (name, data_type) = match field {
+            Value::Object(members) if members.len() == 2 => (members.get("name"), members.get("data_type")),
+            Value::Array(pair) if pair.len() == 2 => (pair.first(), pair.get(1)),
+            _ => (None, None),
+        };
+        let name = name.and_then(Value::as_str).ok_or_else(invalid)?;
+        let data_type = DataType::from_v3(data_type.ok_or_else(invalid)?)?;
+        Ok(Field { name: name.into(), data_type })
+    };
+    let fields = configuration.get(FIELDS).and_then(Value::as_array).ok_or_else(invalid)?;
+    // How deep this goes is limited by how deep a document may be nested.
+    let fields = fields.iter().map(field).collect::<Result<_, MetadataError>>()?;
+    StructType::new(fields).map(DataType::Struct)
 }
 
 /// The type that `make` makes of the one member that the configuration has.
@@ -158,9 +221,14 @@ mod tests {
             DataType::FixedLengthUtf32 { code_points: 5 },
             DataType::NullTerminatedBytes { bytes: 7 },
         ];
-        for data_type in NAMED.iter().map(|(named, ..)| *named).chain(others) {
+        for data_type in NAMED
+            .iter()
+            .map(|(named, ..)| named.clone())
+            .filter(|named| *named != DataType::Json)
+            .chain(others)
+        {
             let written = data_type.to_metadata();
-            assert_eq!(DataType::from_v3(&written), Ok(data_type));
+            assert_eq!(DataType::from_v3(&written), Ok(data_type.clone()));
             if let Value::String(name) = written {
                 assert_eq!(DataType::from_v3(&configured(&name, json!({}))), Ok(data_type));
             }
@@ -206,9 +274,16 @@ mod tests {
 
     #[test]
     fn unknown_types_are_unsupported_by_name() {
-        for name in
-            ["string", "bytes", "struct", "int3", "float8_e4m3", "r99999999999", "<f8", "https://x.y/z"]
-        {
+        for name in [
+            "json",
+            "variable_array",
+            "int3",
+            "float8_e4m9",
+            "complex_int8",
+            "r99999999999",
+            "<f8",
+            "https://x.y/z",
+        ] {
             assert_eq!(DataType::from_v3(&json!(name)), Err(MetadataError::unsupported("data type", name)));
         }
     }

@@ -8,19 +8,19 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
 use super::{FillValue, NOT_A_TIME};
-use crate::metadata::{DataType, decimal, text};
+use crate::metadata::{DataType, Field, decimal, text};
 
 impl FillValue {
     /// The fill value as JSON. An element of another size than the data type's, or of characters that are none, is
     /// `null`; neither can come from the readers here.
     #[must_use]
-    pub fn to_json(&self, data_type: DataType) -> Value {
+    pub fn to_json(&self, data_type: &DataType) -> Value {
         json(data_type, self.as_bytes()).unwrap_or(Value::Null)
     }
 }
 
-fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
-    if element.len() != data_type.item_bytes() {
+fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
+    if element.len() != data_type.item_bytes() && !data_type.is_variable() {
         return None;
     }
     Some(match data_type {
@@ -73,8 +73,38 @@ fn json(data_type: DataType, element: &[u8]) -> Option<Value> {
                 named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
             }
         }
-        DataType::Complex64 => pair(DataType::Float32, element)?,
-        DataType::Complex128 => pair(DataType::Float64, element)?,
+        DataType::SmallFloat(format) => {
+            let [byte] = element.try_into().ok()?;
+            let float = decimal::small_float_to_print(*format, byte);
+            if float.is_nan() && Some(byte) != format.nan() {
+                Value::from(format!("{byte:#04x}"))
+            } else {
+                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+            }
+        }
+        DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::Complex64
+        | DataType::Complex128 => pair(&data_type.complex_half()?, element)?,
+        DataType::Struct(structure) => {
+            let member = |(at, field): (usize, &Field)| {
+                let bytes = element.get(at..at + field.data_type.item_bytes())?;
+                Some((field.name.to_string(), json(&field.data_type, bytes)?))
+            };
+            Value::Object(structure.fields_at().map(member).collect::<Option<_>>()?)
+        }
+        DataType::Subarray(subarray) => {
+            let items = element.chunks_exact(subarray.item().item_bytes());
+            Value::Array(items.map(|item| json(subarray.item(), item)).collect::<Option<_>>()?)
+        }
+        DataType::String => Value::from(std::str::from_utf8(element).ok()?),
+        DataType::VariableBytes => Value::from(BASE64_STANDARD.encode(element)),
+        DataType::VariableArray(item) => {
+            let items = element.chunks_exact(item.item_bytes());
+            Value::Array(items.map(|element| json(item, element)).collect::<Option<_>>()?)
+        }
+        DataType::Json => serde_json::from_slice(element).ok()?,
         DataType::RawBits { .. } => Value::from(element),
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
             match i64::from_le_bytes(element.try_into().ok()?) {
@@ -99,7 +129,7 @@ fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
     }
 }
 
-fn pair(half: DataType, element: &[u8]) -> Option<Value> {
+fn pair(half: &DataType, element: &[u8]) -> Option<Value> {
     let (real, imaginary) = element.split_at_checked(half.item_bytes())?;
     Some(Value::Array(vec![json(half, real)?, json(half, imaginary)?]))
 }
@@ -111,25 +141,25 @@ mod tests {
     use super::*;
     use crate::metadata::{TimeStep, TimeUnit};
 
-    fn emitted(data_type: DataType, element: &[u8]) -> String {
+    fn emitted(data_type: &DataType, element: &[u8]) -> String {
         FillValue::from_bytes(element).to_json(data_type).to_string()
     }
 
     #[test]
     fn every_type_has_its_spelling() {
-        assert_eq!(emitted(DataType::Bool, &[1]), "true");
-        assert_eq!(emitted(DataType::UInt64, &u64::MAX.to_le_bytes()), "18446744073709551615");
-        assert_eq!(emitted(DataType::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
-        assert_eq!(emitted(DataType::Float16, &[0x66, 0x2e]), "0.1");
-        assert_eq!(emitted(DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
-        assert_eq!(emitted(DataType::Float64, &(-0.0_f64).to_le_bytes()), "-0.0");
-        assert_eq!(emitted(DataType::Float32, &0x7fc0_0000_u32.to_le_bytes()), "\"NaN\"");
-        assert_eq!(emitted(DataType::Float32, &0xffc0_0000_u32.to_le_bytes()), "\"0xffc00000\"");
-        assert_eq!(emitted(DataType::Float16, &0x7c01_u16.to_le_bytes()), "\"0x7c01\"");
-        assert_eq!(emitted(DataType::Float64, &f64::NEG_INFINITY.to_le_bytes()), "\"-Infinity\"");
-        assert_eq!(emitted(DataType::RawBits { bytes: 2 }, &[0, 255]), "[0,255]");
+        assert_eq!(emitted(&DataType::Bool, &[1]), "true");
+        assert_eq!(emitted(&DataType::UInt64, &u64::MAX.to_le_bytes()), "18446744073709551615");
+        assert_eq!(emitted(&DataType::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
+        assert_eq!(emitted(&DataType::Float16, &[0x66, 0x2e]), "0.1");
+        assert_eq!(emitted(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
+        assert_eq!(emitted(&DataType::Float64, &(-0.0_f64).to_le_bytes()), "-0.0");
+        assert_eq!(emitted(&DataType::Float32, &0x7fc0_0000_u32.to_le_bytes()), "\"NaN\"");
+        assert_eq!(emitted(&DataType::Float32, &0xffc0_0000_u32.to_le_bytes()), "\"0xffc00000\"");
+        assert_eq!(emitted(&DataType::Float16, &0x7c01_u16.to_le_bytes()), "\"0x7c01\"");
+        assert_eq!(emitted(&DataType::Float64, &f64::NEG_INFINITY.to_le_bytes()), "\"-Infinity\"");
+        assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[0, 255]), "[0,255]");
         let complex = [1.5_f32.to_le_bytes(), f32::INFINITY.to_le_bytes()].concat();
-        assert_eq!(emitted(DataType::Complex64, &complex), "[1.5,\"Infinity\"]");
+        assert_eq!(emitted(&DataType::Complex64, &complex), "[1.5,\"Infinity\"]");
     }
 
     fn step() -> TimeStep {
@@ -138,38 +168,38 @@ mod tests {
 
     #[test]
     fn times_and_text_have_their_spelling() {
-        assert_eq!(emitted(DataType::DateTime64(step()), &5_i64.to_le_bytes()), "5");
-        assert_eq!(emitted(DataType::TimeDelta64(step()), &i64::MIN.to_le_bytes()), "\"NaT\"");
+        assert_eq!(emitted(&DataType::DateTime64(step()), &5_i64.to_le_bytes()), "5");
+        assert_eq!(emitted(&DataType::TimeDelta64(step()), &i64::MIN.to_le_bytes()), "\"NaT\"");
         let bytes = DataType::NullTerminatedBytes { bytes: 3 };
-        assert_eq!(emitted(bytes, b"ab\0"), "\"YWI=\"");
-        assert_eq!(emitted(bytes, &[0; 3]), "\"\"");
+        assert_eq!(emitted(&bytes, b"ab\0"), "\"YWI=\"");
+        assert_eq!(emitted(&bytes, &[0; 3]), "\"\"");
         let text = DataType::FixedLengthUtf32 { code_points: 2 };
-        assert_eq!(emitted(text, &[0xe9, 0, 0, 0, 0, 0, 0, 0]), "\"é\"");
+        assert_eq!(emitted(&text, &[0xe9, 0, 0, 0, 0, 0, 0, 0]), "\"é\"");
     }
 
     #[test]
     fn what_is_no_element_is_null() {
-        assert_eq!(emitted(DataType::RawBits { bytes: 2 }, &[1]), "null");
-        assert_eq!(emitted(DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
+        assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[1]), "null");
+        assert_eq!(emitted(&DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
     }
 
     #[test]
     fn small_numbers_have_their_spelling() {
-        assert_eq!(emitted(DataType::Int2, &[0xfe]), "-2");
-        assert_eq!(emitted(DataType::UInt4, &[15]), "15");
-        assert_eq!(emitted(DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");
-        assert_eq!(emitted(DataType::BFloat16, &0x7fc0_u16.to_le_bytes()), "\"NaN\"");
-        assert_eq!(emitted(DataType::BFloat16, &0xffc0_u16.to_le_bytes()), "\"0xffc0\"");
+        assert_eq!(emitted(&DataType::Int2, &[0xfe]), "-2");
+        assert_eq!(emitted(&DataType::UInt4, &[15]), "15");
+        assert_eq!(emitted(&DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");
+        assert_eq!(emitted(&DataType::BFloat16, &0x7fc0_u16.to_le_bytes()), "\"NaN\"");
+        assert_eq!(emitted(&DataType::BFloat16, &0xffc0_u16.to_le_bytes()), "\"0xffc0\"");
     }
 
     proptest! {
         #[test]
         fn every_text_reads_back_as_it_was(text in "\\PC{0,3}\0?\\PC{0,2}") {
             let data_type = DataType::FixedLengthUtf32 { code_points: 6 };
-            let fill_value = FillValue::from_v3(data_type, Some(&Value::from(text))).unwrap();
-            let json = fill_value.to_json(data_type);
-            prop_assert_eq!(FillValue::from_v3(data_type, Some(&json)), Ok(fill_value.clone()));
-            prop_assert_eq!(FillValue::from_v2(data_type, Some(&json)), Ok(fill_value));
+            let fill_value = FillValue::from_v3(&data_type, Some(&Value::from(text))).unwrap();
+            let json = fill_value.to_json(&data_type);
+            prop_assert_eq!(FillValue::from_v3(&data_type, Some(&json)), Ok(fill_value.clone()));
+            prop_assert_eq!(FillValue::from_v2(&data_type, Some(&json)), Ok(fill_value));
         }
 
         #[test]
@@ -183,10 +213,10 @@ mod tests {
                 DataType::NullTerminatedBytes { bytes: 5 },
             ] {
                 let fill_value = FillValue::from_bytes(&element[..data_type.item_bytes()]);
-                let text = fill_value.to_json(data_type).to_string();
+                let text = fill_value.to_json(&data_type).to_string();
                 let value = serde_json::from_str(&text).unwrap();
-                prop_assert_eq!(FillValue::from_v3(data_type, Some(&value)), Ok(fill_value.clone()));
-                prop_assert_eq!(FillValue::from_v2(data_type, Some(&value)), Ok(fill_value));
+                prop_assert_eq!(FillValue::from_v3(&data_type, Some(&value)), Ok(fill_value.clone()));
+                prop_assert_eq!(FillValue::from_v2(&data_type, Some(&value)), Ok(fill_value));
             }
         }
     }

@@ -14,7 +14,7 @@ impl FillValue {
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] if no reading of it is an element of the data type.
-    pub fn from_v2(data_type: DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
+    pub fn from_v2(data_type: &DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
         match fill_value {
             None | Some(Value::Null) => Ok(Self::zero(data_type)),
             Some(value) => element(data_type, value).map(|element| Self::from_bytes(&element)),
@@ -22,7 +22,7 @@ impl FillValue {
     }
 }
 
-fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     let strict = v3::element(data_type, value);
     if strict.is_ok() {
         return strict;
@@ -36,7 +36,7 @@ fn element(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
     }
 }
 
-fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match data_type {
         DataType::Bool => match (value, number(value).and_then(integral)) {
             (Value::Bool(value), _) => Ok(vec![u8::from(*value)]),
@@ -61,13 +61,28 @@ fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
             let whole = number(value).and_then(integral);
             integer(data_type, whole.ok_or_else(|| invalid(data_type, "must be a whole number"))?)
         }
-        DataType::Float16 | DataType::BFloat16 | DataType::Float32 | DataType::Float64 => {
-            float(data_type, value)
-        }
-        DataType::Complex64 => complex(data_type, DataType::Float32, value),
-        DataType::Complex128 => complex(data_type, DataType::Float64, value),
+        DataType::Float16
+        | DataType::BFloat16
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::SmallFloat(_) => float(data_type, value),
+        DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::Complex64
+        | DataType::Complex128 => complex(data_type, value),
+        DataType::VariableBytes => match value {
+            Value::String(text) => Ok(text.as_bytes().to_vec()),
+            _ => zero(data_type, value),
+        },
         // Text of characters is never base64: "0" is one character.
-        DataType::RawBits { .. } | DataType::FixedLengthUtf32 { .. } => match value {
+        DataType::RawBits { .. }
+        | DataType::FixedLengthUtf32 { .. }
+        | DataType::Struct(_)
+        | DataType::Subarray(_)
+        | DataType::String
+        | DataType::VariableArray(_)
+        | DataType::Json => match value {
             Value::String(_) => v3::element(data_type, value),
             _ => zero(data_type, value),
         },
@@ -81,14 +96,16 @@ fn lenient(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError>
 }
 
 /// The number 0, which stood for the empty element of every type.
-fn zero(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn zero(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match value {
-        Value::Number(number) if integral(number.as_str()) == Some(0) => Ok(vec![0; data_type.item_bytes()]),
+        Value::Number(number) if integral(number.as_str()) == Some(0) => {
+            Ok(FillValue::zero(data_type).as_bytes().to_vec())
+        }
         _ => Err(invalid(data_type, "must be text, base64 or 0")),
     }
 }
 
-fn float(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn float(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     if let Some(text) = number(value) {
         return v3::decimal_float(data_type, text);
     }
@@ -100,11 +117,12 @@ fn float(data_type: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 }
 
 /// A pair, or the pair's bytes in base64, or a real number.
-fn complex(data_type: DataType, half: DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     if value.is_array() {
-        return v3::pair(data_type, half, value, float);
+        return v3::pair(data_type, value, float);
     }
-    match float(half, value) {
+    let half = data_type.complex_half().ok_or_else(|| invalid(data_type, "is not of a complex type"))?;
+    match float(&half, value) {
         Ok(real) => Ok([real, vec![0; half.item_bytes()]].concat()),
         Err(error) => {
             value.as_str().map_or(Err(error), |text| whole(data_type, base64_bytes(data_type, text)?))
@@ -145,39 +163,39 @@ mod tests {
     use crate::metadata::json::{MetadataLimits, parse_document};
     use crate::metadata::{TimeStep, TimeUnit};
 
-    fn read(data_type: DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
+    fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
         let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
-        FillValue::from_v2(data_type, Some(&value)).map(|fill_value| fill_value.as_bytes().to_vec())
+        FillValue::from_v2(&data_type, Some(&value)).map(|fill_value| fill_value.as_bytes().to_vec())
     }
 
-    fn assert_all_read(data_type: DataType, element: &[u8], texts: &[&str]) {
+    fn assert_all_read(data_type: &DataType, element: &[u8], texts: &[&str]) {
         for text in texts {
-            assert_eq!(read(data_type, text).as_deref(), Ok(element), "{text} as {}", data_type.name());
+            assert_eq!(read(&data_type, text).as_deref(), Ok(element), "{text} as {}", data_type.name());
         }
     }
 
     #[test]
     fn a_missing_or_null_fill_value_reads_as_zero() {
-        assert_eq!(FillValue::from_v2(DataType::Float64, None), Ok(FillValue::zero(DataType::Float64)));
-        assert_all_read(DataType::Bool, &[0], &["null"]);
-        assert_all_read(DataType::RawBits { bytes: 2 }, &[0, 0], &["null", "0", "\"AAA=\"", "[0]"]);
+        assert_eq!(FillValue::from_v2(&DataType::Float64, None), Ok(FillValue::zero(&DataType::Float64)));
+        assert_all_read(&DataType::Bool, &[0], &["null"]);
+        assert_all_read(&DataType::RawBits { bytes: 2 }, &[0, 0], &["null", "0", "\"AAA=\"", "[0]"]);
     }
 
     #[test]
     fn an_integer_may_be_spelled_as_float_string_or_list_of_one() {
         assert_all_read(
-            DataType::UInt8,
+            &DataType::UInt8,
             &[3],
             &["3", "3.0", "\"3\"", "\"3.0\"", "[3]", "[3.0]", "[\"3\"]", "3e0", "30e-1"],
         );
-        assert_all_read(DataType::Int32, &(-1_i32).to_le_bytes(), &["-1", "-1.0", "\"-1\"", "[-1]"]);
+        assert_all_read(&DataType::Int32, &(-1_i32).to_le_bytes(), &["-1", "-1.0", "\"-1\"", "[-1]"]);
         assert_all_read(
-            DataType::Int64,
+            &DataType::Int64,
             &i64::MIN.to_le_bytes(),
             &["-9.2233720368547758e18", "-9223372036854775808"],
         );
         assert_all_read(
-            DataType::UInt64,
+            &DataType::UInt64,
             &u64::MAX.to_le_bytes(),
             &["18446744073709551615", "\"18446744073709551615\""],
         );
@@ -185,68 +203,72 @@ mod tests {
 
     #[test]
     fn a_bool_may_be_0_or_1() {
-        assert_all_read(DataType::Bool, &[0], &["false", "0", "0.0", "\"0\"", "[false]", "[0]"]);
-        assert_all_read(DataType::Bool, &[1], &["true", "1", "1.0", "[1]"]);
+        assert_all_read(&DataType::Bool, &[0], &["false", "0", "0.0", "\"0\"", "[false]", "[0]"]);
+        assert_all_read(&DataType::Bool, &[1], &["true", "1", "1.0", "[1]"]);
     }
 
     #[test]
     fn a_float_may_be_a_bare_token_or_a_string() {
         assert_all_read(
-            DataType::Float32,
+            &DataType::Float32,
             &f32::INFINITY.to_le_bytes(),
             &["Infinity", "\"Infinity\"", "\"+Infinity\""],
         );
-        assert_all_read(DataType::Float64, &f64::NEG_INFINITY.to_le_bytes(), &["-Infinity", "\"-Infinity\""]);
         assert_all_read(
-            DataType::Float64,
+            &DataType::Float64,
+            &f64::NEG_INFINITY.to_le_bytes(),
+            &["-Infinity", "\"-Infinity\""],
+        );
+        assert_all_read(
+            &DataType::Float64,
             &0x7ff8_0000_0000_0000_u64.to_le_bytes(),
             &["NaN", "\"NaN\"", "[NaN]"],
         );
         assert_all_read(
-            DataType::Float64,
+            &DataType::Float64,
             &(-1.5_f64).to_le_bytes(),
             &["-1.5", "\"-1.5\"", "[-1.5]", "-15e-1"],
         );
-        assert_all_read(DataType::Float16, &[0x66, 0x2e], &["0.1", "\"0.1\"", "0.0999755859375"]);
+        assert_all_read(&DataType::Float16, &[0x66, 0x2e], &["0.1", "\"0.1\"", "0.0999755859375"]);
     }
 
     #[test]
     fn a_complex_number_may_be_a_pair_base64_or_real() {
         let element = [1.0_f32.to_le_bytes(), 0.0_f32.to_le_bytes()].concat();
         let texts = ["[1, 0]", "[1.0, 0.0]", "[\"1\", \"0\"]", "1", "[1]", "\"AACAPwAAAAA=\""];
-        assert_all_read(DataType::Complex64, &element, &texts);
+        assert_all_read(&DataType::Complex64, &element, &texts);
     }
 
     #[test]
     fn raw_bytes_are_base64() {
-        assert_all_read(DataType::RawBits { bytes: 3 }, &[1, 2, 3], &["\"AQID\"", "[\"AQID\"]", "[1,2,3]"]);
+        assert_all_read(&DataType::RawBits { bytes: 3 }, &[1, 2, 3], &["\"AQID\"", "[\"AQID\"]", "[1,2,3]"]);
     }
 
     #[test]
     fn a_date_may_be_spelled_as_any_integer_or_not_a_time() {
         let data_type = DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap());
         let not_a_time = ["-9223372036854775808", "-9.2233720368547758e18", "\"NaT\"", "[\"NaT\"]"];
-        assert_all_read(data_type, &i64::MIN.to_le_bytes(), &not_a_time);
-        assert_all_read(data_type, &7_i64.to_le_bytes(), &["7", "7.0", "\"7\"", "[7]"]);
-        assert_all_read(data_type, &[0; 8], &["null", "0"]);
+        assert_all_read(&data_type, &i64::MIN.to_le_bytes(), &not_a_time);
+        assert_all_read(&data_type, &7_i64.to_le_bytes(), &["7", "7.0", "\"7\"", "[7]"]);
+        assert_all_read(&data_type, &[0; 8], &["null", "0"]);
     }
 
     #[test]
     fn text_of_bytes_is_base64_or_else_the_text_itself() {
         let data_type = DataType::NullTerminatedBytes { bytes: 3 };
-        assert_all_read(data_type, &[0; 3], &["null", "0", "0.0", "\"\"", "\"AAAA\"", "[0]"]);
-        assert_all_read(data_type, b"ab\0", &["\"YWI=\"", "\"YWIA\"", "\"ab\"", "[\"ab\"]"]);
-        assert_all_read(data_type, b"0\0\0", &["\"0\"", "\"MA==\""]);
-        assert_all_read(data_type, "é\0".as_bytes(), &["\"é\""]);
+        assert_all_read(&data_type, &[0; 3], &["null", "0", "0.0", "\"\"", "\"AAAA\"", "[0]"]);
+        assert_all_read(&data_type, b"ab\0", &["\"YWI=\"", "\"YWIA\"", "\"ab\"", "[\"ab\"]"]);
+        assert_all_read(&data_type, b"0\0\0", &["\"0\"", "\"MA==\""]);
+        assert_all_read(&data_type, "é\0".as_bytes(), &["\"é\""]);
     }
 
     #[test]
     fn text_of_characters_is_never_base64() {
         let data_type = DataType::FixedLengthUtf32 { code_points: 4 };
-        assert_all_read(data_type, &[0; 16], &["null", "0", "0.0", "\"\"", "[0]"]);
+        assert_all_read(&data_type, &[0; 16], &["null", "0", "0.0", "\"\"", "[0]"]);
         let text = ['Y', 'W', 'I', '='].map(|it| u32::from(it).to_le_bytes()).concat();
-        assert_all_read(data_type, &text, &["\"YWI=\"", "[\"YWI=\"]"]);
-        assert_eq!(read(data_type, "\"0\"").unwrap()[..4], u32::from('0').to_le_bytes());
+        assert_all_read(&data_type, &text, &["\"YWI=\"", "[\"YWI=\"]"]);
+        assert_eq!(read(&data_type, "\"0\"").unwrap()[..4], u32::from('0').to_le_bytes());
     }
 
     #[test]
@@ -291,7 +313,7 @@ mod tests {
         ] {
             for text in texts {
                 assert!(
-                    matches!(read(data_type, text), Err(MetadataError::Invalid { .. })),
+                    matches!(read(&data_type, text), Err(MetadataError::Invalid { .. })),
                     "{text} as {data_type:?}"
                 );
             }

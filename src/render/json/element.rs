@@ -8,22 +8,30 @@
 //! | time spans | the number of steps; the data type says how long one is |
 //! | text | a string, without the zeros behind it |
 //! | text of bytes that is not UTF-8 | a list of its bytes, since its encoding is not known |
+//! | bytes and arrays of any length, subarrays | a list |
+//! | structs | an object, the fields in their order |
+//! | JSON values | as they are |
 //!
 //! Lists around elements are not written here.
 
 use std::io::Write as _;
 
 use super::NanMode;
-use crate::metadata::{DataType, TimeUnit, bfloat16_to_print, float16_to_print, utf32_text, without_padding};
+use crate::metadata::{
+    DataType, Field, StructType, TimeUnit, bfloat16_to_print, float16_to_print, small_float_to_print,
+    utf32_text, without_padding,
+};
 use crate::render::RenderError;
 use crate::render::date::Date;
 
 /// The longest text of one element.
-pub(super) fn longest_text(data_type: DataType) -> u64 {
+pub(super) fn longest_text(data_type: &DataType) -> u64 {
     /// `\u0001`: no character takes more, in bytes of UTF-8 or not.
     const CHARACTER: u64 = 6;
     match data_type {
         DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => 3,
+        // What has no limit of its own.
+        DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => 4,
         DataType::Int2 | DataType::Int4 | DataType::Int8 => 4,
         DataType::Bool | DataType::UInt16 => 5,
         DataType::Int16 => 6,
@@ -33,21 +41,37 @@ pub(super) fn longest_text(data_type: DataType) -> u64 {
         DataType::UInt64
         | DataType::Int64
         | DataType::BFloat16
+        | DataType::SmallFloat(_)
         | DataType::Float32
         | DataType::TimeDelta64(_) => 20,
         DataType::Float64 => 26,
-        DataType::Complex64 => 20 * 2 + 3,
+        DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::Complex64 => 20 * 2 + 3,
         DataType::Complex128 => 26 * 2 + 3,
-        DataType::RawBits { bytes } => u64::from(bytes) * 4 + 2,
-        DataType::DateTime64(step) => Date::longest_text(step) as u64 + 2,
-        DataType::FixedLengthUtf32 { code_points } => u64::from(code_points) * CHARACTER + 2,
-        DataType::NullTerminatedBytes { bytes } => u64::from(bytes) * CHARACTER + 2,
+        DataType::RawBits { bytes } => u64::from(*bytes) * 4 + 2,
+        DataType::DateTime64(step) => Date::longest_text(*step) as u64 + 2,
+        DataType::FixedLengthUtf32 { code_points } => u64::from(*code_points) * CHARACTER + 2,
+        DataType::NullTerminatedBytes { bytes } => u64::from(*bytes) * CHARACTER + 2,
+        DataType::Struct(structure) => {
+            let member = |field: &Field| {
+                // Quotes, colon and comma.
+                longest_text(&field.data_type) + field.name.chars().count() as u64 * CHARACTER + 4
+            };
+            structure.fields().iter().map(member).sum::<u64>() + 2
+        }
+        DataType::Subarray(subarray) => {
+            // Each element, and no more than one list's brackets around it in each dimension.
+            let one = longest_text(subarray.item()) + 1 + 2 * subarray.shape().len() as u64;
+            one.saturating_mul(subarray.elements() as u64)
+        }
     }
 }
 
 /// Appends one element; an error if it has not the length of its type, or is text of characters that are none.
 pub(super) fn write_element(
-    data_type: DataType,
+    data_type: &DataType,
     nan: NanMode,
     element: &[u8],
     out: &mut Vec<u8>,
@@ -84,12 +108,42 @@ pub(super) fn write_element(
             float if float.is_finite() => write!(out, "{float:?}"),
             float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
         },
-        DataType::Complex64 => return write_pair(DataType::Float32, nan, element, out),
-        DataType::Complex128 => return write_pair(DataType::Float64, nan, element, out),
+        DataType::SmallFloat(format) => {
+            let [byte] = exactly(element)?;
+            match small_float_to_print(*format, byte) {
+                float if float.is_finite() => write!(out, "{float:?}"),
+                float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
+            }
+        }
+        DataType::ComplexFloat16
+        | DataType::ComplexBFloat16
+        | DataType::ComplexSmallFloat(_)
+        | DataType::Complex64
+        | DataType::Complex128 => {
+            let half = data_type.complex_half().ok_or(RenderError::ElementCount)?;
+            return write_pair(&half, nan, element, out);
+        }
+        DataType::String => match std::str::from_utf8(element) {
+            Ok(text) => write_text(text, out),
+            Err(_) => write_bytes(element, out),
+        },
+        DataType::VariableBytes => write_bytes(element, out),
+        DataType::VariableArray(item) => return write_list(item, &[], nan, element, out),
+        DataType::Json => out.write_all(element),
+        DataType::Struct(structure) => return write_fields(structure, nan, element, out),
+        DataType::Subarray(subarray) => {
+            return write_list(
+                subarray.item(),
+                subarray.shape().get(1..).unwrap_or_default(),
+                nan,
+                element,
+                out,
+            );
+        }
         DataType::DateTime64(step) => match (i64::from_le_bytes(exactly(element)?), step.unit()) {
             (i64::MIN, _) => write!(out, "{}", not_a_time(nan)),
             (steps, TimeUnit::Generic) => write!(out, "{steps}"),
-            (steps, _) => write!(out, "\"{}\"", Date { step, steps }),
+            (steps, _) => write!(out, "\"{}\"", Date { step: *step, steps }),
         },
         DataType::TimeDelta64(_) => match i64::from_le_bytes(exactly(element)?) {
             i64::MIN => write!(out, "{}", not_a_time(nan)),
@@ -139,12 +193,55 @@ fn not_a_time(nan: NanMode) -> &'static str {
     }
 }
 
-fn write_pair(half: DataType, nan: NanMode, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+fn write_pair(half: &DataType, nan: NanMode, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
     let (real, imaginary) = element.split_at_checked(half.item_bytes()).ok_or(RenderError::ElementCount)?;
     out.push(b'[');
     write_element(half, nan, real, out)?;
     out.push(b',');
     write_element(half, nan, imaginary, out)?;
+    out.push(b']');
+    Ok(())
+}
+
+/// A struct as an object, its fields in their order.
+fn write_fields(
+    structure: &StructType,
+    nan: NanMode,
+    element: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), RenderError> {
+    for (place, (at, field)) in structure.fields_at().enumerate() {
+        out.push(if place == 0 { b'{' } else { b',' });
+        // Writing to a vector does not fail.
+        let _ = write_text(&field.name, out);
+        out.push(b':');
+        let bytes = element.get(at..at + field.data_type.item_bytes()).ok_or(RenderError::ElementCount)?;
+        write_element(&field.data_type, nan, bytes, out)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+/// Items as a list of lists of this shape.
+fn write_list(
+    item: &DataType,
+    inner_shape: &[u32],
+    nan: NanMode,
+    elements: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), RenderError> {
+    let inner =
+        inner_shape.iter().fold(item.item_bytes(), |bytes, &edge| bytes.saturating_mul(edge as usize));
+    out.push(b'[');
+    for (place, element) in elements.chunks(inner.max(1)).enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        match inner_shape.split_first() {
+            Some((_, deeper)) => write_list(item, deeper, nan, element, out)?,
+            None => write_element(item, nan, element, out)?,
+        }
+    }
     out.push(b']');
     Ok(())
 }

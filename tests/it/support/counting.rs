@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use zarrd::array::{ArrayError, ChunkSource, StoredValue, Trace};
+use zarrd::chunk::Elements;
 use zarrd::codec::CodecChain;
 use zarrd::codec::sharding_indexed::ShardIndex;
 use zarrd::key::{StoreKey, StorePrefix};
@@ -213,7 +213,7 @@ impl ChunkSource for CountingSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         trace: &Arc<Trace>,
-    ) -> Vec<Result<Bytes, ArrayError>> {
+    ) -> Vec<Result<Elements, ArrayError>> {
         for range in ranges {
             *self.decodes.lock().unwrap().entry((value.key.to_string(), range.start)).or_default() += 1;
         }

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use zarrd::chunk::Elements;
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::metadata::{CodecMetadata, DataType, FillValue};
 
@@ -231,8 +232,9 @@ fn compress(codec: &Codec, bytes: &[u8], unit_bytes: usize) -> Vec<u8> {
             let codecs = [CodecMetadata::new("bytes", json!({})), CodecMetadata::new("blosc", configuration)];
             let shape = [u64::try_from(bytes.len()).unwrap()];
             let (data_type, fill) = (DataType::UInt8, FillValue::from_bytes(&[0]));
-            let chain = CodecChain::bind(&codecs, data_type, &shape, &fill, &CodecLimits::default()).unwrap();
-            chain.encode(Bytes::copy_from_slice(bytes)).unwrap().into()
+            let chain =
+                CodecChain::bind(&codecs, &data_type, &shape, &fill, &CodecLimits::default()).unwrap();
+            chain.encode(Elements::fixed(Bytes::copy_from_slice(bytes))).unwrap().into()
         }
         Codec::Transpose(_) | Codec::Bytes { .. } | Codec::Shards(_) => panic!("{codec:?} does not compress"),
     }

@@ -1,0 +1,326 @@
+//! [`Elements`]: decoded elements in memory, of a fixed size or of variable length.
+//!
+//! Of a fixed size, elements are their items: bytes in C order and canonical form. Of variable length (text, bytes), an
+//! item is a [`Span`] that says where in a heap the element's bytes stand; so whatever moves elements moves items, and
+//! leaves the heap alone. What the bytes mean is not this file's business.
+
+use bytes::Bytes;
+
+use super::Window;
+use super::copy::{fill_box, locate_box, paste_box};
+use super::strided::{self, Dimension};
+
+/// Bytes of a span.
+const SPAN_BYTES: usize = Span::BYTES;
+
+/// Where in the heap an element of variable length stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub offset: u32,
+    /// The number of bytes.
+    pub length: u32,
+}
+
+impl Span {
+    /// Bytes of a span among the items.
+    pub const BYTES: usize = crate::metadata::VARIABLE_ITEM_BYTES;
+
+    /// The span as an item.
+    #[must_use]
+    pub fn to_item(self) -> [u8; Self::BYTES] {
+        let word = u64::from(self.offset) | u64::from(self.length) << 32;
+        word.to_le_bytes()
+    }
+
+    /// The span that an item is.
+    #[must_use]
+    pub fn from_item(item: [u8; Self::BYTES]) -> Self {
+        let [o0, o1, o2, o3, l0, l1, l2, l3] = item;
+        Self { offset: u32::from_le_bytes([o0, o1, o2, o3]), length: u32::from_le_bytes([l0, l1, l2, l3]) }
+    }
+
+    /// The bytes it stands for; none if they are not all in the heap.
+    fn of(self, heap: &[u8]) -> &[u8] {
+        let start = self.offset as usize;
+        heap.get(start..start.saturating_add(self.length as usize)).unwrap_or_default()
+    }
+}
+
+/// Decoded elements in C order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elements {
+    items: Bytes,
+    heap: Bytes,
+}
+
+impl Elements {
+    /// Elements of a fixed size.
+    #[must_use]
+    pub fn fixed(items: Bytes) -> Self {
+        Self { items, heap: Bytes::new() }
+    }
+
+    /// Elements of variable length: spans, and the heap they point into.
+    #[must_use]
+    pub fn variable(spans: Bytes, heap: Bytes) -> Self {
+        Self { items: spans, heap }
+    }
+
+    /// The items: elements of a fixed size, or spans.
+    #[must_use]
+    pub fn items(&self) -> &Bytes {
+        &self.items
+    }
+
+    /// The items alone.
+    #[must_use]
+    pub fn into_items(self) -> Bytes {
+        self.items
+    }
+
+    /// The bytes that spans point to; empty for elements of a fixed size.
+    #[must_use]
+    pub fn heap(&self) -> &Bytes {
+        &self.heap
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.items.len().saturating_add(self.heap.len())
+    }
+
+    /// The elements of variable length, one after the other.
+    pub fn texts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        let (items, _) = self.items.as_chunks();
+        items.iter().map(|&item| Span::from_item(item).of(&self.heap))
+    }
+
+    /// The same elements with other items, made of theirs.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn map_items<E>(self, make: impl FnOnce(Bytes) -> Result<Bytes, E>) -> Result<Self, E> {
+        Ok(Self { items: make(self.items)?, heap: self.heap })
+    }
+
+    /// The part of the elements whose items are these bytes.
+    #[must_use]
+    pub fn slice(&self, items: std::ops::Range<usize>) -> Self {
+        Self { items: self.items.slice(items), heap: self.heap.clone() }
+    }
+
+    /// Elements that hold on to no buffer larger than themselves, given the one that they may be a part of.
+    #[must_use]
+    pub fn detached_from(self, buffer: &std::ops::Range<*const u8>) -> Self {
+        let own = |part: Bytes| {
+            if buffer.contains(&part.as_ptr()) { Bytes::copy_from_slice(&part) } else { part }
+        };
+        Self { items: own(self.items), heap: own(self.heap) }
+    }
+}
+
+/// Why elements cannot be put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssembleError {
+    /// A window or shape that does not fit the buffers: a defect of the caller.
+    Geometry,
+    /// The elements of variable length have more bytes than the limit.
+    HeapTooLarge,
+    /// The machine has no memory for them.
+    NoMemory,
+}
+
+/// Elements being put together from parts, each place once.
+#[derive(Debug)]
+pub struct ElementsMut {
+    items: Vec<u8>,
+    /// `None` if elements are of a fixed size.
+    heap: Option<Vec<u8>>,
+    heap_limit: usize,
+    item_bytes: usize,
+}
+
+impl ElementsMut {
+    /// Elements of a fixed size, beginning as these items.
+    #[must_use]
+    pub fn fixed(items: Vec<u8>, item_bytes: usize) -> Self {
+        Self { items, heap: None, heap_limit: 0, item_bytes }
+    }
+
+    /// Elements of variable length, beginning as these spans, which must be zeros; with at most so many bytes in all.
+    #[must_use]
+    pub fn variable(spans: Vec<u8>, heap_limit: u64) -> Self {
+        let heap_limit = usize::try_from(heap_limit.min(u32::MAX.into())).unwrap_or(usize::MAX);
+        Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: SPAN_BYTES }
+    }
+
+    /// The same, with every element this one (of variable length: its bytes).
+    ///
+    /// # Errors
+    /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
+    pub fn filled_with(mut self, element: &[u8]) -> Result<Self, AssembleError> {
+        let span;
+        let item = match &mut self.heap {
+            None => element,
+            Some(heap) => {
+                span = push(heap, element, self.heap_limit)?.to_item();
+                &span
+            }
+        };
+        self.items.chunks_exact_mut(item.len().max(1)).for_each(|place| place.copy_from_slice(item));
+        Ok(self)
+    }
+
+    /// Puts what `window` shows of a chunk of this shape in its place.
+    ///
+    /// # Errors
+    /// [`AssembleError`].
+    pub fn paste(&mut self, chunk: &Elements, shape: &[u64], window: &Window) -> Result<(), AssembleError> {
+        if self.heap.is_none() {
+            let fits = paste_box(&chunk.items, shape, window, self.item_bytes, &mut self.items);
+            return if fits { Ok(()) } else { Err(AssembleError::Geometry) };
+        }
+        let (from_at, dimensions) =
+            locate_box(window, self.item_bytes, Some((shape, chunk.items.len())), self.items.len())
+                .ok_or(AssembleError::Geometry)?;
+        self.copy(dimensions, window.out_offset(), chunk, from_at)
+    }
+
+    /// Fills what `window` shows with one element (of variable length: its bytes).
+    ///
+    /// # Errors
+    /// [`AssembleError`].
+    pub fn fill(&mut self, element: &[u8], window: &Window) -> Result<(), AssembleError> {
+        let span;
+        let item = match &mut self.heap {
+            None => element,
+            Some(heap) => {
+                span = push(heap, element, self.heap_limit)?.to_item();
+                &span
+            }
+        };
+        if fill_box(item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
+    }
+
+    /// Copies a box of elements, given as in [`strided::copy`]; the callers' boxes lie inside both buffers.
+    ///
+    /// # Errors
+    /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
+    pub fn copy(
+        &mut self,
+        dimensions: Vec<Dimension>,
+        to_at: usize,
+        from: &Elements,
+        from_at: usize,
+    ) -> Result<(), AssembleError> {
+        let Some(heap) = &mut self.heap else {
+            strided::copy(dimensions, self.item_bytes, (&mut self.items, to_at), (&from.items, from_at));
+            return Ok(());
+        };
+        let (items, limit) = (&mut self.items, self.heap_limit);
+        let mut outcome = Ok(());
+        strided::each(dimensions, (to_at, from_at), |to, from_at| {
+            if outcome.is_err() {
+                return;
+            }
+            let item = from.items.get(from_at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+            match push(heap, Span::from_item(item).of(&from.heap), limit) {
+                Ok(span) => {
+                    if let Some(place) = items.get_mut(to..).and_then(<[u8]>::first_chunk_mut) {
+                        *place = span.to_item();
+                    }
+                }
+                Err(error) => outcome = Err(error),
+            }
+        });
+        outcome
+    }
+
+    /// Whether elements are of variable length.
+    #[must_use]
+    pub fn is_variable(&self) -> bool {
+        self.heap.is_some()
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn freeze(self) -> Elements {
+        Elements { items: self.items.into(), heap: self.heap.unwrap_or_default().into() }
+    }
+}
+
+/// Appends the bytes of an element to a heap.
+fn push(heap: &mut Vec<u8>, element: &[u8], limit: usize) -> Result<Span, AssembleError> {
+    if element.len() > limit.saturating_sub(heap.len()) {
+        return Err(AssembleError::HeapTooLarge);
+    }
+    heap.try_reserve(element.len()).map_err(|_refused| AssembleError::NoMemory)?;
+    // The limit is within 32 bits.
+    let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let span = Span { offset: number(heap.len()), length: number(element.len()) };
+    heap.extend_from_slice(element);
+    Ok(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk::AxisRange;
+
+    fn texts(texts: &[&str]) -> Elements {
+        let mut heap = Vec::new();
+        let spans: Vec<u8> = texts
+            .iter()
+            .flat_map(|text| push(&mut heap, text.as_bytes(), 1 << 20).unwrap().to_item())
+            .collect();
+        Elements::variable(spans.into(), heap.into())
+    }
+
+    fn window(start: u64, count: u64, step: i64) -> Window {
+        Window::packed(&[AxisRange { start, count, step, keep: true }], SPAN_BYTES)
+    }
+
+    #[test]
+    fn texts_are_pasted_and_filled_with_their_bytes() {
+        let chunk = texts(&["a", "", "ccc", "dé"]);
+        let mut answer = ElementsMut::variable(vec![0; 3 * SPAN_BYTES], 100);
+        answer.fill(b"fill", &window(0, 3, 1)).unwrap();
+        answer.paste(&chunk, &[4], &window(3, 2, -1)).unwrap();
+        let answer = answer.freeze();
+        assert_eq!(answer.texts().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
+    }
+
+    #[test]
+    fn elements_of_a_fixed_size_have_no_heap() {
+        let mut answer = ElementsMut::fixed(vec![0; 4], 2);
+        let ranges = [AxisRange { start: 1, count: 2, step: 1, keep: true }];
+        let chunk = Elements::fixed(Bytes::from_static(&[1, 2, 3, 4, 5, 6]));
+        answer.paste(&chunk, &[3], &Window::packed(&ranges, 2)).unwrap();
+        assert_eq!(answer.freeze(), Elements::fixed(Bytes::from_static(&[3, 4, 5, 6])));
+    }
+
+    #[test]
+    fn more_text_than_the_limit_is_refused() {
+        let chunk = texts(&["aaaa", "bbbb"]);
+        let mut answer = ElementsMut::variable(vec![0; 2 * SPAN_BYTES], 7);
+        assert_eq!(answer.paste(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
+        assert_eq!(answer.fill(b"12345678", &window(0, 1, 1)), Err(AssembleError::HeapTooLarge));
+    }
+
+    #[test]
+    fn a_span_outside_the_heap_is_empty() {
+        let spans = [Span { offset: 1, length: 5 }, Span { offset: u32::MAX, length: u32::MAX }];
+        let items: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
+        let elements = Elements::variable(items.into(), Bytes::from_static(b"abc"));
+        assert!(elements.texts().all(<[u8]>::is_empty));
+    }
+
+    #[test]
+    fn a_window_that_does_not_fit_is_refused() {
+        let mut answer = ElementsMut::variable(vec![0; SPAN_BYTES], 100);
+        assert_eq!(answer.paste(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
+        assert_eq!(answer.fill(b"a", &window(0, 2, 1)), Err(AssembleError::Geometry));
+    }
+}

@@ -1,0 +1,179 @@
+//! [`StructType`] and [`SubarrayType`]: elements made of elements (Zarr extensions, "struct"; Zarr v2, "Data type
+//! encoding").
+//!
+//! Fields stand one behind the other without gaps. How documents write them is the business of `v2` and `v3`.
+
+use std::sync::Arc;
+
+use super::{DataType, MAX_ITEM_BYTES};
+use crate::metadata::MetadataError;
+
+/// Most fields of a struct, with those of the structs in it.
+const MAX_FIELDS: usize = 1024;
+/// Deepest nesting of structs and subarrays.
+const MAX_DEPTH: usize = 16;
+
+/// A field of a struct.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Field {
+    /// Its name, of which the struct has no other.
+    pub name: Arc<str>,
+    /// Its type, of a fixed size.
+    pub data_type: DataType,
+}
+
+/// The fields of a struct: at least one, no two of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StructType {
+    fields: Vec<Field>,
+    item_bytes: usize,
+    leaves: usize,
+    depth: usize,
+}
+
+impl StructType {
+    /// A struct of these fields.
+    ///
+    /// # Errors
+    /// [`MetadataError::Invalid`] if there are none, two of one name, or one of variable length;
+    /// [`MetadataError::Unsupported`] beyond 1024 fields, 16 levels or 1 MiB.
+    pub fn new(fields: Vec<Field>) -> Result<Arc<Self>, MetadataError> {
+        let invalid = |reason: String| MetadataError::invalid("data type", reason);
+        if fields.is_empty() {
+            return Err(invalid("a struct has no fields".to_owned()));
+        }
+        if fields.len() > MAX_FIELDS {
+            return Err(too_large());
+        }
+        let mut names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+        names.sort_unstable();
+        if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
+            return Err(invalid(format!("a struct has two fields `{twice}`")));
+        }
+        let (mut bytes, mut leaves, mut depth) = (0_usize, 0_usize, 0);
+        for field in &fields {
+            if field.data_type.is_variable() {
+                return Err(invalid(format!("the field `{}` is of variable length", field.name)));
+            }
+            bytes = bytes.saturating_add(field.data_type.item_bytes());
+            leaves = leaves.saturating_add(leaves_of(&field.data_type));
+            depth = depth.max(depth_of(&field.data_type));
+        }
+        let item_bytes = checked(bytes, leaves, depth + 1)?;
+        Ok(Arc::new(Self { fields, item_bytes, leaves, depth: depth + 1 }))
+    }
+
+    /// The fields, in the order of their bytes.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The fields, each with where its bytes begin in the element.
+    pub fn fields_at(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.fields.iter().scan(0, |at, field| {
+            let start = *at;
+            *at += field.data_type.item_bytes();
+            Some((start, field))
+        })
+    }
+
+    /// Bytes of an element.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        self.item_bytes
+    }
+
+    pub(super) fn name(&self) -> String {
+        let fields: Vec<String> =
+            self.fields.iter().map(|field| format!("{}: {}", field.name, field.data_type.name())).collect();
+        format!("struct{{{}}}", fields.join(", "))
+    }
+}
+
+/// The type of a field that holds several elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SubarrayType {
+    item: DataType,
+    shape: Vec<u32>,
+    elements: usize,
+    leaves: usize,
+    depth: usize,
+}
+
+impl SubarrayType {
+    /// Elements of `item` in C order, as many as the shape says: at least one dimension, none of them 0.
+    ///
+    /// # Errors
+    /// [`MetadataError::Invalid`] for another shape or elements of variable length; [`MetadataError::Unsupported`]
+    /// beyond 1024 fields, 16 levels or 1 MiB.
+    pub fn new(item: DataType, shape: Vec<u32>) -> Result<Arc<Self>, MetadataError> {
+        if item.is_variable() || shape.is_empty() || shape.contains(&0) {
+            return Err(MetadataError::invalid("data type", "a subarray must have elements of fixed size"));
+        }
+        let elements = shape.iter().fold(1_usize, |elements, &edge| elements.saturating_mul(edge as usize));
+        // One kind of field, however often.
+        let leaves = leaves_of(&item);
+        let depth = depth_of(&item) + 1;
+        checked(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
+        Ok(Arc::new(Self { item, shape, elements, leaves, depth }))
+    }
+
+    /// The type of its elements.
+    #[must_use]
+    pub fn item(&self) -> &DataType {
+        &self.item
+    }
+
+    /// Elements along each dimension.
+    #[must_use]
+    pub fn shape(&self) -> &[u32] {
+        &self.shape
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Bytes of the field.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        self.elements.saturating_mul(self.item.item_bytes())
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{}{:?}", self.item.name(), self.shape)
+    }
+}
+
+fn leaves_of(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(structure) => structure.leaves,
+        DataType::Subarray(subarray) => subarray.leaves,
+        _ => 1,
+    }
+}
+
+fn depth_of(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(structure) => structure.depth,
+        DataType::Subarray(subarray) => subarray.depth,
+        _ => 0,
+    }
+}
+
+/// The size of an element, if it is within the limits.
+fn checked(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
+    if bytes > MAX_ITEM_BYTES as usize || leaves > MAX_FIELDS || depth > MAX_DEPTH {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+fn too_large() -> MetadataError {
+    let limits =
+        format!("struct of more than {MAX_FIELDS} fields, {MAX_DEPTH} levels or {MAX_ITEM_BYTES} bytes");
+    MetadataError::unsupported("data type", limits)
+}
