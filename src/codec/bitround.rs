@@ -115,6 +115,6 @@ fn is_signed(data_type: &DataType) -> bool {
 }
 
 fn is_integer(data_type: &DataType) -> bool {
-    is_signed(&data_type)
+    is_signed(data_type)
         || matches!(data_type, DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64)
 }

@@ -123,7 +123,9 @@ impl ArrayToBytes for BytesCodec {
             && encoded.iter().any(|&byte| byte != meaning.apply(byte))
         {
             let decoded = in_place(encoded, |bytes| {
-                bytes.iter_mut().for_each(|byte| *byte = meaning.apply(*byte));
+                for byte in bytes {
+                    *byte = meaning.apply(*byte);
+                }
             });
             return decoded.map(Elements::fixed);
         }

@@ -418,7 +418,7 @@ mod tests {
         assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
     }
 
-    fn objects(filters: Value, compressor: Value) -> Result<ArrayMetadata, MetadataError> {
+    fn objects(filters: &Value, compressor: &Value) -> Result<ArrayMetadata, MetadataError> {
         array_with(json!({"dtype": "|O", "filters": filters, "compressor": compressor}))
     }
 
@@ -431,11 +431,11 @@ mod tests {
             (json!({"id": "vlen-array", "dtype": "<i2"}), item, "numcodecs.vlen-array"),
             (json!({"id": "json2"}), DataType::Json, "numcodecs.json2"),
         ] {
-            let array = objects(json!([codec, {"id": "zlib"}]), json!({"id": "lz4"})).unwrap();
+            let array = objects(&json!([codec, {"id": "zlib"}]), &json!({"id": "lz4"})).unwrap();
             assert_eq!(array.data_type, data_type);
             let names: Vec<String> = array.codecs.into_iter().map(|codec| codec.name).collect();
             assert_eq!(names, [name, "zlib", "numcodecs.lz4"]);
-            assert_eq!(objects(json!(null), codec).unwrap().data_type, data_type);
+            assert_eq!(objects(&json!(null), &codec).unwrap().data_type, data_type);
         }
     }
 
@@ -450,17 +450,17 @@ mod tests {
             (json!([text]), pickle.clone()),
         ] {
             let refused = MetadataError::unsupported("object codec", "pickle");
-            assert_eq!(objects(filters, compressor), Err(refused));
+            assert_eq!(objects(&filters, &compressor), Err(refused));
         }
     }
 
     #[test]
     fn objects_need_one_codec_of_objects_and_no_more() {
-        let none = objects(json!([{"id": "zlib"}]), json!(null));
+        let none = objects(&json!([{"id": "zlib"}]), &json!(null));
         assert!(matches!(none, Err(MetadataError::Unsupported { .. })), "{none:?}");
-        let two = objects(json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), json!(null));
+        let two = objects(&json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), &json!(null));
         assert!(matches!(two, Err(MetadataError::Invalid { .. })), "{two:?}");
-        let behind = objects(json!([{"id": "zlib"}, {"id": "vlen-utf8"}]), json!(null));
+        let behind = objects(&json!([{"id": "zlib"}, {"id": "vlen-utf8"}]), &json!(null));
         assert!(matches!(behind, Err(MetadataError::Invalid { .. })), "{behind:?}");
     }
 

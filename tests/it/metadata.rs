@@ -31,7 +31,7 @@ async fn assert_works(server: &Server, what: &str) {
 #[tokio::test]
 async fn what_is_not_supported_is_501_by_name_and_its_bytes_are_served() {
     for (members, name) in [
-        (json!({ "data_type": "float8_e4m3" }), "float8_e4m3"),
+        (json!({ "data_type": "int3" }), "int3"),
         (json!({ "data_type": { "name": "tensor", "configuration": { "rank": 2 } } }), "tensor"),
         (json!({ "chunk_grid": { "name": "voronoi", "configuration": {} } }), "voronoi"),
         (json!({ "chunk_key_encoding": { "name": "morton" } }), "morton"),

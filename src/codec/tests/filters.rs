@@ -23,7 +23,7 @@ const NUMBERS: [(&str, DataType); 11] = [
 ];
 
 /// The codec before little-endian bytes.
-fn chain(codec: &str, config: &Value, data_type: DataType, count: u64) -> Result<CodecChain, CodecError> {
+fn chain(codec: &str, config: &Value, data_type: &DataType, count: u64) -> Result<CodecChain, CodecError> {
     bind(json!([[codec, config], ["bytes", {"endian": "little"}]]), data_type.clone(), &[count])
 }
 
@@ -211,7 +211,7 @@ fn what_filters_make_is_what_numcodecs_makes() {
     for (codec, config, data_type, decoded, encoded, back) in vectors {
         let (decoded, encoded, back) = (unhex(decoded), unhex(encoded), unhex(back));
         let count = (decoded.len() / data_type.item_bytes()) as u64;
-        let chain = chain(&format!("numcodecs.{codec}"), config, data_type.clone(), count).unwrap();
+        let chain = chain(&format!("numcodecs.{codec}"), config, data_type, count).unwrap();
         assert_eq!(chain.encode_items(decoded).unwrap(), encoded, "{codec} {config}");
         assert_eq!(chain.decode_items(encoded.clone()).unwrap(), back, "{codec} {config}");
         assert_eq!(chain.encoded_limit(), encoded.len() as u64);
@@ -222,7 +222,7 @@ fn what_filters_make_is_what_numcodecs_makes() {
 fn differences_of_integers_wrap_around_and_lose_nothing() {
     for (dtype, data_type) in &NUMBERS[..8] {
         let decoded = sample(64 * data_type.item_bytes());
-        let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), data_type.clone(), 64).unwrap();
+        let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), data_type, 64).unwrap();
         let encoded = chain.encode_items(decoded.clone()).unwrap();
         assert_ne!(encoded, decoded);
         assert_eq!(chain.decode_items(encoded).unwrap(), decoded, "{dtype}");
@@ -231,14 +231,14 @@ fn differences_of_integers_wrap_around_and_lose_nothing() {
 
 #[test]
 fn a_type_that_is_left_out_is_that_of_the_array() {
-    let chain = chain("numcodecs.delta", &json!({}), DataType::UInt16, 2).unwrap();
+    let chain = chain("numcodecs.delta", &json!({}), &DataType::UInt16, 2).unwrap();
     assert_eq!(chain.decode_items(unhex("0500ffff")).unwrap(), unhex("05000400"));
 }
 
 #[test]
 fn elements_may_be_taken_for_others_of_the_same_size() {
     // As numcodecs does with dates, and with the integers that a rounded float is stored as.
-    let chain = chain("numcodecs.delta", &json!({"dtype": "<i4"}), DataType::Float32, 2).unwrap();
+    let chain = chain("numcodecs.delta", &json!({"dtype": "<i4"}), &DataType::Float32, 2).unwrap();
     assert_eq!(chain.decode_items(unhex("0000803f 01000000")).unwrap(), unhex("0000803f 0100803f"));
 }
 
@@ -259,7 +259,7 @@ fn types_that_are_no_numbers_are_refused_by_name() {
         ("delta", json!({"dtype": "<i4", "astype": "<c8"}), DataType::Int32),
         ("astype", json!({"decode_dtype": "<i4", "encode_dtype": "|V4"}), DataType::Int32),
     ] {
-        let result = chain(&format!("numcodecs.{codec}"), &config, data_type, 2);
+        let result = chain(&format!("numcodecs.{codec}"), &config, &data_type, 2);
         assert!(matches!(result, Err(CodecError::Unsupported(_))), "{config}: {result:?}");
     }
 }
@@ -283,7 +283,7 @@ fn configurations_that_cannot_be_are_invalid() {
         ("bitround", json!({"keepbits": 1}), DataType::Bool),
         ("bitround", json!({"keepbits": 1}), DataType::RawBits { bytes: 4 }),
     ] {
-        let result = chain(codec, &config, data_type, 2);
+        let result = chain(codec, &config, &data_type, 2);
         assert!(matches!(result, Err(CodecError::Invalid { .. })), "{codec} {config}: {result:?}");
     }
 }
@@ -319,7 +319,7 @@ fn a_fill_value_is_the_same_number_behind_a_cast() {
 
 #[test]
 fn rounded_bits_stay_as_they_are() {
-    let chain = chain("bitround", &json!({"keepbits": 1}), DataType::Float32, 4).unwrap();
+    let chain = chain("bitround", &json!({"keepbits": 1}), &DataType::Float32, 4).unwrap();
     assert_eq!(chain.decode_items(sample(16)).unwrap(), sample(16));
     let encoded = chain.encode_items(sample(16)).unwrap();
     assert_eq!(chain.encode_items(encoded.clone()).unwrap(), encoded);
@@ -327,7 +327,7 @@ fn rounded_bits_stay_as_they_are() {
 
 #[test]
 fn bitround_leaves_infinities_and_nan_alone() {
-    let chain = chain("bitround", &json!({"keepbits": 2}), DataType::Float16, 4).unwrap();
+    let chain = chain("bitround", &json!({"keepbits": 2}), &DataType::Float16, 4).unwrap();
     let special = unhex("007c 00fc ff7f 01fc");
     assert_eq!(chain.encode_items(special.clone()).unwrap(), special);
 }
@@ -336,7 +336,7 @@ fn bitround_leaves_infinities_and_nan_alone() {
 fn bitround_rounds_integers_from_their_highest_bit() {
     let encode = |keep_bits: u32, data_type: DataType, value: &[u8]| {
         let count = (value.len() / data_type.item_bytes()) as u64;
-        let chain = chain("bitround", &json!({"keepbits": keep_bits}), data_type, count).unwrap();
+        let chain = chain("bitround", &json!({"keepbits": keep_bits}), &data_type, count).unwrap();
         chain.encode_items(Bytes::copy_from_slice(value)).unwrap().to_vec()
     };
     assert_eq!(
@@ -354,7 +354,7 @@ fn bitround_rounds_integers_from_their_highest_bit() {
 #[test]
 fn the_two_packbits_begin_at_different_ends() {
     let bools = unhex("01 00 01 01 00 00 00 00 01 01 00");
-    let numcodecs = chain("numcodecs.packbits", &json!({}), DataType::Bool, 11).unwrap();
+    let numcodecs = chain("numcodecs.packbits", &json!({}), &DataType::Bool, 11).unwrap();
     assert_eq!(numcodecs.encode_items(bools.clone()).unwrap(), unhex("05 b0 c0"));
     let pack = |config: Value| bind(json!([["packbits", config]]), DataType::Bool, &[11]).unwrap();
     for (padding, encoded) in [("none", "0d 03"), ("first_byte", "05 0d 03"), ("last_byte", "0d 03 05")] {
@@ -369,7 +369,7 @@ fn the_two_packbits_begin_at_different_ends() {
 
 #[test]
 fn a_padding_that_is_not_the_arrays_is_corrupt() {
-    let chain = chain("numcodecs.packbits", &json!({}), DataType::Bool, 11).unwrap();
+    let chain = chain("numcodecs.packbits", &json!({}), &DataType::Bool, 11).unwrap();
     for padding in ["00", "04", "06", "0d", "ff"] {
         assert!(is_corrupt(&chain.decode_items(unhex(&format!("{padding} b1 a0")))), "{padding}");
     }

@@ -9,6 +9,8 @@ mod fixtures;
 mod hostile;
 mod sharding;
 
+use std::borrow::Borrow;
+
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -44,8 +46,9 @@ impl Items for CodecChain {
     }
 }
 
-fn bind(list: Value, data_type: DataType, shape: &[u64]) -> Result<CodecChain, CodecError> {
-    CodecChain::bind(&codecs(list), &data_type, shape, &FillValue::zero(&data_type), &CodecLimits::default())
+fn bind(list: Value, data_type: impl Borrow<DataType>, shape: &[u64]) -> Result<CodecChain, CodecError> {
+    let data_type = data_type.borrow();
+    CodecChain::bind(&codecs(list), data_type, shape, &FillValue::zero(data_type), &CodecLimits::default())
 }
 
 /// A chain of bytes of the given number: `bytes` and what follows it.

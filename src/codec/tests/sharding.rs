@@ -23,14 +23,19 @@ fn usual_index() -> Value {
     json!([["bytes", {"endian": "little"}], ["crc32c", {}]])
 }
 
-fn with_fill(list: Value, data_type: DataType, shape: &[u64], fill: &[u8]) -> Result<CodecChain, CodecError> {
-    CodecChain::bind(&codecs(list), &data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
+fn with_fill(
+    list: Value,
+    data_type: &DataType,
+    shape: &[u64],
+    fill: &[u8],
+) -> Result<CodecChain, CodecError> {
+    CodecChain::bind(&codecs(list), data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
 }
 
 /// The chain of the vectors: four bytes in two inner chunks, filled with 9.
 fn vector_chain(location: &str) -> CodecChain {
     let list = json!([sharded(&[2], &json!([["bytes", {}]]), &usual_index(), location)]);
-    with_fill(list, DataType::UInt8, &[4], &[9]).unwrap()
+    with_fill(list, &DataType::UInt8, &[4], &[9]).unwrap()
 }
 
 const AT_END: &str = "0102 0000000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff bd13bd56";
@@ -65,7 +70,7 @@ fn a_shard_of_nothing_but_the_fill_value_is_its_index() {
 #[test]
 fn a_fill_value_is_compared_bit_for_bit() {
     let list = json!([sharded(&[1], &json!([["bytes", {"endian": "little"}]]), &usual_index(), "end")]);
-    let chain = with_fill(list, DataType::Float32, &[2], &0.0_f32.to_le_bytes()).unwrap();
+    let chain = with_fill(list, &DataType::Float32, &[2], &0.0_f32.to_le_bytes()).unwrap();
     let negative_zero: Vec<u8> = [-0.0_f32, 0.0].iter().flat_map(|number| number.to_le_bytes()).collect();
     let encoded = chain.encode_items(Bytes::from(negative_zero.clone())).unwrap();
     assert_eq!(encoded.len(), 4 + 36);
@@ -379,7 +384,7 @@ proptest! {
         let outer_shard = sharded(&middle_chunk, &middle_codecs, &usual_index(), locations[1]);
         let list = json!([["transpose", {"order": outer_order}], outer_shard]);
         let fill = vec![fill; item];
-        let chain = with_fill(list, data_type, &shape, &fill).unwrap();
+        let chain = with_fill(list, &data_type, &shape, &fill).unwrap();
 
         let mut elements = sample(usize::try_from(chain.decoded_bytes()).unwrap()).to_vec();
         // Large parts of fill value, so that inner chunks are missing.

@@ -165,12 +165,12 @@ mod tests {
 
     fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
         let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
-        FillValue::from_v2(&data_type, Some(&value)).map(|fill_value| fill_value.as_bytes().to_vec())
+        FillValue::from_v2(data_type, Some(&value)).map(|fill_value| fill_value.as_bytes().to_vec())
     }
 
     fn assert_all_read(data_type: &DataType, element: &[u8], texts: &[&str]) {
         for text in texts {
-            assert_eq!(read(&data_type, text).as_deref(), Ok(element), "{text} as {}", data_type.name());
+            assert_eq!(read(data_type, text).as_deref(), Ok(element), "{text} as {}", data_type.name());
         }
     }
 

@@ -30,9 +30,14 @@ pub(super) fn longest_text(data_type: &DataType) -> u64 {
     const CHARACTER: u64 = 6;
     match data_type {
         DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => 3,
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
         // What has no limit of its own.
-        DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => 4,
-        DataType::Int2 | DataType::Int4 | DataType::Int8 => 4,
+        | DataType::String
+        | DataType::VariableBytes
+        | DataType::VariableArray(_)
+        | DataType::Json => 4,
         DataType::Bool | DataType::UInt16 => 5,
         DataType::Int16 => 6,
         DataType::UInt32 => 10,
@@ -127,7 +132,6 @@ pub(super) fn write_element(
             Ok(text) => write_text(text, out),
             Err(_) => write_bytes(element, out),
         },
-        DataType::VariableBytes => write_bytes(element, out),
         DataType::VariableArray(item) => return write_list(item, &[], nan, element, out),
         DataType::Json => out.write_all(element),
         DataType::Struct(structure) => return write_fields(structure, nan, element, out),
@@ -156,7 +160,7 @@ pub(super) fn write_element(
         {
             return Err(RenderError::ElementCount);
         }
-        DataType::RawBits { .. } => write_bytes(element, out),
+        DataType::VariableBytes | DataType::RawBits { .. } => write_bytes(element, out),
         DataType::FixedLengthUtf32 { .. } => {
             let text = utf32_text(element).map_err(|number| RenderError::NotText { number })?;
             write_text(&text, out)

@@ -167,7 +167,7 @@ mod tests {
     /// The text of elements in one list.
     fn list(data_type: &DataType, elements: &[&[u8]]) -> String {
         let count = u64::try_from(elements.len()).unwrap();
-        rendered(&data_type, &[count], &elements.concat(), NanMode::String).unwrap()
+        rendered(data_type, &[count], &elements.concat(), NanMode::String).unwrap()
     }
 
     fn bytes(shape: &[u64]) -> Result<String, RenderError> {
