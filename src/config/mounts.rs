@@ -104,7 +104,11 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
     let mut root = root?;
     if is_zip && !root.exists() {
         // It may come later; the directory must be there.
-        root = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        root = root
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .to_owned();
     }
     match std::fs::metadata(&root) {
         Ok(found) if found.is_dir() || (is_zip && found.is_file()) => None,

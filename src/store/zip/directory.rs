@@ -151,8 +151,7 @@ impl Directory {
     /// What is known of an entry. Its version is the file's and its place there; the time is the file's.
     pub(super) fn info(&self, entry: &Entry) -> ValueInfo {
         let tag = format!("{}-{:x}", self.file.version.tag(), entry.offset);
-        let version =
-            if self.file.version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) };
+        let version = if self.file.version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) };
         ValueInfo { size: entry.size, version, modified: self.file.modified }
     }
 

@@ -87,8 +87,13 @@ fn end_at(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
         return None;
     }
     let has_more = disk == u16::MAX || entries == u16::MAX || length == u32::MAX || offset == u32::MAX;
-    if has_more && let Some(end) = end_64_before(tail, at, start) {
-        return Some(end);
+    // Some write a zip64 end record without a need, and it counts: the directory ends where it begins.
+    match end_64_before(tail, at, start) {
+        Some(end) => return Some(end),
+        None if has_more && has_locator(tail, at) => {
+            return Some(Err(ZipError::Broken("its zip64 end record is not where it should be")));
+        }
+        None => {}
     }
     if disk != 0 || directory_disk != 0 {
         return Some(Err(ZipError::Feature("several parts")));
@@ -97,19 +102,24 @@ fn end_at(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
     Some(directory(end, length.into(), offset.into(), entries.into(), false))
 }
 
-/// The zip64 end record that belongs to the end record at `at`; `None` if there is no locator of one.
+/// Whether a locator of a zip64 end record stands before the end record at `at`.
+fn has_locator(tail: &[u8], at: usize) -> bool {
+    let locator = at.checked_sub(LOCATOR_LENGTH).and_then(|at| tail.get(at..));
+    locator.is_some_and(|locator| locator.starts_with(&LOCATOR.to_le_bytes()))
+}
+
+/// The zip64 end record that belongs to the end record at `at`, if its locator leads to one.
 fn end_64_before(tail: &[u8], at: usize, start: u64) -> Option<Result<End, ZipError>> {
-    let locator_at = at.checked_sub(LOCATOR_LENGTH)?;
-    let mut fields = Fields(tail.get(locator_at..)?);
-    if fields.u32()? != LOCATOR {
+    if !has_locator(tail, at) {
         return None;
     }
-    let _disk = fields.u32()?;
+    let locator_at = at.checked_sub(LOCATOR_LENGTH)?;
+    let mut fields = Fields(tail.get(locator_at..)?);
+    let (_signature, _disk) = (fields.u32()?, fields.u32()?);
     // Where it says it is, and where it is if something stands before the zip file.
     let said = fields.u64()?.checked_sub(start).and_then(|at| usize::try_from(at).ok());
     let places = [said, locator_at.checked_sub(END_64_LENGTH)];
-    let found = places.into_iter().flatten().find_map(|at| end_64_at(tail, at, locator_at, start));
-    Some(found.unwrap_or(Err(ZipError::Broken("its zip64 end record is not where it should be"))))
+    places.into_iter().flatten().find_map(|at| end_64_at(tail, at, locator_at, start))
 }
 
 /// The zip64 end record at a place in the tail, if it ends where its locator begins.
