@@ -17,7 +17,8 @@ use url::Url;
 
 use super::object::{Connector, no_retries, retries};
 use super::{
-    LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, ZipStore,
+    LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
+    ZipStore,
 };
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
@@ -102,17 +103,16 @@ fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore,
     if options.writable {
         return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
     }
-    let (directory, name) = match local_path(url)? {
-        Some(path) => {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let name = name.ok_or(OpenError::InvalidUrl("the file's name is not UTF-8"))?.to_owned();
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            (open_local(parent.unwrap_or(Path::new(".")), options)?, name)
-        }
-        None => {
-            let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
-            (open_directory(directory, options)?, name_of_file(url, name)?)
-        }
+    let (directory, name) = if let Some(path) = local_path(url)? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(OpenError::InvalidUrl("the file's name is not UTF-8"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // The operator names this one file, so a link to it means it, as one to a directory does.
+        let options = StoreOptions { symlinks: Symlinks::Follow, ..options.clone() };
+        (open_local(parent.unwrap_or(Path::new(".")), &options)?, name)
+    } else {
+        let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
+        (open_directory(directory, options)?, name_of_file(url, name)?)
     };
     Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone())))
 }
@@ -429,6 +429,56 @@ mod tests {
         assert!(error("s3://bucket", &plain).contains("allow_http"));
         let half = StoreOptions { access_key_id: Some("id".into()), ..remote() };
         assert!(error("s3://bucket", &half).contains("go together"));
+    }
+
+    #[test]
+    fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
+        let options = remote();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().display();
+        std::fs::create_dir(directory.path().join("directory.zip")).unwrap();
+        for (url, kind) in [
+            (format!("{path}/not yet.zip"), StoreKind::Zip),
+            (format!("file://{path}/not%20yet.zip"), StoreKind::Zip),
+            (format!("{path}/directory.zip"), StoreKind::Local),
+            (format!("file://{path}/directory.zip/"), StoreKind::Local),
+            ("s3://bucket/some/a.zip".to_owned(), StoreKind::Zip),
+            ("s3://bucket/some/a.zip/".to_owned(), StoreKind::S3),
+            ("s3://bucket.zip".to_owned(), StoreKind::S3),
+            ("gs://bucket/a.zip".to_owned(), StoreKind::Zip),
+            ("az://container/a.zip".to_owned(), StoreKind::Zip),
+            ("http://localhost:1/a%20b.zip".to_owned(), StoreKind::Zip),
+            ("http://host.zip".to_owned(), StoreKind::Http),
+            ("a.zip".to_owned(), StoreKind::Zip),
+        ] {
+            assert_eq!(open(&url, &options, &cpu()).unwrap().kind(), kind, "{url}");
+        }
+        let writable = StoreOptions { writable: true, ..remote() };
+        assert!(error("s3://bucket/a.zip", &writable).contains("only read"));
+        assert!(error("http://host/a?b.zip", &options).contains("query"));
+        assert!(error("http://host/a%2fb.zip", &options).contains("valid names"));
+        assert!(error("http://host/a?b/c.zip", &options).contains("query"));
+        assert!(error("/no/such/directory/a.zip", &options).contains("no directory `/no/such/directory`"));
+        assert!(error("memory:///a.zip", &options).contains("memory"));
+        assert!(error("s3:///a.zip", &options).contains("bucket"));
+    }
+
+    #[tokio::test]
+    async fn the_name_of_a_zip_file_is_decoded_where_urls_are_encoded() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = [b"PK\x05\x06".as_slice(), &[0; 18]].concat();
+        std::fs::write(folder.path().join("a b.zip"), empty).unwrap();
+        let url = Url::from_file_path(folder.path().join("a b.zip")).unwrap();
+        assert!(url.as_str().ends_with("a%20b.zip"));
+        open(url.as_str(), &StoreOptions::default(), &cpu()).unwrap().check().await.unwrap();
+        let link = folder.path().join("link.zip");
+        std::os::unix::fs::symlink("a b.zip", &link).unwrap();
+        let linked = open(link.to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+        linked.check().await.expect("a link to a file is the file");
+        for (url, name) in [("http://h/a%20b.zip", "a b.zip"), ("s3://b/a%20b.zip", "a%20b.zip")] {
+            let last = url.rsplit_once('/').unwrap().1;
+            assert_eq!(name_of_file(url, last).unwrap(), name);
+        }
     }
 
     #[test]

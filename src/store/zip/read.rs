@@ -78,21 +78,20 @@ impl ZipStore {
         range: Range<u64>,
     ) -> Result<ValueBody, StoreError> {
         let version = &directory.file.version;
-        let data = match entry.data.get() {
-            Some(data) => *data,
-            None => {
-                let window = window(entry)?;
-                let header = self.part(window.start, window.end, version, window.end - window.start).await?;
-                let length = local_length(&header, entry.key.as_str(), entry.method)?;
-                let data = data_start(entry, length)?;
-                // Others may have come to the same at the same time.
-                let _ = entry.data.set(data);
-                if window.end == entry.end {
-                    let bytes = length.saturating_add(range.start)..length.saturating_add(range.end);
-                    return Ok(ValueBody::Bytes(cut(&header, &bytes)?));
-                }
-                data
+        let data = if let Some(data) = entry.data.get() {
+            *data
+        } else {
+            let window = window(entry)?;
+            let header = self.part(window.start, window.end, version, window.end - window.start).await?;
+            let length = local_length(&header, entry.key.as_str(), entry.method)?;
+            let data = data_start(entry, length)?;
+            // Others may have come to the same at the same time.
+            let _ = entry.data.set(data);
+            if window.end == entry.end {
+                let bytes = length.saturating_add(range.start)..length.saturating_add(range.end);
+                return Ok(ValueBody::Bytes(cut(&header, &bytes)?));
             }
+            data
         };
         let (start, end) = (data.saturating_add(range.start), data.saturating_add(range.end));
         let value = self.inner.get(&self.file, ByteRange::Bounded(start, end), Some(version)).await?;

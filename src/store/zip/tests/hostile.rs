@@ -24,7 +24,8 @@ async fn broken(bytes: Vec<u8>) -> ZipError {
 
 #[tokio::test]
 async fn a_file_that_is_no_zip_file_is_broken_and_not_empty() {
-    for bytes in [&b""[..], b"PK", b"no zip file at all", b"PK\x05\x06", &[0; 100_000]] {
+    let zeros = vec![0; 100_000];
+    for bytes in [&b""[..], b"PK", b"no zip file at all", b"PK\x05\x06", &zeros] {
         let error = broken(bytes.to_vec()).await;
         assert!(matches!(error, ZipError::Broken(_)), "{error:?}");
         assert_eq!(error.class(), ErrorClass::CorruptData);
