@@ -62,10 +62,12 @@ impl App {
             (false, true) => Some(Demo::ForWantOfMounts),
             (false, false) => None,
         };
+        let cpu = Cpu::new(config.cpu)?;
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
         let mut lines = Vec::with_capacity(config.mounts.len() + 1);
         if demo.is_some() {
-            let store = open(DEMO, "memory://", &StoreOptions { writable: true, ..StoreOptions::default() })?;
+            let options = StoreOptions { writable: true, ..StoreOptions::default() };
+            let store = open(DEMO, "memory://", &options, &cpu)?;
             demo::fill(&store).await?;
             let mount = Mount::read_only(DEMO, store);
             lines.push(MountLine::of(&mount, "built in"));
@@ -76,7 +78,7 @@ impl App {
             store.writable = options.writable;
             let mount = Mount {
                 name: name.clone(),
-                store: open(name, &options.url, &store)?,
+                store: open(name, &options.url, &store, &cpu)?,
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
@@ -84,7 +86,7 @@ impl App {
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
-        let state = AppState::new(mounts, arrays(&config)?, config.http.clone())?;
+        let state = AppState::new(mounts, arrays(&config, cpu), config.http.clone())?;
         Ok(Self { config, state, mounts: lines, demo })
     }
 
@@ -136,20 +138,19 @@ async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
 }
 
 /// Opens a mount's store.
-fn open(name: &str, url: &str, options: &StoreOptions) -> Result<SharedStore, AppError> {
-    store::open(url, options).map_err(|source| AppError::Mount { name: name.to_owned(), source })
+fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, AppError> {
+    store::open(url, options, cpu).map_err(|source| AppError::Mount { name: name.to_owned(), source })
 }
 
 /// What decodes, with its caches.
-fn arrays(config: &Config) -> Result<Arrays, AppError> {
-    let cpu = Cpu::new(config.cpu)?;
+fn arrays(config: &Config, cpu: Cpu) -> Arrays {
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
-    Ok(Arrays {
+    Arrays {
         reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
         cpu,
         memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),
-    })
+    }
 }

@@ -48,3 +48,4 @@ mod tests;
 
 pub use chain::{CodecChain, CodecLimits};
 pub use error::CodecError;
+pub use inflate::inflate;

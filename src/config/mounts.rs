@@ -1,13 +1,14 @@
 //! Mounts as configured: `[mounts.NAME]` and the `[NAME=]URL` arguments of the command line.
 //!
 //! A name is one segment of a URL and needs no escaping there. URLs carry neither credentials nor queries, so that
-//! they can be printed. Whether the backend answers is not asked here: only a local root must exist.
+//! they can be printed. Whether the backend answers is not asked here: only a local root must exist, or the directory
+//! that a zip file is to lie in.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::StoreOptions;
+use crate::store::{StoreOptions, is_zip};
 
 /// The mount that the demo hierarchy is served as.
 pub(super) const DEMO: &str = "demo";
@@ -20,7 +21,8 @@ const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"]
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountOptions {
-    /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL.
+    /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL. One that
+    /// ends in `.zip` is the file's entries.
     pub url: String,
     /// Whether it may be written to.
     #[serde(default)]
@@ -94,9 +96,23 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
             }
         }
     }
-    let root = mount.local_root()?;
+    let root = mount.local_root();
+    let is_zip = is_zip(url) && !root.as_ref().is_some_and(|root| root.is_dir());
+    if is_zip && mount.writable {
+        return Some("a zip file is only read, so `writable` must be false".to_owned());
+    }
+    let mut root = root?;
+    if is_zip && !root.exists() {
+        // It may come later; the directory must be there.
+        root = root
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .to_owned();
+    }
     match std::fs::metadata(&root) {
-        Ok(found) if found.is_dir() => None,
+        Ok(found) if found.is_dir() || (is_zip && found.is_file()) => None,
+        Ok(_) if is_zip => Some(format!("{} is neither a file nor a directory", root.display())),
         Ok(_) => Some(format!("{} is not a directory", root.display())),
         Err(error) => Some(format!("{}: {error}", root.display())),
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ZipError;
 use crate::error::{Classify, ErrorClass};
 
 /// A failure of a store. Absence is not one.
@@ -58,6 +59,9 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The zip file whose entries are the values.
+    #[error(transparent)]
+    Zip(#[from] ZipError),
     /// Another server writes to the same root directory; only one may.
     #[error("another server has the directory open for writing")]
     RootInUse(#[source] Shared),
@@ -92,6 +96,7 @@ impl Classify for StoreError {
             Self::StorageFull(_) => ErrorClass::StorageFull,
             Self::VersionChanged | Self::Busy(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,
+            Self::Zip(error) => error.class(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The abstract store interface of Zarr over a pluggable backend.
 //!
 //! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
-//! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends. Wrappers
-//! (limits, counting, faults in tests) are structs around an inner [`Store`] with the same verbs.
+//! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads
+//! the entries of a zip file that lies in one of these. Wrappers (limits, counting, faults in tests) are structs
+//! around an inner [`Store`] with the same verbs.
 //!
 //! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
 //! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A
@@ -15,6 +16,7 @@ mod open;
 mod options;
 mod secret;
 mod types;
+mod zip;
 
 #[cfg(test)]
 mod tests;
@@ -22,13 +24,14 @@ mod tests;
 pub use error::{Shared, StoreError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions};
-pub use open::{OpenError, open};
+pub use open::{OpenError, is_zip, open};
 pub use options::StoreOptions;
 pub use secret::Secret;
 pub use types::{
     ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
     Version, WriteCondition,
 };
+pub use zip::{ZipError, ZipStore};
 
 use std::sync::Arc;
 

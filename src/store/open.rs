@@ -1,7 +1,7 @@
 //! From a URL and options to a store.
 //!
 //! `path`, `file://`, `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix`, `http(s)://host/path`,
-//! `memory://`. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a bucket is
+//! `memory://`. Where a path ends in `.zip`, the store holds what that file holds. The names after `s3://`, `gs://` and `az://` are taken as they are written: the key of a bucket is
 //! not percent-encoded. A store without credentials is anonymous; it asks no metadata service for any unless it
 //! is told to. Nothing is connected to here: whether a backend answers is for [`super::Store::check`].
 
@@ -16,9 +16,13 @@ use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
 use super::object::{Connector, no_retries, retries};
-use super::{LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions};
+use super::{
+    LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
+    ZipStore,
+};
+use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
-use crate::key::{KeyError, StorePrefix};
+use crate::key::{KeyError, StoreKey, StorePrefix};
 
 /// Why a store could not be opened. For the operator: it names what the configuration names, but no secret.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -70,19 +74,87 @@ impl Classify for OpenError {
     }
 }
 
-/// Opens the store that a URL names.
+/// Whether a URL or path names a zip file: its last segment ends in `.zip`. What ends in `.zip/` is a directory.
+#[must_use]
+pub fn is_zip(url: &str) -> bool {
+    let has_segments = match url.split_once("://") {
+        Some((scheme, rest)) if !scheme.eq_ignore_ascii_case("file") => rest.find('/') > Some(0),
+        _ => true,
+    };
+    has_segments && url.ends_with(ZIP)
+}
+
+/// How the names of zip files end.
+const ZIP: &str = ".zip";
+
+/// Opens the store that a URL names. What it decodes itself, it decodes on `cpu`.
 ///
 /// # Errors
 /// [`OpenError`], in words for the operator.
-pub fn open(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return open_local(Path::new(url), options);
+pub fn open(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+    if is_zip(url) && !is_local_directory(url) {
+        return open_zip(url, options, cpu);
+    }
+    open_directory(url, options)
+}
+
+/// The store over the zip file that a URL names, within the store over what it lies in. The file may come later.
+fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+    if options.writable {
+        return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
+    }
+    let (directory, name) = if let Some(path) = local_path(url)? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(OpenError::InvalidUrl("the file's name is not UTF-8"))?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // The operator names this one file, so a link to it means it, as one to a directory does.
+        let options = StoreOptions { symlinks: Symlinks::Follow, ..options.clone() };
+        (open_local(parent.unwrap_or(Path::new(".")), &options)?, name)
+    } else {
+        let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
+        (open_directory(directory, options)?, name_of_file(url, name)?)
     };
-    match scheme.to_ascii_lowercase().as_str() {
-        "file" => {
+    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone())))
+}
+
+/// The last segment of a URL as a key: only those of web servers are percent-encoded.
+fn name_of_file(url: &str, name: &str) -> Result<String, OpenError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return Ok(name.to_owned());
+    }
+    if name.contains(['?', '#']) {
+        return Err(OpenError::InvalidUrl("it must not have a query or a fragment"));
+    }
+    match object_store::path::Path::from_url_path(name) {
+        Ok(path) if path.parts().count() == 1 => Ok(path.as_ref().to_owned()),
+        _ => Err(OpenError::InvalidUrl("its path is not made of valid names")),
+    }
+}
+
+fn is_local_directory(url: &str) -> bool {
+    matches!(local_path(url), Ok(Some(path)) if LocalStore::is_directory(&path) == Some(true))
+}
+
+/// The path that a URL names on this machine; `None` if it names something elsewhere.
+fn local_path(url: &str) -> Result<Option<PathBuf>, OpenError> {
+    match url.split_once("://") {
+        None => Ok(Some(PathBuf::from(url))),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("file") => {
             let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
-            open_local(&path.ok_or(OpenError::InvalidUrl("`file://` wants an absolute path"))?, options)
+            path.map(Some).ok_or(OpenError::InvalidUrl("`file://` wants an absolute path"))
         }
+        Some(_) => Ok(None),
+    }
+}
+
+/// Opens the store that a URL names, which is no zip file.
+fn open_directory(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError> {
+    if let Some(path) = local_path(url)? {
+        return open_local(&path, options);
+    }
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    match scheme.to_ascii_lowercase().as_str() {
         "memory" if rest.trim_matches('/').is_empty() => {
             Ok(Arc::new(ObjectBackend::memory(options.writable)))
         }
@@ -151,7 +223,7 @@ fn has_credentials(kind: StoreKind, options: &StoreOptions) -> bool {
         StoreKind::Azure => {
             options.account_key.is_some() || options.sas_token.is_some() || options.bearer_token.is_some()
         }
-        StoreKind::Local | StoreKind::Memory | StoreKind::Http => false,
+        StoreKind::Local | StoreKind::Memory | StoreKind::Http | StoreKind::Zip => false,
     }
 }
 
@@ -303,6 +375,7 @@ fn open_http(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::tests::cpu;
 
     /// With an endpoint of plain http, no certificates are needed to open it.
     fn remote() -> StoreOptions {
@@ -315,7 +388,7 @@ mod tests {
     }
 
     fn error(url: &str, options: &StoreOptions) -> String {
-        open(url, options).unwrap_err().to_string()
+        open(url, options, &cpu()).unwrap_err().to_string()
     }
 
     #[test]
@@ -332,7 +405,7 @@ mod tests {
             ("az://container/p/".to_owned(), StoreKind::Azure),
             ("http://localhost:1/a%20b/".to_owned(), StoreKind::Http),
         ] {
-            assert_eq!(open(&url, &options).unwrap().kind(), kind, "{url}");
+            assert_eq!(open(&url, &options, &cpu()).unwrap().kind(), kind, "{url}");
         }
     }
 
@@ -359,13 +432,63 @@ mod tests {
     }
 
     #[test]
+    fn a_url_that_ends_in_zip_names_the_file_and_not_a_directory_of_that_name() {
+        let options = remote();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().display();
+        std::fs::create_dir(directory.path().join("directory.zip")).unwrap();
+        for (url, kind) in [
+            (format!("{path}/not yet.zip"), StoreKind::Zip),
+            (format!("file://{path}/not%20yet.zip"), StoreKind::Zip),
+            (format!("{path}/directory.zip"), StoreKind::Local),
+            (format!("file://{path}/directory.zip/"), StoreKind::Local),
+            ("s3://bucket/some/a.zip".to_owned(), StoreKind::Zip),
+            ("s3://bucket/some/a.zip/".to_owned(), StoreKind::S3),
+            ("s3://bucket.zip".to_owned(), StoreKind::S3),
+            ("gs://bucket/a.zip".to_owned(), StoreKind::Zip),
+            ("az://container/a.zip".to_owned(), StoreKind::Zip),
+            ("http://localhost:1/a%20b.zip".to_owned(), StoreKind::Zip),
+            ("http://host.zip".to_owned(), StoreKind::Http),
+            ("a.zip".to_owned(), StoreKind::Zip),
+        ] {
+            assert_eq!(open(&url, &options, &cpu()).unwrap().kind(), kind, "{url}");
+        }
+        let writable = StoreOptions { writable: true, ..remote() };
+        assert!(error("s3://bucket/a.zip", &writable).contains("only read"));
+        assert!(error("http://host/a?b.zip", &options).contains("query"));
+        assert!(error("http://host/a%2fb.zip", &options).contains("valid names"));
+        assert!(error("http://host/a?b/c.zip", &options).contains("query"));
+        assert!(error("/no/such/directory/a.zip", &options).contains("no directory `/no/such/directory`"));
+        assert!(error("memory:///a.zip", &options).contains("memory"));
+        assert!(error("s3:///a.zip", &options).contains("bucket"));
+    }
+
+    #[tokio::test]
+    async fn the_name_of_a_zip_file_is_decoded_where_urls_are_encoded() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = [b"PK\x05\x06".as_slice(), &[0; 18]].concat();
+        std::fs::write(folder.path().join("a b.zip"), empty).unwrap();
+        let url = Url::from_file_path(folder.path().join("a b.zip")).unwrap();
+        assert!(url.as_str().ends_with("a%20b.zip"));
+        open(url.as_str(), &StoreOptions::default(), &cpu()).unwrap().check().await.unwrap();
+        let link = folder.path().join("link.zip");
+        std::os::unix::fs::symlink("a b.zip", &link).unwrap();
+        let linked = open(link.to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+        linked.check().await.expect("a link to a file is the file");
+        for (url, name) in [("http://h/a%20b.zip", "a b.zip"), ("s3://b/a%20b.zip", "a%20b.zip")] {
+            let last = url.rsplit_once('/').unwrap().1;
+            assert_eq!(name_of_file(url, last).unwrap(), name);
+        }
+    }
+
+    #[test]
     fn options_never_show_their_secrets_and_refuse_what_they_do_not_know() {
         let json = r#"{"region": "r", "access_key_id": "id", "secret_access_key": "hunter2", "sas_token": "hunter2"}"#;
         let options: StoreOptions = serde_json::from_str(json).unwrap();
         assert!(!format!("{options:?}").contains("hunter2"));
         assert!(!serde_json::to_string(&options).unwrap().contains("hunter2"));
         let plain = StoreOptions { endpoint: remote().endpoint, allow_http: true, ..options };
-        let store = open("s3://bucket", &plain).unwrap();
+        let store = open("s3://bucket", &plain, &cpu()).unwrap();
         assert!(!format!("{store:?}").contains("hunter2"));
         assert!(serde_json::from_str::<StoreOptions>(r#"{"regoin": "r"}"#).is_err());
     }
@@ -375,13 +498,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().to_str().unwrap();
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
-        let first = open(path, &options).unwrap();
-        let refused = open(path, &options).unwrap_err();
+        let first = open(path, &options, &cpu()).unwrap();
+        let refused = open(path, &options, &cpu()).unwrap_err();
         let OpenError::Directory { source, .. } = refused else { panic!("{refused:?}") };
         assert!(matches!(source, StoreError::RootInUse(_)), "{source:?}");
         assert!(source.to_string().contains("another server"));
-        open(path, &StoreOptions::default()).expect("readers are welcome");
+        open(path, &StoreOptions::default(), &cpu()).expect("readers are welcome");
         drop(first);
-        open(path, &options).expect("and so is the next writer");
+        open(path, &options, &cpu()).expect("and so is the next writer");
     }
 }

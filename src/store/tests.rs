@@ -1,9 +1,18 @@
 //! One suite for every store: what the interface promises, asked of each implementation alike.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 
 use super::*;
+use crate::cpu::{Cpu, CpuOptions};
+
+/// One pool for all tests of the room.
+pub(super) fn cpu() -> Cpu {
+    static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions { threads: 2 }).unwrap());
+    CPU.clone()
+}
 
 /// A key from its text.
 pub(super) fn key(text: &str) -> StoreKey {

@@ -26,6 +26,8 @@ pub enum StoreKind {
     Azure,
     /// A plain HTTP server, with `WebDAV` or without.
     Http,
+    /// A zip file, wherever it lies.
+    Zip,
 }
 
 impl StoreKind {
@@ -39,6 +41,7 @@ impl StoreKind {
             Self::Gcs => "gcs",
             Self::Azure => "azure",
             Self::Http => "http",
+            Self::Zip => "zip",
         }
     }
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::support::server::Server;
+use crate::support::server::{Server, cpu};
 
 /// The codecs that must be read, with `numcodecs.` before them or without.
 const CODECS: [&str; 22] = [
@@ -136,7 +136,8 @@ fn encode(path: &str) -> String {
 
 /// Reads every array below `root` through the server; returns how many were read right and how many refused.
 async fn check(root: &Path) -> (usize, usize) {
-    let store = zarrd::store::open(root.to_str().unwrap(), &zarrd::store::StoreOptions::default()).unwrap();
+    let options = zarrd::store::StoreOptions::default();
+    let store = zarrd::store::open(root.to_str().unwrap(), &options, &cpu()).unwrap();
     let server = Server::of(store);
     let expected: Vec<Value> =
         serde_json::from_slice(&std::fs::read(root.join("expected.json")).unwrap()).unwrap();

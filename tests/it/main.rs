@@ -23,3 +23,4 @@ mod slices;
 mod stampede;
 mod support;
 mod tidy;
+mod zip;

@@ -9,7 +9,7 @@ use zarrd::http::Mount;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model};
-use crate::support::server::{Server, put};
+use crate::support::server::{Server, cpu, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 
@@ -194,7 +194,8 @@ async fn no_spelling_of_a_path_leaves_the_directory_that_is_served() {
     let secret = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"secret": 1}}"#;
     std::fs::write(folder.path().join("zarr.json"), secret).unwrap();
     std::fs::write(root.join("a/zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#).unwrap();
-    let store = zarrd::store::open(root.to_str().unwrap(), &zarrd::store::StoreOptions::default()).unwrap();
+    let options = zarrd::store::StoreOptions::default();
+    let store = zarrd::store::open(root.to_str().unwrap(), &options, &cpu()).unwrap();
     let server = Server::of(store);
     // 400 where a segment is one no key can have; else a key like any other, which does not exist.
     for (up, status) in [

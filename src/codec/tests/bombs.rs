@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{Items, byte_chain, is_corrupt, unhex};
-use crate::codec::CodecError;
+use crate::codec::{CodecError, inflate};
 
 fn gzip(data: &[u8]) -> Vec<u8> {
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -23,6 +23,30 @@ fn zlib(data: &[u8]) -> Vec<u8> {
 
 fn zstd(data: &[u8]) -> Vec<u8> {
     ::zstd::bulk::compress(data, 3).unwrap()
+}
+
+#[test]
+fn a_bare_stream_is_what_it_was_said_to_be_or_corrupt() {
+    let data = vec![7; 1 << 20];
+    // The header and the trailer of gzip are as long as these.
+    let whole = gzip(&data);
+    let (encoded, trailer) = whole[10..].split_at(whole.len() - 18);
+    let crc = u32::from_le_bytes(trailer[..4].try_into().unwrap());
+    assert_eq!(inflate(encoded, 1 << 20, crc).unwrap(), data);
+    let behind = [encoded, &[0]].concat();
+    for (encoded, size, crc) in [
+        (encoded, (1 << 20) - 1, crc),
+        (encoded, (1 << 20) + 1, crc),
+        (encoded, 0, crc),
+        (encoded, u64::MAX, crc),
+        (encoded, 1 << 20, crc ^ 1),
+        (&encoded[..encoded.len() - 1], 1 << 20, crc),
+        (&behind, 1 << 20, crc),
+        (&[], 0, 0),
+    ] {
+        let error = inflate(encoded, size, crc).unwrap_err();
+        assert!(matches!(error, CodecError::Corrupt { .. }), "{size}: {error:?}");
+    }
 }
 
 #[test]

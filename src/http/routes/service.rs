@@ -46,7 +46,7 @@ pub(in crate::http) struct MountInfo {
     /// Path of its store.
     #[schema(example = "/store/demo/")]
     store: String,
-    /// Kind of its backend: `local`, `memory`, `s3`, `gcs`, `azure` or `http`.
+    /// Kind of its backend: `local`, `memory`, `s3`, `gcs`, `azure`, `http` or `zip`.
     kind: &'static str,
     /// Whether PUT and DELETE of keys are offered.
     writable: bool,

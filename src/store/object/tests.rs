@@ -7,7 +7,7 @@ use futures::stream::TryStreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::store::tests::{body, broken_body, key, keys, prefix, read};
+use crate::store::tests::{body, broken_body, cpu, key, keys, prefix, read};
 use crate::store::{
     ByteRange, Secret, SharedStore, StoreError, StoreOptions, ValueInfo, Version, WriteCondition, open,
 };
@@ -49,12 +49,12 @@ impl Server {
             ..StoreOptions::default()
         };
         change(&mut options);
-        open("s3://bucket/some/prefix", &options).unwrap()
+        open("s3://bucket/some/prefix", &options, &cpu()).unwrap()
     }
 
     fn http(&self) -> SharedStore {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
-        open(&format!("{}/some/prefix", self.address), &options).unwrap()
+        open(&format!("{}/some/prefix", self.address), &options, &cpu()).unwrap()
     }
 }
 
@@ -195,7 +195,7 @@ async fn no_failure_of_a_backend_is_taken_for_absence() {
     });
     futures::future::join_all(checks).await;
 
-    let refused = open("http://127.0.0.1:1/", &StoreOptions::default()).unwrap();
+    let refused = open("http://127.0.0.1:1/", &StoreOptions::default(), &cpu()).unwrap();
     assert!(matches!(refused.head(&key("a")).await.unwrap_err(), StoreError::Backend(_)));
 }
 

@@ -6,12 +6,12 @@ use zarrd::store::SharedStore;
 use super::data_types::{TypeCase, data_type};
 use super::encode::{Block, Codec, documents};
 use super::model::{Dim, Model, flat, places};
-use super::server::put;
+use super::server::{cpu, put};
 
 /// An empty store.
 pub fn memory() -> SharedStore {
     let options = zarrd::store::StoreOptions { writable: true, ..Default::default() };
-    zarrd::store::open("memory://", &options).unwrap()
+    zarrd::store::open("memory://", &options, &cpu()).unwrap()
 }
 
 /// Which documents and keys an array has.

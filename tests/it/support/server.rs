@@ -121,7 +121,7 @@ impl Server {
 }
 
 /// One pool for all servers of a test run: property tests make hundreds of them.
-fn cpu() -> Cpu {
+pub fn cpu() -> Cpu {
     static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions::default()).unwrap());
     CPU.clone()
 }

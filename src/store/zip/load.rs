@@ -1,0 +1,129 @@
+//! The central directory of the file as it is now: read once for each version of it, and remembered.
+//!
+//! Whoever comes while it is read waits for it instead of reading it, too. That a version of a file is broken is
+//! remembered like a directory; that a backend failed is not.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::directory::{Directory, MAX_DIRECTORY_BYTES};
+use super::record::{END_BYTES, find_end};
+use super::{TRIES, ZipError, ZipStore};
+use crate::store::{ByteRange, StoreError, ValueInfo, Version};
+
+/// Bytes at the end of a file that are read first: most directories lie in them whole.
+const TAIL_BYTES: u64 = 256 << 10;
+const _: () = assert!(TAIL_BYTES >= END_BYTES as u64, "the end record must be found in the tail");
+
+type Outcome = Result<Arc<Directory>, ZipError>;
+
+/// What is known of the last version of the file that was looked at.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    last: Mutex<Option<(Version, Outcome)>>,
+    /// Held by whoever reads the directory.
+    loading: tokio::sync::Mutex<()>,
+}
+
+impl Remembered {
+    fn last(&self) -> Option<(Version, Outcome)> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What came of this version.
+    fn of(&self, version: &Version) -> Option<Outcome> {
+        self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
+    }
+
+    fn set(&self, version: Version, outcome: Outcome) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, outcome));
+    }
+}
+
+impl ZipStore {
+    /// The directory as it was when last looked at. The file may have changed since.
+    pub(super) fn remembered(&self) -> Option<Arc<Directory>> {
+        self.remembered.last().and_then(|(_, outcome)| outcome.ok())
+    }
+
+    /// The directory of the file as it is now.
+    pub(super) async fn current(&self) -> Result<Arc<Directory>, StoreError> {
+        for _ in 0..TRIES {
+            let info = self.inner.head(&self.file).await?.ok_or(ZipError::NoFile)?;
+            if let Some(outcome) = self.remembered.of(&info.version) {
+                return Ok(outcome?);
+            }
+            let _turn = self.remembered.loading.lock().await;
+            if let Some(outcome) = self.remembered.of(&info.version) {
+                return Ok(outcome?);
+            }
+            let version = info.version.clone();
+            let outcome = match self.load(info).await {
+                Ok(directory) => Ok(Arc::new(directory)),
+                Err(StoreError::Zip(error)) if is_lasting(&error) => Err(error),
+                Err(StoreError::VersionChanged) => continue,
+                Err(error) => return Err(error),
+            };
+            self.remembered.set(version, outcome.clone());
+            return Ok(outcome?);
+        }
+        Err(StoreError::VersionChanged)
+    }
+
+    /// Reads the directory of one version of the file.
+    async fn load(&self, file: ValueInfo) -> Result<Directory, StoreError> {
+        if file.size == 0 {
+            return Err(ZipError::Broken("it is empty").into());
+        }
+        let tail_start = file.size.saturating_sub(TAIL_BYTES);
+        let tail = self.part(tail_start, file.size, &file.version, TAIL_BYTES).await?;
+        let size = file.size;
+        let (end, tail) = self.work(move || Ok((find_end(&tail, size)?, tail))).await?;
+        Directory::check_limits(&end)?;
+        let bytes = if end.directory.is_empty() {
+            Bytes::new()
+        } else if let Some(start) = end.directory.start.checked_sub(tail_start) {
+            let range = usize::try_from(start).ok().zip(usize::try_from(end.directory.end - tail_start).ok());
+            let (start, end) = range.filter(|(_, end)| *end <= tail.len()).ok_or(StoreError::WrongLength)?;
+            tail.slice(start..end)
+        } else {
+            let range = &end.directory;
+            self.part(range.start, range.end, &file.version, MAX_DIRECTORY_BYTES).await?
+        };
+        self.work(move || Directory::parse(&bytes, &end, file)).await
+    }
+
+    /// A part of one version of the file, which is known to have it.
+    pub(super) async fn part(
+        &self,
+        start: u64,
+        end: u64,
+        version: &Version,
+        limit: u64,
+    ) -> Result<Bytes, StoreError> {
+        let range = ByteRange::Bounded(start, end);
+        let value = self.inner.get(&self.file, range, Some(version)).await?;
+        let value = value.ok_or(StoreError::VersionChanged)?;
+        if value.range != (start..end) {
+            return Err(StoreError::WrongLength);
+        }
+        value.bytes(limit).await
+    }
+
+    /// Does what takes the CPU its time.
+    pub(super) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ZipError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        Ok(self.cpu.run(work).await.map_err(ZipError::Cpu)??)
+    }
+}
+
+/// Whether an error says something of the file, and so will be there again.
+fn is_lasting(error: &ZipError) -> bool {
+    match error {
+        ZipError::Broken(_) | ZipError::Method(_) | ZipError::Feature(_) | ZipError::TooLarge { .. } => true,
+        ZipError::NoFile | ZipError::Inflate(_) | ZipError::Cpu(_) => false,
+    }
+}

@@ -1,0 +1,142 @@
+//! A store whose values are the entries of a zip file (PKWARE APPNOTE 6.3.10), which lies in another store.
+//!
+//! What is asked of it becomes byte ranges of that file, all of one version of it: ranges of a stored entry go
+//! through as they are, a deflated one is decoded whole. The central directory is read once for each version of
+//! the file. It does not write, nor read encrypted files, files in several parts, or other compressions. The
+//! CRC-32 of a stored entry is not compared, since mostly parts of it are read; that of a deflated one is.
+
+mod directory;
+mod error;
+mod load;
+mod read;
+mod record;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ZipError;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
+use tokio::sync::Semaphore;
+
+use self::load::Remembered;
+use super::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
+};
+use crate::cpu::Cpu;
+use crate::key::{StoreKey, StorePrefix};
+
+/// How often a read begins again because the file changed meanwhile.
+const TRIES: usize = 3;
+/// How many deflated entries are decoded at a time: each takes memory for all of it.
+const INFLATING: usize = 4;
+
+/// A read-only store over a zip file. Clones share what is remembered of it.
+#[derive(Clone, Debug)]
+pub struct ZipStore {
+    inner: SharedStore,
+    /// The zip file's key in `inner`.
+    file: StoreKey,
+    cpu: Cpu,
+    remembered: Arc<Remembered>,
+    inflating: Arc<Semaphore>,
+}
+
+impl ZipStore {
+    /// A store over the zip file that is the value of `file` in `inner`. Nothing is read yet.
+    #[must_use]
+    pub fn new(inner: SharedStore, file: StoreKey, cpu: Cpu) -> Self {
+        let inflating = Arc::new(Semaphore::new(INFLATING));
+        Self { inner, file, cpu, remembered: Arc::default(), inflating }
+    }
+}
+
+#[async_trait]
+impl Store for ZipStore {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Zip
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        let directory = self.current().await?;
+        let Some(entry) = directory.find(key) else {
+            return Ok(None);
+        };
+        entry.kept()?;
+        Ok(Some(directory.info(entry)))
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        if let Some(directory) = self.remembered()
+            && let Some(outcome) = self.read_if_current(&directory, key, range, if_match).await
+        {
+            return outcome.map(Some);
+        }
+        for _ in 0..TRIES {
+            let directory = self.current().await?;
+            let Some(entry) = directory.find(key) else {
+                return Ok(None);
+            };
+            if if_match.is_some_and(|version| *version != directory.info(entry).version) {
+                return Err(StoreError::VersionChanged);
+            }
+            match self.read(&directory, entry, range).await {
+                Err(StoreError::VersionChanged) => {}
+                outcome => return outcome.map(Some),
+            }
+        }
+        Err(StoreError::VersionChanged)
+    }
+
+    async fn set(
+        &self,
+        _key: &StoreKey,
+        _body: ValueStream,
+        _condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        let (directory, prefix) = (self.current().await?, prefix.clone());
+        let listing = self.cpu.run(move || directory.list_dir(&prefix)).await;
+        Ok(listing.map_err(ZipError::Cpu)?)
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        let (store, prefix, after) = (self.clone(), prefix.clone(), after.cloned());
+        let entries = async move {
+            let directory = store.current().await?;
+            let first = directory.begin(&prefix, after.as_ref());
+            let entries = (first..).map_while(move |at| directory.listed(at, &prefix));
+            Ok::<_, StoreError>(iter(entries.map(Ok)))
+        };
+        once(entries).try_flatten().boxed()
+    }
+
+    /// Looks for the file, and reads its directory if that has not been done.
+    async fn check(&self) -> Result<(), StoreError> {
+        self.current().await.map(drop)
+    }
+}

@@ -1,0 +1,131 @@
+//! Reading an entry: its local header says where its bytes begin, and then they are a range of the file.
+//!
+//! Everything is read at the version of the file that the directory is of, so that what is read belongs together.
+//! An entry may not reach into the next one or into the directory: where it says so, the file is broken.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::directory::{Directory, Entry, Kept};
+use super::record::{LOCAL_BYTES, local_length};
+use super::{ZipError, ZipStore};
+use crate::codec::inflate;
+use crate::key::StoreKey;
+use crate::store::{ByteRange, StoreError, Value, ValueBody, Version};
+
+/// An entry that takes no more bytes in the file is read together with its header.
+const AT_ONCE_BYTES: u64 = 64 << 10;
+
+impl ZipStore {
+    /// Reads from a directory that may be out of date. `None` if nothing was read that shows that it is not.
+    pub(super) async fn read_if_current(
+        &self,
+        directory: &Directory,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Option<Result<Value, StoreError>> {
+        let entry = directory.find(key)?;
+        let is_wanted = if_match.is_none_or(|version| *version == directory.info(entry).version);
+        let has_bytes = range.resolve(entry.size).is_some_and(|range| !range.is_empty());
+        if !is_wanted || !has_bytes || entry.kept().is_err() {
+            return None;
+        }
+        match self.read(directory, entry, range).await {
+            Err(StoreError::VersionChanged) => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// Reads an entry.
+    pub(super) async fn read(
+        &self,
+        directory: &Directory,
+        entry: &Entry,
+        range: ByteRange,
+    ) -> Result<Value, StoreError> {
+        let kept = entry.kept()?;
+        let size = entry.size;
+        let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+        let body = match kept {
+            _ if range.is_empty() => ValueBody::Bytes(Bytes::new()),
+            Kept::Stored => self.stored(directory, entry, range.clone()).await?,
+            Kept::Deflated => {
+                let bytes = self.inflated(directory, entry).await?;
+                ValueBody::Bytes(cut(&bytes, &range)?)
+            }
+        };
+        Ok(Value { info: directory.info(entry), range, body })
+    }
+
+    /// An entry's bytes, decoded.
+    async fn inflated(&self, directory: &Directory, entry: &Entry) -> Result<Bytes, StoreError> {
+        // The gate is never closed.
+        let _permit = self.inflating.acquire().await.ok();
+        let (size, crc, compressed) = (entry.size, entry.crc, entry.compressed);
+        let body = self.stored(directory, entry, 0..compressed).await?;
+        let file = directory.file.clone();
+        let encoded = Value { info: file, range: 0..compressed, body }.bytes(compressed).await?;
+        self.work(move || Ok(inflate(&encoded, size, crc)?)).await
+    }
+
+    /// A range of the bytes that an entry takes in the file.
+    async fn stored(
+        &self,
+        directory: &Directory,
+        entry: &Entry,
+        range: Range<u64>,
+    ) -> Result<ValueBody, StoreError> {
+        let version = &directory.file.version;
+        let data = if let Some(data) = entry.data.get() {
+            *data
+        } else {
+            let window = window(entry)?;
+            let header = self.part(window.start, window.end, version, window.end - window.start).await?;
+            let length = local_length(&header, entry.key.as_str(), entry.method)?;
+            let data = data_start(entry, length)?;
+            // Others may have come to the same at the same time.
+            let _ = entry.data.set(data);
+            if window.end == entry.end {
+                let bytes = length.saturating_add(range.start)..length.saturating_add(range.end);
+                return Ok(ValueBody::Bytes(cut(&header, &bytes)?));
+            }
+            data
+        };
+        let (start, end) = (data.saturating_add(range.start), data.saturating_add(range.end));
+        let value = self.inner.get(&self.file, ByteRange::Bounded(start, end), Some(version)).await?;
+        let value = value.ok_or(StoreError::VersionChanged)?;
+        if value.range == (start..end) { Ok(value.body) } else { Err(StoreError::WrongLength) }
+    }
+}
+
+/// What is read to learn where an entry's bytes begin: its header, or all of it if that is little.
+fn window(entry: &Entry) -> Result<Range<u64>, ZipError> {
+    let header = entry.offset.checked_add(LOCAL_BYTES + entry.key.as_str().len() as u64);
+    match header {
+        Some(header) if header <= entry.end => {
+            let all = entry.end - entry.offset <= AT_ONCE_BYTES;
+            Ok(entry.offset..if all { entry.end } else { header })
+        }
+        _ => Err(ZipError::Broken("an entry has no room for its header")),
+    }
+}
+
+/// Where an entry's bytes begin, if they end before something else begins.
+fn data_start(entry: &Entry, header_length: u64) -> Result<u64, ZipError> {
+    let data = entry.offset.checked_add(header_length);
+    let end = data.and_then(|data| data.checked_add(entry.compressed));
+    match (data, end) {
+        (Some(data), Some(end)) if end <= entry.end => Ok(data),
+        _ => Err(ZipError::Broken("an entry reaches into what follows it")),
+    }
+}
+
+/// A part of bytes that are at hand.
+fn cut(bytes: &Bytes, range: &Range<u64>) -> Result<Bytes, StoreError> {
+    match (usize::try_from(range.start), usize::try_from(range.end)) {
+        (Ok(start), Ok(end)) if start <= end && end <= bytes.len() => Ok(bytes.slice(start..end)),
+        _ => Err(StoreError::WrongLength),
+    }
+}
