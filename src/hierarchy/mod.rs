@@ -1,7 +1,7 @@
 //! Nodes: which metadata documents stand under a path, and what they say.
 //!
 //! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
-//! and `.zgroup` beside it. A prefix without a document of its own is not a node. Chunks are not this room's business.
+//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is not a node. Chunks are not this room's business.
 
 mod children;
 mod error;

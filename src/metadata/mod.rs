@@ -1,7 +1,7 @@
-//! Metadata documents as written (v2, v3) and the one model the house uses.
+//! Metadata documents as written (v1, v2, v3) and the one model the house uses.
 //!
-//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v2`] and [`v3`] parse documents from hostile bytes and make
-//! of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
+//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse documents from hostile bytes
+//! and make of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
@@ -14,6 +14,7 @@ mod fill_value;
 mod json;
 mod model;
 mod text;
+pub mod v1;
 pub mod v2;
 pub mod v3;
 

@@ -7,6 +7,8 @@ use super::{DataType, FillValue};
 /// The version of the Zarr format a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZarrFormat {
+    /// Zarr v1: `meta`, `attrs`.
+    V1,
     /// Zarr v2: `.zarray`, `.zgroup`, `.zattrs`.
     V2,
     /// Zarr v3: `zarr.json`.
@@ -18,6 +20,7 @@ impl ZarrFormat {
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
+            Self::V1 => 1,
             Self::V2 => 2,
             Self::V3 => 3,
         }

@@ -29,15 +29,23 @@ pub fn parse_array(
 ) -> Result<ArrayMetadata, MetadataError> {
     let members = into_object(parse_document(zarray, limits)?)?;
     check_format(&members)?;
-    let attributes = attributes(zattrs, limits)?;
-    let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
-    let chunk_shape = extension::chunk_shape(required(&members, "chunks")?, "chunks", &shape)?;
-    let (data_type, endianness) = data_type(&members)?;
+    array(&members, attributes(zattrs, limits)?, limits)
+}
+
+/// The array that the members of a document describe.
+pub(super) fn array(
+    members: &Map<String, Value>,
+    attributes: Map<String, Value>,
+    limits: &MetadataLimits,
+) -> Result<ArrayMetadata, MetadataError> {
+    let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
+    let chunk_shape = extension::chunk_shape(required(members, "chunks")?, "chunks", &shape)?;
+    let (data_type, endianness) = data_type(members)?;
     let separator =
-        separator(optional(&members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
+        separator(optional(members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
-        codecs: codecs(&members, shape.len(), endianness, limits)?,
+        codecs: codecs(members, shape.len(), endianness, limits)?,
         fill_value: FillValue::from_v2(data_type, members.get("fill_value"))?,
         dimension_names: dimension_names(&attributes, shape.len()),
         shape,
@@ -68,7 +76,11 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
     }
 }
 
-fn attributes(zattrs: Option<&[u8]>, limits: &MetadataLimits) -> Result<Map<String, Value>, MetadataError> {
+/// What an optional document of attributes holds.
+pub(super) fn attributes(
+    zattrs: Option<&[u8]>,
+    limits: &MetadataLimits,
+) -> Result<Map<String, Value>, MetadataError> {
     zattrs.map_or_else(|| Ok(Map::new()), |document| parse_attributes(document, limits))
 }
 

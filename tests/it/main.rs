@@ -15,6 +15,7 @@ mod conditional;
 mod corrupt;
 mod fixtures;
 mod frame;
+mod hierarchy;
 mod hostile_memory;
 mod metadata;
 mod nodes;
