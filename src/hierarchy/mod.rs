@@ -4,6 +4,7 @@
 //! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is not a node. Chunks are not this room's business.
 
 mod children;
+mod draft;
 mod error;
 mod locate;
 

@@ -8,6 +8,7 @@
 mod data_type;
 mod decimal;
 mod document;
+pub mod draft;
 mod error;
 mod extension;
 mod fill_value;

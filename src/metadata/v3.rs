@@ -9,7 +9,7 @@ use super::extension::{self, Extension, into_object, optional, required};
 use super::json::parse_document;
 use super::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
-    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat, draft,
 };
 
 /// What a `zarr.json` describes.
@@ -37,8 +37,6 @@ const ARRAY_MEMBERS: [&str; 11] = [
 ];
 /// The members of a group's document.
 const GROUP_MEMBERS: [&str; 3] = ["zarr_format", "node_type", "attributes"];
-/// Members that only drafts of v3 had.
-const DRAFT_MEMBERS: [&str; 3] = ["metadata_encoding", "metadata_key_suffix", "chunk_memory_layout"];
 
 /// Parses `zarr.json`.
 ///
@@ -55,10 +53,7 @@ pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, Metadat
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
-    let protocol = members.get("zarr_format").is_some_and(Value::is_string);
-    if protocol || DRAFT_MEMBERS.iter().any(|member| members.contains_key(*member)) {
-        return Err(MetadataError::unsupported("format", "a draft of Zarr v3"));
-    }
+    draft::refuse(members)?;
     match required(members, "zarr_format")?.as_u64() {
         Some(3) => Ok(()),
         _ => Err(MetadataError::invalid("zarr_format", "must be 3")),

@@ -97,3 +97,43 @@ async fn newer_documents_win_over_those_of_zarr_v1() {
     let node = server.get("/v1/nodes/m/a").await;
     assert_eq!((node.status, &node.json()["zarr_format"]), (StatusCode::OK, &json!(3)));
 }
+
+#[tokio::test]
+async fn a_draft_of_zarr_v3_is_told_to_be_one_and_its_bytes_are_served() {
+    let entry = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json",
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}"#;
+    let array = r#"{"shape": [4], "data_type": "<f8", "chunk_grid": {"type": "regular", "chunk_shape": [2],
+        "separator": "/"}, "chunk_memory_layout": "C", "fill_value": 0, "extensions": [], "attributes": {}}"#;
+    let late = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": {"extension": "x",
+        "type": "new", "fallback": "<f8"}, "chunk_grid": {"name": "regular"}}"#;
+    for root in [true, false] {
+        let store = memory();
+        if root {
+            put(&store, "zarr.json", entry).await;
+        }
+        put(&store, "meta/root.group.json", r#"{"attributes": {}, "extensions": []}"#).await;
+        put(&store, "meta/root/g.group.json", r#"{"attributes": {}}"#).await;
+        put(&store, "meta/root/g/a.array.json", array).await;
+        put(&store, "data/root/g/a/c0", vec![0; 16]).await;
+        put(&store, "below/zarr.json", entry).await;
+        put(&store, "late/zarr.json", late).await;
+        let server = Server::of(store);
+        for path in ["m", "m/", "m/g", "m/g/a", "m/below", "m/late"] {
+            let detail = server.get(&format!("/v1/nodes/{path}")).await.refuses(501, "unsupported", path);
+            assert!(detail.contains("a draft of Zarr v3"), "{detail}");
+        }
+        server.get("/v1/data/m/g/a").await.refuses(501, "unsupported", "elements of a draft");
+        for path in ["m/other", "m/g/b", "m/meta", "m/data"] {
+            server.get(&format!("/v1/nodes/{path}")).await.refuses(404, "not-found", path);
+        }
+        assert_eq!(server.get("/store/m/meta/root/g/a.array.json").await.body, array);
+    }
+}
+
+#[tokio::test]
+async fn an_array_can_be_the_root_of_a_draft() {
+    let store = memory();
+    put(&store, "meta/root.array.json", "{}").await;
+    let server = Server::of(store);
+    server.get("/v1/data/m").await.refuses(501, "unsupported", "the root");
+}
