@@ -69,7 +69,7 @@ impl Hierarchy {
             .collect();
         let mut confirmed = stream::iter(candidates)
             .map(|child| async move {
-                let kind = match self.open(&child).await {
+                let kind = match self.peek(&child).await {
                     Ok(Node::Array(_)) => Some(NodeKind::Array),
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
                     Err(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. }) => return Ok(None),
@@ -91,5 +91,11 @@ impl Hierarchy {
             found.children.push(child);
         }
         Ok(Some(found))
+    }
+
+    /// The node at a path as its documents have it: no chunk is looked at.
+    async fn peek(&self, path: &NodePath) -> Result<Node, HierarchyError> {
+        let located = self.locate(path).await?;
+        self.load_documents(path, &located).await
     }
 }

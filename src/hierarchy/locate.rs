@@ -106,11 +106,23 @@ impl Hierarchy {
     }
 
     /// Reads and parses the documents of a located node, at the versions it was located at or, if a writer was faster,
-    /// at newer ones.
+    /// at newer ones. What the documents leave open about the keys of chunks is settled.
     ///
     /// # Errors
     /// A document that cannot be read or used; [`HierarchyError::NoSuchNode`] if it went away.
     pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        match self.load_documents(path, located).await? {
+            Node::Array(array) => self.settle_separator(path, array).await.map(Node::Array),
+            group @ Node::Group(_) => Ok(group),
+        }
+    }
+
+    /// What the documents of a located node say, and no more.
+    pub(super) async fn load_documents(
+        &self,
+        path: &NodePath,
+        located: &Located,
+    ) -> Result<Node, HierarchyError> {
         let mut located = located.clone();
         for _ in 1..TRIES {
             match self.load_at(path, &located).await {

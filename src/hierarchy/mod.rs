@@ -7,6 +7,7 @@ mod children;
 mod draft;
 mod error;
 mod locate;
+mod separator;
 
 pub use children::{Child, Children, NodeKind};
 pub use error::HierarchyError;
@@ -14,7 +15,7 @@ pub use locate::{Located, Node};
 
 use crate::cpu::Cpu;
 use crate::key::NodePath;
-use crate::metadata::MetadataLimits;
+use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
 
 /// The nodes of one store.
@@ -23,13 +24,21 @@ pub struct Hierarchy {
     store: SharedStore,
     limits: MetadataLimits,
     cpu: Cpu,
+    separator: Option<Separator>,
 }
 
 impl Hierarchy {
     /// The hierarchy in a store, whose long documents are parsed on `cpu`.
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
-        Self { store, limits, cpu }
+        Self { store, limits, cpu, separator: None }
+    }
+
+    /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,
+    /// each such array is asked for it.
+    #[must_use]
+    pub fn with_separator(self, separator: Option<Separator>) -> Self {
+        Self { separator, ..self }
     }
 
     /// The store.

@@ -1,5 +1,6 @@
 //! The one model of nodes: what is left of a document once its format version no longer matters.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{DataType, FillValue};
@@ -77,14 +78,29 @@ pub enum ChunkKeyEncodingMetadata {
     Default(Separator),
     /// The coordinates joined by a separator; `0` for rank 0.
     V2(Separator),
+    /// The same with a separator that the document does not give: `.` unless the chunks' keys say otherwise.
+    V2Unspecified,
+}
+
+impl ChunkKeyEncodingMetadata {
+    /// The separator, as far as it is known.
+    #[must_use]
+    pub const fn separator(self) -> Separator {
+        match self {
+            Self::Default(separator) | Self::V2(separator) => separator,
+            Self::V2Unspecified => Separator::Dot,
+        }
+    }
 }
 
 /// What stands between the coordinates in a chunk's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Separator {
     /// `/`
+    #[serde(rename = "/")]
     Slash,
     /// `.`
+    #[serde(rename = ".")]
     Dot,
 }
 

@@ -41,8 +41,7 @@ pub(super) fn array(
     let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
     let chunk_shape = extension::chunk_shape(required(members, "chunks")?, "chunks", &shape)?;
     let (data_type, endianness) = data_type(members)?;
-    let separator =
-        separator(optional(members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
+    let chunk_key_encoding = chunk_key_encoding(members, shape.len())?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
         codecs: codecs(members, shape.len(), endianness, limits)?,
@@ -51,7 +50,7 @@ pub(super) fn array(
         shape,
         data_type,
         chunk_grid: ChunkGridMetadata::Regular { chunk_shape },
-        chunk_key_encoding: ChunkKeyEncodingMetadata::V2(separator),
+        chunk_key_encoding,
         attributes,
     })
 }
@@ -82,6 +81,18 @@ pub(super) fn attributes(
     limits: &MetadataLimits,
 ) -> Result<Map<String, Value>, MetadataError> {
     zattrs.map_or_else(|| Ok(Map::new()), |document| parse_attributes(document, limits))
+}
+
+/// Where there is one coordinate or none, no separator stands in a key, so none is missing.
+fn chunk_key_encoding(
+    members: &Map<String, Value>,
+    rank: usize,
+) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
+    const MEMBER: &str = "dimension_separator";
+    match optional(members, MEMBER) {
+        None if rank >= 2 => Ok(ChunkKeyEncodingMetadata::V2Unspecified),
+        given => separator(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
+    }
 }
 
 /// The names that the attributes give, if there is one for each dimension.
@@ -248,7 +259,7 @@ mod tests {
         assert_eq!(array.shape, [20, 30]);
         assert_eq!(array.data_type, DataType::Float32);
         assert_eq!(array.chunk_grid, ChunkGridMetadata::Regular { chunk_shape: vec![7, 8] });
-        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(Separator::Dot));
+        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2Unspecified);
         assert_eq!(array.fill_value.as_bytes(), 0x7fc0_0000_u32.to_le_bytes());
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
         assert!(array.attributes.is_empty());
@@ -350,12 +361,17 @@ mod tests {
 
     #[test]
     fn the_dimension_separator_is_kept() {
-        for (separator, expected) in
-            [(json!("/"), Separator::Slash), (json!("."), Separator::Dot), (json!(null), Separator::Dot)]
-        {
+        use ChunkKeyEncodingMetadata::{V2, V2Unspecified};
+        for (separator, expected) in [
+            (json!("/"), V2(Separator::Slash)),
+            (json!("."), V2(Separator::Dot)),
+            (json!(null), V2Unspecified),
+        ] {
             let array = array_with(json!({"dimension_separator": separator})).unwrap();
-            assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(expected));
+            assert_eq!(array.chunk_key_encoding, expected);
         }
+        let array = array_with(json!({"shape": [20], "chunks": [7]})).unwrap();
+        assert_eq!(array.chunk_key_encoding, V2(Separator::Dot), "there is nothing to separate");
     }
 
     #[test]

@@ -3,10 +3,13 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use zarrd::http::Mount;
+use zarrd::metadata::Separator;
 use zarrd::store::SharedStore;
 
-use crate::support::hierarchy::{Array, memory};
-use crate::support::server::{Server, put};
+use crate::support::blind::Blind;
+use crate::support::hierarchy::{Array, Format, memory};
+use crate::support::server::{Server, erase, put};
 
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/v1");
 
@@ -136,4 +139,94 @@ async fn an_array_can_be_the_root_of_a_draft() {
     put(&store, "meta/root.array.json", "{}").await;
     let server = Server::of(store);
     server.get("/v1/data/m").await.refuses(501, "unsupported", "the root");
+}
+
+/// A v2 array whose keys have this separator and whose document does not say so.
+fn unsaid(shape: &[usize], separator: char) -> Array {
+    let format = Format::V2 { compressor: None, fortran: false, big: false, separator };
+    let chunks: Vec<usize> = shape.iter().map(|length| length.div_ceil(3)).collect();
+    Array::of(shape).chunks(&chunks).format(format).members(json!({ "dimension_separator": null }))
+}
+
+#[tokio::test]
+async fn nested_keys_of_a_v2_array_are_found_where_its_document_does_not_say_so() {
+    for shape in [&[7_usize, 5][..], &[4, 3, 5], &[9], &[]] {
+        for separator in ['/', '.'] {
+            for first_is_missing in [false, true] {
+                let store = memory();
+                let array = unsaid(shape, separator);
+                let model = array.store(&store, "a/b").await;
+                let server = Server::of(store.clone());
+                if first_is_missing && !shape.is_empty() {
+                    let first = array.chunk_key(&vec![0; shape.len()]);
+                    erase(&store, &format!("a/b/{first}")).await;
+                    put(&store, "a/b/.DS_Store", "stray").await;
+                    put(&store, "a/b/notes/0.0", "stray").await;
+                    let last = vec!["-1"; shape.len()].join(",");
+                    let element = model.elements[model.elements.len() - 2..].to_vec();
+                    assert_eq!(server.elements("m/a/b", &last).await, element, "{shape:?} {separator}");
+                } else {
+                    assert_eq!(server.elements("m/a/b", "").await, model.elements, "{shape:?} {separator}");
+                }
+                let found = &server.get("/v1/nodes/m/a/b").await.json()["metadata"]["chunk_key_encoding"];
+                if shape.len() >= 2 {
+                    assert_eq!(found["configuration"]["separator"], json!(separator));
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_array_without_chunks_is_all_fill_values_whatever_its_keys_would_be() {
+    let store = memory();
+    let (name, document) =
+        unsaid(&[6, 6], '/').members(json!({ "dimension_separator": null, "fill_value": 5 })).document();
+    put(&store, &format!("a/{name}"), document.to_string()).await;
+    let server = Server::of(store.clone());
+    assert_eq!(server.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
+    let unlistable = Server::of(Blind::new(store));
+    assert_eq!(unlistable.elements("m/a", "").await.as_ref(), [5, 0].repeat(36));
+}
+
+#[tokio::test]
+async fn a_mount_can_say_what_stands_in_keys_that_documents_leave_open() {
+    let store = memory();
+    let nested = unsaid(&[7, 5], '/');
+    let model = nested.store(&store, "a").await;
+    // Chunks under both names: without a word of the mount, the specification's count.
+    put(&store, "a/0.0", vec![9; 12]).await;
+    put(
+        &store,
+        "said/.zarray",
+        nested.members(json!({ "dimension_separator": "." })).document().1.to_string(),
+    )
+    .await;
+    put(&store, "said/0.0", vec![7; 12]).await;
+    assert_eq!(Server::of(store.clone()).elements("m/a", "0,0").await.as_ref(), [9, 9]);
+    let mount = Mount { dimension_separator: Some(Separator::Slash), ..Mount::read_only("m", store) };
+    let server = Server::build(mount).finish();
+    assert_eq!(server.elements("m/a", "").await, model.elements);
+    assert_eq!(server.elements("m/said", "0,0").await.as_ref(), [7, 7], "documents that say it are right");
+}
+
+#[tokio::test]
+async fn a_document_that_says_its_separator_costs_no_look_at_a_chunk() {
+    let store = memory();
+    for (path, separator) in [("dots", '.'), ("slashes", '/')] {
+        let format = Format::V2 { compressor: None, fortran: false, big: false, separator };
+        Array::of(&[4, 4]).format(format).store(&store, path).await;
+    }
+    unsaid(&[4, 4], '/').store(&store, "open").await;
+    put(&store, ".zgroup", r#"{"zarr_format": 2}"#).await;
+    let blind = Blind::new(store);
+    let server = Server::of(blind.clone());
+    for path in ["dots", "slashes"] {
+        assert_eq!(server.get(&format!("/v1/nodes/m/{path}")).await.status, StatusCode::OK);
+    }
+    assert_eq!(blind.looks(), 0);
+    for _ in 0..3 {
+        assert_eq!(server.get("/v1/nodes/m/open").await.status, StatusCode::OK);
+    }
+    assert_eq!(blind.looks(), 2, "once for each name, and remembered");
 }
