@@ -81,6 +81,7 @@ impl App {
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
                 dimension_separator: options.dimension_separator,
+                consolidated: options.consolidated,
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);

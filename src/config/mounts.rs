@@ -35,6 +35,9 @@ pub struct MountOptions {
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_separator: Option<Separator>,
+    /// Whether groups that have no consolidated metadata are answered with some.
+    #[serde(default)]
+    pub consolidated: bool,
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,

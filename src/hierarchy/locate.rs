@@ -11,10 +11,10 @@ use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v1, v2, v3};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
-const ZARR_JSON: &str = "zarr.json";
-const ZARRAY: &str = ".zarray";
-const ZGROUP: &str = ".zgroup";
-const ZATTRS: &str = ".zattrs";
+pub(super) const ZARR_JSON: &str = "zarr.json";
+pub(super) const ZARRAY: &str = ".zarray";
+pub(super) const ZGROUP: &str = ".zgroup";
+pub(super) const ZATTRS: &str = ".zattrs";
 const META: &str = "meta";
 const ATTRS: &str = "attrs";
 
@@ -22,7 +22,7 @@ const ATTRS: &str = "attrs";
 const TRIES: usize = 3;
 
 /// Parsing documents up to this length is not worth a hop to another thread.
-const INLINE_BYTES: u64 = 16 << 10;
+pub(super) const INLINE_BYTES: u64 = 16 << 10;
 
 /// A node: what its documents say.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +136,8 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        let is_long = located.bytes > self.limits.document_bytes as u64;
+        let _room = if is_long { Some(self.gate.acquire().await) } else { None };
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
             Documents::V2Array { zarray, zattrs } => Texts::V2Array(
@@ -197,7 +199,12 @@ impl Hierarchy {
             let value = self.store.get(&key, ByteRange::Whole, version.pin()).await?;
             let value =
                 value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
-            value.bytes(u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX)).await
+            // The copies that it may hold do not count as the document's own; its parser looks closer.
+            let most = match name {
+                ZARR_JSON => self.limits.document_bytes.max(self.limits.consolidated_bytes),
+                _ => self.limits.document_bytes,
+            };
+            value.bytes(most as u64).await
         };
         match document.await {
             Ok(document) => Ok(document),
@@ -245,6 +252,6 @@ impl Texts {
 }
 
 /// The key of a node's document.
-fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, HierarchyError> {
+pub(super) fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, HierarchyError> {
     path.prefix().key(name).map_err(|source| HierarchyError::Path { path: path.clone(), source })
 }

@@ -4,14 +4,20 @@
 //! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is not a node. Chunks are not this room's business.
 
 mod children;
+mod consolidate;
+mod copies;
 mod draft;
 mod error;
 mod locate;
 mod separator;
 
-pub use children::{Child, Children, NodeKind};
+pub use children::{Child, Children};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
 
 use crate::cpu::Cpu;
 use crate::key::NodePath;
@@ -25,13 +31,23 @@ pub struct Hierarchy {
     limits: MetadataLimits,
     cpu: Cpu,
     separator: Option<Separator>,
+    /// How many long documents are held in memory at a time.
+    gate: Arc<Semaphore>,
+    /// How many consolidated metadata are being made at a time.
+    makers: Arc<Semaphore>,
 }
+
+/// Documents longer than a node's may be that are held in memory at a time, of one store.
+const LONG_DOCUMENTS: usize = 4;
+/// Consolidated metadata being made at a time, of one store: each may hold as much and asks for many documents.
+const MAKERS: usize = 2;
 
 impl Hierarchy {
     /// The hierarchy in a store, whose long documents are parsed on `cpu`.
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
-        Self { store, limits, cpu, separator: None }
+        let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
+        Self { store, limits, cpu, separator: None, gate, makers }
     }
 
     /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,

@@ -39,6 +39,8 @@ pub struct Mount {
     pub cache_control: String,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
     pub dimension_separator: Option<Separator>,
+    /// Whether groups that have no consolidated metadata are answered with some.
+    pub consolidated: bool,
 }
 
 impl Mount {
@@ -52,6 +54,7 @@ impl Mount {
             allow_prefix_delete: false,
             cache_control: "no-cache".to_owned(),
             dimension_separator: None,
+            consolidated: false,
         }
     }
 

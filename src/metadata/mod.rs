@@ -5,6 +5,7 @@
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
+mod consolidated;
 mod data_type;
 mod decimal;
 mod document;
@@ -19,14 +20,17 @@ pub mod v1;
 pub mod v2;
 pub mod v3;
 
+pub use consolidated::{
+    ConsolidatedChildren, DocumentCopy, inline_children, to_inline, to_zmetadata, zmetadata_children,
+};
 pub use data_type::{DataType, Endianness, TimeStep, TimeUnit};
 pub use decimal::{bfloat16_to_print, float16_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
 pub use model::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
-    ZarrFormat,
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind,
+    Separator, ZarrFormat,
 };
 pub use text::{utf32_text, without_padding};
 

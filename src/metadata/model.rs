@@ -28,6 +28,26 @@ impl ZarrFormat {
     }
 }
 
+/// Array or group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+impl NodeKind {
+    /// The word of the specification's `node_type`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Group => "group",
+        }
+    }
+}
+
 /// An array's metadata, of any format version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayMetadata {
@@ -57,6 +77,8 @@ pub struct ArrayMetadata {
 pub struct GroupMetadata {
     /// The version of the document it came from.
     pub zarr_format: ZarrFormat,
+    /// Whether the document holds copies of those of the nodes below (inline consolidated metadata).
+    pub is_consolidated: bool,
     /// The user's attributes, as written.
     pub attributes: Map<String, Value>,
 }

@@ -1,7 +1,7 @@
 //! Zarr v2 documents: `.zarray`, `.zgroup` and `.zattrs` (Zarr v2, "Metadata").
 //!
 //! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
-//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is not read here.
+//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is read in `consolidated`.
 
 use serde_json::{Map, Value, json};
 
@@ -65,7 +65,8 @@ pub fn parse_group(
     limits: &MetadataLimits,
 ) -> Result<GroupMetadata, MetadataError> {
     check_format(&into_object(parse_document(zgroup, limits)?)?)?;
-    Ok(GroupMetadata { zarr_format: ZarrFormat::V2, attributes: attributes(zattrs, limits)? })
+    let attributes = attributes(zattrs, limits)?;
+    Ok(GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes })
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
@@ -399,7 +400,9 @@ mod tests {
     fn a_group_has_its_attributes_if_there_are_some() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
-        assert_eq!(group, GroupMetadata { zarr_format: ZarrFormat::V2, attributes: Map::new() });
+        let expected =
+            GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes: Map::new() };
+        assert_eq!(group, expected);
         let group = parse_group(br#"{"zarr_format":2}"#, Some(br#"{"a":NaN}"#), &limits).unwrap();
         assert_eq!(group.attributes.get("a"), Some(&json!("NaN")));
         assert!(parse_group(br#"{"zarr_format":3}"#, None, &limits).is_err());

@@ -12,6 +12,7 @@
 
 mod binary;
 mod conditional;
+mod consolidated;
 mod corrupt;
 mod fixtures;
 mod frame;
