@@ -249,7 +249,7 @@ mod tests {
         found.children.iter().map(|(name, kind)| (name.as_str(), kind.name())).collect()
     }
 
-    fn zmetadata(metadata: Value, below: &str, most: usize) -> ConsolidatedChildren {
+    fn zmetadata(metadata: &Value, below: &str, most: usize) -> ConsolidatedChildren {
         let document = json!({"zarr_consolidated_format": 1, "metadata": metadata}).to_string();
         let below = NodePath::parse(below).unwrap();
         zmetadata_children(document.as_bytes(), &below, most, &limits()).unwrap().unwrap()
@@ -271,10 +271,10 @@ mod tests {
             "d/.zattrs": {}, "e/f/.zarray": {}, "both/.zarray": {}, "both/.zgroup": {}, ".zattrs": {}, "x.zarray": {},
         });
         let expected = [("a", "array"), ("b", "group"), ("both", "array")];
-        assert_eq!(names(&zmetadata(metadata.clone(), "", 10)), expected);
-        assert_eq!(names(&zmetadata(metadata.clone(), "b", 10)), [("c", "array")]);
-        assert_eq!(names(&zmetadata(metadata.clone(), "a", 10)), []);
-        let two = zmetadata(metadata, "", 2);
+        assert_eq!(names(&zmetadata(&metadata, "", 10)), expected);
+        assert_eq!(names(&zmetadata(&metadata, "b", 10)), [("c", "array")]);
+        assert_eq!(names(&zmetadata(&metadata, "a", 10)), []);
+        let two = zmetadata(&metadata, "", 2);
         assert_eq!((names(&two), two.truncated), (vec![("a", "array"), ("b", "group")], true));
     }
 
@@ -314,7 +314,7 @@ mod tests {
         let v2: Value = hostile.clone().map(|name| (format!("{name}/.zarray"), json!({}))).collect();
         let v3: Value = hostile.map(|name| (name.to_owned(), json!({"node_type": "group"}))).collect();
         // A backslash is a character like any other.
-        assert_eq!(names(&zmetadata(v2, "", 10)), [("a\\..\\b", "array")]);
+        assert_eq!(names(&zmetadata(&v2, "", 10)), [("a\\..\\b", "array")]);
         assert_eq!(names(&inline(&v3, "")), [("a\\..\\b", "group")]);
         assert_eq!(names(&inline(&v3, "x")), []);
     }

@@ -205,6 +205,10 @@ impl Parser<'_> {
                 return Err(self.error("expected a name"));
             }
             let name = self.string()?;
+            if repeated == Repeated::Refused && name.contains('\0') {
+                // Readers that end a text there would see another name.
+                return Err(self.error("a name with a NUL, before here"));
+            }
             self.skip_whitespace();
             if !self.take(b":") {
                 return Err(self.error("expected `:`"));
@@ -468,6 +472,14 @@ mod tests {
         assert_eq!(emitted(r#"{"attributes":{"x":[{"a":1,"a":2}]}}"#), r#"{"attributes":{"x":[{"a":2}]}}"#);
         let zattrs = parse_attributes(br#"{"a":1,"a":2}"#, &MetadataLimits::default()).unwrap();
         assert_eq!(zattrs.get("a"), Some(&Value::from(2)));
+    }
+
+    #[test]
+    fn a_name_with_a_nul_is_refused_in_the_structure_and_kept_in_attributes() {
+        assert!(document(r#"{"shape\u0000": [1]}"#).is_err());
+        assert!(document(r#"{"codecs": [{"na\u0000me": 1}]}"#).is_err());
+        let attributes = r#"{"attributes":{"a\u0000b":{"\u0000":1}}}"#;
+        assert_eq!(emitted(attributes), attributes);
     }
 
     #[test]

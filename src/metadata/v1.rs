@@ -104,7 +104,8 @@ mod tests {
         let attrs = br#"{"_ARRAY_DIMENSIONS":["y","x"],"a":NaN}"#;
         let array = parse_array(&meta_with(json!({})), Some(attrs), &MetadataLimits::default());
         let array = array.unwrap().unwrap();
-        assert_eq!((array.zarr_format, array.data_type.clone()), (ZarrFormat::V1, DataType::Int32));
+        assert_eq!(array.zarr_format, ZarrFormat::V1);
+        assert_eq!(array.data_type, DataType::Int32);
         assert_eq!(array.shape, [20, 30]);
         assert_eq!(array.fill_value.as_bytes(), [42, 0, 0, 0]);
         assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(Separator::Dot));

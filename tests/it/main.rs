@@ -14,6 +14,7 @@ mod binary;
 mod conditional;
 mod consolidated;
 mod corrupt;
+mod documents;
 mod fixtures;
 mod frame;
 mod hierarchy;
