@@ -9,6 +9,7 @@ use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
+use crate::metadata::ChunkKeyEncodingMetadata;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -91,7 +92,14 @@ impl Opener {
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
-        self.memo.node(id, Box::pin(async move { opener.load(wanted).await })).await
+        let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
+        match &opened.node {
+            // Without chunks, an array did not show how their keys are written; by now there may be some.
+            Node::Array(array) if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified => {
+                self.clone().load(id).await
+            }
+            _ => Ok(opened),
+        }
     }
 
     /// Reads, parses and binds a node.

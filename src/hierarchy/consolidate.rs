@@ -173,8 +173,7 @@ impl<'a> Making<'a> {
         let Some(value) = value else { return Ok(None) };
         let length = value.len();
         self.take(length)?;
-        let is_long = length > self.hierarchy.limits.document_bytes as u64;
-        let _room = if is_long { Some(self.hierarchy.gate.acquire().await) } else { None };
+        let _room = self.hierarchy.room_for(length).await;
         let document = value.bytes(length).await.map_err(failed)?;
         let (is_attributes, limits) = (name == ZATTRS, self.hierarchy.limits);
         let copy = if length <= INLINE_BYTES {

@@ -63,17 +63,14 @@ impl Hierarchy {
             ZarrFormat::V3 => (ZARR_JSON, inline_children),
         };
         let key = document_key(at, name)?;
-        let _room = self.gate.acquire().await;
-        let document = async {
-            match self.store.get(&key, ByteRange::Whole, None).await? {
-                Some(value) => value.bytes(self.limits.consolidated_bytes as u64).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let document = match document.await {
-            Ok(Some(document)) => document,
-            Ok(None) | Err(StoreError::ValueTooLarge { .. }) => return Ok(None),
-            Err(source) => return Err(HierarchyError::Store { key: key.to_string(), source }),
+        let failed = |source| HierarchyError::Store { key: key.to_string(), source };
+        let value = self.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
+        let Some(value) = value else { return Ok(None) };
+        let _room = self.room_for(value.len()).await;
+        let document = match value.bytes(self.limits.consolidated_bytes as u64).await {
+            Ok(document) => document,
+            Err(StoreError::ValueTooLarge { .. }) => return Ok(None),
+            Err(source) => return Err(failed(source)),
         };
         let limits = self.limits;
         let found = if document.len() as u64 <= INLINE_BYTES {

@@ -136,8 +136,7 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
-        let is_long = located.bytes > self.limits.document_bytes as u64;
-        let _room = if is_long { Some(self.gate.acquire().await) } else { None };
+        let _room = self.room_for(located.bytes).await;
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
             Documents::V2Array { zarray, zattrs } => Texts::V2Array(

@@ -17,7 +17,7 @@ pub use locate::{Located, Node};
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::cpu::Cpu;
 use crate::key::NodePath;
@@ -70,5 +70,14 @@ impl Hierarchy {
     pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
         let located = self.locate(path).await?;
         self.load(path, &located).await
+    }
+
+    /// Waits for room for a document, if it is longer than a node's may be.
+    async fn room_for(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        if bytes <= self.limits.document_bytes as u64 {
+            return None;
+        }
+        // The gate is never closed.
+        self.gate.acquire().await.ok()
     }
 }

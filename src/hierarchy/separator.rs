@@ -18,7 +18,7 @@ use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator};
 const MOST_KEYS: usize = 100;
 
 impl Hierarchy {
-    /// The array with its separator settled.
+    /// The array with its separator settled, unless there are no chunks to show it.
     pub(super) async fn settle_separator(
         &self,
         path: &NodePath,
@@ -31,14 +31,22 @@ impl Hierarchy {
             Some(separator) => separator,
             // An array without elements has no chunks to be missed.
             None if array.shape.contains(&0) => Separator::Dot,
-            None => self.separator_of_keys(path, array.shape.len()).await?,
+            None => match self.separator_of_keys(path, array.shape.len()).await? {
+                Some(separator) => separator,
+                None => return Ok(array),
+            },
         };
         let chunk_key_encoding = ChunkKeyEncodingMetadata::V2(separator);
         Ok(Arc::new(ArrayMetadata { chunk_key_encoding, ..Arc::unwrap_or_clone(array) }))
     }
 
-    /// The separator of the first chunk's key, of any chunk's, or of the specification.
-    async fn separator_of_keys(&self, path: &NodePath, rank: usize) -> Result<Separator, HierarchyError> {
+    /// The separator of the first chunk's key, or of any chunk's; of the specification, if the store does not tell.
+    /// `None` if there are no chunks yet.
+    async fn separator_of_keys(
+        &self,
+        path: &NodePath,
+        rank: usize,
+    ) -> Result<Option<Separator>, HierarchyError> {
         let encodings = [Separator::Dot, Separator::Slash]
             .map(|separator| (separator, ChunkKeyEncoding::new(ChunkKeyEncodingMetadata::V2(separator))));
         let first = vec![0; rank];
@@ -47,7 +55,7 @@ impl Hierarchy {
             let key = key.map_err(|source| HierarchyError::Path { path: path.clone(), source })?;
             let found = self.store.head(&key).await;
             if found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?.is_some() {
-                return Ok(*separator);
+                return Ok(Some(*separator));
             }
         }
         let mut keys = self.store.list_prefix(path.prefix(), None).take(MOST_KEYS);
@@ -58,10 +66,10 @@ impl Hierarchy {
                     let fits =
                         |(_, encoding): &&(_, ChunkKeyEncoding)| encoding.decode(below, rank).is_some();
                     if let Some((separator, _)) = encodings.iter().find(fits) {
-                        return Ok(*separator);
+                        return Ok(Some(*separator));
                     }
                 }
-                Ok(None) => return Ok(Separator::Dot),
+                Ok(None) => return Ok(None),
                 // Asked again, the store may answer, and the answer would be remembered.
                 Err(source) if matches!(source.class(), ErrorClass::Overloaded | ErrorClass::TimedOut) => {
                     return Err(HierarchyError::Store { key: path.prefix().to_string(), source });
@@ -69,7 +77,7 @@ impl Hierarchy {
                 // Buckets that may be read but not listed are common.
                 Err(error) => {
                     tracing::debug!(%path, %error, "cannot look for the separator of chunk keys");
-                    return Ok(Separator::Dot);
+                    return Ok(Some(Separator::Dot));
                 }
             }
         }

@@ -190,6 +190,22 @@ async fn an_array_without_chunks_is_all_fill_values_whatever_its_keys_would_be()
 }
 
 #[tokio::test]
+async fn the_first_chunk_of_an_array_is_seen_however_its_key_is_written() {
+    for separator in ['/', '.'] {
+        let store = memory();
+        let array = unsaid(&[4, 4], separator);
+        put(&store, "a/.zarray", array.document().1.to_string()).await;
+        let server = Server::of(store.clone());
+        for _ in 0..2 {
+            assert_eq!(server.elements("m/a", "3,3").await.len(), 2);
+        }
+        let model = array.model();
+        put(&store, &format!("a/{}", array.chunk_key(&[1, 1])), array.chunk(&model, &[1, 1])).await;
+        assert_eq!(server.elements("m/a", "3,3").await.as_ref(), [16, 0], "{separator}");
+    }
+}
+
+#[tokio::test]
 async fn a_mount_can_say_what_stands_in_keys_that_documents_leave_open() {
     let store = memory();
     let nested = unsaid(&[7, 5], '/');

@@ -19,7 +19,8 @@ const MOST_CHILDREN: usize = 1000;
 /// Normalised metadata of a node of any format version.
 ///
 /// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
-/// groups their children.
+/// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
+/// where the backend cannot list.
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
