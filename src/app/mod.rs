@@ -82,6 +82,8 @@ impl App {
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
+                dimension_separator: options.dimension_separator,
+                consolidated: options.consolidated,
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);

@@ -7,8 +7,9 @@ use futures::future::BoxFuture;
 
 use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
-use crate::hierarchy::{Hierarchy, Located, Node};
+use crate::hierarchy::{Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
+use crate::metadata::ChunkKeyEncodingMetadata;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -82,10 +83,23 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
-        let located = self.hierarchy.locate(path).await?;
+        let located = match self.hierarchy.locate(path).await {
+            Ok(located) => located,
+            Err(HierarchyError::NoSuchNode { path }) => {
+                return Err(self.hierarchy.why_missing(path).await.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
-        self.memo.node(id, Box::pin(async move { opener.load(wanted).await })).await
+        let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
+        match &opened.node {
+            // Without chunks, an array did not show how their keys are written; by now there may be some.
+            Node::Array(array) if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified => {
+                self.clone().load(id).await
+            }
+            _ => Ok(opened),
+        }
     }
 
     /// Reads, parses and binds a node.

@@ -19,16 +19,17 @@ impl ChunkKeyEncoding {
     #[must_use]
     pub fn encode(&self, coords: &[u64]) -> String {
         let mut key = String::with_capacity(2 + coords.len() * 4);
-        let (mut before, separator) = match self.0 {
-            ChunkKeyEncodingMetadata::Default(separator) => {
+        let separator = self.0.separator();
+        let mut before = match self.0 {
+            ChunkKeyEncodingMetadata::Default(_) => {
                 key.push('c');
-                (Some(separator), separator)
+                Some(separator)
             }
-            ChunkKeyEncodingMetadata::V2(separator) => {
+            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => {
                 if coords.is_empty() {
                     key.push('0');
                 }
-                (None, separator)
+                None
             }
         };
         for coord in coords {
@@ -46,14 +47,15 @@ impl ChunkKeyEncoding {
     /// for anything else.
     #[must_use]
     pub fn decode(&self, key: &str, rank: usize) -> Option<Vec<u64>> {
-        let (coords, separator) = match self.0 {
-            ChunkKeyEncodingMetadata::Default(separator) => match (key.strip_prefix('c')?, rank) {
+        let separator = self.0.separator();
+        let coords = match self.0 {
+            ChunkKeyEncodingMetadata::Default(_) => match (key.strip_prefix('c')?, rank) {
                 ("", 0) => return Some(Vec::new()),
-                (rest, _) => (rest.strip_prefix(separator.as_char())?, separator),
+                (rest, _) => rest.strip_prefix(separator.as_char())?,
             },
-            ChunkKeyEncodingMetadata::V2(separator) => match (key, rank) {
+            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => match (key, rank) {
                 ("0", 0) => return Some(Vec::new()),
-                _ => (key, separator),
+                _ => key,
             },
         };
         let coords: Vec<u64> =
@@ -80,7 +82,7 @@ mod tests {
 
     #[test]
     fn keys_are_spelt_as_the_specification_spells_them() {
-        use ChunkKeyEncodingMetadata::{Default, V2};
+        use ChunkKeyEncodingMetadata::{Default, V2, V2Unspecified};
         for (metadata, coords, key) in [
             (Default(Separator::Slash), &[1u64, 23, 45][..], "c/1/23/45"),
             (Default(Separator::Dot), &[1, 23, 45][..], "c.1.23.45"),
@@ -88,6 +90,7 @@ mod tests {
             (V2(Separator::Slash), &[1, 23, 45][..], "1/23/45"),
             (Default(Separator::Slash), &[][..], "c"),
             (V2(Separator::Dot), &[][..], "0"),
+            (V2Unspecified, &[1, 23, 45][..], "1.23.45"),
         ] {
             let encoding = ChunkKeyEncoding::new(metadata);
             assert_eq!(encoding.encode(coords), key);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::metadata::Separator;
 use crate::store::{StoreOptions, is_zip};
 
 /// The mount that the demo hierarchy is served as.
@@ -33,6 +34,12 @@ pub struct MountOptions {
     /// `Cache-Control` of the stored values.
     #[serde(default = "revalidate")]
     pub cache_control: String,
+    /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension_separator: Option<Separator>,
+    /// Whether groups that have no consolidated metadata are answered with some.
+    #[serde(default)]
+    pub consolidated: bool,
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,

@@ -17,6 +17,10 @@ pub struct LimitOptions {
     pub rank: usize,
     /// Most codecs in one chain.
     pub codecs: usize,
+    /// Longest consolidated metadata, read or made, in bytes.
+    pub consolidated_bytes: usize,
+    /// Most nodes that consolidated metadata is made of.
+    pub consolidated_nodes: usize,
     /// Largest decoded chunk, in bytes.
     pub chunk_bytes: u64,
     /// Most inner chunks in a shard.
@@ -33,6 +37,8 @@ impl Default for LimitOptions {
             document_depth: metadata.depth,
             rank: metadata.rank,
             codecs: metadata.codecs,
+            consolidated_bytes: metadata.consolidated_bytes,
+            consolidated_nodes: metadata.consolidated_nodes,
             chunk_bytes: codec.chunk_bytes,
             shard_chunks: codec.shard_chunks,
             sharding_depth: codec.sharding_depth,
@@ -64,6 +70,8 @@ impl LimitOptions {
             depth: self.document_depth,
             rank: self.rank,
             codecs: self.codecs,
+            consolidated_bytes: self.consolidated_bytes,
+            consolidated_nodes: self.consolidated_nodes,
         }
     }
 

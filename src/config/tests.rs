@@ -251,3 +251,15 @@ fn bad_arguments_are_refused_with_their_flag() {
         }
     }
 }
+
+#[test]
+fn a_mount_can_say_what_stands_in_chunk_keys() {
+    let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\ndimension_separator = '{value}'\n");
+    let of = |file: &str| resolve(file, &[], &[]).mounts["a"].dimension_separator;
+    assert_eq!(of(&with("/")), Some(crate::metadata::Separator::Slash));
+    assert_eq!(of(&with(".")), Some(crate::metadata::Separator::Dot));
+    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), None);
+    assert!(complaint(&with("-"), &[], &[]).contains("mounts.a.dimension_separator"));
+    let shown = resolve(&with("/"), &[], &[]).to_toml();
+    assert_eq!(of(&shown), Some(crate::metadata::Separator::Slash));
+}

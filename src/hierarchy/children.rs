@@ -5,30 +5,11 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::locate::Node;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
+use crate::metadata::{ConsolidatedChildren, GroupMetadata, NodeKind};
 use crate::store::StoreError;
 
 /// Documents asked for at a time while children are confirmed.
 const CONCURRENCY: usize = 16;
-
-/// Array or group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
-    /// An array.
-    Array,
-    /// A group.
-    Group,
-}
-
-impl NodeKind {
-    /// The word of the specification's `node_type`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Array => "array",
-            Self::Group => "group",
-        }
-    }
-}
 
 /// A node below a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,22 +23,50 @@ pub struct Child {
 /// The nodes below a group, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Children {
-    /// The children.
-    pub children: Vec<Child>,
+    /// The children; `None` if nobody knows: the store cannot list, and there is no consolidated metadata.
+    pub children: Option<Vec<Child>>,
     /// Whether there are more than were asked for.
     pub truncated: bool,
+    /// Whether the group has consolidated metadata stored.
+    pub is_consolidated: bool,
+}
+
+impl From<ConsolidatedChildren> for Children {
+    fn from(ConsolidatedChildren { children, truncated }: ConsolidatedChildren) -> Self {
+        let child = |(name, kind)| Child { name, kind: Some(kind) };
+        let children = Some(children.into_iter().map(child).collect());
+        Self { children, truncated, is_consolidated: false }
+    }
 }
 
 impl Hierarchy {
-    /// The first `limit` nodes directly below `path`, each confirmed by a document of its own; `None` if the store cannot
-    /// list.
+    /// The first `limit` nodes directly below a group.
+    ///
+    /// Where the store lists, each is below the group now, and is what consolidated metadata or a document of its own
+    /// says. Where it does not, they are those of consolidated metadata, the group's or of a group above.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn children(&self, path: &NodePath, limit: usize) -> Result<Option<Children>, HierarchyError> {
+    pub async fn children(
+        &self,
+        path: &NodePath,
+        group: &GroupMetadata,
+        limit: usize,
+    ) -> Result<Children, HierarchyError> {
+        let copies = self.copies(path, group, limit).await?;
+        let is_consolidated = copies.is_some();
         let listing = match self.store.list_dir(path.prefix()).await {
             Ok(listing) => listing,
-            Err(StoreError::NotListable) => return Ok(None),
+            Err(StoreError::NotListable) => {
+                let copies = match copies {
+                    None => self.copies_above(path, group.zarr_format, limit).await?,
+                    own => own,
+                };
+                return Ok(Children {
+                    is_consolidated,
+                    ..copies.map_or_else(Children::default, Children::from)
+                });
+            }
             Err(source) => return Err(HierarchyError::Store { key: path.prefix().to_string(), source }),
         };
         let candidates: Vec<NodePath> = listing
@@ -67,29 +76,43 @@ impl Hierarchy {
             // The specification keeps these names for itself: what is below them is no node.
             .filter(|child| !child.name().starts_with("__"))
             .collect();
+        let known = &copies.unwrap_or_default().children;
         let mut confirmed = stream::iter(candidates)
             .map(|child| async move {
-                let kind = match self.open(&child).await {
+                if let Some(&kind) = known.get(child.name()) {
+                    return Ok(Some(Child { name: child.name().to_owned(), kind: Some(kind) }));
+                }
+                let kind = match self.peek(&child).await {
                     Ok(Node::Array(_)) => Some(NodeKind::Array),
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
                     Err(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. }) => return Ok(None),
                     Err(HierarchyError::Metadata { .. }) => None,
-                    Err(error @ (HierarchyError::Store { .. } | HierarchyError::Cpu(_))) => {
-                        return Err(error);
-                    }
+                    Err(
+                        error @ (HierarchyError::Store { .. }
+                        | HierarchyError::Cpu(_)
+                        | HierarchyError::TooManyNodes { .. }
+                        | HierarchyError::TooLong { .. }
+                        | HierarchyError::NotListable { .. }),
+                    ) => return Err(error),
                 };
                 Ok(Some(Child { name: child.name().to_owned(), kind }))
             })
             .buffered(CONCURRENCY);
-        let mut found = Children::default();
+        let (mut children, mut truncated) = (Vec::new(), false);
         while let Some(child) = confirmed.try_next().await? {
             let Some(child) = child else { continue };
-            if found.children.len() == limit {
-                found.truncated = true;
+            if children.len() == limit {
+                truncated = true;
                 break;
             }
-            found.children.push(child);
+            children.push(child);
         }
-        Ok(Some(found))
+        Ok(Children { children: Some(children), truncated, is_consolidated })
+    }
+
+    /// The node at a path as its documents have it: no chunk is looked at.
+    async fn peek(&self, path: &NodePath) -> Result<Node, HierarchyError> {
+        let located = self.locate(path).await?;
+        self.load_documents(path, &located).await
     }
 }

@@ -31,6 +31,34 @@ pub enum HierarchyError {
         /// Why.
         source: MetadataError,
     },
+    /// Consolidated metadata of so many nodes is not made.
+    #[error(
+        "more than {limit} nodes are below `{path}`: ask for the consolidated metadata of a group below it, or open \
+         its nodes one by one"
+    )]
+    TooManyNodes {
+        /// The group.
+        path: NodePath,
+        /// Nodes allowed.
+        limit: usize,
+    },
+    /// Consolidated metadata of so many bytes is not made.
+    #[error(
+        "the documents of the nodes below `{path}` have more than {limit} bytes: ask for the consolidated metadata of \
+         a group below it, or open its nodes one by one"
+    )]
+    TooLong {
+        /// The group.
+        path: NodePath,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Consolidated metadata cannot be made where nobody knows which nodes there are.
+    #[error("consolidated metadata of `{path}` cannot be made: the store cannot list the nodes below it")]
+    NotListable {
+        /// The group.
+        path: NodePath,
+    },
     /// Parsing had no result.
     #[error(transparent)]
     Cpu(#[from] CpuError),
@@ -50,6 +78,8 @@ impl Classify for HierarchyError {
             Self::NoSuchNode { .. } => ErrorClass::NotFound,
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
+            Self::TooManyNodes { .. } | Self::TooLong { .. } => ErrorClass::TooLarge,
+            Self::NotListable { .. } => ErrorClass::Unsupported,
             Self::Cpu(error) => error.class(),
             Self::Path { source, .. } => source.class(),
         }

@@ -3,24 +3,26 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::try_join3;
+use futures::future::{try_join, try_join3};
 
 use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
-use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v2, v3};
+use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v1, v2, v3};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
-const ZARR_JSON: &str = "zarr.json";
-const ZARRAY: &str = ".zarray";
-const ZGROUP: &str = ".zgroup";
-const ZATTRS: &str = ".zattrs";
+pub(super) const ZARR_JSON: &str = "zarr.json";
+pub(super) const ZARRAY: &str = ".zarray";
+pub(super) const ZGROUP: &str = ".zgroup";
+pub(super) const ZATTRS: &str = ".zattrs";
+const META: &str = "meta";
+const ATTRS: &str = "attrs";
 
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
 const TRIES: usize = 3;
 
 /// Parsing documents up to this length is not worth a hop to another thread.
-const INLINE_BYTES: u64 = 16 << 10;
+pub(super) const INLINE_BYTES: u64 = 16 << 10;
 
 /// A node: what its documents say.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +45,7 @@ enum Documents {
     V3 { zarr_json: Version },
     V2Array { zarray: Version, zattrs: Option<Version> },
     V2Group { zgroup: Version, zattrs: Option<Version> },
+    V1Array { meta: Version, attrs: Option<Version> },
 }
 
 impl Located {
@@ -50,9 +53,9 @@ impl Located {
     pub fn versions(&self) -> impl Iterator<Item = Option<&Version>> {
         let (first, second) = match &self.documents {
             Documents::V3 { zarr_json } => (zarr_json, None),
-            Documents::V2Array { zarray: first, zattrs } | Documents::V2Group { zgroup: first, zattrs } => {
-                (first, zattrs.as_ref())
-            }
+            Documents::V2Array { zarray: first, zattrs: second }
+            | Documents::V2Group { zgroup: first, zattrs: second }
+            | Documents::V1Array { meta: first, attrs: second } => (first, second.as_ref()),
         };
         [Some(first), second].into_iter()
     }
@@ -65,7 +68,8 @@ impl Located {
 }
 
 impl Hierarchy {
-    /// Which documents stand under the path. Reads none of them.
+    /// Which documents stand under the path. Reads none of them, so that a `meta` that is no document of Zarr v1 counts
+    /// until it is read.
     ///
     /// # Errors
     /// [`HierarchyError::NoSuchNode`] if there is none; failures of the store.
@@ -79,7 +83,7 @@ impl Hierarchy {
         let (is_array, document) = match (zarray, zgroup) {
             (Some(zarray), _) => (true, zarray),
             (None, Some(zgroup)) => (false, zgroup),
-            (None, None) => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
+            (None, None) => return self.locate_v1(path).await,
         };
         let bytes = document.size.saturating_add(zattrs.as_ref().map_or(0, |zattrs| zattrs.size));
         let (version, zattrs) = (document.version, zattrs.map(|zattrs| zattrs.version));
@@ -91,12 +95,34 @@ impl Hierarchy {
         Ok(Located { documents, bytes })
     }
 
+    async fn locate_v1(&self, path: &NodePath) -> Result<Located, HierarchyError> {
+        let Some(meta) = self.look(path, META).await? else {
+            return Err(HierarchyError::NoSuchNode { path: path.clone() });
+        };
+        let attrs = self.look(path, ATTRS).await?;
+        let bytes = meta.size.saturating_add(attrs.as_ref().map_or(0, |attrs| attrs.size));
+        let attrs = attrs.map(|attrs| attrs.version);
+        Ok(Located { documents: Documents::V1Array { meta: meta.version, attrs }, bytes })
+    }
+
     /// Reads and parses the documents of a located node, at the versions it was located at or, if a writer was faster,
-    /// at newer ones.
+    /// at newer ones. What the documents leave open about the keys of chunks is settled.
     ///
     /// # Errors
     /// A document that cannot be read or used; [`HierarchyError::NoSuchNode`] if it went away.
     pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        match self.load_documents(path, located).await? {
+            Node::Array(array) => self.settle_separator(path, array).await.map(Node::Array),
+            group @ Node::Group(_) => Ok(group),
+        }
+    }
+
+    /// What the documents of a located node say, and no more.
+    pub(super) async fn load_documents(
+        &self,
+        path: &NodePath,
+        located: &Located,
+    ) -> Result<Node, HierarchyError> {
         let mut located = located.clone();
         for _ in 1..TRIES {
             match self.load_at(path, &located).await {
@@ -110,6 +136,7 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
+        let _room = self.room_for(located.bytes).await;
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
             Documents::V2Array { zarray, zattrs } => Texts::V2Array(
@@ -120,6 +147,18 @@ impl Hierarchy {
                 self.read(path, ZGROUP, zgroup).await?,
                 self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
             ),
+            Documents::V1Array { meta, attrs } => {
+                let texts =
+                    try_join(self.read(path, META, meta), self.read_if_present(path, ATTRS, attrs.as_ref()));
+                match texts.await {
+                    Ok((meta, attrs)) => Texts::V1Array(meta, attrs),
+                    // Too long for a document: these are somebody else's.
+                    Err(HierarchyError::Metadata { source: MetadataError::TooLarge { .. }, .. }) => {
+                        return Err(HierarchyError::NoSuchNode { path: path.clone() });
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         };
         let limits = self.limits;
         let (name, parsed) = if located.bytes <= INLINE_BYTES {
@@ -128,7 +167,8 @@ impl Hierarchy {
             self.cpu.run(move || texts.parse(&limits)).await?
         };
         match parsed {
-            Ok(node) => Ok(node),
+            Ok(Some(node)) => Ok(node),
+            Ok(None) => Err(HierarchyError::NoSuchNode { path: path.clone() }),
             Err(source) => Err(HierarchyError::Metadata { key: document_key(path, name)?, source }),
         }
     }
@@ -158,7 +198,12 @@ impl Hierarchy {
             let value = self.store.get(&key, ByteRange::Whole, version.pin()).await?;
             let value =
                 value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
-            value.bytes(u64::try_from(self.limits.document_bytes).unwrap_or(u64::MAX)).await
+            // The copies that it may hold do not count as the document's own; its parser looks closer.
+            let most = match name {
+                ZARR_JSON => self.limits.document_bytes.max(self.limits.consolidated_bytes),
+                _ => self.limits.document_bytes,
+            };
+            value.bytes(most as u64).await
         };
         match document.await {
             Ok(document) => Ok(document),
@@ -175,32 +220,37 @@ enum Texts {
     V3(Bytes),
     V2Array(Bytes, Option<Bytes>),
     V2Group(Bytes, Option<Bytes>),
+    V1Array(Bytes, Option<Bytes>),
 }
 
 impl Texts {
-    /// The node they describe, and the name of the first document.
-    fn parse(&self, limits: &MetadataLimits) -> (&'static str, Result<Node, MetadataError>) {
+    /// The name of the first document, and the node they describe; `None` if they are no documents of Zarr.
+    fn parse(&self, limits: &MetadataLimits) -> (&'static str, Result<Option<Node>, MetadataError>) {
+        let array = |array: ArrayMetadata| Some(Node::Array(Arc::new(array)));
+        let group = |group: GroupMetadata| Some(Node::Group(Arc::new(group)));
         match self {
             Self::V3(zarr_json) => (
                 ZARR_JSON,
                 v3::parse(zarr_json, limits).map(|node| match node {
-                    V3Node::Array(array) => Node::Array(Arc::new(array)),
-                    V3Node::Group(group) => Node::Group(Arc::new(group)),
+                    V3Node::Array(found) => array(found),
+                    V3Node::Group(found) => group(found),
                 }),
             ),
-            Self::V2Array(zarray, zattrs) => (
-                ZARRAY,
-                v2::parse_array(zarray, zattrs.as_deref(), limits).map(|array| Node::Array(Arc::new(array))),
-            ),
-            Self::V2Group(zgroup, zattrs) => (
-                ZGROUP,
-                v2::parse_group(zgroup, zattrs.as_deref(), limits).map(|group| Node::Group(Arc::new(group))),
-            ),
+            Self::V2Array(zarray, zattrs) => {
+                (ZARRAY, v2::parse_array(zarray, zattrs.as_deref(), limits).map(array))
+            }
+            Self::V2Group(zgroup, zattrs) => {
+                (ZGROUP, v2::parse_group(zgroup, zattrs.as_deref(), limits).map(group))
+            }
+            Self::V1Array(meta, attrs) => {
+                let found = v1::parse_array(meta, attrs.as_deref(), limits);
+                (META, found.map(|found| found.and_then(array)))
+            }
         }
     }
 }
 
 /// The key of a node's document.
-fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, HierarchyError> {
+pub(super) fn document_key(path: &NodePath, name: &str) -> Result<StoreKey, HierarchyError> {
     path.prefix().key(name).map_err(|source| HierarchyError::Path { path: path.clone(), source })
 }

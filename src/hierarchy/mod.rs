@@ -1,19 +1,27 @@
 //! Nodes: which metadata documents stand under a path, and what they say.
 //!
 //! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
-//! and `.zgroup` beside it. A prefix without a document of its own is not a node. Chunks are not this room's business.
+//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is not a node. Chunks are not this room's business.
 
 mod children;
+mod consolidate;
+mod copies;
+mod draft;
 mod error;
 mod locate;
+mod separator;
 
-pub use children::{Child, Children, NodeKind};
+pub use children::{Child, Children};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
 
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use crate::cpu::Cpu;
 use crate::key::NodePath;
-use crate::metadata::MetadataLimits;
+use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
 
 /// The nodes of one store.
@@ -22,13 +30,31 @@ pub struct Hierarchy {
     store: SharedStore,
     limits: MetadataLimits,
     cpu: Cpu,
+    separator: Option<Separator>,
+    /// How many long documents are held in memory at a time.
+    gate: Arc<Semaphore>,
+    /// How many consolidated metadata are being made at a time.
+    makers: Arc<Semaphore>,
 }
+
+/// Documents longer than a node's may be that are held in memory at a time, of one store.
+const LONG_DOCUMENTS: usize = 4;
+/// Consolidated metadata being made at a time, of one store: each may hold as much and asks for many documents.
+const MAKERS: usize = 2;
 
 impl Hierarchy {
     /// The hierarchy in a store, whose long documents are parsed on `cpu`.
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
-        Self { store, limits, cpu }
+        let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
+        Self { store, limits, cpu, separator: None, gate, makers }
+    }
+
+    /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,
+    /// each such array is asked for it.
+    #[must_use]
+    pub fn with_separator(self, separator: Option<Separator>) -> Self {
+        Self { separator, ..self }
     }
 
     /// The store.
@@ -44,5 +70,14 @@ impl Hierarchy {
     pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
         let located = self.locate(path).await?;
         self.load(path, &located).await
+    }
+
+    /// Waits for room for a document, if it is longer than a node's may be.
+    async fn room_for(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        if bytes <= self.limits.document_bytes as u64 {
+            return None;
+        }
+        // The gate is never closed.
+        self.gate.acquire().await.ok()
     }
 }

@@ -15,7 +15,17 @@ use crate::store::{ValueInfo, Version};
 /// The answer to a GET of this document.
 pub(super) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
-    let version = Version::strong(&hex_tag(&Sha256::digest(&text)));
+    let version = version_of(&text);
+    text_answer(headers, text, version)
+}
+
+/// The version of a text: a digest.
+pub(super) fn version_of(text: &str) -> Version {
+    Version::strong(&hex_tag(&Sha256::digest(text)))
+}
+
+/// The answer to a GET of JSON of this version.
+pub(super) fn text_answer(headers: &HeaderMap, text: String, version: Version) -> Response {
     let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
         Verdict::Failed => return Problem::of_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),

@@ -18,7 +18,7 @@ use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::Hierarchy;
-use crate::metadata::MetadataLimits;
+use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
 
 /// For how long an answer of a backend about its readiness is believed.
@@ -37,14 +37,25 @@ pub struct Mount {
     pub allow_prefix_delete: bool,
     /// `Cache-Control` of the values.
     pub cache_control: String,
+    /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
+    pub dimension_separator: Option<Separator>,
+    /// Whether groups that have no consolidated metadata are answered with some.
+    pub consolidated: bool,
 }
 
 impl Mount {
     /// A mount that can only be read, whose values are revalidated at each use.
     #[must_use]
     pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
-        let (writable, allow_prefix_delete) = (false, false);
-        Self { name: name.into(), store, writable, allow_prefix_delete, cache_control: "no-cache".to_owned() }
+        Self {
+            name: name.into(),
+            store,
+            writable: false,
+            allow_prefix_delete: false,
+            cache_control: "no-cache".to_owned(),
+            dimension_separator: None,
+            consolidated: false,
+        }
     }
 
     /// The methods offered for a key.
@@ -147,7 +158,8 @@ impl AppState {
         let mut by_name = BTreeMap::new();
         for mount in mounts {
             mount.check()?;
-            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone());
+            let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
+                .with_separator(mount.dimension_separator);
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             if let Some((twin, _)) = by_name.insert(mount.name.clone(), (Arc::new(mount), opener)) {

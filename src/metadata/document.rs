@@ -15,10 +15,11 @@ impl ArrayMetadata {
     pub fn to_document(&self) -> Value {
         let ChunkGridMetadata::Regular { chunk_shape } = &self.chunk_grid;
         let chunk_shape: Vec<u64> = chunk_shape.iter().map(|&edge| edge.max(1)).collect();
-        let (encoding, separator) = match self.chunk_key_encoding {
-            ChunkKeyEncodingMetadata::Default(separator) => ("default", separator),
-            ChunkKeyEncodingMetadata::V2(separator) => ("v2", separator),
+        let encoding = match self.chunk_key_encoding {
+            ChunkKeyEncodingMetadata::Default(_) => "default",
+            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => "v2",
         };
+        let separator = self.chunk_key_encoding.separator();
         let codecs: Vec<Value> =
             self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
         let mut document = Map::new();

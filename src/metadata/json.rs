@@ -4,6 +4,8 @@
 //! bare tokens are ours to judge; single strings and numbers are `serde_json`'s. Numbers keep their text. What a
 //! member means is not decided here.
 
+use std::ops::Range;
+
 use serde_json::{Map, Number, Value};
 
 use super::MetadataError;
@@ -19,11 +21,22 @@ pub struct MetadataLimits {
     pub rank: usize,
     /// Most codecs in one chain.
     pub codecs: usize,
+    /// Longest document that holds copies of others (consolidated metadata), in bytes, read or made.
+    pub consolidated_bytes: usize,
+    /// Most nodes looked at to make one.
+    pub consolidated_nodes: usize,
 }
 
 impl Default for MetadataLimits {
     fn default() -> Self {
-        Self { document_bytes: 4 << 20, depth: 64, rank: 32, codecs: 16 }
+        Self {
+            document_bytes: 4 << 20,
+            depth: 64,
+            rank: 32,
+            codecs: 16,
+            consolidated_bytes: 64 << 20,
+            consolidated_nodes: 50_000,
+        }
     }
 }
 
@@ -65,6 +78,33 @@ pub fn parse_attributes(
     }
 }
 
+/// Shows each member of an object: its name, and where in `text` its value stands. Nothing is made of the values, so
+/// that a long document costs no more than its text; that they are valid JSON is not checked.
+///
+/// # Errors
+/// [`MetadataError::Json`] for what is no object or nested deeper than `depth`; those of `visit`.
+pub(super) fn visit_members(
+    text: &[u8],
+    depth: usize,
+    mut visit: impl FnMut(String, Range<usize>) -> Result<(), MetadataError>,
+) -> Result<(), MetadataError> {
+    let mut parser = Parser { text, at: 0 };
+    parser.take(BYTE_ORDER_MARK);
+    parser.skip_whitespace();
+    if parser.peek() != Some(b'{') {
+        return Err(parser.error("expected an object"));
+    }
+    parser.skip_members(depth, &mut visit)?;
+    parser.skip_whitespace();
+    match parser.peek() {
+        None => Ok(()),
+        Some(_) => Err(parser.error("trailing characters")),
+    }
+}
+
+/// U+FEFF, which some editors put before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result<Value, MetadataError> {
     if document.len() > limits.document_bytes {
         return Err(MetadataError::TooLarge {
@@ -72,7 +112,7 @@ fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result
             limit: limits.document_bytes as u64,
         });
     }
-    let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
+    let text = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
     if let Err(error) = std::str::from_utf8(text) {
         return Err(MetadataError::Json(error.to_string()));
     }
@@ -165,6 +205,10 @@ impl Parser<'_> {
                 return Err(self.error("expected a name"));
             }
             let name = self.string()?;
+            if repeated == Repeated::Refused && name.contains('\0') {
+                // Readers that end a text there would see another name.
+                return Err(self.error("a name with a NUL, before here"));
+            }
             self.skip_whitespace();
             if !self.take(b":") {
                 return Err(self.error("expected `:`"));
@@ -203,15 +247,95 @@ impl Parser<'_> {
         }
     }
 
+    /// Moves past an object, and shows its members.
+    fn skip_members(
+        &mut self,
+        depth: usize,
+        visit: &mut dyn FnMut(String, Range<usize>) -> Result<(), MetadataError>,
+    ) -> Result<(), MetadataError> {
+        let depth = self.deeper(depth)?;
+        self.at += 1;
+        self.skip_whitespace();
+        if self.take(b"}") {
+            return Ok(());
+        }
+        loop {
+            self.skip_whitespace();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("expected a name"));
+            }
+            let name = self.string()?;
+            self.skip_whitespace();
+            if !self.take(b":") {
+                return Err(self.error("expected `:`"));
+            }
+            self.skip_whitespace();
+            let start = self.at;
+            self.skip(depth)?;
+            visit(name, start..self.at)?;
+            self.skip_whitespace();
+            if self.take(b"}") {
+                return Ok(());
+            }
+            if !self.take(b",") {
+                return Err(self.error("expected `,` or `}`"));
+            }
+        }
+    }
+
+    /// Moves past a value of any kind.
+    fn skip(&mut self, depth: usize) -> Result<(), MetadataError> {
+        match self.peek() {
+            Some(b'"') => {
+                self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
+                Ok(())
+            }
+            Some(b'{') => self.skip_members(depth, &mut |_, _| Ok(())),
+            Some(b'[') => {
+                let depth = self.deeper(depth)?;
+                self.at += 1;
+                self.skip_whitespace();
+                if self.take(b"]") {
+                    return Ok(());
+                }
+                loop {
+                    self.skip_whitespace();
+                    self.skip(depth)?;
+                    self.skip_whitespace();
+                    if self.take(b"]") {
+                        return Ok(());
+                    }
+                    if !self.take(b",") {
+                        return Err(self.error("expected `,` or `]`"));
+                    }
+                }
+            }
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
+                let length = self.rest().iter().take_while(|byte| !ends(byte)).count();
+                if length == 0 {
+                    return Err(self.error("expected a value"));
+                }
+                self.at += length;
+                Ok(())
+            }
+        }
+    }
+
     fn string(&mut self) -> Result<String, MetadataError> {
+        let length = self.string_length();
+        self.token(length, "a string")
+    }
+
+    /// Bytes of the string that begins here, its quotes included; more than there are, if it does not end.
+    fn string_length(&self) -> usize {
         let mut escaped = false;
         let inside = self.rest().iter().skip(1).take_while(|&&byte| {
             let ends = byte == b'"' && !escaped;
             escaped = byte == b'\\' && !escaped;
             !ends
         });
-        let length = inside.count() + 2;
-        self.token(length, "a string")
+        inside.count() + 2
     }
 
     fn number(&mut self) -> Result<Number, MetadataError> {
@@ -348,6 +472,35 @@ mod tests {
         assert_eq!(emitted(r#"{"attributes":{"x":[{"a":1,"a":2}]}}"#), r#"{"attributes":{"x":[{"a":2}]}}"#);
         let zattrs = parse_attributes(br#"{"a":1,"a":2}"#, &MetadataLimits::default()).unwrap();
         assert_eq!(zattrs.get("a"), Some(&Value::from(2)));
+    }
+
+    #[test]
+    fn a_name_with_a_nul_is_refused_in_the_structure_and_kept_in_attributes() {
+        assert!(document(r#"{"shape\u0000": [1]}"#).is_err());
+        assert!(document(r#"{"codecs": [{"na\u0000me": 1}]}"#).is_err());
+        let attributes = r#"{"attributes":{"a\u0000b":{"\u0000":1}}}"#;
+        assert_eq!(emitted(attributes), attributes);
+    }
+
+    #[test]
+    fn members_are_shown_with_the_text_of_their_values() {
+        let text =
+            "\u{feff} {\"a\" : [1, {\"b\": \"}\\\"]\"}] ,\"\\u0062\":NaN,\"c\":\"\",\"a\":{ } }\n".as_bytes();
+        let mut found = Vec::new();
+        let shown = visit_members(text, 4, |name, span| {
+            found.push((name, std::str::from_utf8(&text[span]).unwrap()));
+            Ok(())
+        });
+        assert_eq!(shown, Ok(()));
+        let expected = [("a", r#"[1, {"b": "}\"]"}]"#), ("b", "NaN"), ("c", "\"\""), ("a", "{ }")];
+        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
+        for text in
+            ["", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":1", "{\"a\":\"", "{\"a\":[1}", "{} {}"]
+        {
+            assert!(visit_members(text.as_bytes(), 4, |_, _| Ok(())).is_err(), "{text}");
+        }
+        let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
+        assert!(visit_members(deep.as_bytes(), 64, |_, _| Ok(())).is_err());
     }
 
     #[test]

@@ -1,22 +1,28 @@
-//! Metadata documents as written (v2, v3) and the one model the house uses.
+//! Metadata documents as written (v1, v2, v3) and the one model the house uses.
 //!
-//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v2`] and [`v3`] parse documents from hostile bytes and make
-//! of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
+//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse documents from hostile bytes
+//! and make of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
+mod consolidated;
 mod data_type;
 mod decimal;
 mod document;
+pub mod draft;
 mod error;
 mod extension;
 mod fill_value;
 mod json;
 mod model;
 mod text;
+pub mod v1;
 pub mod v2;
 pub mod v3;
 
+pub use consolidated::{
+    ConsolidatedChildren, DocumentCopy, inline_children, to_inline, to_zmetadata, zmetadata_children,
+};
 pub(crate) use data_type::VARIABLE_ITEM_BYTES;
 pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
@@ -24,8 +30,8 @@ pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
 pub use model::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
-    ZarrFormat,
+    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind,
+    Separator, ZarrFormat,
 };
 pub use text::{canonical_json, utf32_text, without_padding};
 

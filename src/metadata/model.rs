@@ -1,5 +1,6 @@
 //! The one model of nodes: what is left of a document once its format version no longer matters.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{DataType, FillValue};
@@ -7,6 +8,8 @@ use super::{DataType, FillValue};
 /// The version of the Zarr format a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZarrFormat {
+    /// Zarr v1: `meta`, `attrs`.
+    V1,
     /// Zarr v2: `.zarray`, `.zgroup`, `.zattrs`.
     V2,
     /// Zarr v3: `zarr.json`.
@@ -18,8 +21,29 @@ impl ZarrFormat {
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
+            Self::V1 => 1,
             Self::V2 => 2,
             Self::V3 => 3,
+        }
+    }
+}
+
+/// Array or group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+impl NodeKind {
+    /// The word of the specification's `node_type`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Group => "group",
         }
     }
 }
@@ -53,6 +77,8 @@ pub struct ArrayMetadata {
 pub struct GroupMetadata {
     /// The version of the document it came from.
     pub zarr_format: ZarrFormat,
+    /// Whether the document holds copies of those of the nodes below (inline consolidated metadata).
+    pub is_consolidated: bool,
     /// The user's attributes, as written.
     pub attributes: Map<String, Value>,
 }
@@ -74,14 +100,29 @@ pub enum ChunkKeyEncodingMetadata {
     Default(Separator),
     /// The coordinates joined by a separator; `0` for rank 0.
     V2(Separator),
+    /// The same with a separator that the document does not give: `.` unless the chunks' keys say otherwise.
+    V2Unspecified,
+}
+
+impl ChunkKeyEncodingMetadata {
+    /// The separator, as far as it is known.
+    #[must_use]
+    pub const fn separator(self) -> Separator {
+        match self {
+            Self::Default(separator) | Self::V2(separator) => separator,
+            Self::V2Unspecified => Separator::Dot,
+        }
+    }
 }
 
 /// What stands between the coordinates in a chunk's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Separator {
     /// `/`
+    #[serde(rename = "/")]
     Slash,
     /// `.`
+    #[serde(rename = ".")]
     Dot,
 }
 

@@ -1,7 +1,7 @@
 //! Zarr v2 documents: `.zarray`, `.zgroup` and `.zattrs` (Zarr v2, "Metadata").
 //!
 //! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
-//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is not read here.
+//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is read in `consolidated`.
 
 use std::sync::Arc;
 
@@ -31,21 +31,28 @@ pub fn parse_array(
 ) -> Result<ArrayMetadata, MetadataError> {
     let members = into_object(parse_document(zarray, limits)?)?;
     check_format(&members)?;
-    let attributes = attributes(zattrs, limits)?;
-    let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
-    let chunk_shape = extension::chunk_shape(required(&members, "chunks")?, "chunks", &shape)?;
-    let (data_type, orders) = data_type(&members)?;
-    let separator =
-        separator(optional(&members, "dimension_separator"), "dimension_separator", Separator::Dot)?;
+    array(&members, attributes(zattrs, limits)?, limits)
+}
+
+/// The array that the members of a document describe.
+pub(super) fn array(
+    members: &Map<String, Value>,
+    attributes: Map<String, Value>,
+    limits: &MetadataLimits,
+) -> Result<ArrayMetadata, MetadataError> {
+    let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
+    let chunk_shape = extension::chunk_shape(required(members, "chunks")?, "chunks", &shape)?;
+    let (data_type, orders) = data_type(members)?;
+    let chunk_key_encoding = chunk_key_encoding(members, shape.len())?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
-        codecs: codecs(&members, shape.len(), &orders, limits)?,
+        codecs: codecs(members, shape.len(), &orders, limits)?,
         fill_value: fill_value(&data_type, &orders, members.get("fill_value"))?,
         dimension_names: dimension_names(&attributes, shape.len()),
         shape,
         data_type,
         chunk_grid: ChunkGridMetadata::Regular { chunk_shape },
-        chunk_key_encoding: ChunkKeyEncodingMetadata::V2(separator),
+        chunk_key_encoding,
         attributes,
     })
 }
@@ -60,7 +67,8 @@ pub fn parse_group(
     limits: &MetadataLimits,
 ) -> Result<GroupMetadata, MetadataError> {
     check_format(&into_object(parse_document(zgroup, limits)?)?)?;
-    Ok(GroupMetadata { zarr_format: ZarrFormat::V2, attributes: attributes(zattrs, limits)? })
+    let attributes = attributes(zattrs, limits)?;
+    Ok(GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes })
 }
 
 /// The fill value. Of a struct it is the bytes of an element as they are stored, in the orders of its parts.
@@ -91,8 +99,24 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
     }
 }
 
-fn attributes(zattrs: Option<&[u8]>, limits: &MetadataLimits) -> Result<Map<String, Value>, MetadataError> {
+/// What an optional document of attributes holds.
+pub(super) fn attributes(
+    zattrs: Option<&[u8]>,
+    limits: &MetadataLimits,
+) -> Result<Map<String, Value>, MetadataError> {
     zattrs.map_or_else(|| Ok(Map::new()), |document| parse_attributes(document, limits))
+}
+
+/// Where there is one coordinate or none, no separator stands in a key, so none is missing.
+fn chunk_key_encoding(
+    members: &Map<String, Value>,
+    rank: usize,
+) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
+    const MEMBER: &str = "dimension_separator";
+    match optional(members, MEMBER) {
+        None if rank >= 2 => Ok(ChunkKeyEncodingMetadata::V2Unspecified),
+        given => separator(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
+    }
 }
 
 /// The names that the attributes give, if there is one for each dimension.
@@ -334,7 +358,7 @@ mod tests {
         assert_eq!(array.shape, [20, 30]);
         assert_eq!(array.data_type, DataType::Float32);
         assert_eq!(array.chunk_grid, ChunkGridMetadata::Regular { chunk_shape: vec![7, 8] });
-        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(Separator::Dot));
+        assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2Unspecified);
         assert_eq!(array.fill_value.as_bytes(), 0x7fc0_0000_u32.to_le_bytes());
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
         assert!(array.attributes.is_empty());
@@ -474,12 +498,17 @@ mod tests {
 
     #[test]
     fn the_dimension_separator_is_kept() {
-        for (separator, expected) in
-            [(json!("/"), Separator::Slash), (json!("."), Separator::Dot), (json!(null), Separator::Dot)]
-        {
+        use ChunkKeyEncodingMetadata::{V2, V2Unspecified};
+        for (separator, expected) in [
+            (json!("/"), V2(Separator::Slash)),
+            (json!("."), V2(Separator::Dot)),
+            (json!(null), V2Unspecified),
+        ] {
             let array = array_with(json!({"dimension_separator": separator})).unwrap();
-            assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(expected));
+            assert_eq!(array.chunk_key_encoding, expected);
         }
+        let array = array_with(json!({"shape": [20], "chunks": [7]})).unwrap();
+        assert_eq!(array.chunk_key_encoding, V2(Separator::Dot), "there is nothing to separate");
     }
 
     #[test]
@@ -507,7 +536,9 @@ mod tests {
     fn a_group_has_its_attributes_if_there_are_some() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
-        assert_eq!(group, GroupMetadata { zarr_format: ZarrFormat::V2, attributes: Map::new() });
+        let expected =
+            GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes: Map::new() };
+        assert_eq!(group, expected);
         let group = parse_group(br#"{"zarr_format":2}"#, Some(br#"{"a":NaN}"#), &limits).unwrap();
         assert_eq!(group.attributes.get("a"), Some(&json!("NaN")));
         assert!(parse_group(br#"{"zarr_format":3}"#, None, &limits).is_err());

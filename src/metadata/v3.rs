@@ -1,7 +1,7 @@
 //! Zarr v3 documents: `zarr.json` (Zarr core 3.1, "Metadata").
 //!
 //! What the document does not mark as ignorable and this reader does not know is refused by name. The order of
-//! the codecs and their configurations are not judged here; nor is inline consolidated metadata read.
+//! the codecs and their configurations are not judged here; inline consolidated metadata is read in `consolidated`.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::extension::{self, Extension, into_object, optional, required};
 use super::json::parse_document;
 use super::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
-    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat, consolidated, draft,
 };
 
 /// What a `zarr.json` describes.
@@ -37,15 +37,13 @@ const ARRAY_MEMBERS: [&str; 11] = [
 ];
 /// The members of a group's document.
 const GROUP_MEMBERS: [&str; 3] = ["zarr_format", "node_type", "attributes"];
-/// Members that only drafts of v3 had.
-const DRAFT_MEMBERS: [&str; 3] = ["metadata_encoding", "metadata_key_suffix", "chunk_memory_layout"];
 
 /// Parses `zarr.json`.
 ///
 /// # Errors
 /// [`MetadataError`] says what is wrong and where.
 pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, MetadataError> {
-    let members = into_object(parse_document(document, limits)?)?;
+    let members = into_object(parse_document(&consolidated::without_copies(document, limits), limits)?)?;
     check_format(&members)?;
     match required(&members, "node_type")?.as_str() {
         Some("array") => array(members, limits).map(V3Node::Array),
@@ -55,10 +53,7 @@ pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, Metadat
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
-    let protocol = members.get("zarr_format").is_some_and(Value::is_string);
-    if protocol || DRAFT_MEMBERS.iter().any(|member| members.contains_key(*member)) {
-        return Err(MetadataError::unsupported("format", "a draft of Zarr v3"));
-    }
+    draft::refuse(members)?;
     match required(members, "zarr_format")?.as_u64() {
         Some(3) => Ok(()),
         _ => Err(MetadataError::invalid("zarr_format", "must be 3")),
@@ -76,7 +71,7 @@ fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), Met
             None => false,
         };
         // Written by some without `must_understand`, and as `null` even on arrays; it never changes the data.
-        let consolidated = name == "consolidated_metadata" && (value.is_null() || value.is_object());
+        let consolidated = name == consolidated::INLINE && (value.is_null() || value.is_object());
         if !known.contains(&name.as_str()) && !ignorable && !consolidated {
             return Err(MetadataError::unsupported("member", name.as_str()));
         }
@@ -86,7 +81,9 @@ fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), Met
 
 fn group(mut members: Map<String, Value>) -> Result<GroupMetadata, MetadataError> {
     check_members(&members, &GROUP_MEMBERS)?;
-    Ok(GroupMetadata { zarr_format: ZarrFormat::V3, attributes: take_attributes(&mut members)? })
+    let is_consolidated = members.get(consolidated::INLINE).is_some_and(Value::is_object);
+    let attributes = take_attributes(&mut members)?;
+    Ok(GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated, attributes })
 }
 
 fn array(mut members: Map<String, Value>, limits: &MetadataLimits) -> Result<ArrayMetadata, MetadataError> {
@@ -262,7 +259,8 @@ mod tests {
 
     #[test]
     fn a_group_needs_no_more_than_format_and_type() {
-        let expected = GroupMetadata { zarr_format: ZarrFormat::V3, attributes: Map::new() };
+        let expected =
+            GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated: false, attributes: Map::new() };
         assert_eq!(group(r#"{"zarr_format":3,"node_type":"group"}"#), Ok(expected));
     }
 

@@ -5,6 +5,7 @@ import math
 
 import numcodecs
 import numpy
+import xarray
 import zarr
 from zarr.codecs import (
     BloscCodec,
@@ -156,3 +157,17 @@ def write_all(store):
         outer.create_group(nested.split("/")[1], attributes={"inner": True})
     for name, array in ARRAYS.items():
         array.write(store, path(name))
+
+
+GROUPS = (None, "below/deeper")
+"""The groups of a hierarchy that are datasets of xarray."""
+
+
+def dataset():
+    """A dataset with coordinates, an attribute and a fill value that JSON has no number for."""
+    temperature = filled(values("float32", 6, 4), numpy.nan, slice(0, 3))
+    return xarray.Dataset(
+        {"temperature": (("time", "x"), temperature, {"unit": "K"})},
+        {"time": numpy.arange(6), "x": numpy.linspace(0, 1, 4)},
+        {"title": "µ"},
+    )

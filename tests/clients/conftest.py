@@ -25,10 +25,15 @@ def endpoint(tmp_path_factory):
 def server(endpoint, tmp_path_factory):
     """A server with a read-only mount for each of `local` and `s3`, which hold the same, and others to write to.
 
-    `server.files` is the directory behind `local`.
+    `consolidated-local`, `consolidated-s3` are the same once more, and `datasets` are xarray's, with consolidated metadata
+    that the server makes. `server.files` is the directory behind `local`.
     """
     data, scratch = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("scratch")
+    datasets = tmp_path_factory.mktemp("datasets")
     arrays.write_all(zarr.storage.LocalStore(data))
+    for zarr_format in arrays.FORMATS:
+        for group in arrays.GROUPS:
+            arrays.dataset().to_zarr(datasets / f"v{zarr_format}", group=group, consolidated=False, zarr_format=zarr_format)
     bucket = obstore.store.S3Store(
         BUCKET,
         prefix="data",
@@ -49,6 +54,17 @@ def server(endpoint, tmp_path_factory):
         url = "s3://{BUCKET}/data"
         [mounts.s3.options]
         {options}
+        [mounts.consolidated-s3]
+        url = "s3://{BUCKET}/data"
+        consolidated = true
+        [mounts.consolidated-s3.options]
+        {options}
+        [mounts.consolidated-local]
+        url = {json.dumps(str(data))}
+        consolidated = true
+        [mounts.datasets]
+        url = {json.dumps(str(datasets))}
+        consolidated = true
         [mounts.writable-s3]
         url = "s3://{BUCKET}/scratch"
         writable = true

@@ -12,9 +12,12 @@
 
 mod binary;
 mod conditional;
+mod consolidated;
 mod corrupt;
+mod documents;
 mod fixtures;
 mod frame;
+mod hierarchy;
 mod hostile_memory;
 mod metadata;
 mod nodes;

@@ -2,6 +2,7 @@
 //!
 //! `router` has the one list of them.
 
+pub(super) mod consolidated;
 pub(super) mod data;
 pub(super) mod list;
 pub(super) mod nodes;

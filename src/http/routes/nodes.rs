@@ -5,12 +5,13 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use crate::array::{Array, Opened};
-use crate::hierarchy::{Children, Node, NodeKind};
+use crate::hierarchy::{Child, Children, Node};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
 use crate::http::problem::Problem;
 use crate::http::state::Mount;
 use crate::key::NodePath;
+use crate::metadata::NodeKind;
 
 /// Children that are listed of a group.
 const MOST_CHILDREN: usize = 1000;
@@ -18,7 +19,8 @@ const MOST_CHILDREN: usize = 1000;
 /// Normalised metadata of a node of any format version.
 ///
 /// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
-/// groups their children.
+/// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
+/// where the backend cannot list.
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
@@ -38,10 +40,10 @@ const MOST_CHILDREN: usize = 1000;
 pub(in crate::http) async fn get_node(target: NodeTarget, headers: HeaderMap) -> Result<Response, Problem> {
     let node = target.opener.open(&target.path).await?;
     let children = match &node.node {
-        Node::Group(_) => target.opener.hierarchy().children(&target.path, MOST_CHILDREN).await?,
-        Node::Array(_) => None,
+        Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
+        Node::Array(_) => Children::default(),
     };
-    let document = describe(&target.mount, &target.path, &node, children.as_ref());
+    let document = describe(&target.mount, &target.path, &node, &children);
     Ok(json_answer(&headers, &document))
 }
 
@@ -63,7 +65,7 @@ pub(in crate::http) async fn get_root_node(
     get_node(target, headers).await
 }
 
-fn describe(mount: &Mount, path: &NodePath, opened: &Opened, children: Option<&Children>) -> Value {
+fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -> Value {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
     put("mount", json!(mount.name));
@@ -73,9 +75,11 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, children: Option<&C
             put("node_type", json!("group"));
             put("zarr_format", json!(group.zarr_format.number()));
             put("metadata", group.to_document());
-            // A store that cannot list does not know.
+            // Where nobody knows, there is no list rather than an empty one.
+            let children = below.children.as_ref();
             put("children", children.map_or(Value::Null, |children| children_of(mount, path, children)));
-            put("children_truncated", json!(children.is_some_and(|children| children.truncated)));
+            put("children_truncated", json!(below.truncated));
+            put("consolidated", json!(below.is_consolidated));
         }
         Node::Array(metadata) => {
             put("node_type", json!("array"));
@@ -103,12 +107,12 @@ fn chunks_of(array: &Array) -> Value {
     })
 }
 
-fn children_of(mount: &Mount, path: &NodePath, children: &Children) -> Value {
+fn children_of(mount: &Mount, path: &NodePath, children: &[Child]) -> Value {
     let one = |name: &str, node_type: Value| {
         let below = path.child(name).map_or_else(|_| String::new(), |child| url_path(mount, &child));
         json!({ "name": name, "node_type": node_type, "href": format!("/v1/nodes/{below}") })
     };
-    children.children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
+    children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
 }
 
 fn links_of(mount: &Mount, path: &NodePath, node: &Node) -> Value {

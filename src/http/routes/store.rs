@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
 
-use super::list;
+use super::{consolidated, list};
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
@@ -26,6 +26,8 @@ use crate::store::ValueInfo;
 ///
 /// A key is answered with the stored bytes. One range in `Range` is honoured; several are ignored. With a slash at
 /// its end the path is a prefix and the answer a listing; a prefix without its slash is redirected to it.
+/// With `?consolidated`, the `.zmetadata` or `zarr.json` of a group is answered with consolidated metadata made of the
+/// documents below it.
 #[utoipa::path(
     method(get, head),
     path = "/store/{mount}/{*key}",
@@ -34,6 +36,7 @@ use crate::store::ValueInfo;
         ("mount" = String, Path, description = "Name of a mount"),
         ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
         list::ListQuery,
+        consolidated::ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
@@ -47,7 +50,9 @@ use crate::store::ValueInfo;
         (status = 400, description = "The path names no key"),
         (status = 404, description = "The backend says that the key does not exist"),
         (status = 412, description = "`If-Match` does not hold"),
+        (status = 413, description = "`?consolidated` of more nodes or bytes than the configuration allows"),
         (status = 416, description = "The range lies outside the value"),
+        (status = 501, description = "`?consolidated` where the backend cannot list"),
         (status = 502, description = "The backend failed"),
         (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
         (status = 504, description = "The backend did not answer in time"),
@@ -63,6 +68,11 @@ pub(in crate::http) async fn get_key(
     let mount = &target.mount;
     match &target.place {
         Place::Prefix(prefix) => list::answer(mount, prefix, &uri, &headers, state.options()).await,
+        Place::Key(key)
+            if let Some(made) = consolidated::answer(&state, mount, key, &uri, &headers).await? =>
+        {
+            Ok(made)
+        }
         Place::Key(key) if method == Method::HEAD => head_value(mount, key, &uri, &headers).await,
         Place::Key(key) => get_value(mount, key, &uri, &headers).await,
     }

@@ -1,6 +1,7 @@
 //! The harness: a whole server in memory, arrays to put into it, a model that answers as it should, and what tests
 //! ask of it.
 
+pub mod blind;
 pub mod counting;
 pub mod data_types;
 pub mod encode;

@@ -72,6 +72,7 @@ pub struct ServerBuilder {
     pub fetch: FetchOptions,
     pub read: ReadLimits,
     pub http: HttpOptions,
+    pub metadata: MetadataLimits,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
 }
@@ -89,6 +90,7 @@ impl Server {
             fetch: FetchOptions::default(),
             read: ReadLimits::default(),
             http: HttpOptions::default(),
+            metadata: MetadataLimits::default(),
             decodes: None,
         }
     }
@@ -138,7 +140,7 @@ impl ServerBuilder {
             cpu,
             memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
             read: self.read,
-            metadata: MetadataLimits::default(),
+            metadata: self.metadata,
             codec: CodecLimits::default(),
         };
         Server(zarrd::http::router(AppState::new(self.mounts, arrays, self.http).unwrap()))

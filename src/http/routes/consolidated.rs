@@ -1,0 +1,98 @@
+//! Consolidated metadata in place of a stored document: `.zmetadata` of a v2 group, `zarr.json` of a v3 group.
+//!
+//! With `?consolidated` it is made anew, since what is stored may be stale. A mount can have it made for every group
+//! that has none. Otherwise documents are what is stored, byte for byte.
+
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::http::json_answer::{text_answer, version_of};
+use crate::http::problem::Problem;
+use crate::http::state::{AppState, Mount};
+use crate::key::{NodePath, StoreKey};
+
+/// Whether consolidated metadata is asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct ConsolidatedQuery {
+    /// Of `.zmetadata` or a group's `zarr.json`: make consolidated metadata of the documents below. No value is needed;
+    /// `false` and `0` mean the stored document, whatever the mount's setting.
+    consolidated: Option<String>,
+}
+
+/// The document of a group that may hold copies of those below it.
+#[derive(Clone, Copy)]
+enum Document {
+    /// v2: `.zmetadata`.
+    Zmetadata,
+    /// v3: `zarr.json`.
+    ZarrJson,
+}
+
+/// The answer for a key whose value is to be made; `None` if the stored value is the answer.
+pub(super) async fn answer(
+    state: &AppState,
+    mount: &Mount,
+    key: &StoreKey,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Problem> {
+    let document = match key.name() {
+        ".zmetadata" => Document::Zmetadata,
+        "zarr.json" => Document::ZarrJson,
+        _ => return Ok(None),
+    };
+    let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
+        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
+    let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
+    let Some((_, opener)) =
+        state.mount_and_opener(&mount.name).filter(|_| asked.unwrap_or(mount.consolidated))
+    else {
+        return Ok(None);
+    };
+    let asked = asked.is_some();
+    if !asked && matches!(document, Document::Zmetadata) && mount.store.head(key).await?.is_some() {
+        return Ok(None);
+    }
+    let path = NodePath::parse(key.parent().as_str())?;
+    let text = match make(opener.hierarchy(), document, &path, asked).await {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
+        // Who asked for a stored document gets that one, and can open the nodes one by one.
+        Err(error) if !asked && is_about_the_nodes(&error) => {
+            tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let (text, version) = state
+        .cpu()
+        .run(move || {
+            let version = version_of(&text);
+            (text, version)
+        })
+        .await?;
+    Ok(Some(text_answer(headers, text, version)))
+}
+
+async fn make(
+    hierarchy: &Hierarchy,
+    document: Document,
+    path: &NodePath,
+    anew: bool,
+) -> Result<Option<String>, HierarchyError> {
+    match document {
+        Document::Zmetadata => hierarchy.make_zmetadata(path).await,
+        Document::ZarrJson => hierarchy.make_inline(path, anew).await,
+    }
+}
+
+/// Whether asking again would fail again, because of what the hierarchy is.
+fn is_about_the_nodes(error: &HierarchyError) -> bool {
+    matches!(error.class(), ErrorClass::TooLarge | ErrorClass::Unsupported | ErrorClass::InvalidMetadata)
+}

@@ -1,0 +1,397 @@
+//! Consolidated metadata: copies of the documents of all nodes below a group, in one document.
+//!
+//! A convention of v2 (`.zmetadata`); in v3 a member of the group's `zarr.json` (Zarr core 3.1, "Group metadata"). The
+//! copies may be stale, so only which nodes there are is read of them, never what the nodes are: a name that is no
+//! node's is passed over, in any order and whatever lies within.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::extension::into_object;
+use super::json::{parse_attributes, parse_document, visit_members};
+use super::{MetadataError, MetadataLimits, NodeKind};
+use crate::key::{NodePath, StoreKey};
+
+/// The member of a v3 group's document.
+pub(super) const INLINE: &str = "consolidated_metadata";
+/// Levels that a copy stands below the document it is in.
+const LEVELS: usize = 4;
+
+/// The nodes directly below a group, as copies have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsolidatedChildren {
+    /// What they are, by name: the first ones.
+    pub children: BTreeMap<String, NodeKind>,
+    /// Whether there are more.
+    pub truncated: bool,
+}
+
+impl ConsolidatedChildren {
+    /// Adds a node, if it is directly below the group and may be one.
+    fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, most: usize) {
+        let Some(name) = path.as_str().strip_prefix(below.prefix().as_str()) else { return };
+        // The specification keeps the names with `__` for itself.
+        if name.contains('/') || name.starts_with("__") {
+            return;
+        }
+        let known = self.children.entry(name.to_owned()).or_insert(kind);
+        if kind == NodeKind::Array {
+            *known = kind;
+        }
+        if self.children.len() > most {
+            self.children.pop_last();
+            self.truncated = true;
+        }
+    }
+}
+
+/// The first `most` nodes directly below `below`, which is relative to the group of this `.zmetadata`. `None` if the
+/// document is none.
+///
+/// # Errors
+/// [`MetadataError::TooLarge`]; [`MetadataError::Json`] for what is not JSON.
+pub fn zmetadata_children(
+    zmetadata: &[u8],
+    below: &NodePath,
+    most: usize,
+    limits: &MetadataLimits,
+) -> Result<Option<ConsolidatedChildren>, MetadataError> {
+    check_size(zmetadata, limits)?;
+    let depth = limits.depth.saturating_add(LEVELS);
+    let [format, metadata] = find(zmetadata, depth, ["zarr_consolidated_format", "metadata"])?;
+    let (Some(b"1"), Some(metadata)) = (format, metadata) else { return Ok(None) };
+    let mut found = ConsolidatedChildren::default();
+    visit_members(metadata, depth, |key, _| {
+        let node = [("/.zarray", NodeKind::Array), ("/.zgroup", NodeKind::Group)]
+            .into_iter()
+            .find_map(|(document, kind)| Some((key.strip_suffix(document)?, kind)));
+        if let Some((path, kind)) = node
+            && let Ok(path) = StoreKey::parse(path)
+        {
+            found.add(&path, kind, below, most);
+        }
+        Ok(())
+    })?;
+    Ok(Some(found))
+}
+
+/// The first `most` nodes directly below `below`, which is relative to the group of this `zarr.json`. `None` if the
+/// document holds no copies.
+///
+/// # Errors
+/// As [`zmetadata_children`].
+pub fn inline_children(
+    zarr_json: &[u8],
+    below: &NodePath,
+    most: usize,
+    limits: &MetadataLimits,
+) -> Result<Option<ConsolidatedChildren>, MetadataError> {
+    check_size(zarr_json, limits)?;
+    let depth = limits.depth.saturating_add(LEVELS);
+    let [Some(inline)] = find(zarr_json, depth, [INLINE])? else { return Ok(None) };
+    if !inline.starts_with(b"{") {
+        return Ok(None);
+    }
+    let [kind, metadata] = find(inline, depth, ["kind", "metadata"])?;
+    let (Some(b"\"inline\""), Some(metadata)) = (kind, metadata) else { return Ok(None) };
+    let mut found = ConsolidatedChildren::default();
+    visit_members(metadata, depth, |key, span| {
+        let node_type = metadata.get(span).map(|document| find(document, depth, ["node_type"]));
+        let kind = match node_type {
+            Some(Ok([Some(b"\"array\"")])) => NodeKind::Array,
+            Some(Ok([Some(b"\"group\"")])) => NodeKind::Group,
+            _ => return Ok(()),
+        };
+        if let Ok(path) = StoreKey::parse(&key) {
+            found.add(&path, kind, below, most);
+        }
+        Ok(())
+    })?;
+    Ok(Some(found))
+}
+
+/// A `zarr.json` with nothing in place of the copies it holds, so that their length is not the document's.
+pub(super) fn without_copies<'a>(document: &'a [u8], limits: &MetadataLimits) -> Cow<'a, [u8]> {
+    let mut copies: Vec<Range<usize>> = Vec::new();
+    let visited = visit_members(document, limits.depth.saturating_add(LEVELS), |name, span| {
+        if name == INLINE && document.get(span.start) == Some(&b'{') {
+            copies.push(span);
+        }
+        Ok(())
+    });
+    let copied: usize = copies.iter().map(Range::len).sum();
+    // What is wrong with the document is for its reader to say.
+    if visited.is_err() || copies.is_empty() || document.len() - copied > limits.document_bytes {
+        return Cow::Borrowed(document);
+    }
+    let mut rest = Vec::with_capacity(document.len() - copied + 2 * copies.len());
+    let mut at = 0;
+    for copy in copies {
+        rest.extend_from_slice(document.get(at..copy.start).unwrap_or_default());
+        rest.extend_from_slice(b"{}");
+        at = copy.end;
+    }
+    rest.extend_from_slice(document.get(at..).unwrap_or_default());
+    Cow::Owned(rest)
+}
+
+/// A document as it stands in consolidated metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentCopy {
+    /// Valid JSON, without copies of other documents in it.
+    pub text: String,
+    /// For a `zarr.json`: what it describes.
+    pub kind: Option<NodeKind>,
+    /// Whether the document held copies of others.
+    pub is_consolidated: bool,
+}
+
+impl DocumentCopy {
+    /// The copy of a `zarr.json`, `.zarray` or `.zgroup`. Numbers keep their text, members their order.
+    ///
+    /// # Errors
+    /// Those of [`super::parse_document`]; [`MetadataError::Invalid`] for what is no object.
+    pub fn of_document(document: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
+        let mut members = into_object(parse_document(&without_copies(document, limits), limits)?)?;
+        let kind = match members.get("node_type").and_then(Value::as_str) {
+            Some("array") => Some(NodeKind::Array),
+            Some("group") => Some(NodeKind::Group),
+            _ => None,
+        };
+        let is_consolidated = members.shift_remove(INLINE).is_some_and(|copies| copies.is_object());
+        Ok(Self { text: Value::Object(members).to_string(), kind, is_consolidated })
+    }
+
+    /// The copy of a `.zattrs`.
+    ///
+    /// # Errors
+    /// Those of [`super::parse_attributes`].
+    pub fn of_attributes(zattrs: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
+        let text = Value::Object(parse_attributes(zattrs, limits)?).to_string();
+        Ok(Self { text, kind: None, is_consolidated: false })
+    }
+}
+
+/// A `.zmetadata` of copies, by their keys below the group.
+#[must_use]
+pub fn to_zmetadata(copies: &BTreeMap<String, String>) -> String {
+    let mut text = String::from(r#"{"zarr_consolidated_format":1,"metadata":"#);
+    push_members(&mut text, copies);
+    text.push('}');
+    text
+}
+
+/// A group's `zarr.json` with inline copies, by the paths of their nodes below the group.
+#[must_use]
+pub fn to_inline(group: &DocumentCopy, copies: &BTreeMap<String, String>) -> String {
+    let mut text = group.text.strip_suffix('}').unwrap_or(&group.text).to_owned();
+    // A group's own document is never empty: it says that it is one.
+    text.push_str(r#","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":"#);
+    push_members(&mut text, copies);
+    text.push_str("}}");
+    text
+}
+
+/// Adds an object whose values are JSON already.
+fn push_members(text: &mut String, members: &BTreeMap<String, String>) {
+    let mut before = '{';
+    for (name, value) in members {
+        text.push(before);
+        text.push_str(&Value::from(name.as_str()).to_string());
+        text.push(':');
+        text.push_str(value);
+        before = ',';
+    }
+    if members.is_empty() {
+        text.push('{');
+    }
+    text.push('}');
+}
+
+/// The texts of the values of some members; of one given twice, the last.
+fn find<'a, const N: usize>(
+    text: &'a [u8],
+    depth: usize,
+    names: [&str; N],
+) -> Result<[Option<&'a [u8]>; N], MetadataError> {
+    let mut found = [None; N];
+    visit_members(text, depth, |name, span| {
+        if let Some(place) = names.iter().zip(&mut found).find(|(wanted, _)| **wanted == name) {
+            *place.1 = text.get(span);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn check_size(document: &[u8], limits: &MetadataLimits) -> Result<(), MetadataError> {
+    if document.len() <= limits.consolidated_bytes {
+        return Ok(());
+    }
+    Err(MetadataError::TooLarge { size: document.len() as u64, limit: limits.consolidated_bytes as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::v3;
+    use super::*;
+
+    fn limits() -> MetadataLimits {
+        MetadataLimits::default()
+    }
+
+    fn names(found: &ConsolidatedChildren) -> Vec<(&str, &str)> {
+        found.children.iter().map(|(name, kind)| (name.as_str(), kind.name())).collect()
+    }
+
+    fn zmetadata(metadata: &Value, below: &str, most: usize) -> ConsolidatedChildren {
+        let document = json!({"zarr_consolidated_format": 1, "metadata": metadata}).to_string();
+        let below = NodePath::parse(below).unwrap();
+        zmetadata_children(document.as_bytes(), &below, most, &limits()).unwrap().unwrap()
+    }
+
+    fn inline(metadata: &Value, below: &str) -> ConsolidatedChildren {
+        let document = json!({
+            "consolidated_metadata": {"metadata": metadata, "must_understand": false, "kind": "inline"},
+            "zarr_format": 3, "node_type": "group",
+        });
+        let below = NodePath::parse(below).unwrap();
+        inline_children(document.to_string().as_bytes(), &below, 10, &limits()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_nodes_of_a_v2_copy_are_those_with_documents_attributes_or_not() {
+        let metadata = json!({
+            "b/.zattrs": {}, "b/c/.zarray": {"shape": NAN}, ".zgroup": {}, "b/.zgroup": {}, "a/.zarray": {},
+            "d/.zattrs": {}, "e/f/.zarray": {}, "both/.zarray": {}, "both/.zgroup": {}, ".zattrs": {}, "x.zarray": {},
+        });
+        let expected = [("a", "array"), ("b", "group"), ("both", "array")];
+        assert_eq!(names(&zmetadata(&metadata, "", 10)), expected);
+        assert_eq!(names(&zmetadata(&metadata, "b", 10)), [("c", "array")]);
+        assert_eq!(names(&zmetadata(&metadata, "a", 10)), []);
+        let two = zmetadata(&metadata, "", 2);
+        assert_eq!((names(&two), two.truncated), (vec![("a", "array"), ("b", "group")], true));
+    }
+
+    const NAN: &str = "NaN";
+
+    #[test]
+    fn the_nodes_of_an_inline_copy_come_in_any_order_and_may_hold_copies_themselves() {
+        let metadata = json!({
+            "g/a": {"node_type": "array", "consolidated_metadata": null},
+            "z": {"node_type": "array"},
+            "g": {"consolidated_metadata": {"kind": "inline", "metadata": {"q": {"node_type": "array"}}}, "node_type": "group"},
+            "g/a/b": {"node_type": "group"}, "n": {"node_type": "table"}, "m": null, "k": {},
+        });
+        assert_eq!(names(&inline(&metadata, "")), [("g", "group"), ("z", "array")]);
+        assert_eq!(names(&inline(&metadata, "g")), [("a", "array")]);
+    }
+
+    #[test]
+    fn names_in_copies_that_are_no_nodes_names_do_no_harm() {
+        let hostile = [
+            "..",
+            "../x",
+            "a/../../x",
+            "/etc",
+            "a//b",
+            ".",
+            "a\0",
+            "",
+            "/",
+            "a/",
+            "__zarr",
+            "x/__y",
+            "a\\..\\b",
+        ];
+        let long = "n".repeat(2000);
+        let hostile = hostile.iter().copied().chain([long.as_str()]);
+        let v2: Value = hostile.clone().map(|name| (format!("{name}/.zarray"), json!({}))).collect();
+        let v3: Value = hostile.map(|name| (name.to_owned(), json!({"node_type": "group"}))).collect();
+        // A backslash is a character like any other.
+        assert_eq!(names(&zmetadata(&v2, "", 10)), [("a\\..\\b", "array")]);
+        assert_eq!(names(&inline(&v3, "")), [("a\\..\\b", "group")]);
+        assert_eq!(names(&inline(&v3, "x")), []);
+    }
+
+    #[test]
+    fn what_is_no_copy_is_none() {
+        let root = NodePath::root();
+        for text in [
+            "{}",
+            r#"{"consolidated_metadata": null}"#,
+            r#"{"consolidated_metadata": 1}"#,
+            r#"{"consolidated_metadata": {}}"#,
+            r#"{"consolidated_metadata": {"kind": "elsewhere", "metadata": {}}}"#,
+            r#"{"zarr_consolidated_format": 2, "metadata": {}}"#,
+            r#"{"metadata": {}}"#,
+        ] {
+            assert_eq!(inline_children(text.as_bytes(), &root, 1, &limits()), Ok(None), "{text}");
+            assert_eq!(zmetadata_children(text.as_bytes(), &root, 1, &limits()), Ok(None), "{text}");
+        }
+        for text in ["", "[]", "{", r#"{"zarr_consolidated_format": 1, "metadata": []}"#] {
+            assert!(zmetadata_children(text.as_bytes(), &root, 1, &limits()).is_err(), "{text}");
+        }
+        let small = MetadataLimits { consolidated_bytes: 1, ..limits() };
+        let large = Err(MetadataError::TooLarge { size: 2, limit: 1 });
+        assert_eq!(zmetadata_children(b"{}", &root, 1, &small), large);
+        assert_eq!(inline_children(b"{}", &root, 1, &small), large);
+    }
+
+    #[test]
+    fn the_length_of_copies_is_not_the_length_of_the_document() {
+        let copies =
+            json!({"kind": "inline", "metadata": {"a": {"node_type": "array", "x": "y".repeat(5000)}}});
+        let document = json!({
+            "zarr_format": 3, "consolidated_metadata": copies, "node_type": "group", "attributes": {"consolidated_metadata": {"b": 1}},
+        });
+        let small = MetadataLimits { document_bytes: 200, ..limits() };
+        let Ok(v3::V3Node::Group(group)) = v3::parse(document.to_string().as_bytes(), &small) else {
+            panic!("no group")
+        };
+        assert!(group.is_consolidated);
+        assert_eq!(group.attributes.get("consolidated_metadata"), Some(&json!({"b": 1})));
+        let mut long = document;
+        long["attributes"] = json!({"x": "y".repeat(300)});
+        let parsed = v3::parse(long.to_string().as_bytes(), &small);
+        assert!(matches!(parsed, Err(MetadataError::TooLarge { limit: 200, .. })), "{parsed:?}");
+    }
+
+    #[test]
+    fn copies_are_valid_json_that_says_what_the_documents_say() {
+        let document = r#"{"shape":[123456789012345678901234567890],"fill_value":NaN,"attributes":{"a":1.50,"a":2.50},
+            "node_type":"group","consolidated_metadata":{"metadata":{}}}"#;
+        let copy = DocumentCopy::of_document(document.as_bytes(), &limits()).unwrap();
+        let expected = r#"{"shape":[123456789012345678901234567890],"fill_value":"NaN","attributes":{"a":2.50},"node_type":"group"}"#;
+        assert_eq!((copy.text.as_str(), copy.kind), (expected, Some(NodeKind::Group)));
+        assert!(copy.is_consolidated);
+        let attributes = DocumentCopy::of_attributes(br#"{"b":[-Infinity],"b":NaN}"#, &limits()).unwrap();
+        assert_eq!(attributes.text, r#"{"b":"NaN"}"#);
+        assert!(DocumentCopy::of_document(b"[]", &limits()).is_err());
+        assert!(DocumentCopy::of_attributes(b"{", &limits()).is_err());
+
+        let copies: BTreeMap<String, String> = [("b/c", r#"{"x":1}"#), ("a\"\n", "{}")]
+            .map(|(name, text)| (name.to_owned(), text.to_owned()))
+            .into();
+        assert_eq!(
+            to_zmetadata(&copies),
+            r#"{"zarr_consolidated_format":1,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#
+        );
+        assert_eq!(to_zmetadata(&BTreeMap::new()), r#"{"zarr_consolidated_format":1,"metadata":{}}"#);
+        let made = to_inline(&attributes, &copies);
+        let inline = r#"{"kind":"inline","must_understand":false,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#;
+        assert_eq!(made, format!(r#"{{"b":"NaN","consolidated_metadata":{inline}}}"#));
+    }
+
+    #[test]
+    fn a_member_given_twice_is_refused_though_it_is_a_copy() {
+        let text =
+            r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{},"consolidated_metadata":{}}"#;
+        assert!(matches!(v3::parse(text.as_bytes(), &limits()), Err(MetadataError::Json(_))));
+    }
+}

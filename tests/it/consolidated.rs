@@ -1,0 +1,396 @@
+//! Consolidated metadata: what is stored names the children of groups and never more; what is made says what the
+//! documents say now.
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+use zarrd::http::Mount;
+use zarrd::metadata::MetadataLimits;
+use zarrd::store::SharedStore;
+
+use crate::support::blind::Blind;
+use crate::support::counting::Counting;
+use crate::support::hierarchy::{Array, Format, memory};
+use crate::support::server::{Server, erase, put};
+
+const GROUP: &str = r#"{"zarr_format": 3, "node_type": "group"}"#;
+const ZGROUP: &str = r#"{"zarr_format": 2}"#;
+
+/// A v3 group with such copies.
+fn group_with(copies: &Value) -> String {
+    let inline = json!({ "metadata": copies, "kind": "inline", "must_understand": false });
+    json!({ "consolidated_metadata": inline, "node_type": "group", "zarr_format": 3 }).to_string()
+}
+
+fn zmetadata(copies: &Value) -> String {
+    json!({ "zarr_consolidated_format": 1, "metadata": copies }).to_string()
+}
+
+async fn node(server: &Server, path: &str) -> Value {
+    let answer = server.get(&format!("/v1/nodes/{path}")).await;
+    assert_eq!(answer.status, StatusCode::OK, "{path}: {:?}", answer.body);
+    answer.json()
+}
+
+/// The names of a group's children and what they are.
+async fn children(server: &Server, path: &str) -> Vec<(String, String)> {
+    let found = node(server, path).await;
+    let text = |value: &Value| value.as_str().unwrap_or("broken").to_owned();
+    let child = |child: &Value| (text(&child["name"]), text(&child["node_type"]));
+    found["children"].as_array().unwrap().iter().map(child).collect()
+}
+
+fn named(children: &[(&str, &str)]) -> Vec<(String, String)> {
+    children.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
+}
+
+fn v2_array(shape: &[usize]) -> Array {
+    Array::of(shape).format(Format::V2 { compressor: None, fortran: false, big: false, separator: '.' })
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_names() {
+    let store = memory();
+    let copies = json!({
+        "g/b": { "node_type": "array" }, "a": { "node_type": "array", "consolidated_metadata": null },
+        "g": { "node_type": "group", "consolidated_metadata": { "kind": "inline", "metadata": { "wrong": {} } } },
+        "gone": { "node_type": "group" },
+    });
+    put(&store, "v3/zarr.json", group_with(&copies)).await;
+    put(&store, "v3/g/zarr.json", GROUP).await;
+    Array::of(&[2]).store(&store, "v3/a").await;
+    put(&store, "v2/.zgroup", ZGROUP).await;
+    let copies = json!({ ".zgroup": {}, "g/.zgroup": {}, "g/b/.zarray": {}, "a/.zarray": {}, "gone/.zgroup": {}, "a/.zattrs": {} });
+    put(&store, "v2/.zmetadata", zmetadata(&copies)).await;
+    put(&store, "v2/g/.zgroup", ZGROUP).await;
+    put(&store, "plain/.zgroup", ZGROUP).await;
+    v2_array(&[2]).store(&store, "v2/a").await;
+    let server = Server::of(Blind::new(store));
+    for root in ["m/v3", "m/v2"] {
+        let expected = named(&[("a", "array"), ("g", "group"), ("gone", "group")]);
+        assert_eq!(children(&server, root).await, expected, "{root}");
+        assert_eq!(node(&server, root).await["consolidated"], true);
+        // The group below has no copies of its own: those of the group above name its children.
+        assert_eq!(children(&server, &format!("{root}/g")).await, named(&[("b", "array")]), "{root}");
+        assert_eq!(node(&server, &format!("{root}/g")).await["consolidated"], false);
+        assert_eq!(server.elements(&format!("{root}/a"), "").await.as_ref(), [1, 0, 2, 0]);
+        server.get(&format!("/v1/nodes/{root}/gone")).await.refuses(404, "not-found", "stale");
+        server.get(&format!("/v1/data/{root}/g/b")).await.refuses(404, "not-found", "stale");
+    }
+    assert_eq!(node(&server, "m/plain").await["children"], Value::Null, "nobody knows");
+    assert_eq!(node(&server, "m/plain").await["consolidated"], false);
+}
+
+#[tokio::test]
+async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
+    for format in [2, 3] {
+        let store = memory();
+        let (marker, document) = if format == 2 { (".zgroup", ZGROUP) } else { ("zarr.json", GROUP) };
+        for child in ["known", "new", "other"] {
+            put(&store, &format!("{child}/{marker}"), document).await;
+        }
+        if format == 2 {
+            put(&store, ".zgroup", ZGROUP).await;
+            let copies = json!({ "known/.zgroup": {}, "other/.zgroup": {}, "gone/.zarray": {} });
+            put(&store, ".zmetadata", zmetadata(&copies)).await;
+        } else {
+            let kind = json!({ "node_type": "group" });
+            let copies = json!({ "known": kind, "other": kind, "gone": { "node_type": "array" } });
+            put(&store, "zarr.json", group_with(&copies)).await;
+        }
+        let counting = Counting::new(store);
+        let server = Server::of(counting.clone());
+        let expected = named(&[("known", "group"), ("new", "group"), ("other", "group")]);
+        assert_eq!(children(&server, "m").await, expected);
+        // The group's own document, its copies, and the one node that these do not know.
+        assert_eq!(counting.documents(), 3, "v{format}");
+    }
+}
+
+#[tokio::test]
+async fn the_documents_of_a_node_win_over_copies_of_them() {
+    let store = memory();
+    let copy =
+        json!({ "shape": [99], "zarr_format": 3, "node_type": "array", "attributes": { "stale": true } });
+    put(&store, "zarr.json", group_with(&json!({ "a": copy }))).await;
+    Array::of(&[2]).store(&store, "a").await;
+    let server = Server::of(Blind::new(store));
+    let found = node(&server, "m/a").await;
+    assert_eq!((&found["metadata"]["shape"], &found["metadata"]["attributes"]), (&json!([2]), &json!({})));
+}
+
+#[tokio::test]
+async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
+    let names = ["../up", "..", "/etc/passwd", "a/../../b", "a//b", "nul\0", "", "a/", "./a", "__zarr", "ok"];
+    let inline: Value =
+        names.map(|name| (name.to_owned(), json!({ "node_type": "group" }))).into_iter().collect();
+    let v2: Value = names.map(|name| (format!("{name}/.zgroup"), json!({}))).into_iter().collect();
+    for (key, marker, document) in
+        [("zarr.json", "zarr.json", group_with(&inline)), (".zmetadata", ".zgroup", zmetadata(&v2))]
+    {
+        let store = memory();
+        put(&store, marker, if marker == ".zgroup" { ZGROUP } else { GROUP }).await;
+        put(&store, key, document.clone()).await;
+        let blind = Server::of(Blind::new(store.clone()));
+        assert_eq!(children(&blind, "m").await, named(&[("ok", "group")]), "{key}");
+        assert_eq!(children(&Server::of(store.clone()), "m").await, named(&[]), "{key}");
+        assert_eq!(blind.get(&format!("/store/m/{key}")).await.body, document);
+    }
+}
+
+#[tokio::test]
+async fn consolidated_metadata_that_cannot_be_read_is_as_if_it_were_not_there() {
+    let long = format!("{}{}", zmetadata(&json!({ "x/.zarray": {} })), " ".repeat(3000));
+    let deep = format!(r#"{{"zarr_consolidated_format": 1, "metadata": {}"#, "[".repeat(1500));
+    for broken in [
+        "",
+        "{",
+        "[]",
+        &deep,
+        r#"{"metadata": 1}"#,
+        r#"{"zarr_consolidated_format": 2, "metadata": {}}"#,
+        &long,
+    ] {
+        let store = memory();
+        put(&store, ".zgroup", ZGROUP).await;
+        put(&store, ".zmetadata", broken.to_owned()).await;
+        put(&store, "a/.zgroup", ZGROUP).await;
+        let mut server = Server::build(Mount::read_only("m", store));
+        server.metadata.consolidated_bytes = 2000;
+        let server = server.finish();
+        assert_eq!(children(&server, "m").await, named(&[("a", "group")]), "{broken}");
+        assert_eq!(node(&server, "m").await["consolidated"], false, "{broken}");
+    }
+    for inline in ["null", "1", "{}", "[]", r#"{"kind":"inline"}"#, r#"{"kind":"inline","metadata":[]}"#] {
+        let store = memory();
+        let document = format!(r#"{{"zarr_format":3,"node_type":"group","consolidated_metadata":{inline}}}"#);
+        put(&store, "zarr.json", document).await;
+        put(&store, "a/zarr.json", GROUP).await;
+        let server = Server::of(store);
+        if inline == "1" || inline == "[]" {
+            server.get("/v1/nodes/m").await.refuses(501, "unsupported", inline);
+            continue;
+        }
+        assert_eq!(children(&server, "m").await, named(&[("a", "group")]), "{inline}");
+        assert_eq!(node(&server, "m").await["consolidated"], false, "{inline}");
+    }
+}
+
+#[tokio::test]
+async fn children_are_served_where_the_root_has_no_document_of_its_own() {
+    let store = memory();
+    v2_array(&[2]).store(&store, "a").await;
+    put(&store, ".zmetadata", zmetadata(&json!({ "a/.zarray": {} }))).await;
+    let server = Server::of(store);
+    server.get("/v1/nodes/m").await.refuses(404, "not-found", "no root");
+    assert_eq!(server.elements("m/a", "").await.as_ref(), [1, 0, 2, 0]);
+    assert_eq!(server.get("/store/m/.zmetadata").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_group_may_hold_more_copies_than_a_document_may_have_bytes() {
+    let store = memory();
+    let copies: Value = (0..200)
+        .map(|number| {
+            (format!("a{number:03}"), json!({ "node_type": "array", "attributes": { "x": "y".repeat(100) } }))
+        })
+        .collect();
+    let document = group_with(&copies);
+    put(&store, "zarr.json", document.clone()).await;
+    put(
+        &store,
+        "long/zarr.json",
+        Array::of(&[2]).members(json!({ "attributes": { "x": "y".repeat(3000) } })).document().1.to_string(),
+    )
+    .await;
+    let mut server = Server::build(Mount::read_only("m", Blind::new(store)));
+    server.metadata.document_bytes = 2000;
+    let server = server.finish();
+    assert!(document.len() > 20_000);
+    assert_eq!(children(&server, "m").await.len(), 200);
+    server.get("/v1/nodes/m/long").await.refuses(500, "invalid-metadata", "too long");
+}
+
+/// A hierarchy of both formats, with all that is no node in it.
+async fn both_formats() -> SharedStore {
+    let store = memory();
+    put(&store, "v3/zarr.json", r#"{"node_type": "group", "zarr_format": 3, "attributes": {"a": 1.50}}"#)
+        .await;
+    put(&store, "v3/g/zarr.json", group_with(&json!({ "stale": { "node_type": "array" } }))).await;
+    put(&store, "v3/g-h/zarr.json", GROUP).await;
+    let nan = r#"{"zarr_format": 3, "node_type": "group", "attributes": {"big": 123456789012345678901234567890,
+        "nan": NaN, "twice": 1, "twice": 2, "text": "NaN"}}"#;
+    put(&store, "v3/g/deep/zarr.json", nan).await;
+    Array::of(&[20]).chunks(&[1]).store(&store, "v3/g/a \u{e9}").await;
+    put(&store, "v3/implicit/x/zarr.json", GROUP).await;
+    put(&store, "v3/__reserved/zarr.json", GROUP).await;
+    put(&store, "v3/old/.zgroup", ZGROUP).await;
+    put(&store, "v3/notes.txt", "stray").await;
+    put(&store, "v2/.zgroup", ZGROUP).await;
+    put(&store, "v2/.zattrs", r#"{"b": [NaN, 1e400]}"#).await;
+    put(&store, "v2/g/.zgroup", ZGROUP).await;
+    v2_array(&[3]).store(&store, "v2/g/a").await;
+    put(&store, "v2/g/a/.zattrs", r#"{"_ARRAY_DIMENSIONS": ["x"]}"#).await;
+    put(&store, "v2/new/zarr.json", GROUP).await;
+    put(&store, "v2/attributes-alone/.zattrs", "{}").await;
+    store
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_made_of_the_documents_of_all_nodes() {
+    let store = both_formats().await;
+    let array = Array::of(&[20]).chunks(&[1]).document().1;
+    let zarray = v2_array(&[3]).document().1;
+    let server = Server::of(store);
+
+    let made = server.get("/store/m/v3/zarr.json?consolidated").await;
+    assert_eq!((made.status, made.header("content-type")), (StatusCode::OK, "application/json"));
+    let deep = r#"{"zarr_format":3,"node_type":"group","attributes":{"big":123456789012345678901234567890,"nan":"NaN","twice":2,"text":"NaN"}}"#;
+    let plain = r#"{"zarr_format":3,"node_type":"group"}"#;
+    let group = r#"{"node_type":"group","zarr_format":3}"#;
+    let members = format!(r#"{{"g":{group},"g-h":{plain},"g/a é":{array},"g/deep":{deep}}}"#);
+    let inline = format!(r#"{{"kind":"inline","must_understand":false,"metadata":{members}}}"#);
+    let expected = format!(
+        r#"{{"node_type":"group","zarr_format":3,"attributes":{{"a":1.50}},"consolidated_metadata":{inline}}}"#
+    );
+    assert_eq!(String::from_utf8_lossy(&made.body), expected);
+
+    let made = server.get("/store/m/v2/.zmetadata?consolidated=1").await;
+    let members = format!(
+        r#"{{".zattrs":{{"b":["NaN",1e+400]}},".zgroup":{{"zarr_format":2}},"g/.zgroup":{{"zarr_format":2}},"g/a/.zarray":{zarray},"g/a/.zattrs":{{"_ARRAY_DIMENSIONS":["x"]}}}}"#
+    );
+    let expected = format!(r#"{{"zarr_consolidated_format":1,"metadata":{members}}}"#);
+    assert_eq!(String::from_utf8_lossy(&made.body), expected);
+
+    // A group below: paths are relative to it, and the copies it holds are not believed.
+    let made = server.get("/store/m/v3/g/zarr.json?consolidated").await.json();
+    let names: Vec<&String> = made["consolidated_metadata"]["metadata"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["a \u{e9}", "deep"]);
+}
+
+#[tokio::test]
+async fn stored_documents_are_served_byte_for_byte_unless_consolidated_metadata_is_asked_for() {
+    let store = both_formats().await;
+    let stale = zmetadata(&json!({ "gone/.zarray": {} }));
+    put(&store, "v2/.zmetadata", stale.clone()).await;
+    let server = Server::of(store);
+    for query in ["", "?consolidated=false", "?consolidated=0", "?other=1"] {
+        assert_eq!(server.get(&format!("/store/m/v2/.zmetadata{query}")).await.body, stale, "{query}");
+        assert_eq!(server.get(&format!("/store/m/v3/g-h/zarr.json{query}")).await.body, GROUP, "{query}");
+    }
+    let made = server.get("/store/m/v2/.zmetadata?consolidated").await.json();
+    assert!(made["metadata"]["gone/.zarray"].is_null() && made["metadata"]["g/.zgroup"].is_object(), "anew");
+    // What is no group has nothing to consolidate.
+    let array = server.get("/store/m/v3/g/a%20%C3%A9/zarr.json").await;
+    assert_eq!(server.get("/store/m/v3/g/a%20%C3%A9/zarr.json?consolidated").await.body, array.body);
+    for key in
+        ["v3/.zmetadata", "v2/zarr.json", "nowhere/.zmetadata", "nowhere/zarr.json", "v2/g/a/.zmetadata"]
+    {
+        server.get(&format!("/store/m/{key}?consolidated")).await.refuses(404, "not-found", key);
+    }
+    let twice = server.get("/store/m/v3/zarr.json?consolidated&consolidated").await;
+    twice.refuses(400, "invalid-request", "twice");
+}
+
+#[tokio::test]
+async fn a_mount_can_give_consolidated_metadata_to_groups_that_have_none() {
+    let store = both_formats().await;
+    let mount = Mount { consolidated: true, ..Mount::read_only("m", store.clone()) };
+    let server = Server::build(mount).finish();
+    let plain = Server::of(store.clone());
+    for key in ["v3/zarr.json", "v2/.zmetadata", "v3/g-h/zarr.json"] {
+        let asked = plain.get(&format!("/store/m/{key}?consolidated")).await;
+        let given = server.get(&format!("/store/m/{key}")).await;
+        assert_eq!((given.status, &given.body), (StatusCode::OK, &asked.body), "{key}");
+        let stored = plain.get(&format!("/store/m/{key}")).await;
+        let raw = server.get(&format!("/store/m/{key}?consolidated=false")).await;
+        assert_eq!((raw.status, raw.body.is_empty()), (stored.status, stored.body.is_empty()), "{key}");
+    }
+    // What is stored stays what it is.
+    for key in ["v3/g/zarr.json", "v3/g/a%20%C3%A9/zarr.json", "v2/.zgroup", "v2/g/a/.zarray"] {
+        let stored = plain.get(&format!("/store/m/{key}")).await;
+        assert_eq!(server.get(&format!("/store/m/{key}")).await.body, stored.body, "{key}");
+    }
+    let stored = zmetadata(&json!({}));
+    put(&store, "v2/.zmetadata", stored.clone()).await;
+    assert_eq!(server.get("/store/m/v2/.zmetadata").await.body, stored);
+    server.get("/store/m/v3/.zmetadata").await.refuses(404, "not-found", "no v2 group");
+}
+
+#[tokio::test]
+async fn consolidated_metadata_has_a_tag_that_changes_with_any_document_below() {
+    let store = both_formats().await;
+    let server = Server::of(store.clone());
+    for (url, changed, text) in [
+        ("/store/m/v3/zarr.json?consolidated", "v3/g/deep/zarr.json", GROUP),
+        ("/store/m/v2/.zmetadata?consolidated", "v2/g/a/.zattrs", "{}"),
+    ] {
+        let first = server.get(url).await;
+        let tag = first.header("etag").to_owned();
+        assert!(tag.starts_with('"'), "{tag}");
+        let again = server.ask(Method::GET, url, &[("if-none-match", &tag)]).await;
+        assert_eq!((again.status, again.header("etag")), (StatusCode::NOT_MODIFIED, tag.as_str()));
+        let head = server.ask(Method::HEAD, url, &[]).await;
+        assert_eq!((head.status, head.header("etag")), (StatusCode::OK, tag.as_str()));
+        assert_eq!(head.header("content-length"), first.body.len().to_string());
+        put(&store, changed, text).await;
+        let other = server.ask(Method::GET, url, &[("if-none-match", &tag)]).await;
+        assert_eq!(other.status, StatusCode::OK, "{url}");
+        server.ask(Method::GET, url, &[("if-match", &tag)]).await.refuses(412, "precondition-failed", url);
+    }
+}
+
+#[tokio::test]
+async fn consolidated_metadata_of_too_much_is_413_and_says_what_to_do() {
+    let store = both_formats().await;
+    for (limits, says) in [
+        (MetadataLimits { consolidated_nodes: 3, ..MetadataLimits::default() }, "more than 3 nodes"),
+        (MetadataLimits { consolidated_bytes: 300, ..MetadataLimits::default() }, "more than 300 bytes"),
+    ] {
+        let mount = Mount { consolidated: true, ..Mount::read_only("m", store.clone()) };
+        let mut server = Server::build(mount);
+        server.metadata = limits;
+        let server = server.finish();
+        let detail = server.get("/store/m/v3/zarr.json?consolidated").await.refuses(413, "too-large", says);
+        assert!(detail.contains(says) && detail.contains("a group below it"), "{detail}");
+        // Whoever did not ask for it gets what is stored.
+        assert!(server.get("/store/m/v3/zarr.json").await.json()["consolidated_metadata"].is_null());
+        assert!(server.get("/store/m/v3/g-h/zarr.json").await.json()["consolidated_metadata"].is_object());
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_list_makes_no_consolidated_metadata_and_says_so() {
+    let store = both_formats().await;
+    let mount = Mount { consolidated: true, ..Mount::read_only("m", Blind::new(store)) };
+    let server = Server::build(mount).finish();
+    for key in ["v3/zarr.json", "v2/.zmetadata"] {
+        let detail =
+            server.get(&format!("/store/m/{key}?consolidated")).await.refuses(501, "unsupported", key);
+        assert!(detail.contains("cannot list"), "{detail}");
+    }
+    assert_eq!(server.get("/store/m/v3/zarr.json").await.status, StatusCode::OK);
+    server.get("/store/m/v2/.zmetadata").await.refuses(404, "not-found", "not stored");
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_whole_or_is_not_made() {
+    for broken in ["{", "[]", r#"{"zarr_format": 3}"#, r#"{"a": 1, "a": 1, "node_type": "group"}"#] {
+        let store = both_formats().await;
+        put(&store, "v3/g/broken/zarr.json", broken).await;
+        let mount = Mount { consolidated: true, ..Mount::read_only("m", store) };
+        let server = Server::build(mount).finish();
+        let answer = server.get("/store/m/v3/zarr.json?consolidated").await;
+        let detail = answer.refuses(500, "invalid-metadata", broken);
+        assert!(detail.contains("v3/g/broken/zarr.json"), "{detail}");
+        assert!(server.get("/store/m/v3/zarr.json").await.json()["consolidated_metadata"].is_null());
+    }
+}
+
+#[tokio::test]
+async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
+    let store = both_formats().await;
+    let server = Server::of(store.clone());
+    erase(&store, "v3/g/deep/zarr.json").await;
+    let made = server.get("/store/m/v3/g/zarr.json?consolidated").await.json();
+    assert_eq!(made["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 1);
+}

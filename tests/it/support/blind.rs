@@ -1,0 +1,82 @@
+//! A store that cannot list, as plain web servers cannot, and that counts what is asked about chunks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use zarrd::key::{StoreKey, StorePrefix};
+use zarrd::store::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+/// Everything but its listings is the inner store's.
+#[derive(Debug)]
+pub struct Blind {
+    inner: SharedStore,
+    looks: AtomicUsize,
+}
+
+impl Blind {
+    pub fn new(inner: SharedStore) -> Arc<Self> {
+        Arc::new(Self { inner, looks: AtomicUsize::new(0) })
+    }
+
+    /// How often the version of something with a number for a name was asked for.
+    pub fn looks(&self) -> usize {
+        self.looks.load(SeqCst)
+    }
+}
+
+#[async_trait]
+impl Store for Blind {
+    fn kind(&self) -> StoreKind {
+        StoreKind::Http
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if key.name().starts_with(|c: char| c.is_ascii_digit()) {
+            self.looks.fetch_add(1, SeqCst);
+        }
+        self.inner.head(key).await
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        self.inner.get(key, range, if_match).await
+    }
+
+    async fn set(&self, _: &StoreKey, _: ValueStream, _: WriteCondition) -> Result<SetOutcome, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase(&self, _: &StoreKey, _: WriteCondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase_prefix(&self, _: &StorePrefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn list_dir(&self, _: &StorePrefix) -> Result<DirListing, StoreError> {
+        Err(StoreError::NotListable)
+    }
+
+    fn list_prefix(
+        &self,
+        _: &StorePrefix,
+        _: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        futures::stream::iter([Err(StoreError::NotListable)]).boxed()
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}
