@@ -7,12 +7,12 @@ use libfuzzer_sys::fuzz_target;
 use zarrd::chunk::ChunkGrid;
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::metadata::v3::V3Node;
-use zarrd::metadata::{ArrayMetadata, MetadataLimits, v2, v3};
+use zarrd::metadata::{ArrayMetadata, MetadataLimits, v1, v2, v3};
 
 fuzz_target!(|input: &[u8]| {
     let limits = MetadataLimits::default();
     let Some((&version, document)) = input.split_first() else { return };
-    let array = match version % 4 {
+    let array = match version % 5 {
         0 => match v3::parse(document, &limits) {
             Ok(V3Node::Array(array)) => array,
             Ok(V3Node::Group(group)) => return drop(group.to_document()),
@@ -31,7 +31,11 @@ fuzz_target!(|input: &[u8]| {
                 Err(_) => return,
             }
         }
-        _ => return drop(v2::parse_group(document, None, &limits)),
+        3 => return drop(v2::parse_group(document, None, &limits)),
+        _ => match v1::parse_array(document, Some(b"{}"), &limits) {
+            Ok(Some(array)) => array,
+            Ok(None) | Err(_) => return,
+        },
     };
     check(&array);
 });
@@ -41,5 +45,6 @@ fn check(array: &ArrayMetadata) {
     let _ = v3::parse(written.as_bytes(), &MetadataLimits::default());
     let grid = ChunkGrid::new(&array.shape, &array.chunk_grid);
     let limits = CodecLimits { chunk_bytes: 1 << 20, ..CodecLimits::default() };
-    let _ = CodecChain::bind(&array.codecs, &array.data_type, &grid.chunk_shape(), &array.fill_value, &limits);
+    let _ =
+        CodecChain::bind(&array.codecs, &array.data_type, &grid.chunk_shape(), &array.fill_value, &limits);
 }
