@@ -1,4 +1,4 @@
-//! `cast_value`: the numbers of an array as elements of another type (Zarr extensions, "cast_value").
+//! `cast_value`: the numbers of an array as elements of another type (Zarr extensions, of that name).
 //!
 //! A number is what the scalar map says, or itself where the type has it, or the one it is rounded to; whatever none of
 //! these gives is an error and never another number. Complex numbers, dates and `bool` have no part in it. The extension
@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use ::bytes::Bytes;
-use serde_json::Value;
 
 use super::CodecError;
 use super::config::Config;

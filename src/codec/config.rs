@@ -40,14 +40,11 @@ impl<'a> Config<'a> {
         }
     }
 
-    /// A number, written as a fill value of its type is.
+    /// A number, written as a fill value of its type is, in all the spellings found on disk.
     pub(super) fn scalar(&self, data_type: &DataType, written: &Value) -> Result<Number, CodecError> {
-        // What the extension "cast_value" itself has in an example.
-        let plus = Value::String("Infinity".to_owned());
-        let value = if written == "+Infinity" { &plus } else { written };
-        let fill_value = FillValue::from_v3(data_type, Some(value)).ok();
-        fill_value
-            .filter(|_| !value.is_null())
+        let plain = Some(written).filter(|written| written.is_number() || written.is_string());
+        plain
+            .and_then(|written| FillValue::from_v2(data_type, Some(written)).ok())
             .and_then(|fill_value| number::element(data_type, fill_value.as_bytes()))
             .ok_or_else(|| self.invalid(format!("{written} is not a number of type `{}`", data_type.name())))
     }

@@ -1,4 +1,4 @@
-//! `n5_default`: a block of N5, of the mode that N5 calls default (Zarr extensions, "n5_default").
+//! `n5_default`: a block of N5, of the mode that N5 calls default (Zarr extensions, of that name).
 //!
 //! A header says the block's shape; behind it stand the elements, the first dimension running fastest, big-endian, and
 //! perhaps compressed. A block may be smaller than the chunk, where a writer cut it off at the array's edge, or larger,
@@ -72,9 +72,8 @@ fn is_of_n5(data_type: &DataType) -> bool {
 
 /// Checks that the codecs are what a block of N5 is made by; what else there is to say about them says their chain.
 fn check(config: &Config, codecs: &[CodecMetadata], rank: usize) -> Result<(), CodecError> {
-    let (transpose, bytes) = match codecs {
-        [transpose, bytes] | [transpose, bytes, _] => (transpose, bytes),
-        _ => return Err(config.invalid("must have `transpose`, `bytes`, and at most one codec more")),
+    let ([transpose, bytes] | [transpose, bytes, _]) = codecs else {
+        return Err(config.invalid("must have `transpose`, `bytes`, and at most one codec more"));
     };
     if transpose.name != "transpose" || bytes.name != "bytes" {
         return Err(config.invalid("its first codecs must be `transpose` and `bytes`"));

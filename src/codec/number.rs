@@ -157,13 +157,13 @@ fn load(data_type: &DataType, elements: &[u8], block: &mut [Number]) -> bool {
     match data_type {
         DataType::Bool => read(elements, block, |[byte]| Unsigned(u64::from(byte != 0))),
         DataType::Int2 | DataType::Int4 | DataType::Int8 => {
-            read(elements, block, |bytes| Signed(i8::from_le_bytes(bytes).into()))
+            read(elements, block, |bytes| Signed(i8::from_le_bytes(bytes).into()));
         }
         DataType::Int16 => read(elements, block, |bytes| Signed(i16::from_le_bytes(bytes).into())),
         DataType::Int32 => read(elements, block, |bytes| Signed(i32::from_le_bytes(bytes).into())),
         DataType::Int64 => read(elements, block, |bytes| Signed(i64::from_le_bytes(bytes))),
         DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
-            read(elements, block, |[byte]| Unsigned(byte.into()))
+            read(elements, block, |[byte]| Unsigned(byte.into()));
         }
         DataType::UInt16 => read(elements, block, |bytes| Unsigned(u16::from_le_bytes(bytes).into())),
         DataType::UInt32 => read(elements, block, |bytes| Unsigned(u32::from_le_bytes(bytes).into())),

@@ -1,4 +1,4 @@
-//! [`Rounding`]: numbers as the nearest ones of a type that has fewer (Zarr extensions, "cast_value": `rounding`).
+//! [`Rounding`]: numbers as the nearest ones of a type that has fewer (Zarr extensions, `cast_value`: `rounding`).
 //!
 //! Rounding is done once and exactly, whatever the number is made of. How far a type reaches plays no part in it: what
 //! is rounded beyond the largest is its caller's business, as are NaN and the infinities.

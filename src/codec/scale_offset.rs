@@ -1,4 +1,4 @@
-//! `scale_offset`: `(x - offset) × scale`, in the arithmetic of the elements' own type (Zarr extensions, "scale_offset").
+//! `scale_offset`: `(x - offset) × scale`, in the arithmetic of the elements' own type (Zarr extensions, of that name).
 //!
 //! Integers stay exact: a difference, product, quotient or sum that the type has not is an error, and so is a division
 //! with a remainder. Floats are rounded after every step as IEEE 754 has it, where too large a number is infinity.
