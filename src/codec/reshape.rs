@@ -74,13 +74,23 @@ impl Edge {
 fn resolve(config: &Config, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, CodecError> {
     let too_large = || config.invalid("`shape` has more elements than can be counted");
     let elements = product(input).ok_or_else(too_large)?;
-    let mut rest = None;
+    // What is left is what no other edge has, even of an array without elements.
+    let (mut left, mut lengths, mut rest) = (input.to_vec(), 1_u64, None);
     let mut shape = Vec::with_capacity(edges.len());
     for (place, edge) in edges.iter().enumerate() {
         shape.push(match edge {
-            Edge::Length(length) => *length,
+            Edge::Length(length) => {
+                lengths = lengths.checked_mul(*length).ok_or_else(too_large)?;
+                *length
+            }
             Edge::Product(dimensions) => {
-                let edges: Vec<u64> = dimensions.iter().filter_map(|&at| input.get(at).copied()).collect();
+                let mut edges = Vec::with_capacity(dimensions.len());
+                for &dimension in dimensions {
+                    edges.extend(input.get(dimension));
+                    if let Some(named) = left.get_mut(dimension) {
+                        *named = 1;
+                    }
+                }
                 product(&edges).ok_or_else(too_large)?
             }
             Edge::Rest if rest.is_some() => return Err(config.invalid("`shape` has -1 twice")),
@@ -90,10 +100,8 @@ fn resolve(config: &Config, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, C
             }
         });
     }
-    let known = product(&shape).ok_or_else(too_large)?;
     if let Some(edge) = rest.and_then(|place| shape.get_mut(place)) {
-        // Of no elements, whatever is left is none.
-        *edge = elements.checked_div(known).unwrap_or(0);
+        *edge = product(&left).ok_or_else(too_large)? / lengths;
     }
     if product(&shape) == Some(elements) {
         Ok(shape)

@@ -111,6 +111,7 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "rounding is exact")]
 mod tests {
     use proptest::prelude::*;
 

@@ -106,10 +106,10 @@ fn texts_are_reshaped_as_numbers_are() {
 
 /// Bytes behind `conditional` with these codecs inside.
 fn conditional(list: &Value, length: u64) -> Result<CodecChain, CodecError> {
-    conditional_with(json!({"codecs": inside(list)}), length)
+    conditional_with(&json!({"codecs": inside(list)}), length)
 }
 
-fn conditional_with(config: Value, length: u64) -> Result<CodecChain, CodecError> {
+fn conditional_with(config: &Value, length: u64) -> Result<CodecChain, CodecError> {
     bind(json!([["bytes", {}], ["conditional", config]]), DataType::UInt8, &[length])
 }
 
@@ -159,7 +159,7 @@ fn the_encoder_applies_all_codecs_where_that_pays_and_else_none() {
 #[test]
 fn a_header_has_as_many_bits_as_it_is_given() {
     let config = json!({"codecs": inside(&json!([["crc32c", {}]])), "header_bits": 24});
-    let chain = conditional_with(config, 2).unwrap();
+    let chain = conditional_with(&config, 2).unwrap();
     assert_eq!(chain.encode_items(Bytes::from_static(b"ab")).unwrap(), b"\0\0\0ab"[..]);
     for header in [[2, 0, 0], [0, 1, 0], [0, 0, 0x80]] {
         assert!(is_corrupt(&chain.decode_items(Bytes::from([&header[..], b"ab"].concat()))), "{header:?}");
@@ -209,11 +209,11 @@ fn a_conditional_codec_that_is_configured_wrongly_is_invalid() {
         json!({"codecs": vec![json!("crc32c"); 33], "header_bits": 40}),
         json!({"codecs": nested}),
     ] {
-        assert!(is_invalid(&conditional_with(config.clone(), 3)), "{config}");
+        assert!(is_invalid(&conditional_with(&config, 3)), "{config}");
     }
     for must_understand in [true, false] {
         let unknown = json!({"codecs": [{"name": "no-such-codec", "must_understand": must_understand}]});
-        assert!(matches!(conditional_with(unknown, 3), Err(CodecError::Unsupported(_))));
+        assert!(matches!(conditional_with(&unknown, 3), Err(CodecError::Unsupported(_))));
     }
     let before = json!([["conditional", {"codecs": one}], ["bytes", {}]]);
     assert!(is_invalid(&bind(before, DataType::UInt8, &[3])));
@@ -236,15 +236,21 @@ fn n5_inner(rank: usize, compressor: Option<Value>) -> Value {
     inside(&Value::Array(list))
 }
 
-fn n5(rank: usize, compressor: Option<Value>, data_type: DataType, shape: &[u64], fill: &[u8]) -> CodecChain {
+fn n5(
+    rank: usize,
+    compressor: Option<Value>,
+    data_type: &DataType,
+    shape: &[u64],
+    fill: &[u8],
+) -> CodecChain {
     let list = codecs(json!([["n5_default", {"codecs": n5_inner(rank, compressor)}]]));
     let fill_value = FillValue::from_bytes(fill);
-    CodecChain::bind(&list, &data_type, shape, &fill_value, &CodecLimits::default()).unwrap()
+    CodecChain::bind(&list, data_type, shape, &fill_value, &CodecLimits::default()).unwrap()
 }
 
 #[test]
 fn a_block_is_a_header_and_the_elements_in_the_order_of_n5() {
-    let chain = n5(2, None, DataType::Int16, &[2, 3], &[9, 0]);
+    let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     let elements: Bytes = (1_i16..7).flat_map(i16::to_le_bytes).collect();
     let value = unhex("0000 0002 00000002 00000003  0001 0004 0002 0005 0003 0006");
     assert_eq!(chain.encode_items(elements.clone()).unwrap(), value);
@@ -253,7 +259,7 @@ fn a_block_is_a_header_and_the_elements_in_the_order_of_n5() {
 
 #[test]
 fn a_block_that_is_smaller_or_larger_is_padded_with_the_fill_value_or_cut() {
-    let chain = n5(2, None, DataType::Int16, &[2, 3], &[9, 0]);
+    let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     for (value, expected) in [
         ("0000 0002 00000002 00000001  0001 0004", [1, 9, 9, 4, 9, 9]),
         ("0000 0002 00000001 00000004  0001 0002 0003 0004", [1, 2, 3, 9, 9, 9]),
@@ -263,15 +269,15 @@ fn a_block_that_is_smaller_or_larger_is_padded_with_the_fill_value_or_cut() {
         let expected: Vec<u8> = expected.into_iter().flat_map(i16::to_le_bytes).collect();
         assert_eq!(chain.decode_items(unhex(value)).unwrap(), expected, "{value}");
     }
-    let compressed = n5(1, Some(json!(["gzip", {"level": 1}])), DataType::UInt8, &[4], &[7]);
-    let cut = n5(1, Some(json!(["gzip", {"level": 1}])), DataType::UInt8, &[2], &[7]);
+    let compressed = n5(1, Some(json!(["gzip", {"level": 1}])), &DataType::UInt8, &[4], &[7]);
+    let cut = n5(1, Some(json!(["gzip", {"level": 1}])), &DataType::UInt8, &[2], &[7]);
     let value = cut.encode_items(Bytes::from_static(&[1, 2])).unwrap();
     assert_eq!(compressed.decode_items(value).unwrap(), [1, 2, 7, 7][..]);
 }
 
 #[test]
 fn a_block_with_another_header_is_corrupt() {
-    let chain = n5(2, None, DataType::UInt8, &[2, 2], &[0]);
+    let chain = n5(2, None, &DataType::UInt8, &[2, 2], &[0]);
     assert!(chain.decode_items(unhex("0000 0002 00000002 00000002 01020304")).is_ok());
     for value in [
         "",
@@ -296,8 +302,8 @@ fn a_block_with_another_header_is_corrupt() {
 #[test]
 fn a_bomb_in_a_block_stops_at_the_size_its_header_has() {
     let gzip = json!(["gzip", {"level": 9}]);
-    let chain = n5(1, Some(gzip.clone()), DataType::UInt8, &[8], &[0]);
-    let bomb = n5(1, Some(gzip), DataType::UInt8, &[1 << 16], &[0])
+    let chain = n5(1, Some(gzip.clone()), &DataType::UInt8, &[8], &[0]);
+    let bomb = n5(1, Some(gzip), &DataType::UInt8, &[1 << 16], &[0])
         .encode_items(Bytes::from(vec![0; 1 << 16]))
         .unwrap();
     assert!(is_corrupt(&chain.decode_items(bomb.clone())));
@@ -396,13 +402,13 @@ proptest! {
         shape in prop::collection::vec(1_u64..5, 0..4), other in prop::collection::vec(0_u64..6, 4),
     ) {
         let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
-        let chain = n5(shape.len(), None, DataType::UInt8, &shape, &[0xee]);
+        let chain = n5(shape.len(), None, &DataType::UInt8, &shape, &[0xee]);
         let elements = sample(count);
         let encoded = chain.encode_items(elements.clone()).unwrap();
         prop_assert_eq!(chain.decode_items(encoded.clone()).unwrap(), elements.clone());
         // The same block as another chunk, one element at a time.
         let other = &other[..shape.len()];
-        let chunk = n5(shape.len(), None, DataType::UInt8, other, &[0xee]);
+        let chunk = n5(shape.len(), None, &DataType::UInt8, other, &[0xee]);
         let Ok(decoded) = chunk.decode_items(encoded) else {
             prop_assert!(count as u64 > 2 * other.iter().product::<u64>());
             return Ok(());
@@ -425,9 +431,9 @@ proptest! {
     fn no_bytes_make_a_block_panic(
         value in prop::collection::vec(any::<u8>(), 0..60), shape in prop::collection::vec(0_u32..8, 2), compressed: bool,
     ) {
-        let chain = n5(2, compressed.then(|| json!(["gzip", {}])), DataType::UInt16, &[3, 4], &[1, 2]);
+        let chain = n5(2, compressed.then(|| json!(["gzip", {}])), &DataType::UInt16, &[3, 4], &[1, 2]);
         let mut header = vec![0, 0, 0, 2];
-        shape.iter().for_each(|length| header.extend(length.to_be_bytes()));
+        header.extend(shape.iter().flat_map(|length| length.to_be_bytes()));
         for value in [value.clone(), [header, value].concat()] {
             if let Ok(decoded) = chain.decode_items(Bytes::from(value)) {
                 prop_assert_eq!(decoded.len(), 24);

@@ -28,10 +28,15 @@ const REALS: [DataType; 16] = [
 ];
 
 /// The codecs before little-endian bytes, for an array of that many elements and this fill value.
-fn chain(list: Value, data_type: &DataType, count: u64, fill_value: Value) -> Result<CodecChain, CodecError> {
+fn chain(
+    list: Value,
+    data_type: &DataType,
+    count: u64,
+    fill_value: &Value,
+) -> Result<CodecChain, CodecError> {
     let Value::Array(mut list) = list else { panic!("a list of codecs") };
     list.push(json!(["bytes", {"endian": "little"}]));
-    let fill_value = FillValue::from_v3(data_type, Some(&fill_value)).unwrap();
+    let fill_value = FillValue::from_v3(data_type, Some(fill_value)).unwrap();
     CodecChain::bind(&codecs(Value::Array(list)), data_type, &[count], &fill_value, &CodecLimits::default())
 }
 
@@ -56,11 +61,11 @@ fn both_ways(
     let (from, to) = (named(from), named(to));
     let count = numbers.as_array().unwrap().len() as u64;
     let fill_value = numbers[0].clone();
-    let encoded = chain(json!([codec]), &from, count, fill_value.clone())
+    let encoded = chain(json!([codec]), &from, count, &fill_value)
         .and_then(|chain| chain.encode_items(elements(&from, numbers)));
     let decode = move |numbers: Value| {
         let count = numbers.as_array().unwrap().len() as u64;
-        chain(json!([codec]), &from, count, fill_value.clone())?.decode_items(elements(&to, numbers))
+        chain(json!([codec]), &from, count, &fill_value)?.decode_items(elements(&to, numbers))
     };
     (encoded, decode)
 }
@@ -82,7 +87,7 @@ fn casts_are_those_of_the_reference() {
         let (from, elements) = (named(from), unhex(elements));
         let count = (elements.len() / from.item_bytes()) as u64;
         let result =
-            chain(json!([["cast_value", config]]), &from, count, json!(0)).unwrap().encode_items(elements);
+            chain(json!([["cast_value", config]]), &from, count, &json!(0)).unwrap().encode_items(elements);
         match expected {
             "error" => assert!(matches!(result, Err(CodecError::Encode { .. })), "{vector}: {result:?}"),
             expected => assert_eq!(result, Ok(unhex(expected)), "{vector}"),
@@ -184,7 +189,7 @@ fn a_cast_that_is_configured_wrongly_is_invalid() {
         json!({"data_type": "uint8", "scalar_map": {"encode": [[null, 1]]}}),
         json!({"data_type": "uint8", "scalar_map": {"decode": [[1.5, 1]]}}),
     ] {
-        let result = chain(json!([["cast_value", config]]), &DataType::Float32, 3, json!(0));
+        let result = chain(json!([["cast_value", config]]), &DataType::Float32, 3, &json!(0));
         assert!(is_refused(&result), "{config}: {result:?}");
     }
     let uint8 = json!([["cast_value", {"data_type": "uint8"}]]);
@@ -194,11 +199,11 @@ fn a_cast_that_is_configured_wrongly_is_invalid() {
         ("float32", json!("NaN")),
         ("int16", json!(-1)),
     ] {
-        assert!(is_refused(&chain(uint8.clone(), &named(data_type), 3, fill_value)), "{data_type}");
+        assert!(is_refused(&chain(uint8.clone(), &named(data_type), 3, &fill_value)), "{data_type}");
     }
     for (from, to) in [("float32", "float8_e4m3"), ("float8_e4m3", "float32"), ("float32", "no_such_type")] {
         let from = named(from);
-        let result = chain(json!([["cast_value", {"data_type": to}]]), &from, 3, json!(0));
+        let result = chain(json!([["cast_value", {"data_type": to}]]), &from, 3, &json!(0));
         assert!(matches!(result, Err(CodecError::Unsupported(_))), "{to}: {result:?}");
     }
 }
@@ -244,10 +249,10 @@ fn an_integer_that_the_type_has_not_is_an_error_at_every_step() {
         ("int8", json!({"offset": 28, "scale": -1}), json!(-128)),
     ] {
         let codec = json!([["scale_offset", config]]);
-        let good = chain(codec.clone(), &named(data_type), 1, json!(1)).unwrap();
+        let good = chain(codec.clone(), &named(data_type), 1, &json!(1)).unwrap();
         let result = good.encode_items(elements(&named(data_type), json!([number])));
         assert!(matches!(result, Err(CodecError::Encode { .. })), "{data_type} {config}: {result:?}");
-        let result = chain(codec, &named(data_type), 1, number);
+        let result = chain(codec, &named(data_type), 1, &number);
         assert!(is_refused(&result), "a fill value of {data_type} {config}: {result:?}");
     }
     for (data_type, config, number) in [
@@ -289,7 +294,7 @@ fn a_scale_that_is_configured_wrongly_is_invalid() {
         assert!(is_refused(&result), "{config}: {result:?}");
     }
     let data_type = named("float8_e5m2");
-    let result = chain(json!([["scale_offset", {}]]), &data_type, 1, json!(0));
+    let result = chain(json!([["scale_offset", {}]]), &data_type, 1, &json!(0));
     assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
 }
 
@@ -345,7 +350,7 @@ proptest! {
         let wide = |number: i8| if from.name().starts_with('u') || to.name().starts_with('u') { number.abs() % 2 } else { number };
         let numbers: Vec<i8> = numbers.into_iter().map(wide).collect();
         let elements = elements(&from, json!(numbers));
-        let chain = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, numbers.len() as u64, json!(0)).unwrap();
+        let chain = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, numbers.len() as u64, &json!(0)).unwrap();
         let encoded = chain.encode_items(elements.clone()).unwrap();
         prop_assert_eq!(encoded.len(), numbers.len() * to.item_bytes());
         prop_assert_eq!(chain.decode_items(encoded).unwrap(), elements);
@@ -354,7 +359,7 @@ proptest! {
     #[test]
     fn every_integer_of_64_bits_comes_back_or_is_refused(number: i64, to in reals(), signed: bool) {
         let from = if signed { DataType::Int64 } else { DataType::UInt64 };
-        let strict = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, 1, json!(0)).unwrap();
+        let strict = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, 1, &json!(0)).unwrap();
         let element = Bytes::copy_from_slice(&number.to_le_bytes());
         if let Ok(encoded) = strict.encode_items(element.clone()) {
             let is_float = to.name().contains("float");
@@ -377,7 +382,7 @@ proptest! {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let elements = canonical(&from, bytes.clone());
         let count = (elements.len() / from.item_bytes()) as u64;
-        let Ok(there) = chain(json!([["cast_value", config]]), &from, count, json!(0)) else {
+        let Ok(there) = chain(json!([["cast_value", config]]), &from, count, &json!(0)) else {
             prop_assert!(mode == "wrap" && to.name().contains("float"));
             return Ok(());
         };
@@ -386,7 +391,7 @@ proptest! {
         if mode != json!(null) && finite && !to.name().contains("float") {
             prop_assert!(encoded.is_ok(), "{:?}", encoded);
         }
-        let back = chain(json!([["cast_value", config]]), &from, (bytes.len() / to.item_bytes()) as u64, json!(0)).unwrap();
+        let back = chain(json!([["cast_value", config]]), &from, (bytes.len() / to.item_bytes()) as u64, &json!(0)).unwrap();
         let _whatever = back.decode_items(Bytes::from(bytes));
     }
 
@@ -398,7 +403,7 @@ proptest! {
         let config = json!({"offset": if signed { offset } else { offset.abs() }, "scale": if signed { scale } else { scale.abs() }});
         let number = json!(if signed { number } else { number.abs() });
         let Ok(fill_value) = FillValue::from_v3(&data_type, Some(&number)) else { return Ok(()) };
-        if let Ok(chain) = chain(json!([["scale_offset", config]]), &data_type, 1, number) {
+        if let Ok(chain) = chain(json!([["scale_offset", config]]), &data_type, 1, &number) {
             let element = Bytes::copy_from_slice(fill_value.as_bytes());
             let encoded = chain.encode_items(element.clone()).unwrap();
             prop_assert_eq!(chain.decode_items(encoded).unwrap(), element);
@@ -414,7 +419,7 @@ proptest! {
         let count = (elements.len() / data_type.item_bytes()) as u64;
         for shift in [0, 32, 56, 61, 63] {
             let config = json!({"offset": offset >> shift, "scale": scale >> shift});
-            if let Ok(chain) = chain(json!([["scale_offset", config]]), &data_type, count, json!(0)) {
+            if let Ok(chain) = chain(json!([["scale_offset", config]]), &data_type, count, &json!(0)) {
                 let _whatever = chain.encode_items(elements.clone());
                 let _whatever = chain.decode_items(elements.clone());
             }
