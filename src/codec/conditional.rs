@@ -123,7 +123,7 @@ impl BytesToBytes for Conditional {
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {
-        // No codec makes fewer bytes the most there may be, so that skipping one does not lift the bound.
+        // Every codec raises the bound or leaves it, so that no chunk with some of them skipped is beyond it.
         let most = self.codecs.iter().fold(decoded, |size, codec| codec.encoded_size(size));
         match (most.plus(self.header_bytes as u64), self.codecs.is_empty()) {
             (exact, true) => exact,
