@@ -6,9 +6,9 @@
 use serde_json::{Map, Value};
 
 use super::CodecError;
-use super::number;
+use super::number::{self, Number};
 use super::representation::Representation;
-use crate::metadata::{CodecMetadata, DataType, MetadataError};
+use crate::metadata::{CodecMetadata, DataType, FillValue, MetadataError};
 
 /// A codec's configuration, and its name for complaints.
 #[derive(Clone, Copy)]
@@ -30,6 +30,23 @@ impl<'a> Config<'a> {
     /// A complaint about something valid that is not implemented.
     pub(super) fn unsupported(&self, what: &str) -> CodecError {
         CodecError::Unsupported(format!("{} with {what}", self.name))
+    }
+
+    /// Refuses members other than these: some codecs keep all others for what they may mean later.
+    pub(super) fn require_only(&self, known: &[&str]) -> Result<(), CodecError> {
+        match self.members.keys().find(|key| !known.contains(&key.as_str())) {
+            None => Ok(()),
+            Some(other) => Err(self.invalid(format!("`{other}` is not a part of the configuration"))),
+        }
+    }
+
+    /// A number, written as a fill value of its type is, in all the spellings found on disk.
+    pub(super) fn scalar(&self, data_type: &DataType, written: &Value) -> Result<Number, CodecError> {
+        let plain = Some(written).filter(|written| written.is_number() || written.is_string());
+        plain
+            .and_then(|written| FillValue::from_v2(data_type, Some(written)).ok())
+            .and_then(|fill_value| number::element(data_type, fill_value.as_bytes()))
+            .ok_or_else(|| self.invalid(format!("{written} is not a number of type `{}`", data_type.name())))
     }
 
     /// The member as it stands; `null` counts as absent.

@@ -3,9 +3,12 @@
 //! Elements are read a block at a time into [`Number`]s that hold every integer and every float exactly, worked on,
 //! and stored as elements of another type. Integers wrap around; a float loses its fraction and, where numpy leaves
 //! open what it becomes, is the nearest 64-bit integer, wrapped. Complex numbers and raw bits have no part in it.
+//! Types that numpy has not (`int4`, `bfloat16`) are read and stored for the codecs that bring rules of their own.
+
+use std::ops::RangeInclusive;
 
 use ::bytes::Bytes;
-use half::f16;
+use half::{bf16, f16};
 
 use super::CodecError;
 use super::buffer;
@@ -65,9 +68,43 @@ impl Number {
     }
 }
 
-/// Whether elements of this type are numbers here.
+/// Whether elements of this type are numbers to numpy.
 pub(super) fn is_number(data_type: &DataType) -> bool {
-    load(data_type, &[], &mut [])
+    use DataType::{BFloat16, Int2, Int4, UInt2, UInt4};
+    load(data_type, &[], &mut []) && !matches!(data_type, BFloat16 | Int2 | Int4 | UInt2 | UInt4)
+}
+
+/// Whether elements of this type are integers or floats, to numpy or not.
+pub(super) fn is_real(data_type: &DataType) -> bool {
+    load(data_type, &[], &mut []) && *data_type != DataType::Bool
+}
+
+/// The integers that an integer type has; `None` for other types.
+pub(super) fn integers(data_type: &DataType) -> Option<RangeInclusive<i128>> {
+    let (signed, bits) = match data_type {
+        DataType::Int2 => (true, 2),
+        DataType::Int4 => (true, 4),
+        DataType::Int8 => (true, 8),
+        DataType::Int16 => (true, 16),
+        DataType::Int32 => (true, 32),
+        DataType::Int64 => (true, 64),
+        DataType::UInt2 => (false, 2),
+        DataType::UInt4 => (false, 4),
+        DataType::UInt8 => (false, 8),
+        DataType::UInt16 => (false, 16),
+        DataType::UInt32 => (false, 32),
+        DataType::UInt64 => (false, 64),
+        _ => return None,
+    };
+    let count = 1_i128 << bits;
+    Some(if signed { -count / 2..=count / 2 - 1 } else { 0..=count - 1 })
+}
+
+/// The number that one element is; `None` if it is not one of a type that [`is_real`].
+pub(super) fn element(data_type: &DataType, element: &[u8]) -> Option<Number> {
+    let mut number = [Number::Unsigned(0)];
+    let right = element.len() == data_type.item_bytes() && load(data_type, element, &mut number);
+    right.then_some(number[0])
 }
 
 /// Whether elements of this type are floats here.
@@ -85,6 +122,22 @@ pub(super) fn convert(
     to: &DataType,
     mut work: impl FnMut(&mut [Number]),
 ) -> Result<Bytes, CodecError> {
+    try_convert(elements, from, to, |block| {
+        work(block);
+        Ok(())
+    })
+}
+
+/// As [`convert`], with work that may fail.
+///
+/// # Errors
+/// Those of `work`; [`CodecError::NoMemory`].
+pub(super) fn try_convert(
+    elements: &[u8],
+    from: &DataType,
+    to: &DataType,
+    mut work: impl FnMut(&mut [Number]) -> Result<(), CodecError>,
+) -> Result<Bytes, CodecError> {
     let (from_bytes, to_bytes) = (from.item_bytes(), to.item_bytes());
     let mut converted = buffer::zeroed((elements.len() / from_bytes) as u64 * to_bytes as u64)?;
     let mut block = [Number::Unsigned(0); BLOCK];
@@ -92,7 +145,7 @@ pub(super) fn convert(
     for (elements, converted) in blocks {
         let block = block.get_mut(..elements.len() / from_bytes).unwrap_or_default();
         load(from, elements, block);
-        work(block);
+        work(block)?;
         store(to, block, converted);
     }
     Ok(Bytes::from(converted))
@@ -103,15 +156,20 @@ fn load(data_type: &DataType, elements: &[u8], block: &mut [Number]) -> bool {
     use Number::{Float, Signed, Unsigned};
     match data_type {
         DataType::Bool => read(elements, block, |[byte]| Unsigned(u64::from(byte != 0))),
-        DataType::Int8 => read(elements, block, |bytes| Signed(i8::from_le_bytes(bytes).into())),
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
+            read(elements, block, |bytes| Signed(i8::from_le_bytes(bytes).into()));
+        }
         DataType::Int16 => read(elements, block, |bytes| Signed(i16::from_le_bytes(bytes).into())),
         DataType::Int32 => read(elements, block, |bytes| Signed(i32::from_le_bytes(bytes).into())),
         DataType::Int64 => read(elements, block, |bytes| Signed(i64::from_le_bytes(bytes))),
-        DataType::UInt8 => read(elements, block, |[byte]| Unsigned(byte.into())),
+        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
+            read(elements, block, |[byte]| Unsigned(byte.into()));
+        }
         DataType::UInt16 => read(elements, block, |bytes| Unsigned(u16::from_le_bytes(bytes).into())),
         DataType::UInt32 => read(elements, block, |bytes| Unsigned(u32::from_le_bytes(bytes).into())),
         DataType::UInt64 => read(elements, block, |bytes| Unsigned(u64::from_le_bytes(bytes))),
         DataType::Float16 => read(elements, block, |bytes| Float(f16::from_le_bytes(bytes).into())),
+        DataType::BFloat16 => read(elements, block, |bytes| Float(bf16::from_le_bytes(bytes).into())),
         DataType::Float32 => read(elements, block, |bytes| Float(f32::from_le_bytes(bytes).into())),
         DataType::Float64 => read(elements, block, |bytes| Float(f64::from_le_bytes(bytes))),
         _ => return false,
@@ -126,12 +184,20 @@ fn read<const N: usize>(elements: &[u8], block: &mut [Number], number: impl Fn([
 fn store(data_type: &DataType, block: &[Number], elements: &mut [u8]) {
     match data_type {
         DataType::Bool => write(block, elements, |number| [u8::from(!number.is_zero())]),
-        DataType::Int8 | DataType::UInt8 => write(block, elements, lowest::<1>),
+        DataType::Int2
+        | DataType::Int4
+        | DataType::Int8
+        | DataType::UInt2
+        | DataType::UInt4
+        | DataType::UInt8 => write(block, elements, lowest::<1>),
         DataType::Int16 | DataType::UInt16 => write(block, elements, lowest::<2>),
         DataType::Int32 | DataType::UInt32 => write(block, elements, lowest::<4>),
         DataType::Int64 | DataType::UInt64 => write(block, elements, Number::integer),
         DataType::Float16 => {
             write(block, elements, |number| f16::from_f64(number.float64()).to_le_bytes());
+        }
+        DataType::BFloat16 => {
+            write(block, elements, |number| bf16::from_f64(number.float64()).to_le_bytes());
         }
         DataType::Float32 => write(block, elements, |number| number.float32().to_le_bytes()),
         DataType::Float64 => write(block, elements, |number| number.float64().to_le_bytes()),

@@ -11,9 +11,10 @@ use super::config::Config;
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
 use super::{
-    CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, crc32, crc32c, delta,
-    fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, numcodecs_packbits, packbits, quantize,
-    sharding_indexed, shuffle, transpose, vlen, zlib, zstd,
+    CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, cast_value, conditional, crc32,
+    crc32c, delta, fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, n5_default,
+    numcodecs_packbits, packbits, quantize, reshape, scale_offset, sharding_indexed, shuffle, transpose,
+    vlen, zlib, zstd,
 };
 use crate::chunk::Elements;
 
@@ -128,6 +129,9 @@ pub(super) enum Kind {
 pub(super) fn kind(name: &str) -> Option<Kind> {
     Some(match name {
         "bitround" | "numcodecs.bitround" => Kind::ArrayToArray(bitround::bind),
+        "cast_value" => Kind::ArrayToArray(cast_value::bind),
+        "reshape" => Kind::ArrayToArray(reshape::bind),
+        "scale_offset" => Kind::ArrayToArray(scale_offset::bind),
         "transpose" => Kind::ArrayToArray(transpose::bind),
         "numcodecs.astype" => Kind::ArrayToArray(astype::bind),
         "numcodecs.delta" => Kind::ArrayToArray(delta::bind),
@@ -135,12 +139,14 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "numcodecs.packbits" => Kind::ArrayToArray(numcodecs_packbits::bind),
         "numcodecs.quantize" => Kind::ArrayToArray(quantize::bind),
         "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
+        "n5_default" => Kind::ArrayToBytes(n5_default::bind),
         "packbits" => Kind::ArrayToBytes(packbits::bind),
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
         "vlen-bytes" | "numcodecs.vlen-bytes" => Kind::ArrayToBytes(vlen::bind_bytes),
         "vlen-utf8" | "numcodecs.vlen-utf8" => Kind::ArrayToBytes(vlen::bind_utf8),
         "numcodecs.vlen-array" => Kind::ArrayToBytes(vlen::bind_array),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
+        "conditional" => Kind::BytesToBytes(conditional::bind),
         "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
         "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
         "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),

@@ -200,6 +200,11 @@ async fn arrays_written_by_zarr_python_read_as_their_readers_agree() {
 }
 
 #[tokio::test]
+async fn arrays_of_codec_extensions_read_as_their_readers_agree() {
+    assert_eq!(check(&manifest("tests/data/extensions")).await, (47, 0));
+}
+
+#[tokio::test]
 async fn arrays_of_other_projects_read_as_their_readers_agree() {
     let root = manifest("../shared/data/public");
     if !root.is_dir() {

@@ -4,10 +4,12 @@ mod bombs;
 mod chains;
 mod checksums;
 mod compressors;
+mod extensions;
 mod filters;
 mod fixtures;
 mod hostile;
 mod sharding;
+mod values;
 
 use std::borrow::Borrow;
 
