@@ -5,8 +5,8 @@
 
 mod element;
 
-use self::element::{longest_text, write_element};
-use super::{RenderError, Writer};
+pub(super) use self::element::{longest_text, write_element};
+use super::{RenderError, Writer, check_bytes, product};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
@@ -61,13 +61,8 @@ impl JsonWriter {
         nan: NanMode,
         limit_bytes: u64,
     ) -> Result<Self, RenderError> {
-        let bytes = json_bytes_estimate(data_type, shape);
-        if bytes > limit_bytes {
-            return Err(RenderError::TooLarge { bytes, limit: limit_bytes });
-        }
-        let empty = shape.contains(&0);
-        let total =
-            if empty { 0 } else { shape.iter().fold(1, |total: u64, &length| total.saturating_mul(length)) };
+        check_bytes(json_bytes_estimate(data_type, shape), limit_bytes)?;
+        let total = product(shape);
         Ok(Self { data_type: data_type.clone(), nan, shape: shape.to_vec(), written: 0, total })
     }
 
