@@ -213,22 +213,11 @@ fn known(structure: &StructType) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::test_elements::{structure, subarray};
 
     fn swapped(data_type: &DataType, elements: &[u8]) -> Vec<u8> {
         let conversion = Conversion::whole(data_type, Endianness::Big);
         conversion.convert(Bytes::copy_from_slice(elements)).into()
-    }
-
-    fn structure(fields: &[(&str, DataType)]) -> DataType {
-        let field = |(name, data_type): &(&str, DataType)| Field {
-            name: (*name).into(),
-            data_type: data_type.clone(),
-        };
-        DataType::Struct(StructType::new(fields.iter().map(field).collect()).unwrap())
-    }
-
-    fn subarray(item: DataType, shape: &[u32]) -> DataType {
-        DataType::Subarray(SubarrayType::new(item, shape.to_vec()).unwrap())
     }
 
     /// `a` at 0, `p` at 1 (`x` at 1, `y` at 3), `q` at 4 (three of `m` and `n`), `a.b` at 13.

@@ -13,6 +13,8 @@ mod json;
 pub mod npy;
 mod npy_text;
 mod packed;
+#[cfg(test)]
+mod test_elements;
 mod value;
 
 pub use conversion::Conversion;

@@ -107,3 +107,76 @@ impl Writer for NpyTextWriter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::test_elements::{contents, variable, written};
+
+    fn file(data_type: &DataType, endian: Endianness, elements: &[&[u8]]) -> Result<Vec<u8>, RenderError> {
+        let contents = contents(data_type, &[elements.len() as u64]);
+        written(NpyTextWriter::new(&contents, endian, 1 << 10)?, &[variable(elements)])
+    }
+
+    fn split(file: &[u8]) -> (String, &[u8]) {
+        let end = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+        (String::from_utf8_lossy(&file[10..end]).into_owned(), &file[end..])
+    }
+
+    #[test]
+    fn texts_are_as_long_as_the_longest_in_characters() {
+        let texts: [&[u8]; 3] = ["\u{e9}\u{1f600}".as_bytes(), b"", b"a"];
+        let little = file(&DataType::String, Endianness::Little, &texts).unwrap();
+        let (header, items) = split(&little);
+        assert!(header.contains("'<U2'") && header.contains("(3,)"), "{header}");
+        let numbers: Vec<u32> = items.as_chunks().0.iter().map(|&item| u32::from_le_bytes(item)).collect();
+        assert_eq!(numbers, [0xe9, 0x1f600, 0, 0, 0x61, 0]);
+        let big = file(&DataType::String, Endianness::Big, &texts).unwrap();
+        let (header, items) = split(&big);
+        assert!(header.contains("'>U2'"), "{header}");
+        assert_eq!(items[..8], [0, 0, 0, 0xe9, 0, 1, 0xf6, 0]);
+    }
+
+    #[test]
+    fn bytes_are_as_long_as_the_longest_and_at_least_one() {
+        let bytes = file(&DataType::VariableBytes, Endianness::Big, &[b"\0a", b"\xff"]).unwrap();
+        let (header, items) = split(&bytes);
+        assert!(header.contains("'|S2'"), "{header}");
+        assert_eq!(items, b"\0a\xff\0");
+        let empty = file(&DataType::VariableBytes, Endianness::Little, &[b""]).unwrap();
+        assert!(split(&empty).0.contains("'|S1'") && split(&empty).1 == [0]);
+        let json = file(&DataType::Json, Endianness::Little, &[b"[1]"]).unwrap();
+        assert!(split(&json).0.contains("'<U3'"));
+    }
+
+    #[test]
+    fn what_numpy_would_shorten_is_refused() {
+        for data_type in [DataType::String, DataType::VariableBytes] {
+            let error = file(&data_type, Endianness::Little, &[b"a", b"b\0"]).unwrap_err();
+            assert_eq!(error, RenderError::TrailingZero);
+        }
+    }
+
+    #[test]
+    fn arrays_of_any_length_have_no_form() {
+        let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
+        let error = file(&arrays, Endianness::Little, &[b"a"]).unwrap_err();
+        assert!(matches!(error, RenderError::NoForm { .. }), "{error}");
+    }
+
+    #[test]
+    fn one_long_text_among_many_is_refused_before_all_are_as_long() {
+        let long = [b'a'; 100];
+        let result = file(&DataType::String, Endianness::Little, &[&long, b"", b""]);
+        assert_eq!(result, Err(RenderError::TooLarge { bytes: 1200, limit: 1 << 10 }));
+    }
+
+    #[test]
+    fn too_few_or_too_many_elements_are_an_error() {
+        for (count, elements) in [(1, &[b"a" as &[u8], b"b"] as &[&[u8]]), (3, &[b"a", b"b"])] {
+            let contents = contents(&DataType::String, &[count]);
+            let writer = NpyTextWriter::new(&contents, Endianness::Little, 100).unwrap();
+            assert_eq!(written(writer, &[variable(elements)]), Err(RenderError::ElementCount));
+        }
+    }
+}

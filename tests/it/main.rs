@@ -14,6 +14,7 @@ mod binary;
 mod conditional;
 mod corrupt;
 mod fixtures;
+mod formats;
 mod frame;
 mod hostile_memory;
 mod metadata;

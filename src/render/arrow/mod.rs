@@ -160,3 +160,6 @@ impl Writer for ArrowWriter {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;
