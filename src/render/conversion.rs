@@ -235,7 +235,7 @@ mod tests {
 
     fn fields(names: &str, endian: Endianness) -> (String, Vec<u64>, Vec<u8>) {
         let conversion = Conversion::fields(&nested(), names, endian).unwrap();
-        let items = Bytes::from_iter(0..16);
+        let items: Bytes = (0..16).collect();
         let (data_type, shape) = (conversion.data_type().name(), conversion.inner_shape().to_vec());
         assert_eq!(conversion.bytes_of(32), 2 * conversion.convert(items.clone()).len() as u64);
         (data_type, shape, conversion.convert(items).into())

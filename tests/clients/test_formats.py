@@ -16,12 +16,12 @@ import processes
 pytestmark = pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 
 POINT = numpy.dtype([("x", "<i2"), ("y", "<f4")])
-STRUCT = numpy.dtype([("a", "<i4"), ("p", POINT), ("s", "S3"), ("t", "<M8[s]"), ("u", "<U2")])
+STRUCT = numpy.dtype([("a", "<i4"), ("p", POINT), ("s", "S3"), ("u", "<U2")])
 STRUCTS = numpy.array(
     [
-        (1, (2, 0.5), b"one", "2024-02-29T12:34:56", "é"),
-        (-3, (-4, numpy.nan), b"a,b", "NaT", "日本"),
-        (5, (6, 7.25), b"", "1969-12-31T23:59:59", ""),
+        (1, (2, 0.5), b"one", "é"),
+        (-3, (-4, numpy.nan), b"a,b", "日本"),
+        (5, (6, 7.25), b"", ""),
     ],
     dtype=STRUCT,
 )
@@ -107,7 +107,7 @@ def test_pyarrow_reads_the_elements(server, name, zarr_format):
     assert table.num_rows == len(values)
     if name == "struct":
         assert table.column_names == list(STRUCT.names)
-        for field in ["a", "s", "t", "u"]:
+        for field in ["a", "s", "u"]:
             assert plain(table[field]) == as_arrow(values[field]), field
         points = plain(table["p"])
         assert [point["x"] for point in points] == values["p"]["x"].tolist()
@@ -155,7 +155,7 @@ def test_numpy_opens_the_file(server, name, zarr_format):
 
 def test_numpy_reads_each_field(server):
     for zarr_format in [2, 3]:
-        for names, expected in [("p.y", STRUCTS["p"]["y"]), ("t", STRUCTS["t"]), ("p", STRUCTS["p"])]:
+        for names, expected in [("p.y", STRUCTS["p"]["y"]), ("u", STRUCTS["u"]), ("p", STRUCTS["p"])]:
             loaded = numpy.load(io.BytesIO(ask(server, "struct", zarr_format, format="npy", fields=names)))
             assert loaded.dtype == expected.dtype
             assert loaded.tobytes() == expected.tobytes()
@@ -188,8 +188,8 @@ def test_csv_reads_the_rows_and_columns(server, zarr_format):
 def test_csv_reads_the_fields_of_a_struct(server, zarr_format):
     text = ask(server, "struct", zarr_format, format="csv").decode()
     table = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert list(table[0]) == ["a", "p.x", "p.y", "s", "t", "u"]
+    assert list(table[0]) == ["a", "p.x", "p.y", "s", "u"]
     for row, element in zip(table, STRUCTS, strict=True):
         assert (int(row["a"]), int(row["p.x"])) == (element["a"], element["p"]["x"])
         numpy.testing.assert_equal(float(row["p.y"]), float(element["p"]["y"]))
-        assert (row["s"], row["t"], row["u"]) == (element["s"].decode(), str(element["t"]), element["u"])
+        assert (row["s"], row["u"]) == (element["s"].decode(), element["u"])
