@@ -1,7 +1,7 @@
 //! Decoded elements → answers: npy, nested JSON, CSV, Arrow, the other byte order, some fields of a struct.
 //!
 //! Pure: what comes in is elements in canonical form (C order, little-endian, packed; see
-//! [`DataType`](crate::metadata::DataType)) and their shape, what goes out is bytes. Which form an answer has is
+//! [`DataType`]) and their shape, what goes out is bytes. Which form an answer has is
 //! `http`'s to decide; nothing is read or waited for here.
 
 mod arrow;
