@@ -26,14 +26,17 @@ use super::validators::{hex_tag, put_validators};
 use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
 use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::Endianness;
-use crate::render::{self, Format, NanMode, RenderError, Writer, json_bytes_estimate, npy, to_big_endian};
+use crate::metadata::{DataType, Endianness};
+use crate::render::{self, Contents, Conversion, Format, RenderError, Style, Writer, npy};
 use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
 const TRIES: usize = 3;
 /// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
 const RENDERING: &[u8] = b"zarrd elements 1";
+
+/// Longest name of a data type in a header.
+const HEADER_BYTES: usize = 1024;
 
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
@@ -46,36 +49,42 @@ pub(super) const OFFERS: &[Offer] = &[
     Offer { name: "bytes", media_type: "application/octet-stream" },
     Offer { name: "npy", media_type: "application/x-npy" },
     Offer { name: "json", media_type: "application/json" },
+    Offer { name: "csv", media_type: "text/csv" },
+    Offer { name: "arrow", media_type: "application/vnd.apache.arrow.stream" },
 ];
 
 /// The format that an offer is.
-fn format_of(offer: Offer) -> Format {
+pub(super) fn format_of(offer: Offer) -> Format {
     match offer.name {
         "npy" => Format::Npy,
         "json" => Format::Json,
+        "csv" => Format::Csv,
+        "arrow" => Format::Arrow,
         _ => Format::Bytes,
     }
 }
 
 /// How elements are written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rendering {
     /// One of [`OFFERS`].
     pub(super) offer: Offer,
-    /// Byte order of `bytes` and `npy`.
-    pub(super) endian: Endianness,
-    /// How `json` writes what JSON has no number for.
-    pub(super) nan: NanMode,
+    pub(super) style: Style,
+    /// The names of the fields that are asked for; `None` for whole elements.
+    pub(super) fields: Option<String>,
 }
 
 /// What is asked for: a subset of an array, rendered.
 pub(super) struct Elements {
-    pub(super) node: Arc<Opened>,
-    pub(super) array: Arc<Array>,
-    pub(super) subset: Subset,
-    pub(super) rendering: Rendering,
+    node: Arc<Opened>,
+    array: Arc<Array>,
+    subset: Subset,
+    rendering: Rendering,
+    conversion: Arc<Conversion>,
+    /// What the answer has in it.
+    contents: Contents,
     /// When the request was first looked at.
-    pub(super) started: Instant,
+    started: Instant,
 }
 
 /// Why there is no answer.
@@ -99,6 +108,40 @@ impl Classify for ElementsError {
 }
 
 impl Elements {
+    /// A subset of an array, in the form that is asked for. `started` is when the request was first looked at.
+    ///
+    /// # Errors
+    /// [`RenderError`] if fields are asked for that elements have not.
+    pub(super) fn new(
+        node: Arc<Opened>,
+        subset: Subset,
+        rendering: Rendering,
+        started: Instant,
+    ) -> Result<Self, Problem> {
+        let array = Arc::clone(node.array()?);
+        let metadata = array.metadata();
+        let endian = match rendering.style.format {
+            Format::Bytes | Format::Npy => rendering.style.endian,
+            Format::Json | Format::Csv | Format::Arrow => Endianness::Little,
+        };
+        let conversion = match &rendering.fields {
+            None => Conversion::whole(&metadata.data_type, endian),
+            Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
+        };
+        let inner = conversion.inner_shape();
+        let dimension_names = metadata.dimension_names.as_ref().map(|names| {
+            let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
+            kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
+        });
+        let contents = Contents {
+            data_type: conversion.data_type().clone(),
+            shape: [&subset.shape(), inner].concat(),
+            dimension_names,
+        };
+        let conversion = Arc::new(conversion);
+        Ok(Self { node, array, subset, rendering, conversion, contents, started })
+    }
+
     /// The answer to a GET or HEAD.
     pub(super) async fn answer(
         &self,
@@ -121,16 +164,11 @@ impl Elements {
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
     /// meanwhile, or the whole text.
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
-        let data_type = &self.array.metadata().data_type;
-        let whole = match format_of(self.rendering.offer) {
-            Format::Json => json_bytes_estimate(data_type, &self.subset.shape()),
-            Format::Bytes | Format::Npy if data_type.is_variable() => state.options().whole_bytes,
-            Format::Bytes | Format::Npy => {
-                return plan.response_bytes().min(plan.band_bytes().saturating_mul(2));
-            }
-        };
-        // What is over the limit is refused as soon as it is begun.
-        whole.min(state.options().whole_bytes)
+        match self.contents.whole_bytes_estimate(self.rendering.style.format) {
+            // What is over the limit is refused as soon as it is begun.
+            Some(whole) => whole.min(state.options().whole_bytes),
+            None => plan.response_bytes().min(plan.band_bytes().saturating_mul(2)),
+        }
     }
 
     async fn attempt(
@@ -149,11 +187,8 @@ impl Elements {
             Verdict::Proceed => {
                 let trace = Arc::new(Trace::default());
                 let limit = state.options().whole_bytes;
-                let (shape, nan) = (self.subset.shape(), self.rendering.nan);
-                let data_type = &self.array.metadata().data_type;
-                let format = format_of(self.rendering.offer);
-                let mut answer = match render::writer(format, data_type, &shape, nan, limit)? {
-                    Some(writer) => self.whole(state, &snapshot, writer, &trace).await?,
+                let mut answer = match render::writer(self.rendering.style, &self.contents, limit)? {
+                    Some(writer) => self.whole(state, method, &snapshot, writer, &trace).await?,
                     None => self.binary(state, method, headers, &snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), planned, &trace);
@@ -195,12 +230,13 @@ impl Elements {
         version: &Version,
         trace: &Arc<Trace>,
     ) -> Result<Response, ArrayError> {
-        let data_type = &self.array.metadata().data_type;
-        let preamble = match self.rendering.offer.name {
-            "npy" => Bytes::from(npy::header(data_type, &self.subset.shape(), self.rendering.endian)),
+        let Contents { data_type, shape, .. } = &self.contents;
+        let preamble = match self.rendering.style.format {
+            Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
             _ => Bytes::new(),
         };
-        let size = snapshot.plan().response_bytes() + preamble.len() as u64;
+        let elements = self.conversion.bytes_of(snapshot.plan().response_bytes());
+        let size = elements.saturating_add(preamble.len() as u64);
         // HEAD has no ranges (RFC 9110, section 14.2).
         let asked = if *method == Method::GET && range::if_range_holds(headers, version) {
             range::requested(headers)
@@ -242,12 +278,10 @@ impl Elements {
         let within = |at: u64| usize::try_from(at.min(before)).unwrap_or(preamble.len());
         let preamble = preamble.slice(within(wanted.start)..within(wanted.end));
         let elements = wanted.start.saturating_sub(before)..wanted.end.saturating_sub(before);
-        let data_type = &self.array.metadata().data_type;
-        let swap = self.rendering.endian == Endianness::Big && data_type.endian_unit_bytes() != Some(1);
-        let elements = if swap {
-            self.swapped(state, snapshot, elements, trace)
-        } else {
+        let elements = if self.conversion.is_identity() {
             state.reader().elements(snapshot, elements, trace).map_ok(chunk::Elements::into_items).boxed()
+        } else {
+            self.converted(state, snapshot, elements, trace)
         };
         if preamble.is_empty() {
             return elements;
@@ -265,35 +299,28 @@ impl Elements {
         .boxed()
     }
 
-    /// Elements in big-endian order. Ranges may begin and end within an element, whole elements are what is swapped.
-    fn swapped(
+    /// These bytes of converted elements. Ranges may begin and end within an element, whole elements are what is
+    /// converted.
+    fn converted(
         &self,
         state: &AppState,
         snapshot: &Snapshot,
         wanted: Range<u64>,
         trace: &Arc<Trace>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
-        let data_type = self.array.metadata().data_type.clone();
-        let item_bytes = data_type.item_bytes() as u64;
-        let whole = wanted.start / item_bytes * item_bytes..wanted.end.next_multiple_of(item_bytes);
-        let cpu = state.cpu().clone();
-        let mut at = whole.start;
+        let source = self.conversion.source_of(&wanted);
+        let mut at = self.conversion.bytes_of(source.start);
+        let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
         state
             .reader()
-            .elements(snapshot, whole, trace)
+            .elements(snapshot, source, trace)
             .and_then(move |part| {
-                let (cpu, data_type, part) = (cpu.clone(), data_type.clone(), part.into_items());
+                let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
                 let start = at;
-                at += part.len() as u64;
+                at += conversion.bytes_of(part.len() as u64);
                 let wanted = wanted.clone();
                 async move {
-                    let part = cpu
-                        .run(move || {
-                            let mut part = Vec::from(part);
-                            to_big_endian(&data_type, &mut part);
-                            Bytes::from(part)
-                        })
-                        .await?;
+                    let part = cpu.run(move || conversion.convert(part)).await?;
                     let within =
                         |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                     let length = part.len();
@@ -303,10 +330,11 @@ impl Elements {
             .boxed()
     }
 
-    /// What has a length that depends on the elements is written whole before the head.
+    /// What has a length that depends on the elements is written whole before the head, for HEAD too.
     async fn whole(
         &self,
         state: &AppState,
+        method: &Method,
         snapshot: &Snapshot,
         mut writer: Box<dyn Writer>,
         trace: &Arc<Trace>,
@@ -315,15 +343,21 @@ impl Elements {
         let mut text = Vec::new();
         let mut elements = state.reader().elements(snapshot, 0..snapshot.plan().response_bytes(), trace);
         while let Some(part) = elements.try_next().await? {
-            let written = state.cpu().run(move || writer.write(&part, &mut text).map(|()| (writer, text)));
+            let conversion = Arc::clone(&self.conversion);
+            let written = state.cpu().run(move || {
+                let part = part.map_items(|items| Ok::<_, RenderError>(conversion.convert(items)))?;
+                writer.write(&part, &mut text).map(|()| (writer, text))
+            });
             (writer, text) = written.await.map_err(ArrayError::from)??;
-            let bytes = text.len() as u64;
-            if bytes > limit {
-                return Err(RenderError::TooLarge { bytes, limit }.into());
-            }
+            check_length(&text, limit)?;
         }
-        writer.finish(&mut text)?;
-        let mut answer = Body::from(text).into_response();
+        let finished = state.cpu().run(move || writer.finish(&mut text).map(|()| text));
+        let text = finished.await.map_err(ArrayError::from)??;
+        check_length(&text, limit)?;
+        let length = HeaderValue::from(text.len());
+        let body = if *method == Method::HEAD { Body::empty() } else { Body::from(text) };
+        let mut answer = body.into_response();
+        answer.headers_mut().insert(header::CONTENT_LENGTH, length);
         let media_type = HeaderValue::from_static(self.rendering.offer.media_type);
         answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
         Ok(answer)
@@ -331,39 +365,53 @@ impl Elements {
 
     /// What the elements are, in headers.
     fn describe(&self, headers: &mut HeaderMap) {
-        let metadata = self.array.metadata();
         let mut put = |name: HeaderName, text: String| {
             if let Ok(value) = HeaderValue::from_str(&text) {
                 headers.insert(name, value);
             }
         };
-        put(ARRAY_SHAPE, format!("{:?}", self.subset.shape()));
-        put(ARRAY_DATA_TYPE, metadata.data_type.name());
-        if let Some(names) = &metadata.dimension_names {
-            let kept =
-                names.iter().zip(self.subset.axes()).filter(|(_, axis)| axis.keep).map(|(name, _)| name);
-            put(ARRAY_DIMENSION_NAMES, ascii_json(&serde_json::json!(kept.collect::<Vec<_>>())));
+        put(ARRAY_SHAPE, format!("{:?}", self.contents.shape));
+        put(ARRAY_DATA_TYPE, header_name(&self.contents.data_type));
+        if let Some(names) = &self.contents.dimension_names {
+            put(ARRAY_DIMENSION_NAMES, ascii(&serde_json::json!(names).to_string()));
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::VARY, HeaderValue::from_static("accept"));
     }
 }
 
-/// JSON in ASCII, which is all that a header can hold safely.
-fn ascii_json(value: &serde_json::Value) -> String {
-    let mut text = String::new();
-    for unit in value.to_string().chars() {
-        if unit.is_ascii() {
-            text.push(unit);
+/// Refuses an answer that has grown longer than the limit.
+fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
+    let bytes = text.len() as u64;
+    if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
+}
+
+/// A type's name as a header's value. Of a struct of many fields it is `struct` alone: what a header may have is
+/// limited, and the node's own route tells the rest.
+fn header_name(data_type: &DataType) -> String {
+    let name = ascii(&data_type.name());
+    match data_type {
+        _ if name.len() <= HEADER_BYTES => name,
+        DataType::VariableArray(_) => "variable_array".to_owned(),
+        _ => "struct".to_owned(),
+    }
+}
+
+/// A text in visible ASCII, which is all that a header can hold safely: other characters as JSON escapes them.
+fn ascii(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if matches!(character, ' '..='~') {
+            escaped.push(character);
         } else {
             let mut pair = [0; 2];
-            for half in unit.encode_utf16(&mut pair) {
+            for half in character.encode_utf16(&mut pair) {
                 // Writing to a `String` cannot fail.
-                let _ = write!(text, "\\u{half:04x}");
+                let _ = write!(escaped, "\\u{half:04x}");
             }
         }
     }
-    text
+    escaped
 }
 
 /// What the request cost so far: at the moment the head is sent.

@@ -22,8 +22,8 @@ pub struct HttpOptions {
     pub list_page_keys: usize,
     /// Bytes of answers under way at one time, as estimated when they are admitted.
     pub inflight_bytes: u64,
-    /// Answers whose length depends on their elements (JSON, text of variable length) are put together whole: the most
-    /// bytes of one.
+    /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
+    /// whole: the most bytes of one.
     pub whole_bytes: u64,
     /// What a streamed value counts against `inflight_bytes`, whatever its length.
     pub stream_bytes: u64,

@@ -10,7 +10,7 @@ use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
 /// The parameters there are.
-const KNOWN: &str = "slice (or select), isel.NAME, format (or f), endian, nan, expected_shape";
+const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, expected_shape";
 
 /// What stands before the name of a dimension.
 const BY_NAME: &str = "isel.";
@@ -22,6 +22,7 @@ pub(super) struct DataQuery {
     /// Dimension names and what is selected of each.
     named: Vec<(String, String)>,
     pub(super) format: Option<String>,
+    pub(super) fields: Option<String>,
     pub(super) endian: Endianness,
     pub(super) nan: NanMode,
     pub(super) expected_shape: Option<Vec<u64>>,
@@ -74,6 +75,7 @@ impl DataQuery {
             match name.as_str() {
                 "slice" | "select" => once("slice", &mut query.selection, Selection::parse(value)?)?,
                 "format" | "f" => once("format", &mut query.format, value.clone())?,
+                "fields" => once("fields", &mut query.fields, value.clone())?,
                 "endian" => once("endian", &mut endian, endian_of(value)?)?,
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,

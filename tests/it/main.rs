@@ -16,6 +16,7 @@ mod consolidated;
 mod corrupt;
 mod documents;
 mod fixtures;
+mod formats;
 mod frame;
 mod hierarchy;
 mod hostile_memory;

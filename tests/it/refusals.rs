@@ -155,7 +155,7 @@ async fn surrounding_brackets_and_blanks_do_not_matter() {
 #[tokio::test]
 async fn what_no_format_can_satisfy_is_not_acceptable() {
     let server = server().await;
-    for accept in ["text/html", "image/png, text/csv;q=0.5", "*/*;q=0", "application/json;q=0, text/plain"] {
+    for accept in ["text/html", "image/png, text/xml;q=0.5", "*/*;q=0", "application/json;q=0, text/plain"] {
         let answer = server.ask(Method::GET, "/v1/data/m/a", &[("accept", accept)]).await;
         let detail = answer.refuses(406, "not-acceptable", accept);
         assert!(detail.contains("application/x-npy"), "it names what there is: {detail}");

@@ -10,13 +10,14 @@ use utoipa::{IntoParams, IntoResponses};
 
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
-use crate::http::elements::{Elements, OFFERS, Rendering};
+use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
 use crate::http::extract::NodeTarget;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::query::DataQuery;
 use crate::http::state::AppState;
 use crate::key::NodePath;
+use crate::render::Style;
 
 type Pairs = Query<Vec<(String, String)>>;
 
@@ -39,8 +40,10 @@ pub(in crate::http) struct SliceParams {
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes the query for the API document; `DataQuery` reads it")]
 pub(in crate::http) struct FormatParams {
-    /// `bytes`, `npy` or `json`; wins over `Accept`. Alias `f`.
+    /// `bytes`, `npy`, `json`, `csv` or `arrow`; wins over `Accept`. Alias `f`.
     format: Option<String>,
+    /// Fields of a struct, such as `a,p.x`: of one its elements, of several a struct of them in this order.
+    fields: Option<String>,
     /// `little` (default) or `big`, of `bytes` and `npy`.
     endian: Option<String>,
     /// How JSON writes NaN and infinities: `string` (default) or `null`.
@@ -91,8 +94,15 @@ pub(in crate::http) enum ElementsResponses {
 
 /// The elements of a selection.
 ///
-/// Without `slice` the whole array. `bytes` (the default) is C order, little-endian, packed; `npy` is a file numpy opens;
-/// `json` is nested lists.
+/// Without `slice` the whole array.
+///
+/// - `bytes` (the default) is C order, little-endian, packed: `bool` a byte, dates and time spans `int64`, structs field by
+///   field. An element of variable length is its number of bytes, a little-endian `uint32`, and the bytes.
+/// - `npy` is a file numpy opens. Text of variable length is as long as the longest.
+/// - `json` is nested lists; structs are objects, dates strings in ISO 8601.
+/// - `csv` is rows and columns, so of at most two dimensions; structs are rows under a header of their fields.
+/// - `arrow` is a stream of record batches with the outermost dimension as rows: a column `values`, or one for each field of
+///   a struct.
 #[utoipa::path(
     method(get, head),
     path = "/v1/data/{mount}/{*path}",
@@ -119,7 +129,7 @@ pub(in crate::http) async fn get_data(
     let array = Arc::clone(node.array()?);
     query.check_shape(&array.metadata().shape)?;
     let subset = query.subset(array.metadata())?;
-    Elements { node, array, subset, rendering, started }.answer(&state, &method, &headers).await
+    Elements::new(node, subset, rendering, started)?.answer(&state, &method, &headers).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
@@ -175,13 +185,13 @@ pub(in crate::http) async fn get_chunk(
     query.check_shape(&array.metadata().shape)?;
     let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
     let ranges = coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-    let subset = Subset(ranges);
-    Elements { node, array, subset, rendering, started }.answer(&state, &method, &headers).await
+    Elements::new(node, Subset(ranges), rendering, started)?.answer(&state, &method, &headers).await
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let offer = negotiate::choose(headers, query.format.as_deref(), OFFERS)?;
-    Ok(Rendering { offer, endian: query.endian, nan: query.nan })
+    let style = Style { format: format_of(offer), endian: query.endian, nan: query.nan };
+    Ok(Rendering { offer, style, fields: query.fields.clone() })
 }
 
 fn no_such_chunk() -> Problem {

@@ -17,27 +17,20 @@
 use std::io::Write as _;
 
 use super::NanMode;
-use crate::metadata::{
-    DataType, Field, StructType, TimeUnit, bfloat16_to_print, float16_to_print, small_float_to_print,
-    utf32_text, without_padding,
-};
+use crate::metadata::{DataType, Field, StructType};
 use crate::render::RenderError;
 use crate::render::date::Date;
+use crate::render::value::{Float, Value};
 
 /// The longest text of one element.
-pub(super) fn longest_text(data_type: &DataType) -> u64 {
+pub(in crate::render) fn longest_text(data_type: &DataType) -> u64 {
     /// `\u0001`: no character takes more, in bytes of UTF-8 or not.
     const CHARACTER: u64 = 6;
     match data_type {
         DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => 3,
-        DataType::Int2
-        | DataType::Int4
-        | DataType::Int8
-        // What has no limit of its own.
-        | DataType::String
-        | DataType::VariableBytes
-        | DataType::VariableArray(_)
-        | DataType::Json => 4,
+        // Without a limit of its own: an empty one.
+        DataType::String | DataType::VariableBytes | DataType::VariableArray(_) | DataType::Json => 2,
+        DataType::Int2 | DataType::Int4 | DataType::Int8 => 4,
         DataType::Bool | DataType::UInt16 => 5,
         DataType::Int16 => 6,
         DataType::UInt32 => 10,
@@ -75,134 +68,45 @@ pub(super) fn longest_text(data_type: &DataType) -> u64 {
 }
 
 /// Appends one element; an error if it has not the length of its type, or is text of characters that are none.
-pub(super) fn write_element(
+pub(in crate::render) fn write_element(
     data_type: &DataType,
     nan: NanMode,
     element: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), RenderError> {
     // Writing to a vector does not fail.
-    let _ = match data_type {
-        DataType::Bool => write!(out, "{}", u8::from_le_bytes(exactly(element)?) != 0),
-        DataType::Int2 | DataType::Int4 | DataType::Int8 => {
-            write!(out, "{}", i8::from_le_bytes(exactly(element)?))
-        }
-        DataType::Int16 => write!(out, "{}", i16::from_le_bytes(exactly(element)?)),
-        DataType::Int32 => write!(out, "{}", i32::from_le_bytes(exactly(element)?)),
-        DataType::Int64 => write!(out, "{}", i64::from_le_bytes(exactly(element)?)),
-        DataType::UInt2 | DataType::UInt4 | DataType::UInt8 => {
-            write!(out, "{}", u8::from_le_bytes(exactly(element)?))
-        }
-        DataType::UInt16 => write!(out, "{}", u16::from_le_bytes(exactly(element)?)),
-        DataType::UInt32 => write!(out, "{}", u32::from_le_bytes(exactly(element)?)),
-        DataType::UInt64 => write!(out, "{}", u64::from_le_bytes(exactly(element)?)),
-        DataType::Float16 => match float16_to_print(u16::from_le_bytes(exactly(element)?)) {
-            // The debug form is the display form with an exponent where that is shorter.
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::BFloat16 => match bfloat16_to_print(u16::from_le_bytes(exactly(element)?)) {
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::Float32 => match f32::from_le_bytes(exactly(element)?) {
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::Float64 => match f64::from_le_bytes(exactly(element)?) {
-            float if float.is_finite() => write!(out, "{float:?}"),
-            float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-        },
-        DataType::SmallFloat(format) => {
-            let [byte] = exactly(element)?;
-            match small_float_to_print(*format, byte) {
-                float if float.is_finite() => write!(out, "{float:?}"),
-                float => write!(out, "{}", not_finite(float.is_nan(), float > 0.0, nan)),
-            }
-        }
-        DataType::ComplexFloat16
-        | DataType::ComplexBFloat16
-        | DataType::ComplexSmallFloat(_)
-        | DataType::Complex64
-        | DataType::Complex128 => {
-            let half = data_type.complex_half().ok_or(RenderError::ElementCount)?;
-            return write_pair(&half, nan, element, out);
-        }
-        DataType::String => match std::str::from_utf8(element) {
-            Ok(text) => write_text(text, out),
-            Err(_) => write_bytes(element, out),
-        },
-        DataType::VariableArray(item) => return write_list(item, &[], nan, element, out),
-        DataType::Json => out.write_all(element),
-        DataType::Struct(structure) => return write_fields(structure, nan, element, out),
-        DataType::Subarray(subarray) => {
-            return write_list(
-                subarray.item(),
-                subarray.shape().get(1..).unwrap_or_default(),
-                nan,
-                element,
-                out,
-            );
-        }
-        DataType::DateTime64(step) => match (i64::from_le_bytes(exactly(element)?), step.unit()) {
-            (i64::MIN, _) => write!(out, "{}", not_a_time(nan)),
-            (steps, TimeUnit::Generic) => write!(out, "{steps}"),
-            (steps, _) => write!(out, "\"{}\"", Date { step: *step, steps }),
-        },
-        DataType::TimeDelta64(_) => match i64::from_le_bytes(exactly(element)?) {
-            i64::MIN => write!(out, "{}", not_a_time(nan)),
-            steps => write!(out, "{steps}"),
-        },
-        DataType::RawBits { .. }
-        | DataType::FixedLengthUtf32 { .. }
-        | DataType::NullTerminatedBytes { .. }
-            if element.len() != data_type.item_bytes() =>
-        {
-            return Err(RenderError::ElementCount);
-        }
-        DataType::VariableBytes | DataType::RawBits { .. } => write_bytes(element, out),
-        DataType::FixedLengthUtf32 { .. } => {
-            let text = utf32_text(element).map_err(|number| RenderError::NotText { number })?;
-            write_text(&text, out)
-        }
-        DataType::NullTerminatedBytes { .. } => {
-            let text = without_padding(element);
-            match std::str::from_utf8(text) {
-                Ok(text) => write_text(text, out),
-                Err(_) => write_bytes(text, out),
-            }
+    let _ = match Value::of(data_type, element)? {
+        Value::Bool(truth) => write!(out, "{truth}"),
+        Value::Signed(number) => write!(out, "{number}"),
+        Value::Unsigned(number) => write!(out, "{number}"),
+        Value::Float(float) => write_float(float, nan, out),
+        Value::Complex(real, imaginary) => write_pair([real, imaginary], nan, out),
+        Value::Date(date) => write!(out, "\"{date}\""),
+        Value::NotATime => out.write_all(if nan == NanMode::Null { "null" } else { "\"NaT\"" }.as_bytes()),
+        Value::Text(text) => write_text(&text, out),
+        Value::Bytes(bytes) => write_bytes(bytes, out),
+        Value::Json(text) => out.write_all(text),
+        Value::Struct(structure, element) => return write_fields(structure, nan, element, out),
+        Value::List { item, inner_shape, elements } => {
+            return write_list(item, inner_shape, nan, elements, out);
         }
     };
     Ok(())
 }
 
-/// The bytes of an element, if they are as many as its type has.
-fn exactly<const N: usize>(element: &[u8]) -> Result<[u8; N], RenderError> {
-    element.try_into().ok().ok_or(RenderError::ElementCount)
-}
-
-fn not_finite(is_nan: bool, positive: bool, nan: NanMode) -> &'static str {
-    match (nan, is_nan, positive) {
-        (NanMode::Null, ..) => "null",
-        (NanMode::String, true, _) => "\"NaN\"",
-        (NanMode::String, false, true) => "\"Infinity\"",
-        (NanMode::String, false, false) => "\"-Infinity\"",
-    }
-}
-
-fn not_a_time(nan: NanMode) -> &'static str {
+fn write_float(float: Float, nan: NanMode, out: &mut Vec<u8>) -> std::io::Result<()> {
     match nan {
-        NanMode::Null => "null",
-        NanMode::String => "\"NaT\"",
+        _ if float.is_finite() => write!(out, "{float}"),
+        NanMode::String => write!(out, "\"{float}\""),
+        NanMode::Null => out.write_all(b"null"),
     }
 }
 
-fn write_pair(half: &DataType, nan: NanMode, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
-    let (real, imaginary) = element.split_at_checked(half.item_bytes()).ok_or(RenderError::ElementCount)?;
+fn write_pair([real, imaginary]: [Float; 2], nan: NanMode, out: &mut Vec<u8>) -> std::io::Result<()> {
     out.push(b'[');
-    write_element(half, nan, real, out)?;
+    write_float(real, nan, out)?;
     out.push(b',');
-    write_element(half, nan, imaginary, out)?;
+    write_float(imaginary, nan, out)?;
     out.push(b']');
     Ok(())
 }

@@ -5,8 +5,8 @@
 
 mod element;
 
-use self::element::{longest_text, write_element};
-use super::{RenderError, Writer};
+pub(super) use self::element::{longest_text, write_element};
+use super::{RenderError, Writer, check_bytes, product};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
@@ -61,13 +61,8 @@ impl JsonWriter {
         nan: NanMode,
         limit_bytes: u64,
     ) -> Result<Self, RenderError> {
-        let bytes = json_bytes_estimate(data_type, shape);
-        if bytes > limit_bytes {
-            return Err(RenderError::TooLarge { bytes, limit: limit_bytes });
-        }
-        let empty = shape.contains(&0);
-        let total =
-            if empty { 0 } else { shape.iter().fold(1, |total: u64, &length| total.saturating_mul(length)) };
+        check_bytes(json_bytes_estimate(data_type, shape), limit_bytes)?;
+        let total = product(shape);
         Ok(Self { data_type: data_type.clone(), nan, shape: shape.to_vec(), written: 0, total })
     }
 
@@ -149,7 +144,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::metadata::{FillValue, TimeStep, TimeUnit};
+    use crate::metadata::{FillValue, SmallFloat, TimeUnit};
+    use crate::render::test_elements::{fixed, step, structure, subarray, variable, written};
 
     fn rendered(
         data_type: &DataType,
@@ -157,11 +153,8 @@ mod tests {
         elements: &[u8],
         nan: NanMode,
     ) -> Result<String, RenderError> {
-        let mut out = Vec::new();
-        let mut writer = JsonWriter::new(data_type, shape, nan, 1 << 20)?;
-        writer.write(&Elements::fixed(bytes::Bytes::copy_from_slice(elements)), &mut out)?;
-        writer.finish(&mut out)?;
-        Ok(String::from_utf8(out).unwrap())
+        let writer = JsonWriter::new(data_type, shape, nan, 1 << 20)?;
+        Ok(String::from_utf8(written(writer, &[fixed(&[elements])])?).unwrap())
     }
 
     /// The text of elements in one list.
@@ -263,8 +256,56 @@ mod tests {
         assert_eq!(list(&DataType::RawBits { bytes: 2 }, &[&[0, 255], &[1, 2]]), "[[0,255],[1,2]]");
     }
 
-    fn step(unit: TimeUnit) -> TimeStep {
-        TimeStep::new(unit, 1).unwrap()
+    /// The text of elements of variable length in one list.
+    fn variable_list(data_type: &DataType, elements: &[&[u8]]) -> String {
+        let shape = [elements.len() as u64];
+        let writer = JsonWriter::new(data_type, &shape, NanMode::String, 1 << 20).unwrap();
+        String::from_utf8(written(writer, &[variable(elements)]).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_struct_is_an_object_with_lists_and_objects_in_it() {
+        let point = structure(&[("x", DataType::Int16), ("y\"", DataType::Float32)]);
+        let data_type = structure(&[
+            ("p", point),
+            ("q", subarray(DataType::UInt8, &[2, 3])),
+            ("s", DataType::NullTerminatedBytes { bytes: 2 }),
+        ]);
+        let element = [&[0xff, 0xff][..], &f32::NAN.to_le_bytes(), &[1, 2, 3, 4, 5, 6], b"a\0"].concat();
+        let text = r#"[{"p":{"x":-1,"y\"":"NaN"},"q":[[1,2,3],[4,5,6]],"s":"a"}]"#;
+        assert_eq!(list(&data_type, &[&element]), text);
+    }
+
+    #[test]
+    fn elements_of_any_length_are_strings_lists_and_values() {
+        let texts: [&[u8]; 4] = [b"", "d\u{e9} \"\\\n".as_bytes(), b"\0", "\u{1f600}".as_bytes()];
+        let text = "[\"\",\"d\u{e9} \\\"\\\\\\u000a\",\"\\u0000\",\"\u{1f600}\"]";
+        assert_eq!(variable_list(&DataType::String, &texts), text);
+        assert_eq!(variable_list(&DataType::VariableBytes, &[b"", b"a\0\xff"]), "[[],[97,0,255]]");
+        let values: [&[u8]; 3] = [b"null", br#"{"a":[1.50,"b"]}"#, b"-1"];
+        assert_eq!(variable_list(&DataType::Json, &values), r#"[null,{"a":[1.50,"b"]},-1]"#);
+        let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::Int16));
+        assert_eq!(variable_list(&arrays, &[b"", &[1, 0, 0xff, 0xff]]), "[[],[1,-1]]");
+    }
+
+    #[test]
+    fn small_floats_are_the_shortest_text_and_their_nan_is_one() {
+        let float = |name: &str| DataType::SmallFloat(SmallFloat::from_name(name).unwrap());
+        assert_eq!(
+            list(&float("float8_e4m3fn"), &[&[0x38], &[0x7f], &[0xff], &[0xb9]]),
+            r#"[1.0,"NaN","NaN",-1.1]"#
+        );
+        let all = list(&float("float8_e5m2"), &[&[0x7c], &[0xfc], &[0x7d], &[0x80]]);
+        assert_eq!(all, r#"["Infinity","-Infinity","NaN",-0.0]"#);
+        assert_eq!(list(&float("float4_e2m1fn"), &[&[1], &[7], &[15]]), "[0.5,6.0,-6.0]");
+    }
+
+    #[test]
+    fn complex_numbers_of_small_floats_are_pairs() {
+        assert_eq!(list(&DataType::ComplexFloat16, &[&[0x66, 0x2e, 0, 0xfc]]), r#"[[0.1,"-Infinity"]]"#);
+        assert_eq!(list(&DataType::ComplexBFloat16, &[&[0xcd, 0x3d, 0xc0, 0x7f]]), r#"[[0.1,"NaN"]]"#);
+        let small = DataType::ComplexSmallFloat(SmallFloat::from_name("float8_e4m3fn").unwrap());
+        assert_eq!(list(&small, &[&[0x38, 0x7f]]), r#"[[1.0,"NaN"]]"#);
     }
 
     #[test]
@@ -371,12 +412,41 @@ mod tests {
         ])
     }
 
+    /// Every type of a fixed size.
+    fn any_fixed_type() -> impl Strategy<Value = DataType> {
+        let mut others = vec![
+            DataType::Int2,
+            DataType::UInt4,
+            DataType::ComplexFloat16,
+            DataType::ComplexBFloat16,
+            structure(&[
+                ("a\"\u{1}", DataType::Float64),
+                (
+                    "p",
+                    structure(&[
+                        ("x", DataType::Complex64),
+                        ("s", DataType::NullTerminatedBytes { bytes: 3 }),
+                    ]),
+                ),
+                ("q", subarray(DataType::UInt8, &[2, 1, 3])),
+            ]),
+            structure(&[(
+                "t",
+                subarray(structure(&[("d", DataType::DateTime64(step(TimeUnit::Second)))]), &[2]),
+            )]),
+        ];
+        for float in SmallFloat::all() {
+            others.extend([DataType::SmallFloat(float), DataType::ComplexSmallFloat(float)]);
+        }
+        prop_oneof![any_data_type(), prop::sample::select(others)]
+    }
+
     proptest! {
         #[test]
         fn the_estimate_is_never_too_small_and_pieces_make_no_difference(
-            data_type in any_data_type(),
+            data_type in any_fixed_type(),
             shape in prop::collection::vec(0_u64..4, 0..4),
-            random in prop::collection::vec(any::<u8>(), 27 * 16),
+            random in prop::collection::vec(any::<u8>(), 27 * 40),
             piece in 1_usize..5,
         ) {
             let count = usize::try_from(shape.iter().product::<u64>()).unwrap();

@@ -1,0 +1,340 @@
+//! Elements as rows and columns of text (RFC 4180): cells separated by commas, every row ended by CRLF.
+//!
+//! Rank 0 is one cell, rank 1 a column, rank 2 rows and columns, all without a header. Structs of rank 0 and 1 are a row
+//! each, under a header of their fields' names; fields of a struct within a struct have columns of their own (`p.x`). An
+//! array without elements has no rows.
+//!
+//! | type | cell |
+//! |---|---|
+//! | numbers, dates | as in JSON without quotes; `NaN`, `Infinity`, `-Infinity`, `NaT` |
+//! | complex numbers | `1.0+2.0j`, as Python writes them |
+//! | text | as it is; in quotes where it must be |
+//! | bytes, and text of bytes that is not UTF-8 | hexadecimal |
+//! | empty text and bytes | `""`, since readers skip blank lines |
+//! | lists, JSON values | their JSON, in quotes |
+//!
+//! Nothing is guessed about spreadsheets: a text that begins with `=` is that text.
+
+use std::io::Write as _;
+
+use super::json::{longest_text, write_element};
+use super::value::Value;
+use super::{Contents, NanMode, RenderError, Writer, check_bytes};
+use crate::chunk::Elements;
+use crate::metadata::DataType;
+
+/// The most bytes an answer takes, as far as type and shape tell (saturated).
+pub(super) fn bytes_estimate(contents: &Contents) -> u64 {
+    let columns = columns(&contents.data_type);
+    let row = columns.iter().map(|column| longest_cell(&column.data_type)).fold(0, u64::saturating_add);
+    let header = columns.iter().map(|column| column.name.len() as u64 * 2 + 4).sum::<u64>();
+    contents.elements().saturating_mul(row).saturating_add(header)
+}
+
+/// The longest cell, and what separates it from the next.
+fn longest_cell(data_type: &DataType) -> u64 {
+    let json = longest_text(data_type);
+    // In quotes, every quote is written twice.
+    let cell = if matches!(data_type, DataType::Subarray(_)) { json.saturating_mul(2) } else { json };
+    cell.saturating_add(4)
+}
+
+/// A column: a field, or the element itself.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    at: usize,
+    data_type: DataType,
+}
+
+/// The columns of elements of this type.
+fn columns(data_type: &DataType) -> Vec<Column> {
+    let mut found = Vec::new();
+    add_columns("", 0, data_type, &mut found);
+    found
+}
+
+fn add_columns(name: &str, at: usize, data_type: &DataType, found: &mut Vec<Column>) {
+    match data_type {
+        DataType::Struct(structure) => {
+            let before = if name.is_empty() { String::new() } else { format!("{name}.") };
+            for (offset, field) in structure.fields_at() {
+                add_columns(&format!("{before}{}", field.name), at + offset, &field.data_type, found);
+            }
+        }
+        _ => found.push(Column { name: name.to_owned(), at, data_type: data_type.clone() }),
+    }
+}
+
+/// Writes elements as CSV.
+#[derive(Debug)]
+pub(super) struct CsvWriter {
+    data_type: DataType,
+    columns: Vec<Column>,
+    nan: NanMode,
+    /// Elements of a row.
+    row_elements: u64,
+    /// Elements written.
+    written: u64,
+    /// Elements of the whole array.
+    total: u64,
+    /// What stands before the first row, until it is written.
+    header: Vec<u8>,
+    /// A cell in the making.
+    cell: Vec<u8>,
+}
+
+impl CsvWriter {
+    /// A writer for these elements; lists have NaN in them as JSON has it.
+    ///
+    /// # Errors
+    /// [`RenderError::Rank`], [`RenderError::TooLarge`].
+    pub(super) fn new(contents: &Contents, nan: NanMode, limit: u64) -> Result<Self, RenderError> {
+        let Contents { data_type, shape, .. } = contents;
+        let is_struct = matches!(data_type, DataType::Struct(_));
+        let most = if is_struct { 1 } else { 2 };
+        if shape.len() > most {
+            return Err(RenderError::Rank { rank: shape.len(), most });
+        }
+        check_bytes(bytes_estimate(contents), limit)?;
+        let columns = columns(data_type);
+        let mut header = Vec::new();
+        if is_struct {
+            for (place, column) in columns.iter().enumerate() {
+                if place > 0 {
+                    header.push(b',');
+                }
+                write_quoted(column.name.as_bytes(), &mut header);
+            }
+            header.extend_from_slice(b"\r\n");
+        }
+        let row_elements = shape.get(1).copied().unwrap_or(1);
+        let (data_type, total) = (data_type.clone(), contents.elements());
+        Ok(Self { data_type, columns, nan, row_elements, written: 0, total, header, cell: Vec::new() })
+    }
+
+    fn write_one(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+        if self.written == self.total {
+            return Err(RenderError::ElementCount);
+        }
+        if self.data_type.is_variable() {
+            write_cell(&self.data_type, self.nan, element, &mut self.cell, out)?;
+        } else {
+            for (place, column) in self.columns.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                let end = column.at + column.data_type.item_bytes();
+                let field = element.get(column.at..end).ok_or(RenderError::ElementCount)?;
+                write_cell(&column.data_type, self.nan, field, &mut self.cell, out)?;
+            }
+        }
+        self.written += 1;
+        let row_ends = self.written.is_multiple_of(self.row_elements);
+        out.extend_from_slice(if row_ends { b"\r\n" } else { b"," });
+        Ok(())
+    }
+}
+
+impl Writer for CsvWriter {
+    fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        out.append(&mut self.header);
+        if self.data_type.is_variable() {
+            elements.texts().try_for_each(|text| self.write_one(text, out))
+        } else {
+            let items = elements.items().chunks(self.data_type.item_bytes());
+            items.into_iter().try_for_each(|item| self.write_one(item, out))
+        }
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        out.append(&mut self.header);
+        if self.written == self.total { Ok(()) } else { Err(RenderError::ElementCount) }
+    }
+}
+
+fn write_cell(
+    data_type: &DataType,
+    nan: NanMode,
+    element: &[u8],
+    cell: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), RenderError> {
+    // Writing to a vector does not fail.
+    let _ = match Value::of(data_type, element)? {
+        Value::Bool(truth) => write!(out, "{truth}"),
+        Value::Signed(number) => write!(out, "{number}"),
+        Value::Unsigned(number) => write!(out, "{number}"),
+        Value::Float(float) => write!(out, "{float}"),
+        Value::Complex(real, imaginary) => {
+            let imaginary = imaginary.to_string();
+            let sign = if imaginary.starts_with('-') { "" } else { "+" };
+            write!(out, "{real}{sign}{imaginary}j")
+        }
+        Value::Date(date) => write!(out, "{date}"),
+        Value::NotATime => write!(out, "NaT"),
+        Value::Bytes([]) => write!(out, "\"\""),
+        Value::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+        Value::Text(text) => {
+            write_quoted(text.as_bytes(), out);
+            Ok(())
+        }
+        Value::Json(text) => {
+            write_quoted(text, out);
+            Ok(())
+        }
+        Value::Struct(..) | Value::List { .. } => {
+            cell.clear();
+            write_element(data_type, nan, element, cell)?;
+            write_quoted(cell, out);
+            Ok(())
+        }
+    };
+    Ok(())
+}
+
+/// A text as a cell.
+fn write_quoted(text: &[u8], out: &mut Vec<u8>) {
+    if !text.is_empty() && !text.iter().any(|byte| matches!(byte, b'"' | b',' | b'\r' | b'\n')) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'"');
+    for &byte in text {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::metadata::TimeUnit;
+    use crate::render::test_elements::{contents, fixed, step, structure, subarray, variable, written};
+
+    fn csv(data_type: &DataType, shape: &[u64], parts: &[Elements]) -> Result<String, RenderError> {
+        let writer = CsvWriter::new(&contents(data_type, shape), NanMode::String, 1 << 20)?;
+        Ok(String::from_utf8(written(writer, parts)?).unwrap())
+    }
+
+    /// One column.
+    fn column(data_type: &DataType, elements: &[&[u8]]) -> String {
+        let parts = if data_type.is_variable() { variable(elements) } else { fixed(elements) };
+        csv(data_type, &[elements.len() as u64], &[parts]).unwrap()
+    }
+
+    #[test]
+    fn dimensions_are_rows_and_columns() {
+        let numbers = [fixed(&[&[1, 2, 3, 4]]), fixed(&[&[5, 6]])];
+        assert_eq!(csv(&DataType::UInt8, &[6], &numbers).unwrap(), "1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n");
+        assert_eq!(csv(&DataType::UInt8, &[2, 3], &numbers).unwrap(), "1,2,3\r\n4,5,6\r\n");
+        assert_eq!(csv(&DataType::UInt8, &[], &[fixed(&[&[7]])]).unwrap(), "7\r\n");
+        assert_eq!(csv(&DataType::UInt8, &[0, 3], &[]).unwrap(), "");
+        assert_eq!(csv(&DataType::UInt8, &[3, 0], &[]).unwrap(), "");
+    }
+
+    #[test]
+    fn more_dimensions_than_rows_and_columns_are_refused_with_what_to_do() {
+        let error = csv(&DataType::UInt8, &[1, 1, 1], &[]).unwrap_err();
+        assert_eq!(error, RenderError::Rank { rank: 3, most: 2 });
+        assert!(error.to_string().contains("`slice`"), "{error}");
+        let data_type = structure(&[("a", DataType::UInt8)]);
+        assert_eq!(csv(&data_type, &[1, 1], &[]), Err(RenderError::Rank { rank: 2, most: 1 }));
+    }
+
+    #[test]
+    fn numbers_and_times_are_plain() {
+        assert_eq!(column(&DataType::Bool, &[&[0], &[1]]), "false\r\ntrue\r\n");
+        assert_eq!(column(&DataType::Int16, &[&[0, 0x80]]), "-32768\r\n");
+        let floats = [0.1_f32, f32::NAN, f32::NEG_INFINITY].map(f32::to_le_bytes).concat();
+        assert_eq!(
+            column(&DataType::Float32, &[&floats[..4], &floats[4..8], &floats[8..]]),
+            "0.1\r\nNaN\r\n-Infinity\r\n"
+        );
+        let steps = [0, i64::MIN].map(i64::to_le_bytes);
+        let steps = [&steps[0][..], &steps[1]];
+        assert_eq!(column(&DataType::DateTime64(step(TimeUnit::Day)), &steps), "1970-01-01\r\nNaT\r\n");
+        assert_eq!(column(&DataType::TimeDelta64(step(TimeUnit::Day)), &steps), "0\r\nNaT\r\n");
+    }
+
+    #[test]
+    fn a_complex_number_is_written_as_python_reads_it() {
+        let complex = |real: f64, imaginary: f64| [real, imaginary].map(f64::to_le_bytes).concat();
+        let elements = [complex(1.0, 2.5), complex(-0.5, -1.0), complex(f64::NAN, f64::INFINITY)];
+        let elements: Vec<&[u8]> = elements.iter().map(Vec::as_slice).collect();
+        let text = "1.0+2.5j\r\n-0.5-1.0j\r\nNaN+Infinityj\r\n";
+        assert_eq!(column(&DataType::Complex128, &elements), text);
+    }
+
+    #[test]
+    fn text_is_quoted_where_it_must_be_and_where_it_is_empty() {
+        let elements: [&[u8]; 6] = [b"plain text", b"", b"a,b", b"a\"b", b"a\nb", b"=1"];
+        let text = "plain text\r\n\"\"\r\n\"a,b\"\r\n\"a\"\"b\"\r\n\"a\nb\"\r\n=1\r\n";
+        assert_eq!(column(&DataType::String, &elements), text);
+    }
+
+    #[test]
+    fn bytes_are_hexadecimal_and_lists_and_values_their_json() {
+        assert_eq!(column(&DataType::VariableBytes, &[b"\x00\xff", b""]), "00ff\r\n\"\"\r\n");
+        assert_eq!(column(&DataType::RawBits { bytes: 2 }, &[b"az"]), "617a\r\n");
+        let bytes = DataType::NullTerminatedBytes { bytes: 2 };
+        assert_eq!(column(&bytes, &[b"a\0", b"\xe9t"]), "a\r\ne974\r\n");
+        assert_eq!(column(&DataType::Json, &[br#"{"a":[1,2]}"#]), "\"{\"\"a\"\":[1,2]}\"\r\n");
+        let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
+        assert_eq!(column(&arrays, &[&[1, 2], &[]]), "\"[1,2]\"\r\n[]\r\n");
+    }
+
+    #[test]
+    fn a_struct_is_a_row_under_the_names_of_its_fields() {
+        let point = structure(&[("x", DataType::Int8), ("y,z", DataType::UInt8)]);
+        let data_type =
+            structure(&[("a", DataType::UInt8), ("p", point), ("q", subarray(DataType::UInt8, &[2]))]);
+        let text = "a,p.x,\"p.y,z\",q\r\n1,-1,2,\"[3,4]\"\r\n";
+        assert_eq!(column(&data_type, &[&[1, 0xff, 2, 3, 4]]), text);
+        assert_eq!(csv(&data_type, &[], &[fixed(&[&[1, 0xff, 2, 3, 4]])]).unwrap(), text);
+        assert_eq!(csv(&data_type, &[0], &[]).unwrap(), "a,p.x,\"p.y,z\",q\r\n");
+    }
+
+    #[test]
+    fn too_few_or_too_many_elements_are_an_error() {
+        for (shape, elements) in [([2], &[0_u8, 0] as &[u8]), ([2], &[0; 6]), ([2], &[0; 3]), ([0], &[0; 2])]
+        {
+            let result = csv(&DataType::Int16, &shape, &[fixed(&[elements])]);
+            assert_eq!(result, Err(RenderError::ElementCount), "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_may_be_too_large_is_refused_before_it_is_written() {
+        let result = csv(&DataType::UInt8, &[1 << 40, 1 << 40], &[]);
+        assert!(matches!(result, Err(RenderError::TooLarge { .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn the_estimate_is_never_too_small(
+            data_type in prop::sample::select(vec![
+                DataType::Float64,
+                DataType::Complex128,
+                DataType::RawBits { bytes: 3 },
+                DataType::NullTerminatedBytes { bytes: 3 },
+                DataType::DateTime64(step(TimeUnit::Attosecond)),
+                structure(&[
+                    ("a\"", DataType::NullTerminatedBytes { bytes: 2 }),
+                    ("q", subarray(DataType::NullTerminatedBytes { bytes: 2 }, &[2, 2])),
+                    ("d", subarray(DataType::DateTime64(step(TimeUnit::Day)), &[2])),
+                ]),
+            ]),
+            random in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'\n')], 3 * 40),
+        ) {
+            let items = &random[..3 * data_type.item_bytes()];
+            let text = csv(&data_type, &[3], &[fixed(&[items])]).unwrap();
+            prop_assert!(text.len() as u64 <= bytes_estimate(&contents(&data_type, &[3])), "{}", text);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Text and bytes of any length as an npy file: `<U` and `|S` as long as the longest (`numpy.lib.format`).
+//!
+//! The header says how long the longest is, so all elements are kept until the last is known. numpy takes zeros at the
+//! end of an element for filling: an element that ends in one is refused rather than shortened. Arrays of any length
+//! would be pickled objects, which are never written.
+
+use super::{Contents, RenderError, Writer, check_bytes, npy};
+use crate::chunk::Elements;
+use crate::metadata::{DataType, Endianness};
+
+/// Writes text and bytes of any length, each filled up with zeros.
+#[derive(Debug)]
+pub(super) struct NpyTextWriter {
+    /// `false` for bytes.
+    is_text: bool,
+    shape: Vec<u64>,
+    endian: Endianness,
+    limit: u64,
+    total: u64,
+    kept: Vec<u8>,
+    lengths: Vec<u32>,
+    /// The longest element so far, in characters or bytes.
+    longest: u32,
+}
+
+impl NpyTextWriter {
+    /// A writer for these elements.
+    ///
+    /// # Errors
+    /// [`RenderError::NoForm`] for arrays of any length; [`RenderError::TooLarge`] if even empty elements are.
+    pub(super) fn new(contents: &Contents, endian: Endianness, limit: u64) -> Result<Self, RenderError> {
+        let is_text = match &contents.data_type {
+            DataType::String | DataType::Json => true,
+            DataType::VariableBytes => false,
+            other => return Err(RenderError::NoForm { data_type: other.name() }),
+        };
+        let total = contents.elements();
+        check_bytes(total, limit)?;
+        let (kept, lengths) = (Vec::new(), Vec::new());
+        Ok(Self { is_text, shape: contents.shape.clone(), endian, limit, total, kept, lengths, longest: 1 })
+    }
+
+    /// Bytes of an element filled up.
+    fn item_bytes(&self) -> u64 {
+        u64::from(self.longest) * if self.is_text { 4 } else { 1 }
+    }
+
+    fn write_filled(&self, element: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        if self.is_text {
+            // Checked when it was kept.
+            for character in std::str::from_utf8(element).unwrap_or_default().chars() {
+                let number = u32::from(character);
+                out.extend_from_slice(&match self.endian {
+                    Endianness::Little => number.to_le_bytes(),
+                    Endianness::Big => number.to_be_bytes(),
+                });
+            }
+        } else {
+            out.extend_from_slice(element);
+        }
+        out.resize(start + usize::try_from(self.item_bytes()).unwrap_or_default(), 0);
+    }
+}
+
+impl Writer for NpyTextWriter {
+    fn write(&mut self, elements: &Elements, _out: &mut Vec<u8>) -> Result<(), RenderError> {
+        for element in elements.texts() {
+            if self.lengths.len() as u64 == self.total {
+                return Err(RenderError::ElementCount);
+            }
+            if element.last() == Some(&0) {
+                return Err(RenderError::TrailingZero);
+            }
+            let places = if self.is_text {
+                let text = std::str::from_utf8(element).ok().ok_or(RenderError::NotUtf8)?;
+                text.chars().count()
+            } else {
+                element.len()
+            };
+            let number = |length: usize| u32::try_from(length).ok().ok_or(RenderError::ElementCount);
+            self.longest = self.longest.max(number(places)?);
+            check_bytes(self.total.saturating_mul(self.item_bytes()), self.limit)?;
+            self.lengths.push(number(element.len())?);
+            self.kept.extend_from_slice(element);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
+        if self.lengths.len() as u64 != self.total {
+            return Err(RenderError::ElementCount);
+        }
+        let data_type = if self.is_text {
+            DataType::FixedLengthUtf32 { code_points: self.longest }
+        } else {
+            DataType::NullTerminatedBytes { bytes: self.longest }
+        };
+        out.extend_from_slice(&npy::header(&data_type, &self.shape, self.endian));
+        let mut rest = &self.kept[..];
+        for &length in &self.lengths {
+            let (element, behind) =
+                rest.split_at_checked(length as usize).ok_or(RenderError::ElementCount)?;
+            self.write_filled(element, out);
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::test_elements::{contents, variable, written};
+
+    fn file(data_type: &DataType, endian: Endianness, elements: &[&[u8]]) -> Result<Vec<u8>, RenderError> {
+        let contents = contents(data_type, &[elements.len() as u64]);
+        written(NpyTextWriter::new(&contents, endian, 1 << 10)?, &[variable(elements)])
+    }
+
+    fn split(file: &[u8]) -> (String, &[u8]) {
+        let end = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+        (String::from_utf8_lossy(&file[10..end]).into_owned(), &file[end..])
+    }
+
+    #[test]
+    fn texts_are_as_long_as_the_longest_in_characters() {
+        let texts: [&[u8]; 3] = ["\u{e9}\u{1f600}".as_bytes(), b"", b"a"];
+        let little = file(&DataType::String, Endianness::Little, &texts).unwrap();
+        let (header, items) = split(&little);
+        assert!(header.contains("'<U2'") && header.contains("(3,)"), "{header}");
+        let numbers: Vec<u32> = items.as_chunks().0.iter().map(|&item| u32::from_le_bytes(item)).collect();
+        assert_eq!(numbers, [0xe9, 0x1f600, 0, 0, 0x61, 0]);
+        let big = file(&DataType::String, Endianness::Big, &texts).unwrap();
+        let (header, items) = split(&big);
+        assert!(header.contains("'>U2'"), "{header}");
+        assert_eq!(items[..8], [0, 0, 0, 0xe9, 0, 1, 0xf6, 0]);
+    }
+
+    #[test]
+    fn bytes_are_as_long_as_the_longest_and_at_least_one() {
+        let bytes = file(&DataType::VariableBytes, Endianness::Big, &[b"\0a", b"\xff"]).unwrap();
+        let (header, items) = split(&bytes);
+        assert!(header.contains("'|S2'"), "{header}");
+        assert_eq!(items, b"\0a\xff\0");
+        let empty = file(&DataType::VariableBytes, Endianness::Little, &[b""]).unwrap();
+        assert!(split(&empty).0.contains("'|S1'") && split(&empty).1 == [0]);
+        let json = file(&DataType::Json, Endianness::Little, &[b"[1]"]).unwrap();
+        assert!(split(&json).0.contains("'<U3'"));
+    }
+
+    #[test]
+    fn what_numpy_would_shorten_is_refused() {
+        for data_type in [DataType::String, DataType::VariableBytes] {
+            let error = file(&data_type, Endianness::Little, &[b"a", b"b\0"]).unwrap_err();
+            assert_eq!(error, RenderError::TrailingZero);
+        }
+    }
+
+    #[test]
+    fn arrays_of_any_length_have_no_form() {
+        let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
+        let error = file(&arrays, Endianness::Little, &[b"a"]).unwrap_err();
+        assert!(matches!(error, RenderError::NoForm { .. }), "{error}");
+    }
+
+    #[test]
+    fn one_long_text_among_many_is_refused_before_all_are_as_long() {
+        let long = [b'a'; 100];
+        let result = file(&DataType::String, Endianness::Little, &[&long, b"", b""]);
+        assert_eq!(result, Err(RenderError::TooLarge { bytes: 1200, limit: 1 << 10 }));
+    }
+
+    #[test]
+    fn too_few_or_too_many_elements_are_an_error() {
+        for (count, elements) in [(1, &[b"a" as &[u8], b"b"] as &[&[u8]]), (3, &[b"a", b"b"])] {
+            let contents = contents(&DataType::String, &[count]);
+            let writer = NpyTextWriter::new(&contents, Endianness::Little, 100).unwrap();
+            assert_eq!(written(writer, &[variable(elements)]), Err(RenderError::ElementCount));
+        }
+    }
+}
