@@ -5,6 +5,7 @@
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
+mod chunk_grid;
 mod data_type;
 mod decimal;
 mod document;
@@ -17,6 +18,7 @@ mod text;
 pub mod v2;
 pub mod v3;
 
+pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub(crate) use data_type::VARIABLE_ITEM_BYTES;
 pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
@@ -24,8 +26,7 @@ pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
 pub use model::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator,
-    ZarrFormat,
+    ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, Separator, ZarrFormat,
 };
 pub use text::{canonical_json, utf32_text, without_padding};
 
