@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn edges_must_reach_the_end_of_the_array_and_may_go_beyond_it() {
-        assert!(parse(&[6], &json!([[2, 3]])).is_ok());
+        assert!(parse(&[6], &json!([[[2, 3]]])).is_ok());
         assert!(parse(&[6], &json!([[5, 1, 100, 100]])).is_ok());
         for edges in [json!([[2, 2]]), json!([[[2, 2], 1]]), json!([[]])] {
             assert!(parse(&[6], &edges).is_err(), "{edges}");
