@@ -138,7 +138,7 @@ impl Reader {
 
 /// Puts loaded chunks in their places.
 fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut ElementsMut) -> Result<(), AssembleError> {
-    let zero_fill = fill.iter().all(|&byte| byte == 0) && !(out.is_variable() && !fill.is_empty());
+    let zero_fill = (fill.is_empty() || !out.is_variable()) && fill.iter().all(|&byte| byte == 0);
     for loaded in batch {
         for (elements, window) in &loaded.pieces {
             match elements {

@@ -221,7 +221,7 @@ mod tests {
         // 2^32 edges of 2^32 are 2^64 elements, which is 0 where sums wrap.
         let wide = json!([[[1_u64 << 32, 1_u64 << 32], [1_u64 << 32, 1]]]);
         assert!(parse(&[most.unsigned_abs()], &wide).is_ok());
-        let many = Value::from((0..MOST_RUNS + 1).map(|edge| 1 + edge % 2).collect::<Vec<_>>());
+        let many = Value::from((0..=MOST_RUNS).map(|edge| 1 + edge % 2).collect::<Vec<_>>());
         assert!(parse(&[6], &json!([many])).is_err());
     }
 
