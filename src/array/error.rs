@@ -28,6 +28,18 @@ pub enum ArrayError {
         /// Why.
         source: CodecError,
     },
+    /// The array's codecs cannot be used on a chunk of this shape.
+    #[error("the codecs of `{path}`, for chunk {coords:?} of shape {shape:?}: {source}")]
+    ChunkCodecs {
+        /// The array.
+        path: NodePath,
+        /// The chunk.
+        coords: ChunkCoords,
+        /// Its shape as stored.
+        shape: Vec<u64>,
+        /// Why.
+        source: CodecError,
+    },
     /// A chunk's key is not one a store can hold.
     #[error("chunk {coords:?} of `{path}` has no valid key: {source}")]
     ChunkKey {
@@ -107,7 +119,9 @@ impl Classify for ArrayError {
         match self {
             Self::Hierarchy(error) => error.class(),
             Self::NotAnArray { .. } => ErrorClass::NotFound,
-            Self::Codecs { source, .. } | Self::Chunk { source, .. } => source.class(),
+            Self::Codecs { source, .. } | Self::ChunkCodecs { source, .. } | Self::Chunk { source, .. } => {
+                source.class()
+            }
             Self::ChunkKey { .. } => ErrorClass::InvalidMetadata,
             Self::Store { source, .. } => source.class(),
             Self::ChunkTooLong { .. } => ErrorClass::CorruptData,

@@ -5,6 +5,7 @@
 //! in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded chunks and never learn whether there is a
 //! cache: `cache` implements the trait from above. Encoding formats and HTTP are not this room's business.
 
+mod chains;
 mod coalesce;
 mod error;
 mod open;
@@ -25,7 +26,9 @@ pub use trace::Trace;
 
 use std::sync::Arc;
 
-use crate::chunk::{ChunkGrid, ChunkKeyEncoding};
+use chains::Chains;
+
+use crate::chunk::{ChunkAxis, ChunkGrid, ChunkKeyEncoding};
 use crate::codec::{CodecChain, CodecLimits};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
@@ -40,11 +43,13 @@ pub struct Array {
     metadata: Arc<ArrayMetadata>,
     grid: ChunkGrid,
     chunk_keys: ChunkKeyEncoding,
-    chain: Arc<CodecChain>,
+    chains: Chains,
+    decoded_axes: Vec<ChunkAxis>,
 }
 
 impl Array {
-    /// Binds an array's metadata.
+    /// Binds an array's metadata. Where chunks have many shapes, its codecs are bound to the first chunk's: what they have to
+    /// say about another shape, they say when it is read.
     ///
     /// # Errors
     /// [`ArrayError::Codecs`].
@@ -56,16 +61,11 @@ impl Array {
         limits: &CodecLimits,
     ) -> Result<Self, ArrayError> {
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
-        let chain = CodecChain::bind(
-            &metadata.codecs,
-            &metadata.data_type,
-            &grid.chunk_shape(),
-            &metadata.fill_value,
-            limits,
-        )
-        .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
+        let chains = Chains::bind(&metadata, grid.first_chunk_shape(), limits)
+            .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
         let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
-        Ok(Self { mount, store, path, metadata, grid, chunk_keys, chain: Arc::new(chain) })
+        let decoded_axes = decoded_axes(&grid, chains.first());
+        Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, decoded_axes })
     }
 
     /// The metadata.
@@ -80,10 +80,24 @@ impl Array {
         &self.grid
     }
 
-    /// The codecs, bound.
+    /// Whether parts of a stored chunk are read through its index.
     #[must_use]
-    pub fn chain(&self) -> &Arc<CodecChain> {
-        &self.chain
+    pub fn is_sharded(&self) -> bool {
+        // A matter of the codecs, whatever the chunk's shape.
+        self.chains.first().sharding().is_some()
+    }
+
+    /// The codecs, bound to the shape of a stored chunk.
+    ///
+    /// # Errors
+    /// [`ArrayError::ChunkCodecs`] if they cannot be used on this shape.
+    pub fn chain_of(&self, coords: &[u64], shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+        self.chains.of(&self.metadata, shape).map_err(|source| ArrayError::ChunkCodecs {
+            path: self.path.clone(),
+            coords: coords.to_vec(),
+            shape: shape.to_vec(),
+            source,
+        })
     }
 
     /// The key of a stored chunk.
@@ -98,23 +112,35 @@ impl Array {
         })
     }
 
-    /// The shape, in the array's dimensions, of the smallest chunk that is decoded on its own: the innermost inner chunk
-    /// of a sharded array, else the chunk.
+    /// The dimensions of the array in the smallest chunks that are decoded on their own: the innermost inner chunks of a
+    /// sharded array, else the chunks.
     #[must_use]
-    pub fn decoded_chunk_shape(&self) -> Vec<u64> {
-        let mut shape = self.grid.chunk_shape();
-        // Where each dimension of the current shard space stands in the array's.
-        let mut dims: Vec<usize> = (0..shape.len()).collect();
-        let mut chain = &self.chain;
-        while let Some(sharding) = chain.sharding() {
-            dims = sharding.order().iter().filter_map(|&dim| dims.get(dim).copied()).collect();
-            for (&dim, &edge) in dims.iter().zip(sharding.inner_shape()) {
-                if let Some(length) = shape.get_mut(dim) {
-                    *length = edge;
-                }
-            }
-            chain = sharding.inner_chain();
-        }
-        shape
+    pub fn decoded_axes(&self) -> &[ChunkAxis] {
+        &self.decoded_axes
     }
+
+    /// The shape of these chunks, in the array's dimensions; `None` if they differ.
+    #[must_use]
+    pub fn decoded_chunk_shape(&self) -> Option<Vec<u64>> {
+        self.decoded_axes.iter().map(ChunkAxis::edge).collect()
+    }
+}
+
+/// The grid of the chunks that are decoded on their own. Inner chunks are of one shape even where shards are not, and fill
+/// each shard: together they are a regular grid, over whole shards and so beyond the array's end.
+fn decoded_axes(grid: &ChunkGrid, chain: &CodecChain) -> Vec<ChunkAxis> {
+    let mut axes = grid.axes().to_vec();
+    // Where each dimension of the current shard space stands in the array's.
+    let mut dims: Vec<usize> = (0..axes.len()).collect();
+    let mut chain = chain;
+    while let Some(sharding) = chain.sharding() {
+        dims = sharding.order().iter().filter_map(|&dim| dims.get(dim).copied()).collect();
+        for (&dim, &edge) in dims.iter().zip(sharding.inner_shape()) {
+            if let Some(axis) = axes.get_mut(dim) {
+                *axis = ChunkAxis::new(axis.end(), edge);
+            }
+        }
+        chain = sharding.inner_chain();
+    }
+    axes
 }

@@ -159,7 +159,7 @@ impl Plan {
             let start = at - rest + first * unit;
             // No further than what is asked for.
             let most = (band_bytes / unit).min((end - start).div_ceil(unit));
-            let count = band_length(&wanted, grid[cut], most);
+            let count = band_length(&wanted, &grid[cut], most);
             subset.push(wanted.part(0, count));
             subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
@@ -170,7 +170,7 @@ impl Plan {
 
 /// How many elements of the range, from its first, make a band: as many whole pieces (the elements in one chunk) as `most`
 /// elements allow, or `most` of a piece that has more.
-fn band_length(range: &AxisRange, axis: ChunkAxis, most: u64) -> u64 {
+fn band_length(range: &AxisRange, axis: &ChunkAxis, most: u64) -> u64 {
     let mut count = 0;
     for piece in axis.pieces(*range) {
         if count + piece.count > most {
@@ -184,19 +184,14 @@ fn band_length(range: &AxisRange, axis: ChunkAxis, most: u64) -> u64 {
 impl Cost {
     fn of(array: &Array, subset: &Subset) -> Self {
         let item = array.metadata().data_type.item_bytes() as u128;
-        let edges = array.decoded_chunk_shape();
-        let (mut chunks, mut chunk_bytes): (u128, u128) = (1, item);
-        for (range, (axis, &edge)) in subset.axes().iter().zip(array.grid().axes().iter().zip(&edges)) {
-            // The inner grid covers whole shards, beyond the array's end.
-            let padded = axis.chunks().saturating_mul(axis.edge());
-            chunks = chunks.saturating_mul(ChunkAxis::new(padded, edge).chunks_touched(range).into());
-            chunk_bytes = chunk_bytes.saturating_mul(edge.into());
+        let (mut chunks, mut decoded_bytes): (u128, u128) = (1, item);
+        for (range, axis) in subset.axes().iter().zip(array.decoded_axes()) {
+            let touched = axis.touched(range);
+            chunks = chunks.saturating_mul(touched.chunks.into());
+            // The chunks touched are all combinations of those along each axis, so their elements are the product of sums.
+            decoded_bytes = decoded_bytes.saturating_mul(touched.elements);
         }
-        Self {
-            response_bytes: subset.elements().saturating_mul(item),
-            decoded_bytes: chunks.saturating_mul(chunk_bytes),
-            chunks,
-        }
+        Self { response_bytes: subset.elements().saturating_mul(item), decoded_bytes, chunks }
     }
 
     /// The first limit that is broken: what is counted, how much was asked, how much is allowed.
@@ -214,7 +209,6 @@ impl Cost {
 /// Some slices next to each other that all fit the limits: the selection, halved along its widest dimension until they
 /// do. A slice that is as long as one that fits may touch more chunks than it.
 fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
-    let edges = array.decoded_chunk_shape();
     let mut part = subset.clone();
     let mut cut_along = 0;
     loop {
@@ -222,10 +216,14 @@ fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
         if tiles.iter().all(|tile| Cost::of(array, tile).excess(limits).is_none()) {
             return tiles.iter().map(slice_text).collect();
         }
-        let widest = part.axes().iter().zip(&edges).enumerate().max_by_key(|(_, (range, edge))| {
-            // Whole chunks first, then elements within one.
-            (range.count.saturating_mul(range.step.unsigned_abs()) / (**edge).max(1), range.count)
-        });
+        let widest =
+            part.axes().iter().zip(array.decoded_axes()).enumerate().max_by_key(|(_, (range, axis))| {
+                // Whole chunks first, then elements within one.
+                (
+                    range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
+                    range.count,
+                )
+            });
         match widest {
             Some((axis, (range, _))) if range.count > 1 => {
                 let count = range.count / 2;

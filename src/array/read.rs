@@ -82,14 +82,12 @@ impl Reader {
         let length =
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
         let window = Window::packed(band.subset.axes(), item_bytes);
-        let chunk_shape = array.grid().chunk_shape();
         let source = self.source.as_ref();
         let tasks = stream::iter(window.cut(array.grid().axes()))
-            .map(|(coords, window)| {
-                let chunk_shape = chunk_shape.clone();
-                async move {
-                    resolve(source, snapshot.value(&coords), array.chain(), chunk_shape, window, trace).await
-                }
+            .map(|(coords, window)| async move {
+                let shape = array.grid().shape_of(&coords);
+                let chain = array.chain_of(&coords, &shape)?;
+                resolve(source, snapshot.value(&coords), chain, shape, window, trace).await
             })
             .buffered(RESOLVE_CONCURRENCY)
             .map_ok(|tasks| stream::iter(tasks).map(Ok))

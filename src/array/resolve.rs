@@ -38,14 +38,14 @@ struct Place {
 pub(super) async fn resolve(
     source: &dyn ChunkSource,
     value: Option<&Arc<StoredValue>>,
-    chain: &Arc<CodecChain>,
+    chain: Arc<CodecChain>,
     shape: Vec<u64>,
     window: Window,
     trace: &Arc<Trace>,
 ) -> Result<Vec<Task>, ArrayError> {
     let stored = value.map(|value| (Arc::clone(value), 0..value.info.size));
     let mut tasks = Vec::new();
-    let place = Place { stored, chain: Arc::clone(chain), shape: shape.into() };
+    let place = Place { stored, chain, shape: shape.into() };
     resolve_place(source, place, vec![window], &mut tasks, trace).await?;
     Ok(tasks)
 }

@@ -1,85 +1,12 @@
-//! [`ChunkGrid`]: how an array is divided into chunks (Zarr core 3.1, "Regular grid").
+//! [`ChunkGrid`]: how an array is divided into chunks (Zarr core 3.1, "Regular grid"; the extension "rectilinear").
 //!
 //! Grids are separable: each dimension is a [`ChunkAxis`] of its own.
 
-use super::AxisRange;
-use crate::metadata::ChunkGridMetadata;
+use super::{AxisRange, ChunkAxis};
+use crate::metadata::{ChunkEdges, ChunkGridMetadata};
 
 /// The coordinates of a chunk in the grid, one a dimension.
 pub type ChunkCoords = Vec<u64>;
-
-/// One dimension of a grid: `length` elements in chunks of `edge`, aligned at the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChunkAxis {
-    length: u64,
-    edge: u64,
-}
-
-/// The part of an [`AxisRange`] that lies in one chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AxisPiece {
-    /// The chunk's coordinate along the axis.
-    pub chunk: u64,
-    /// The first element, counted from the chunk's own start.
-    pub start_in_chunk: u64,
-    /// How many elements, `step` apart.
-    pub count: u64,
-    /// Where in the range the piece begins.
-    pub first: u64,
-}
-
-impl ChunkAxis {
-    /// An axis of `length` elements in chunks of `edge`; an edge of 0 (legal where the length is 0) counts as 1.
-    #[must_use]
-    pub fn new(length: u64, edge: u64) -> Self {
-        Self { length, edge: edge.max(1) }
-    }
-
-    /// Elements along the axis.
-    #[must_use]
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Elements along the axis in a chunk, as stored (the last may overhang the array).
-    #[must_use]
-    pub fn edge(&self) -> u64 {
-        self.edge
-    }
-
-    /// Chunks along the axis.
-    #[must_use]
-    pub fn chunks(&self) -> u64 {
-        self.length.div_ceil(self.edge)
-    }
-
-    /// How many chunks the range touches: exact, without visiting them.
-    #[must_use]
-    pub fn chunks_touched(&self, range: &AxisRange) -> u64 {
-        match range.count {
-            0 => 0,
-            count if range.step.unsigned_abs() >= self.edge => count,
-            count => (range.at(0) / self.edge).abs_diff(range.at(count - 1) / self.edge) + 1,
-        }
-    }
-
-    /// The pieces of the range, chunk by chunk, in the range's order.
-    pub fn pieces(self, range: AxisRange) -> impl Iterator<Item = AxisPiece> + Clone {
-        let mut first = 0;
-        std::iter::from_fn(move || {
-            if first >= range.count {
-                return None;
-            }
-            let element = range.at(first);
-            let (chunk, start_in_chunk) = (element / self.edge, element % self.edge);
-            let room = if range.step > 0 { self.edge - 1 - start_in_chunk } else { start_in_chunk };
-            let count = (room / range.step.unsigned_abs() + 1).min(range.count - first);
-            let piece = AxisPiece { chunk, start_in_chunk, count, first };
-            first += count;
-            Some(piece)
-        })
-    }
-}
 
 /// A grid of chunks over an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +20,13 @@ impl ChunkGrid {
     pub fn new(shape: &[u64], metadata: &ChunkGridMetadata) -> Self {
         match metadata {
             ChunkGridMetadata::Regular { chunk_shape } => Self::regular(shape, chunk_shape),
+            ChunkGridMetadata::Rectilinear { edges } => {
+                let axis = |(&length, edges): (&u64, &ChunkEdges)| match edges {
+                    ChunkEdges::Regular(edge) => ChunkAxis::new(length, *edge),
+                    ChunkEdges::Runs(runs) => ChunkAxis::varied(length, runs),
+                };
+                Self { axes: shape.iter().zip(edges).map(axis).collect() }
+            }
         }
     }
 
@@ -114,13 +48,25 @@ impl ChunkGrid {
         &self.axes
     }
 
-    /// The shape of a chunk as stored.
+    /// The shape of every chunk as stored; `None` if chunks differ.
     #[must_use]
-    pub fn chunk_shape(&self) -> Vec<u64> {
+    pub fn chunk_shape(&self) -> Option<Vec<u64>> {
         self.axes.iter().map(ChunkAxis::edge).collect()
     }
 
-    /// Chunks along each dimension.
+    /// The shape of the first chunk as stored, or of what it would be in an array without elements.
+    #[must_use]
+    pub fn first_chunk_shape(&self) -> Vec<u64> {
+        self.axes.iter().map(|axis| axis.chunk(0).edge).collect()
+    }
+
+    /// The shape of a chunk of the grid as stored.
+    #[must_use]
+    pub fn shape_of(&self, coords: &[u64]) -> Vec<u64> {
+        coords.iter().zip(&self.axes).map(|(&coord, axis)| axis.chunk(coord).edge).collect()
+    }
+
+    /// Chunks along each dimension that have elements of the array.
     #[must_use]
     pub fn grid_shape(&self) -> Vec<u64> {
         self.axes.iter().map(ChunkAxis::chunks).collect()
@@ -141,8 +87,9 @@ impl ChunkGrid {
                 .iter()
                 .zip(&self.axes)
                 .map(|(&coord, axis)| {
-                    let start = coord * axis.edge;
-                    AxisRange { start, count: axis.edge.min(axis.length - start), step: 1, keep: true }
+                    let chunk = axis.chunk(coord);
+                    let count = chunk.edge.min(axis.length() - chunk.start);
+                    AxisRange { start: chunk.start, count, step: 1, keep: true }
                 })
                 .collect()
         })
@@ -152,43 +99,10 @@ impl ChunkGrid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::EdgeRun;
 
     fn range(start: u64, count: u64, step: i64) -> AxisRange {
         AxisRange { start, count, step, keep: true }
-    }
-
-    #[test]
-    fn pieces_cover_a_range_once_and_in_order() {
-        for (length, edge) in [(10, 3), (10, 10), (10, 40), (7, 1), (100, 7)] {
-            let axis = ChunkAxis::new(length, edge);
-            for start in 0..length {
-                for step in [-9i64, -3, -2, -1, 1, 2, 3, 5, 11] {
-                    let most = if step > 0 {
-                        (length - 1 - start) / step.unsigned_abs()
-                    } else {
-                        start / step.unsigned_abs()
-                    } + 1;
-                    for count in 0..=most {
-                        let range = range(start, count, step);
-                        let mut elements = Vec::new();
-                        let mut touched = 0;
-                        for piece in axis.pieces(range) {
-                            touched += 1;
-                            assert_eq!(piece.first, elements.len() as u64);
-                            for k in 0..piece.count {
-                                let inside =
-                                    piece.start_in_chunk.checked_add_signed(k as i64 * step).unwrap();
-                                assert!(inside < edge);
-                                elements.push(piece.chunk * edge + inside);
-                            }
-                        }
-                        let expected: Vec<u64> = (0..count).map(|k| range.at(k)).collect();
-                        assert_eq!(elements, expected, "{axis:?} {range:?}");
-                        assert_eq!(touched, axis.chunks_touched(&range), "{axis:?} {range:?}");
-                    }
-                }
-            }
-        }
     }
 
     #[test]
@@ -212,10 +126,35 @@ mod tests {
         assert_eq!(grid.chunk_ranges(&[3]), None);
     }
 
+    /// A rectilinear grid of a regular dimension and one of runs.
+    fn mixed(shape: [u64; 2], edge: u64, runs: &[(u64, u64)]) -> ChunkGrid {
+        let runs = runs.iter().map(|&(edge, count)| EdgeRun { edge, count }).collect();
+        let edges = vec![ChunkEdges::Regular(edge), ChunkEdges::Runs(runs)];
+        ChunkGrid::new(&shape, &ChunkGridMetadata::Rectilinear { edges })
+    }
+
     #[test]
-    fn counting_chunks_of_a_vast_axis_takes_no_visit() {
-        let axis = ChunkAxis::new(1 << 62, 1);
-        assert_eq!(axis.chunks_touched(&range(0, 1 << 62, 1)), 1 << 62);
-        assert_eq!(ChunkAxis::new(1 << 62, 1 << 40).chunks_touched(&range(1, 1 << 61, 2)), 1 << 22);
+    fn chunks_of_a_rectilinear_grid_have_the_edges_it_gives() {
+        // The example of the extension: [[16, 10], [24, 14]], with a regular dimension instead of the first.
+        let grid = mixed([26, 38], 16, &[(24, 1), (14, 1)]);
+        assert_eq!(grid.grid_shape(), [2, 2]);
+        assert_eq!(grid.chunk_shape(), None);
+        assert_eq!(grid.first_chunk_shape(), [16, 24]);
+        assert_eq!(grid.shape_of(&[1, 1]), [16, 14]);
+        assert_eq!(grid.chunk_ranges(&[1, 1]), Some(vec![range(16, 10, 1), range(24, 14, 1)]));
+    }
+
+    #[test]
+    fn a_rectilinear_grid_of_equal_chunks_is_the_regular_grid() {
+        assert_eq!(mixed([6, 7], 4, &[(3, 2), (3, 5)]), ChunkGrid::regular(&[6, 7], &[4, 3]));
+    }
+
+    #[test]
+    fn chunks_wholly_beyond_the_array_are_not_of_the_grid() {
+        let grid = mixed([6, 7], 4, &[(5, 1), (3, 1), (2, 100)]);
+        assert_eq!(grid.grid_shape(), [2, 2]);
+        assert_eq!(grid.chunk_ranges(&[0, 1]), Some(vec![range(0, 4, 1), range(5, 2, 1)]));
+        assert!(!grid.contains(&[0, 2]));
+        assert_eq!(grid.chunk_ranges(&[0, 2]), None);
     }
 }

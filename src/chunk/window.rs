@@ -71,10 +71,10 @@ impl Window {
 
     /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,
     /// in C order of the answer. Lazy: the grid may be vast.
-    pub fn cut(&self, grid: &[ChunkAxis]) -> impl Iterator<Item = (Vec<u64>, Window)> {
-        let axes: Vec<(WindowAxis, ChunkAxis)> =
-            self.axes.iter().copied().zip(grid.iter().copied()).collect();
-        let mut state: Vec<_> = axes.iter().map(|&(axis, chunks)| chunks.pieces(axis.range)).collect();
+    pub fn cut(&self, grid: &[ChunkAxis]) -> impl Iterator<Item = (Vec<u64>, Window)> + use<> {
+        let axes: Vec<WindowAxis> = self.axes.iter().zip(grid).map(|(&axis, _)| axis).collect();
+        let mut state: Vec<_> =
+            axes.iter().zip(grid).map(|(axis, chunks)| chunks.pieces(axis.range)).collect();
         let fresh = state.clone();
         let mut current: Option<Vec<_>> = state.iter_mut().map(Iterator::next).collect();
         let out_offset = self.out_offset;
@@ -82,7 +82,7 @@ impl Window {
             let pieces = current.take()?;
             let coords = pieces.iter().map(|piece| piece.chunk).collect();
             let mut window = Window { axes: Vec::with_capacity(pieces.len()), out_offset };
-            for (piece, (axis, _)) in pieces.iter().zip(&axes) {
+            for (piece, axis) in pieces.iter().zip(&axes) {
                 let range = AxisRange { start: piece.start_in_chunk, count: piece.count, ..axis.range };
                 window.axes.push(WindowAxis { range, ..*axis });
                 // Within the answer, whose bytes are in memory: no overflow.

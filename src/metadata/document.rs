@@ -5,16 +5,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, GroupMetadata,
-};
+use super::{ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {
     /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
     #[must_use]
     pub fn to_document(&self) -> Value {
-        let ChunkGridMetadata::Regular { chunk_shape } = &self.chunk_grid;
-        let chunk_shape: Vec<u64> = chunk_shape.iter().map(|&edge| edge.max(1)).collect();
         let encoding = match self.chunk_key_encoding {
             ChunkKeyEncodingMetadata::Default(_) => "default",
             ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => "v2",
@@ -27,10 +23,7 @@ impl ArrayMetadata {
         document.insert("node_type".to_owned(), json!("array"));
         document.insert("shape".to_owned(), json!(self.shape));
         document.insert("data_type".to_owned(), self.data_type.to_metadata());
-        document.insert(
-            "chunk_grid".to_owned(),
-            json!({ "name": "regular", "configuration": { "chunk_shape": chunk_shape } }),
-        );
+        document.insert("chunk_grid".to_owned(), self.chunk_grid.to_document());
         document.insert(
             "chunk_key_encoding".to_owned(),
             json!({ "name": encoding, "configuration": { "separator": separator.as_char().to_string() } }),

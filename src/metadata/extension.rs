@@ -73,8 +73,8 @@ impl Extension {
     }
 
     /// Refuses members of the configuration other than `known`.
-    pub(super) fn require_only(&self, known: &str) -> Result<(), MetadataError> {
-        match self.configuration.keys().find(|key| *key != known) {
+    pub(super) fn require_only(&self, known: &[&str]) -> Result<(), MetadataError> {
+        match self.configuration.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
             Some(other) => Err(self.invalid(&format!("`{other}` is not a part of the configuration"))),
         }

@@ -5,6 +5,7 @@
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
+mod chunk_grid;
 mod consolidated;
 mod data_type;
 mod decimal;
@@ -20,6 +21,7 @@ pub mod v1;
 pub mod v2;
 pub mod v3;
 
+pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub use consolidated::{
     ConsolidatedChildren, DocumentCopy, inline_children, to_inline, to_zmetadata, zmetadata_children,
 };
@@ -30,8 +32,7 @@ pub use error::MetadataError;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document};
 pub use model::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind,
-    Separator, ZarrFormat,
+    ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat,
 };
 pub use text::{canonical_json, utf32_text, without_padding};
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{DataType, FillValue};
+use super::{ChunkGridMetadata, DataType, FillValue};
 
 /// The version of the Zarr format a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,16 +81,6 @@ pub struct GroupMetadata {
     pub is_consolidated: bool,
     /// The user's attributes, as written.
     pub attributes: Map<String, Value>,
-}
-
-/// How an array is divided into chunks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChunkGridMetadata {
-    /// Chunks of one shape, aligned at the origin. An edge is 0 only where the dimension's length is 0.
-    Regular {
-        /// Elements along each dimension of a chunk.
-        chunk_shape: Vec<u64>,
-    },
 }
 
 /// How a chunk's coordinates become a key below the node's prefix.

@@ -84,6 +84,10 @@ fn a_bad_v3_document_is_an_error() {
         ("/data_type", "{\"name\":\"float32\",\"must_understand\":false}"),
         ("/chunk_grid", "\"regular\""),
         ("/chunk_grid", "\"rectilinear\""),
+        (
+            "/chunk_grid",
+            "{\"name\":\"rectilinear\",\"configuration\":{\"kind\":\"inline\",\"chunk_shapes\":[1]}}",
+        ),
         ("/chunk_grid", "[2,3]"),
         ("/chunk_grid/configuration", "null"),
         ("/chunk_grid/configuration", "{\"chunk_shape\":[2,3],\"offset\":[1,1]}"),
@@ -219,6 +223,8 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop::sample::select(vec![
             "bytes",
             "regular",
+            "rectilinear",
+            "inline",
             "default",
             "v2",
             "float16",
@@ -247,6 +253,8 @@ fn any_json() -> impl Strategy<Value = Value> {
             "must_understand",
             "id",
             "chunk_shape",
+            "chunk_shapes",
+            "kind",
             "unit",
             "scale_factor",
             "length_bytes",
@@ -364,9 +372,10 @@ fn check_fixtures(folder: &str) -> usize {
         };
         read += 1;
         assert_eq!(json!(array.shape), entry["shape"], "{path}");
-        let ChunkGridMetadata::Regular { chunk_shape } = &array.chunk_grid;
-        if entry["chunks"].is_array() {
-            assert_eq!(json!(chunk_shape), entry["chunks"], "{path}");
+        if let (ChunkGridMetadata::Regular { chunk_shape }, Value::Array(chunks)) =
+            (&array.chunk_grid, &entry["chunks"])
+        {
+            assert_eq!(json!(chunk_shape), json!(chunks), "{path}");
         }
         if let Some(separator) = entry["separator"].as_str() {
             let encodings = [Separator::Slash, Separator::Dot].map(ChunkKeyEncodingMetadata::V2);

@@ -11,7 +11,7 @@ use crate::http::json_answer::json_answer;
 use crate::http::problem::Problem;
 use crate::http::state::Mount;
 use crate::key::NodePath;
-use crate::metadata::NodeKind;
+use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
 
 /// Children that are listed of a group.
 const MOST_CHILDREN: usize = 1000;
@@ -96,15 +96,22 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -
     Value::Object(document)
 }
 
-/// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded).
+/// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded). A shape is
+/// null where chunks differ; then `chunk_edges` has the edges along each dimension, as a rectilinear grid gives them.
 fn chunks_of(array: &Array) -> Value {
     let grid = array.grid();
-    json!({
+    let mut chunks = json!({
         "chunk_shape": grid.chunk_shape(),
         "grid_shape": grid.grid_shape(),
-        "sharded": array.chain().sharding().is_some(),
+        "sharded": array.is_sharded(),
         "decoded_chunk_shape": array.decoded_chunk_shape(),
-    })
+    });
+    let metadata = &array.metadata().chunk_grid;
+    if let (ChunkGridMetadata::Rectilinear { edges }, Some(chunks)) = (metadata, chunks.as_object_mut()) {
+        let edges = edges.iter().map(ChunkEdges::to_document).collect();
+        chunks.insert("chunk_edges".to_owned(), edges);
+    }
+    chunks
 }
 
 fn children_of(mount: &Mount, path: &NodePath, children: &[Child]) -> Value {

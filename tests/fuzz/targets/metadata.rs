@@ -46,5 +46,5 @@ fn check(array: &ArrayMetadata) {
     let grid = ChunkGrid::new(&array.shape, &array.chunk_grid);
     let limits = CodecLimits { chunk_bytes: 1 << 20, ..CodecLimits::default() };
     let _ =
-        CodecChain::bind(&array.codecs, &array.data_type, &grid.chunk_shape(), &array.fill_value, &limits);
+        CodecChain::bind(&array.codecs, &array.data_type, &grid.first_chunk_shape(), &array.fill_value, &limits);
 }

@@ -41,11 +41,50 @@ enum Source {
     Uniform(u8),
 }
 
+/// The edges of an array's chunks along one dimension.
+#[derive(Clone, Debug)]
+pub enum Edges {
+    All(usize),
+    Each(Vec<usize>),
+}
+
+impl Edges {
+    fn edge(&self, coord: usize) -> usize {
+        match self {
+            Self::All(edge) => *edge,
+            Self::Each(edges) => edges[coord],
+        }
+    }
+
+    fn start(&self, coord: usize) -> usize {
+        (0..coord).map(|before| self.edge(before)).sum()
+    }
+
+    /// Chunks that hold elements of a dimension of this length.
+    fn count(&self, length: usize) -> usize {
+        (0..length).find(|&coord| self.start(coord) >= length).unwrap_or(length)
+    }
+
+    /// As a rectilinear grid has them: three equal edges and more as runs.
+    fn document(&self) -> Value {
+        match self {
+            Self::All(edge) => json!(edge),
+            Self::Each(edges) => {
+                let run = |run: &[usize]| match run.len() {
+                    1 | 2 => run.iter().map(|edge| json!(edge)).collect(),
+                    count => vec![json!([run[0], count])],
+                };
+                edges.chunk_by(usize::eq).flat_map(run).collect()
+            }
+        }
+    }
+}
+
 /// An array in the making.
 #[derive(Clone, Debug)]
 pub struct Array {
     shape: Vec<usize>,
-    chunk_shape: Vec<usize>,
+    edges: Vec<Edges>,
     data_type: TypeCase,
     codecs: Vec<Codec>,
     format: Format,
@@ -58,7 +97,7 @@ impl Array {
     pub fn of(shape: &[usize]) -> Self {
         Self {
             shape: shape.to_vec(),
-            chunk_shape: shape.to_vec(),
+            edges: shape.iter().copied().map(Edges::All).collect(),
             data_type: data_type("uint16"),
             codecs: vec![Codec::Bytes { big: false }],
             format: Format::V3 { encoding: "default", separator: '/' },
@@ -68,7 +107,13 @@ impl Array {
     }
 
     pub fn chunks(mut self, chunk_shape: &[usize]) -> Self {
-        self.chunk_shape = chunk_shape.to_vec();
+        self.edges = chunk_shape.iter().copied().map(Edges::All).collect();
+        self
+    }
+
+    /// A rectilinear grid, if any edges differ.
+    pub fn edges(mut self, edges: &[Edges]) -> Self {
+        self.edges = edges.to_vec();
         self
     }
 
@@ -147,7 +192,7 @@ impl Array {
                 "zarr.json",
                 json!({
                     "zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": v3,
-                    "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": self.chunk_shape } },
+                    "chunk_grid": self.grid_document(),
                     "chunk_key_encoding": { "name": encoding, "configuration": { "separator": separator } },
                     "codecs": documents(&self.codecs, *unit_bytes), "fill_value": fill_value,
                 }),
@@ -165,7 +210,7 @@ impl Array {
                 (
                     ".zarray",
                     json!({
-                        "zarr_format": 2, "shape": self.shape, "chunks": self.chunk_shape,
+                        "zarr_format": 2, "shape": self.shape, "chunks": self.edges_at(&vec![0; self.shape.len()]),
                         "dtype": format!("{order}{v2}"), "fill_value": fill_value, "filters": null,
                         "order": if *fortran { "F" } else { "C" },
                         "compressor": compressor.as_ref().map(Codec::compressor),
@@ -178,6 +223,25 @@ impl Array {
             document[member] = value.clone();
         }
         (name, document)
+    }
+
+    fn grid_document(&self) -> Value {
+        if self.edges.iter().all(|edges| matches!(edges, Edges::All(_))) {
+            let chunk_shape: Vec<Value> = self.edges.iter().map(Edges::document).collect();
+            return json!({ "name": "regular", "configuration": { "chunk_shape": chunk_shape } });
+        }
+        let edges: Vec<Value> = self.edges.iter().map(Edges::document).collect();
+        json!({ "name": "rectilinear", "configuration": { "kind": "inline", "chunk_shapes": edges } })
+    }
+
+    /// The shape of a chunk as stored.
+    fn edges_at(&self, coords: &[usize]) -> Vec<usize> {
+        self.edges.iter().zip(coords).map(|(edges, &coord)| edges.edge(coord)).collect()
+    }
+
+    /// The first element of a chunk.
+    fn start_of(&self, coords: &[usize]) -> Vec<usize> {
+        self.edges.iter().zip(coords).map(|(edges, &coord)| edges.start(coord)).collect()
     }
 
     /// The key of a chunk below the array.
@@ -200,9 +264,9 @@ impl Array {
     pub fn chunk(&self, model: &Model, coords: &[usize]) -> Vec<u8> {
         let mut noise = noise(1);
         let mut elements = Vec::new();
-        for place in places(&self.chunk_shape) {
-            let at: Vec<usize> =
-                (0..place.len()).map(|axis| coords[axis] * self.chunk_shape[axis] + place[axis]).collect();
+        let (start, shape) = (self.start_of(coords), self.edges_at(coords));
+        for place in places(&shape) {
+            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
             if at.iter().zip(&self.shape).all(|(at, length)| at < length) {
                 elements.extend_from_slice(model.element(&at));
             } else if self.data_type.v3 == "bool" {
@@ -212,7 +276,7 @@ impl Array {
             }
         }
         let TypeCase { unit_bytes, fill, .. } = self.data_type.clone();
-        Block { shape: self.chunk_shape.clone(), elements, fill, unit_bytes }.encode(&self.stored_codecs())
+        Block { shape, elements, fill, unit_bytes }.encode(&self.stored_codecs())
     }
 
     /// v2's members as codecs.
@@ -225,22 +289,19 @@ impl Array {
 
     /// Coordinates of all chunks of the grid.
     pub fn grid(&self) -> impl Iterator<Item = Vec<usize>> + use<> {
-        let counts: Vec<usize> = self
-            .shape
-            .iter()
-            .zip(&self.chunk_shape)
-            .map(|(length, &edge)| length.div_ceil(edge.max(1)))
-            .collect();
+        let counts: Vec<usize> =
+            self.edges.iter().zip(&self.shape).map(|(edges, &length)| edges.count(length)).collect();
         places(&counts)
     }
 
     /// The part of the array that a chunk holds, as a selection.
     pub fn chunk_box(&self, coords: &[usize]) -> Vec<Dim> {
-        let side = |(&coord, &edge): (&usize, &usize)| {
-            let start = i64::try_from(coord * edge).unwrap();
-            Dim::Slice { start: Some(start), stop: Some(start + i64::try_from(edge).unwrap()), step: None }
+        let side = |(&coord, edges): (&usize, &Edges)| {
+            let start = i64::try_from(edges.start(coord)).unwrap();
+            let stop = start + i64::try_from(edges.edge(coord)).unwrap();
+            Dim::Slice { start: Some(start), stop: Some(stop), step: None }
         };
-        coords.iter().zip(&self.chunk_shape).map(side).collect()
+        coords.iter().zip(&self.edges).map(side).collect()
     }
 
     /// Stores the document and every chunk with an element that is not the fill value.
@@ -258,9 +319,9 @@ impl Array {
     }
 
     fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
-        places(&self.chunk_shape).any(|place| {
-            let at: Vec<usize> =
-                (0..place.len()).map(|axis| coords[axis] * self.chunk_shape[axis] + place[axis]).collect();
+        let start = self.start_of(coords);
+        places(&self.edges_at(coords)).any(|place| {
+            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
             at.iter().zip(&self.shape).all(|(at, length)| at < length)
                 && model.element(&at) != self.data_type.fill
         })

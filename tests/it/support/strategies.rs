@@ -5,7 +5,7 @@ use proptest::sample::{Index, select};
 
 use super::data_types::{TypeCase, data_types};
 use super::encode::{Codec, Shards};
-use super::hierarchy::{Array, Format};
+use super::hierarchy::{Array, Edges, Format};
 use super::model::Dim;
 
 /// How a chunk, or a level of a shard, is encoded. What does not fit the rank is made to.
@@ -21,10 +21,16 @@ struct Level {
 /// A dimension: its length, the edge of the innermost chunk, and how many of the next inner ones each level holds.
 type Extent = (usize, usize, [usize; 2]);
 
+/// Chunks of varied edges along a dimension: how many of the next inner ones they hold, over and over, and how many chunks
+/// there are wholly beyond the end.
+type Varied = (Vec<usize>, usize);
+
 /// An array as it is drawn.
 #[derive(Clone, Debug)]
 pub struct Case {
     extents: Vec<Extent>,
+    /// One for each dimension, for v3 arrays.
+    varied: Vec<Option<Varied>>,
     pub data_type: TypeCase,
     format: Format,
     /// From the chunk inwards: one level for no sharding, three for shards in shards.
@@ -57,11 +63,33 @@ impl Case {
             })
             .collect();
         Array::of(&shape)
-            .chunks(&edges[0])
+            .edges(&self.stored_edges(&edges))
             .data_type(self.data_type.clone())
             .codecs(chain(&self.levels, &edges, &(0..shape.len()).collect::<Vec<_>>()))
             .format(self.format.clone())
             .random(self.seed, &blanks)
+    }
+
+    /// The edges of the stored chunks, given the shape of chunks at each level.
+    fn stored_edges(&self, levels: &[Vec<usize>]) -> Vec<Edges> {
+        let v3 = matches!(self.format, Format::V3 { .. });
+        let along = |axis: usize| match &self.varied[axis] {
+            Some((held, beyond)) if v3 => {
+                let inner = levels.get(1).map_or(1, |inner| inner[axis]);
+                let mut left = self.extents[axis].0;
+                let mut edges = held.iter().cycle().map(|held| held * inner);
+                let mut found = Vec::new();
+                while left > 0 || found.is_empty() {
+                    let edge = edges.next().unwrap();
+                    left = left.saturating_sub(edge);
+                    found.push(edge);
+                }
+                found.extend(edges.take(*beyond));
+                Edges::Each(found)
+            }
+            _ => Edges::All(levels[0][axis]),
+        };
+        (0..self.extents.len()).map(along).collect()
     }
 }
 
@@ -151,12 +179,18 @@ fn format() -> impl Strategy<Value = Format> {
     ]
 }
 
+fn varied() -> impl Strategy<Value = Vec<Option<Varied>>> {
+    let along = proptest::option::of((prop::collection::vec(1..=4_usize, 1..=5), 0..=2_usize));
+    prop_oneof![1 => Just(vec![None; 4]), 1 => prop::collection::vec(along, 4)]
+}
+
 pub fn case() -> impl Strategy<Value = Case> {
     let blank = prop::collection::vec(any::<(Index, Index)>(), 4);
     let blanks = prop::collection::vec(blank, 0..=3);
-    (extents(), select(data_types()), format(), levels(), any::<u64>(), blanks).prop_map(
-        |(extents, data_type, format, levels, seed, blanks)| Case {
+    (extents(), varied(), select(data_types()), format(), levels(), any::<u64>(), blanks).prop_map(
+        |(extents, varied, data_type, format, levels, seed, blanks)| Case {
             extents,
+            varied,
             data_type,
             format,
             levels,

@@ -1,0 +1,107 @@
+//! [`Chains`]: an array's codecs, bound to each shape that its chunks have (Zarr core 3.1, "Codecs"; the extension
+//! "rectilinear").
+//!
+//! The chunks of a regular grid have one shape, and one chain. Of other grids, chains are bound when a chunk of their
+//! shape is first wanted, and only so many are remembered: a grid may have as many shapes as chunks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::metadata::ArrayMetadata;
+
+/// Chains that are remembered, beside that of the first chunk.
+const MOST_REMEMBERED: usize = 64;
+
+/// The chains of one array.
+#[derive(Debug)]
+pub(super) struct Chains {
+    limits: CodecLimits,
+    first_shape: Vec<u64>,
+    first: Arc<CodecChain>,
+    others: Mutex<HashMap<Vec<u64>, Arc<CodecChain>>>,
+}
+
+impl Chains {
+    /// Binds the codecs to the shape of the array's first chunk.
+    pub(super) fn bind(
+        metadata: &ArrayMetadata,
+        first_shape: Vec<u64>,
+        limits: &CodecLimits,
+    ) -> Result<Self, CodecError> {
+        let first = bind(metadata, &first_shape, limits)?;
+        Ok(Self { limits: *limits, first_shape, first, others: Mutex::default() })
+    }
+
+    /// The chain of the first chunk.
+    pub(super) fn first(&self) -> &Arc<CodecChain> {
+        &self.first
+    }
+
+    /// The chain of chunks of this shape, of the same array.
+    pub(super) fn of(&self, metadata: &ArrayMetadata, shape: &[u64]) -> Result<Arc<CodecChain>, CodecError> {
+        if shape == self.first_shape {
+            return Ok(Arc::clone(&self.first));
+        }
+        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chain) = others().get(shape) {
+            return Ok(Arc::clone(chain));
+        }
+        let chain = bind(metadata, shape, &self.limits)?;
+        let mut others = others();
+        if others.len() >= MOST_REMEMBERED {
+            others.clear();
+        }
+        others.insert(shape.to_vec(), Arc::clone(&chain));
+        Ok(chain)
+    }
+}
+
+fn bind(
+    metadata: &ArrayMetadata,
+    shape: &[u64],
+    limits: &CodecLimits,
+) -> Result<Arc<CodecChain>, CodecError> {
+    let (data_type, fill_value) = (&metadata.data_type, &metadata.fill_value);
+    CodecChain::bind(&metadata.codecs, data_type, shape, fill_value, limits).map(Arc::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::{MetadataLimits, v3};
+
+    fn array() -> ArrayMetadata {
+        let document = r#"{"zarr_format":3,"node_type":"array","shape":[600],"data_type":"uint8","fill_value":0,
+            "chunk_grid":{"name":"rectilinear","configuration":{"kind":"inline","chunk_shapes":[[4,[2,300]]]}},
+            "chunk_key_encoding":"default","codecs":[{"name":"sharding_indexed","configuration":{
+            "chunk_shape":[2],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}}]}"#;
+        match v3::parse(document.as_bytes(), &MetadataLimits::default()) {
+            Ok(v3::V3Node::Array(array)) => array,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_shape_that_the_codecs_refuse_is_an_error_of_that_shape_alone() {
+        let array = array();
+        let chains = Chains::bind(&array, vec![4], &CodecLimits::default()).unwrap();
+        assert!(chains.of(&array, &[3]).is_err());
+        assert_eq!(chains.of(&array, &[4]).unwrap().decoded_bytes(), 4);
+        assert_eq!(chains.of(&array, &[6]).unwrap().decoded_bytes(), 6);
+        assert!(Chains::bind(&array, vec![3], &CodecLimits::default()).is_err());
+    }
+
+    #[test]
+    fn chains_are_remembered_by_shape_and_never_more_than_so_many() {
+        let array = array();
+        let chains = Chains::bind(&array, vec![4], &CodecLimits::default()).unwrap();
+        let once = chains.of(&array, &[6]).unwrap();
+        assert!(Arc::ptr_eq(&once, &chains.of(&array, &[6]).unwrap()));
+        assert!(Arc::ptr_eq(chains.first(), &chains.of(&array, &[4]).unwrap()));
+        for edge in 1..=300 {
+            assert_eq!(chains.of(&array, &[2 * edge]).unwrap().decoded_bytes(), 2 * edge);
+            assert!(chains.others.lock().unwrap().len() <= MOST_REMEMBERED);
+        }
+    }
+}
