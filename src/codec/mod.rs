@@ -10,11 +10,13 @@
 
 mod adler32;
 mod astype;
+mod base64;
 mod bitround;
 mod blosc;
 mod buffer;
 mod bytes;
 mod bz2;
+mod categorize;
 mod chain;
 mod checksum;
 mod config;
@@ -27,19 +29,23 @@ mod fletcher32;
 mod gzip;
 mod inflate;
 mod jenkins_lookup3;
+mod json2;
 mod lz4;
 mod lzma;
 mod number;
 mod numcodecs_packbits;
 mod output;
 mod packbits;
+mod pcodec;
 mod quantize;
 mod registry;
 mod representation;
 pub mod sharding_indexed;
 mod shuffle;
+mod texts;
 mod transpose;
 mod vlen;
+mod zfp;
 mod zlib;
 mod zstd;
 

@@ -11,9 +11,9 @@ use super::config::Config;
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
 use super::{
-    CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, crc32, crc32c, delta,
-    fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, numcodecs_packbits, packbits, quantize,
-    sharding_indexed, shuffle, transpose, vlen, zlib, zstd,
+    CodecError, CodecLimits, adler32, astype, base64, bitround, blosc, bytes, bz2, categorize, crc32, crc32c,
+    delta, fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, json2, lz4, lzma, numcodecs_packbits,
+    packbits, pcodec, quantize, sharding_indexed, shuffle, transpose, vlen, zfp, zlib, zstd,
 };
 use crate::chunk::Elements;
 
@@ -130,6 +130,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "bitround" | "numcodecs.bitround" => Kind::ArrayToArray(bitround::bind),
         "transpose" => Kind::ArrayToArray(transpose::bind),
         "numcodecs.astype" => Kind::ArrayToArray(astype::bind),
+        "numcodecs.categorize" => Kind::ArrayToArray(categorize::bind),
         "numcodecs.delta" => Kind::ArrayToArray(delta::bind),
         "numcodecs.fixedscaleoffset" => Kind::ArrayToArray(fixedscaleoffset::bind),
         "numcodecs.packbits" => Kind::ArrayToArray(numcodecs_packbits::bind),
@@ -139,13 +140,18 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
         "vlen-bytes" | "numcodecs.vlen-bytes" => Kind::ArrayToBytes(vlen::bind_bytes),
         "vlen-utf8" | "numcodecs.vlen-utf8" => Kind::ArrayToBytes(vlen::bind_utf8),
+        "numcodecs.json2" => Kind::ArrayToBytes(json2::bind),
+        "numcodecs.pcodec" => Kind::ArrayToBytes(pcodec::bind),
         "numcodecs.vlen-array" => Kind::ArrayToBytes(vlen::bind_array),
+        "zfp" => Kind::ArrayToBytes(zfp::bind),
+        "numcodecs.zfpy" => Kind::ArrayToBytes(zfp::bind_zfpy),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
         "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
         "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
         "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
         "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
         "numcodecs.adler32" => Kind::BytesToBytes(adler32::bind),
+        "numcodecs.base64" => Kind::BytesToBytes(base64::bind),
         "numcodecs.bz2" => Kind::BytesToBytes(bz2::bind),
         "numcodecs.crc32" => Kind::BytesToBytes(crc32::bind),
         "numcodecs.fletcher32" => Kind::BytesToBytes(fletcher32::bind),

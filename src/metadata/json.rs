@@ -65,6 +65,15 @@ pub fn parse_attributes(
     }
 }
 
+/// Parses a value that is the user's throughout, such as an element of an array of JSON values. Otherwise as
+/// [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`], but for names given twice: the last one counts.
+pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
+    parse(text, limits, Repeated::LastWins)
+}
+
 fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result<Value, MetadataError> {
     if document.len() > limits.document_bytes {
         return Err(MetadataError::TooLarge {

@@ -156,9 +156,13 @@ fn required_in<'a>(codec: &'a Value, member: &'static str) -> Result<&'a Value, 
     codec.get(member).ok_or_else(|| MetadataError::invalid("filters", format!("`{member}` is missing")))
 }
 
+/// The codecs that make bytes of numbers, which they know for what they are.
+const NUMBER_CODECS: [&str; 2] = ["pcodec", "zfpy"];
+
 /// The filters that work on bytes: they and all behind them stand after `bytes`.
-const BYTES_FILTERS: [&str; 13] = [
+const BYTES_FILTERS: [&str; 14] = [
     "adler32",
+    "base64",
     "blosc",
     "bz2",
     "crc32",
@@ -204,7 +208,11 @@ fn codecs(
     let mut order = ByteOrder::of(orders);
     let mut are_bytes = false;
     for (place, (id, configuration)) in written.into_iter().enumerate() {
-        let makes_bytes = OBJECT_CODECS.contains(&id.as_str());
+        let is_of_numbers = NUMBER_CODECS.contains(&id.as_str());
+        if is_of_numbers && order.is_big() {
+            return Err(MetadataError::unsupported("compressor", format!("{id} of the other byte order")));
+        }
+        let makes_bytes = is_of_numbers || OBJECT_CODECS.contains(&id.as_str());
         let takes_bytes = place == filters || BYTES_FILTERS.contains(&id.as_str());
         if makes_bytes && are_bytes {
             return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
@@ -242,6 +250,15 @@ impl ByteOrder {
             [] => Self::None,
             [first, rest @ ..] if rest.iter().all(|order| order == first) => Self::One(*first),
             _ => Self::Each(orders.to_vec()),
+        }
+    }
+
+    /// Whether anything is the most significant byte first.
+    fn is_big(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(order) => *order == Endianness::Big,
+            Self::Each(orders) => orders.contains(&Endianness::Big),
         }
     }
 

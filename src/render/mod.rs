@@ -47,7 +47,7 @@ pub fn writer(
 ) -> Result<Option<Box<dyn Writer>>, RenderError> {
     Ok(match format {
         Format::Json => Some(Box::new(JsonWriter::new(data_type, shape, nan, limit_bytes)?)),
-        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter)),
+        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter::new(data_type))),
         Format::Npy if data_type.is_variable() => {
             return Err(RenderError::NoForm { data_type: data_type.name() });
         }

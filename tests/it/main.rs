@@ -18,6 +18,7 @@ mod frame;
 mod hostile_memory;
 mod metadata;
 mod nodes;
+mod numcodecs;
 mod refusals;
 mod slices;
 mod stampede;

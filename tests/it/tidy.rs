@@ -51,6 +51,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("lz4_flex", &["codec"]),
     ("bzip2", &["codec"]),
     ("liblzma", &["codec"]),
+    ("pco", &["codec"]),
+    ("zfp_rs", &["codec"]),
     ("anyhow", &["main"]),
     ("mimalloc", &["main"]),
     ("tracing_subscriber", &["main"]),

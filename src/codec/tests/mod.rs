@@ -5,7 +5,6 @@ mod chains;
 mod checksums;
 mod compressors;
 mod filters;
-mod fixtures;
 mod hostile;
 mod sharding;
 
