@@ -6,6 +6,8 @@ mod checksums;
 mod compressors;
 mod filters;
 mod hostile;
+mod numbers;
+mod objects;
 mod sharding;
 
 use bytes::Bytes;
@@ -83,6 +85,7 @@ fn every_compressor() -> Vec<Value> {
         json!([["numcodecs.adler32", {"location": "end"}]]),
         json!([["numcodecs.fletcher32", {}]]),
         json!([["numcodecs.jenkins_lookup3", {"initval": 7, "prefix": null}]]),
+        json!([["numcodecs.base64", {}]]),
         json!([["numcodecs.lz4", {"acceleration": 1}]]),
         json!([["numcodecs.bz2", {"level": 1}]]),
         json!([["numcodecs.lzma", {"format": 1, "check": -1, "preset": null, "filters": null}]]),
