@@ -1,7 +1,8 @@
 //! `pcodec`: numbers in a file of pco (numcodecs, "pcodec"; the format of pco standalone files).
 //!
-//! A file says how many numbers it has, and each chunk in it again; neither is believed beyond what the array has. Of the
-//! options only those are read that change what is encoded: whatever they are, all files decode alike.
+//! A file says how many numbers it has, and each chunk in it again; neither is believed beyond what the array has. Nor is
+//! what else a chunk says before memory is set aside for it. Of the options only those are read that change what is
+//! encoded: whatever they are, all files decode alike.
 
 use half::f16;
 use pco::errors::PcoError;
@@ -25,6 +26,12 @@ const BLOCK: usize = 16 * pco::FULL_BATCH_N;
 const PAGE: i64 = 1 << 18;
 /// What each page may cost beside its numbers.
 const PAGE_BYTES: u64 = 1 << 7;
+/// Bytes of a chunk before its metadata: its type, and its numbers less one.
+const CHUNK_HEAD: usize = 4;
+/// The first version of the format whose chunks may look back.
+const LOOKBACK_VERSION: u8 = 3;
+/// How far a chunk of any number of numbers may look back; twice as far as pco does.
+const LOOKBACK: u64 = 1 << 16;
 
 #[derive(Debug)]
 struct Pcodec {
@@ -123,9 +130,13 @@ fn decode<T: Number<N>, const N: usize>(encoded: &[u8], bytes: u64) -> Result<Ve
     let mut decoded = buffer::reserved(bytes)?;
     let mut block = [T::from_bytes([0; N]); BLOCK];
     let (file, mut rest) = FileDecompressor::new(encoded).map_err(|error| corrupt(&error))?;
-    while let DecompressorItem::Chunk(mut chunk) =
-        file.chunk_decompressor::<T, _>(rest).map_err(|error| corrupt(&error))?
-    {
+    loop {
+        let version = file.format_version().major;
+        if !is_modest(rest, version, N as u64, bytes / N as u64) {
+            return Err(CodecError::corrupt(NAME, "asks for more memory than it can be worth"));
+        }
+        let chunk = file.chunk_decompressor::<T, _>(rest).map_err(|error| corrupt(&error))?;
+        let DecompressorItem::Chunk(mut chunk) = chunk else { break };
         let after = decoded.len() as u64 + chunk.n() as u64 * N as u64;
         if after > bytes {
             return Err(wrong(after));
@@ -145,6 +156,33 @@ fn decode<T: Number<N>, const N: usize>(encoded: &[u8], bytes: u64) -> Result<Ve
         all if all == bytes => Ok(decoded),
         other => Err(wrong(other)),
     }
+}
+
+/// Whether a chunk has the dictionary it speaks of, and looks back no further than there are numbers, or a little: pco
+/// sets aside memory for both at once. Chunks that end too early, or are none, are for pco to judge.
+fn is_modest(chunk: &[u8], version: u8, item_bytes: u64, numbers: u64) -> bool {
+    let metadata = chunk.get(CHUNK_HEAD..).unwrap_or_default();
+    let bits = |from: u64, count: u32| {
+        let start = usize::try_from(from / 8).unwrap_or(usize::MAX);
+        let mut word = [0; 8];
+        word.iter_mut().zip(metadata.iter().skip(start)).for_each(|(to, byte)| *to = *byte);
+        u64::from_le_bytes(word) >> (from % 8) & ((1 << count) - 1)
+    };
+    let item_bits = item_bytes * 8;
+    let delta = match bits(0, 4) {
+        1 | 2 => 4 + item_bits,
+        3 => 4 + 8,
+        4 => {
+            let words = bits(4, 25);
+            if words * item_bytes > metadata.len() as u64 {
+                return false;
+            }
+            32 + words * item_bits
+        }
+        _ => 4,
+    };
+    let looks_back = version >= LOOKBACK_VERSION && bits(delta, 4) == 2;
+    !looks_back || 1 << (1 + bits(delta + 4, 5)) <= LOOKBACK.max(numbers.next_power_of_two())
 }
 
 fn encode<T: Number<N>, const N: usize>(
@@ -170,5 +208,49 @@ impl ArrayToBytes for Pcodec {
         // Every page has a head of its own.
         let heads = (self.decoded / self.page).saturating_add(1).saturating_mul(PAGE_BYTES);
         Size::AtMost(Size::Exact(self.decoded).compressed().max().saturating_add(heads))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk whose metadata begins with these fields of so many bits.
+    fn chunk(fields: &[(u64, u32)]) -> Vec<u8> {
+        let (mut word, mut at) = (0_u128, 0);
+        for (value, bits) in fields {
+            word |= u128::from(*value) << at;
+            at += bits;
+        }
+        [&[0; CHUNK_HEAD][..], &word.to_le_bytes()].concat()
+    }
+
+    #[test]
+    fn a_chunk_that_looks_back_further_than_there_are_numbers_is_refused() {
+        for mode in [&[(0, 4)][..], &[(1, 4), (u64::MAX, 64)], &[(2, 4), (77, 64)], &[(3, 4), (255, 8)]] {
+            let looking_back = |log: u64| chunk(&[mode, &[(2, 4), (log - 1, 5)]].concat());
+            assert!(is_modest(&looking_back(16), 4, 8, 1), "{mode:?}");
+            assert!(!is_modest(&looking_back(17), 4, 8, 1), "{mode:?}");
+            assert!(is_modest(&looking_back(20), 4, 8, (1 << 19) + 1), "{mode:?}");
+            assert!(!is_modest(&looking_back(32), 4, 8, 1 << 31), "{mode:?}");
+            assert!(is_modest(&looking_back(32), 2, 8, 1), "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_without_the_dictionary_it_speaks_of_is_refused() {
+        assert!(is_modest(&chunk(&[(4, 4), (4, 25)]), 4, 4, 1));
+        assert!(!is_modest(&chunk(&[(4, 4), (5, 25)]), 4, 4, 1));
+        assert!(!is_modest(&chunk(&[(4, 4), ((1 << 25) - 1, 25)]), 4, 4, 1));
+        // Behind its two words of two bytes it looks back.
+        let looking_back = [(4, 4), (2, 25), (0, 3), (0, 32), (2, 4), (30, 5)];
+        assert!(!is_modest(&chunk(&looking_back), 4, 2, 1));
+    }
+
+    #[test]
+    fn a_chunk_that_ends_early_is_left_to_its_decoder() {
+        for length in 0..6 {
+            assert!(is_modest(&vec![0; length], 4, 8, 1));
+        }
     }
 }

@@ -360,6 +360,16 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_of_any_kind_and_the_last_of_a_repeated_name_wins() {
+        let limits = MetadataLimits { depth: 2, ..MetadataLimits::default() };
+        let value = parse_value(br#" [{"a":1,"a":NaN}] "#, &limits).unwrap();
+        assert_eq!(value.to_string(), r#"[{"a":"NaN"}]"#);
+        assert_eq!(parse_value(b"7", &limits).unwrap().to_string(), "7");
+        assert!(parse_value(b"[[[]]]", &limits).is_err());
+        assert!(parse_value(b"1,2", &limits).is_err());
+    }
+
+    #[test]
     fn attributes_must_be_an_object() {
         assert!(parse_attributes(b"[]", &MetadataLimits::default()).is_err());
         assert!(parse_attributes(b"null", &MetadataLimits::default()).is_err());

@@ -401,6 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn a_codec_that_knows_numbers_stands_where_their_bytes_are_made() {
+        let names = |members: Value| -> Vec<String> {
+            codecs_with(members).into_iter().map(|codec| codec.name).collect()
+        };
+        let (pcodec, delta) = (json!({"id": "pcodec"}), json!({"id": "delta", "dtype": "<i4"}));
+        assert_eq!(names(json!({"compressor": pcodec})), ["numcodecs.pcodec"]);
+        assert_eq!(
+            names(json!({"order": "F", "filters": [delta], "compressor": pcodec})),
+            ["transpose", "numcodecs.delta", "numcodecs.pcodec"]
+        );
+        assert_eq!(
+            names(json!({"filters": [{"id": "zfpy"}], "compressor": {"id": "zlib"}})),
+            ["numcodecs.zfpy", "zlib"]
+        );
+        assert_eq!(
+            names(json!({"filters": [{"id": "base64"}], "compressor": {"id": "zlib"}})),
+            ["bytes", "numcodecs.base64", "zlib"]
+        );
+        let big = array_with(json!({"dtype": ">i4", "compressor": pcodec}));
+        assert!(matches!(big, Err(MetadataError::Unsupported { .. })), "{big:?}");
+        let behind_bytes = array_with(json!({"filters": [{"id": "shuffle"}], "compressor": pcodec}));
+        assert!(matches!(behind_bytes, Err(MetadataError::Invalid { .. })), "{behind_bytes:?}");
+    }
+
+    #[test]
     fn the_byte_order_is_that_of_what_the_last_filter_made() {
         let endian = |dtype: &str, filters: Value| {
             let codecs = codecs_with(json!({"dtype": dtype, "fill_value": null, "filters": filters}));
