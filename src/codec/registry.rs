@@ -11,10 +11,10 @@ use super::config::Config;
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
 use super::{
-    CodecError, CodecLimits, adler32, astype, bitround, blosc, bytes, bz2, cast_value, conditional, crc32,
-    crc32c, delta, fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, lz4, lzma, n5_default,
-    numcodecs_packbits, packbits, quantize, reshape, scale_offset, sharding_indexed, shuffle, transpose,
-    vlen, zlib, zstd,
+    CodecError, CodecLimits, adler32, astype, base64, bitround, blosc, bytes, bz2, cast_value, categorize,
+    conditional, crc32, crc32c, delta, fixedscaleoffset, fletcher32, gzip, jenkins_lookup3, json2, lz4, lzma,
+    n5_default, numcodecs_packbits, packbits, pcodec, quantize, reshape, scale_offset, sharding_indexed,
+    shuffle, transpose, vlen, zfp, zlib, zstd,
 };
 use crate::chunk::Elements;
 
@@ -134,6 +134,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "scale_offset" => Kind::ArrayToArray(scale_offset::bind),
         "transpose" => Kind::ArrayToArray(transpose::bind),
         "numcodecs.astype" => Kind::ArrayToArray(astype::bind),
+        "numcodecs.categorize" => Kind::ArrayToArray(categorize::bind),
         "numcodecs.delta" => Kind::ArrayToArray(delta::bind),
         "numcodecs.fixedscaleoffset" => Kind::ArrayToArray(fixedscaleoffset::bind),
         "numcodecs.packbits" => Kind::ArrayToArray(numcodecs_packbits::bind),
@@ -144,7 +145,11 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
         "vlen-bytes" | "numcodecs.vlen-bytes" => Kind::ArrayToBytes(vlen::bind_bytes),
         "vlen-utf8" | "numcodecs.vlen-utf8" => Kind::ArrayToBytes(vlen::bind_utf8),
+        "numcodecs.json2" => Kind::ArrayToBytes(json2::bind),
+        "numcodecs.pcodec" => Kind::ArrayToBytes(pcodec::bind),
         "numcodecs.vlen-array" => Kind::ArrayToBytes(vlen::bind_array),
+        "zfp" => Kind::ArrayToBytes(zfp::bind),
+        "numcodecs.zfpy" => Kind::ArrayToBytes(zfp::bind_zfpy),
         "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
         "conditional" => Kind::BytesToBytes(conditional::bind),
         "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
@@ -152,6 +157,7 @@ pub(super) fn kind(name: &str) -> Option<Kind> {
         "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
         "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
         "numcodecs.adler32" => Kind::BytesToBytes(adler32::bind),
+        "numcodecs.base64" => Kind::BytesToBytes(base64::bind),
         "numcodecs.bz2" => Kind::BytesToBytes(bz2::bind),
         "numcodecs.crc32" => Kind::BytesToBytes(crc32::bind),
         "numcodecs.fletcher32" => Kind::BytesToBytes(fletcher32::bind),

@@ -78,6 +78,15 @@ pub fn parse_attributes(
     }
 }
 
+/// Parses a value that is the user's throughout, such as an element of an array of JSON values. Otherwise as
+/// [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`], but for names given twice: the last one counts.
+pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
+    parse(text, limits, Repeated::LastWins)
+}
+
 /// Shows each member of an object: its name, and where in `text` its value stands. Nothing is made of the values, so
 /// that a long document costs no more than its text; that they are valid JSON is not checked.
 ///
@@ -501,6 +510,16 @@ mod tests {
         }
         let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
         assert!(visit_members(deep.as_bytes(), 64, |_, _| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_value_is_of_any_kind_and_the_last_of_a_repeated_name_wins() {
+        let limits = MetadataLimits { depth: 2, ..MetadataLimits::default() };
+        let value = parse_value(br#" [{"a":1,"a":NaN}] "#, &limits).unwrap();
+        assert_eq!(value.to_string(), r#"[{"a":"NaN"}]"#);
+        assert_eq!(parse_value(b"7", &limits).unwrap().to_string(), "7");
+        assert!(parse_value(b"[[[]]]", &limits).is_err());
+        assert!(parse_value(b"1,2", &limits).is_err());
     }
 
     #[test]

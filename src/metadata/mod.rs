@@ -30,7 +30,7 @@ pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, Subarra
 pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
 pub use error::MetadataError;
 pub use fill_value::FillValue;
-pub use json::{MetadataLimits, parse_attributes, parse_document};
+pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
 pub use model::{
     ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat,
 };

@@ -180,9 +180,13 @@ fn required_in<'a>(codec: &'a Value, member: &'static str) -> Result<&'a Value, 
     codec.get(member).ok_or_else(|| MetadataError::invalid("filters", format!("`{member}` is missing")))
 }
 
+/// The codecs that make bytes of numbers, which they know for what they are.
+const NUMBER_CODECS: [&str; 2] = ["pcodec", "zfpy"];
+
 /// The filters that work on bytes: they and all behind them stand after `bytes`.
-const BYTES_FILTERS: [&str; 13] = [
+const BYTES_FILTERS: [&str; 14] = [
     "adler32",
+    "base64",
     "blosc",
     "bz2",
     "crc32",
@@ -228,7 +232,11 @@ fn codecs(
     let mut order = ByteOrder::of(orders);
     let mut are_bytes = false;
     for (place, (id, configuration)) in written.into_iter().enumerate() {
-        let makes_bytes = OBJECT_CODECS.contains(&id.as_str());
+        let is_of_numbers = NUMBER_CODECS.contains(&id.as_str());
+        if is_of_numbers && order.is_big() {
+            return Err(MetadataError::unsupported("compressor", format!("{id} of the other byte order")));
+        }
+        let makes_bytes = is_of_numbers || OBJECT_CODECS.contains(&id.as_str());
         let takes_bytes = place == filters || BYTES_FILTERS.contains(&id.as_str());
         if makes_bytes && are_bytes {
             return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
@@ -266,6 +274,15 @@ impl ByteOrder {
             [] => Self::None,
             [first, rest @ ..] if rest.iter().all(|order| order == first) => Self::One(*first),
             _ => Self::Each(orders.to_vec()),
+        }
+    }
+
+    /// Whether anything is the most significant byte first.
+    fn is_big(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(order) => *order == Endianness::Big,
+            Self::Each(orders) => orders.contains(&Endianness::Big),
         }
     }
 
@@ -405,6 +422,31 @@ mod tests {
                 .map(|codec| codec.name)
                 .collect();
         assert_eq!(names, ["transpose", "numcodecs.delta", "bytes", "zlib", "zstd"]);
+    }
+
+    #[test]
+    fn a_codec_that_knows_numbers_stands_where_their_bytes_are_made() {
+        let names = |members: Value| -> Vec<String> {
+            codecs_with(members).into_iter().map(|codec| codec.name).collect()
+        };
+        let (pcodec, delta) = (json!({"id": "pcodec"}), json!({"id": "delta", "dtype": "<i4"}));
+        assert_eq!(names(json!({"compressor": pcodec})), ["numcodecs.pcodec"]);
+        assert_eq!(
+            names(json!({"order": "F", "filters": [delta], "compressor": pcodec})),
+            ["transpose", "numcodecs.delta", "numcodecs.pcodec"]
+        );
+        assert_eq!(
+            names(json!({"filters": [{"id": "zfpy"}], "compressor": {"id": "zlib"}})),
+            ["numcodecs.zfpy", "zlib"]
+        );
+        assert_eq!(
+            names(json!({"filters": [{"id": "base64"}], "compressor": {"id": "zlib"}})),
+            ["bytes", "numcodecs.base64", "zlib"]
+        );
+        let big = array_with(json!({"dtype": ">i4", "compressor": pcodec}));
+        assert!(matches!(big, Err(MetadataError::Unsupported { .. })), "{big:?}");
+        let behind_bytes = array_with(json!({"filters": [{"id": "shuffle"}], "compressor": pcodec}));
+        assert!(matches!(behind_bytes, Err(MetadataError::Invalid { .. })), "{behind_bytes:?}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod hierarchy;
 mod hostile_memory;
 mod metadata;
 mod nodes;
+mod numcodecs;
 mod rectilinear;
 mod refusals;
 mod slices;

@@ -55,6 +55,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("arrow_buffer", &["render"]),
     ("arrow_ipc", &["render"]),
     ("arrow_schema", &["render"]),
+    ("pco", &["codec"]),
+    ("zfp_rs", &["codec"]),
     ("anyhow", &["main"]),
     ("mimalloc", &["main"]),
     ("tracing_subscriber", &["main"]),

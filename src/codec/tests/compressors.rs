@@ -56,6 +56,10 @@ fn a_value_of_another_length_is_corrupt_both_ways() {
 fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
     for compressor in every_compressor() {
         for expected in [0, 4] {
+            // What base64 makes of nothing is nothing.
+            if expected == 0 && compressor[0][0] == "numcodecs.base64" {
+                continue;
+            }
             let result = byte_chain(compressor.clone(), expected).decode_items(Bytes::new());
             assert!(is_corrupt(&result), "{compressor} as {expected}: {result:?}");
         }

@@ -6,8 +6,9 @@ mod checksums;
 mod compressors;
 mod extensions;
 mod filters;
-mod fixtures;
 mod hostile;
+mod numbers;
+mod objects;
 mod sharding;
 mod values;
 
@@ -89,6 +90,7 @@ fn every_compressor() -> Vec<Value> {
         json!([["numcodecs.adler32", {"location": "end"}]]),
         json!([["numcodecs.fletcher32", {}]]),
         json!([["numcodecs.jenkins_lookup3", {"initval": 7, "prefix": null}]]),
+        json!([["numcodecs.base64", {}]]),
         json!([["numcodecs.lz4", {"acceleration": 1}]]),
         json!([["numcodecs.bz2", {"level": 1}]]),
         json!([["numcodecs.lzma", {"format": 1, "check": -1, "preset": null, "filters": null}]]),

@@ -7,6 +7,8 @@ pub mod data_types;
 pub mod encode;
 pub mod hierarchy;
 pub mod model;
+pub mod not_supported;
+pub mod pickle;
 pub mod process;
 pub mod server;
 pub mod strategies;
