@@ -1,16 +1,16 @@
 //! The one door from async to CPU work.
 //!
-//! A pool of as many threads as there are cores, behind a gate as wide: a task that waits for its turn waits in async,
-//! where it can be dropped; once it has its turn the permit moves into the work, so that a caller who goes away does
-//! not open the gate while the work still runs. Nothing that decodes, copies or renders more than a few kilobytes
-//! runs on the reactor.
+//! A pool of as many threads as there are cores, and one queue before it. What waits there belongs to the pool and not
+//! to whoever waits for it: a caller who stands still (a client that does not read) holds nobody up, and the work of one
+//! who has left is dropped when its turn comes. Nothing that decodes, copies or renders more than a few kilobytes runs
+//! on the reactor.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::error::{Classify, ErrorClass};
 
@@ -45,7 +45,6 @@ impl Classify for CpuError {
 #[derive(Clone)]
 pub struct Cpu {
     pool: Arc<rayon::ThreadPool>,
-    gate: Arc<Semaphore>,
     threads: usize,
 }
 
@@ -62,7 +61,7 @@ impl Cpu {
             .thread_name(|number| format!("cpu-{number}"))
             .build()
             .map_err(|error| CpuError::NoThreads(error.to_string()))?;
-        Ok(Self { pool: Arc::new(pool), gate: Arc::new(Semaphore::new(threads)), threads })
+        Ok(Self { pool: Arc::new(pool), threads })
     }
 
     /// How many threads work.
@@ -80,12 +79,12 @@ impl Cpu {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CpuError> {
-        // The gate is never closed.
-        let permit = Arc::clone(&self.gate).acquire_owned().await.ok();
         let (done, result) = oneshot::channel();
         self.pool.spawn(move || {
+            if done.is_closed() {
+                return;
+            }
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            drop(permit);
             if let Ok(outcome) = outcome {
                 // Nobody waits any longer: the result is dropped.
                 let _ = done.send(outcome);
@@ -117,7 +116,40 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_who_leaves_does_not_open_the_gate_while_the_work_runs() {
+    async fn a_caller_who_stands_still_holds_nobody_up() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let mut still = Box::pin(cpu.run(|| 1));
+        assert!(futures::poll!(still.as_mut()).is_pending());
+        go.send(()).unwrap();
+        assert_eq!(first.await, Ok(true));
+        // Its turn has come, and nobody has looked at it since.
+        let third = tokio::time::timeout(Duration::from_secs(60), cpu.run(|| 2)).await;
+        assert_eq!(third, Ok(Ok(2)));
+        assert_eq!(still.await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_has_left_is_not_run() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&ran);
+        let mut left = Box::pin(cpu.run(move || counter.fetch_add(1, Ordering::SeqCst)));
+        assert!(futures::poll!(left.as_mut()).is_pending());
+        drop(left);
+        go.send(()).unwrap();
+        assert_eq!(first.await, Ok(true));
+        cpu.run(|| ()).await.unwrap();
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn no_more_work_runs_at_a_time_than_there_are_threads_whoever_leaves() {
         let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..8 {

@@ -28,5 +28,6 @@ mod refusals;
 mod slices;
 mod stampede;
 mod support;
+mod supported;
 mod tidy;
 mod zip;
