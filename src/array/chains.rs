@@ -5,7 +5,7 @@
 //! shape is first wanted, and only so many are remembered: a grid may have as many shapes as chunks.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::ArrayMetadata;
@@ -38,22 +38,31 @@ impl Chains {
         &self.first
     }
 
+    /// The chain of chunks of this shape, if it is remembered.
+    pub(super) fn bound(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
+        if shape == self.first_shape {
+            return Some(Arc::clone(&self.first));
+        }
+        self.others().get(shape).cloned()
+    }
+
     /// The chain of chunks of this shape, of the same array.
     pub(super) fn of(&self, metadata: &ArrayMetadata, shape: &[u64]) -> Result<Arc<CodecChain>, CodecError> {
-        if shape == self.first_shape {
-            return Ok(Arc::clone(&self.first));
-        }
-        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(chain) = others().get(shape) {
-            return Ok(Arc::clone(chain));
+        if let Some(chain) = self.bound(shape) {
+            return Ok(chain);
         }
         let chain = bind(metadata, shape, &self.limits)?;
-        let mut others = others();
+        let mut others = self.others();
         if others.len() >= MOST_REMEMBERED {
             others.clear();
         }
         others.insert(shape.to_vec(), Arc::clone(&chain));
         Ok(chain)
+    }
+
+    /// No code panics while it holds the lock; were it to, the map would still be whole.
+    fn others(&self) -> MutexGuard<'_, HashMap<Vec<u64>, Arc<CodecChain>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

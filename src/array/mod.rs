@@ -87,6 +87,11 @@ impl Array {
         self.chains.first().sharding().is_some()
     }
 
+    /// The codecs, if they are bound to this shape of a stored chunk already.
+    fn bound_chain(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
+        self.chains.bound(shape)
+    }
+
     /// The codecs, bound to the shape of a stored chunk.
     ///
     /// # Errors

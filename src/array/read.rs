@@ -7,8 +7,9 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::plan::Band;
 use super::resolve::{Task, resolve};
-use super::{ArrayError, ChunkSource, Snapshot, Trace};
+use super::{Array, ArrayError, ChunkSource, Snapshot, Trace};
 use crate::chunk::{AssembleError, Elements, ElementsMut, Window};
+use crate::codec::CodecChain;
 use crate::cpu::Cpu;
 
 /// Stored chunks of one band whose shard indexes are looked up at a time.
@@ -86,7 +87,7 @@ impl Reader {
         let tasks = stream::iter(window.cut(array.grid().axes()))
             .map(|(coords, window)| async move {
                 let shape = array.grid().shape_of(&coords);
-                let chain = array.chain_of(&coords, &shape)?;
+                let chain = self.chain(array, &coords, &shape).await?;
                 resolve(source, snapshot.value(&coords), chain, shape, window, trace).await
             })
             .buffered(RESOLVE_CONCURRENCY)
@@ -115,6 +116,20 @@ impl Reader {
             out = pasted.map_err(|error| snapshot.plan().unassembled(error))?;
         }
         Ok(out.freeze())
+    }
+
+    /// The chain of a chunk. Binding it takes as long as the document is long.
+    async fn chain(
+        &self,
+        array: &Arc<Array>,
+        coords: &[u64],
+        shape: &[u64],
+    ) -> Result<Arc<CodecChain>, ArrayError> {
+        if let Some(chain) = array.bound_chain(shape) {
+            return Ok(chain);
+        }
+        let (array, coords, shape) = (Arc::clone(array), coords.to_vec(), shape.to_vec());
+        self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
     async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Loaded, ArrayError> {

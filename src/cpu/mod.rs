@@ -126,7 +126,7 @@ mod tests {
         go.send(()).unwrap();
         assert_eq!(first.await, Ok(true));
         // Its turn has come, and nobody has looked at it since.
-        let third = tokio::time::timeout(Duration::from_secs(60), cpu.run(|| 2)).await;
+        let third = tokio::time::timeout(Duration::from_mins(1), cpu.run(|| 2)).await;
         assert_eq!(third, Ok(Ok(2)));
         assert_eq!(still.await, Ok(1));
     }

@@ -125,7 +125,7 @@ fn data_types() -> Vec<Row> {
 }
 
 /// A codec on bytes that v2 has as filter or compressor and v3 under a name of its own.
-fn on_bytes(name: &'static str, v1: bool, v2: bool, v3: Value) -> Row {
+fn on_bytes(name: &'static str, v1: bool, v2: bool, v3: &Value) -> Row {
     let id = name.split(' ').next().unwrap();
     let v1 = if v1 { json!({"compression": id}) } else { Value::Null };
     let v2 = if v2 { json!({"compressor": {"id": id}}) } else { Value::Null };
@@ -143,77 +143,55 @@ fn filter(name: &'static str, dtype: &str, configuration: Value) -> Row {
     row(name, Value::Null, json!({"dtype": dtype, "filters": [v2]}), v3)
 }
 
-fn codecs() -> Vec<Row> {
-    let little = || configured("bytes", json!({"endian": "little"}));
-    let before = |codec: Value| {
-        row("", Value::Null, Value::Null, json!({"data_type": "int16", "codecs": [codec, little()]}))
-    };
-    let shards = configured(
-        "sharding_indexed",
-        json!({
-            "chunk_shape": [1], "codecs": ["bytes"], "index_codecs": [little(), "crc32c"],
-        }),
-    );
-    let cast = json!({"data_type": "int8"});
-    let conditional = json!({"codecs": ["crc32c"], "header_bits": 8});
-    let n5 = json!({"codecs": [
-        configured("transpose", json!({"order": [0]})), configured("bytes", json!({"endian": "big"})),
-    ]});
-    let numcodecs = |id: &str| configured(&format!("numcodecs.{id}"), json!({}));
-    let mut rows = vec![
+fn v3_only(name: &'static str, v3: Value) -> Row {
+    row(name, Value::Null, Value::Null, v3)
+}
+
+/// The codec that numcodecs has under this name, without options.
+fn numcodecs(id: &str) -> Value {
+    configured(&format!("numcodecs.{id}"), json!({}))
+}
+
+fn bytes_in(endian: &str) -> Value {
+    configured("bytes", json!({"endian": endian}))
+}
+
+/// What makes bytes of elements.
+fn codecs_from_elements_to_bytes() -> Vec<Row> {
+    let object = |filter: Value| json!({"dtype": "|O", "filters": [filter]});
+    let shards = json!({
+        "chunk_shape": [1], "codecs": ["bytes"], "index_codecs": [bytes_in("little"), "crc32c"],
+    });
+    let n5 = json!({"codecs": [configured("transpose", json!({"order": [0]})), bytes_in("big")]});
+    vec![
         row(
             "bytes, either order",
             json!({"dtype": ">i2"}),
             json!({"dtype": ">i2"}),
-            json!({
-                "data_type": "int16", "codecs": [configured("bytes", json!({"endian": "big"}))],
-            }),
+            json!({"data_type": "int16", "codecs": [bytes_in("big")]}),
         ),
-        row(
-            "transpose (order F)",
-            json!({"order": "F", "shape": [2, 1], "chunks": [2, 1]}),
-            json!({"order": "F", "shape": [2, 1], "chunks": [2, 1]}),
-            json!({
-                "shape": [2, 1], "chunk_grid": configured("regular", json!({"chunk_shape": [2, 1]})),
-                "codecs": [configured("transpose", json!({"order": [1, 0]})), "bytes"],
-            }),
-        ),
-        row("sharding_indexed", Value::Null, Value::Null, json!({"codecs": [shards]})),
+        v3_only("sharding_indexed", json!({"codecs": [configured("sharding_indexed", shards)]})),
         row(
             "vlen-utf8",
             Value::Null,
-            json!({"dtype": "|O", "filters": [{"id": "vlen-utf8"}]}),
-            json!({
-                "data_type": "string", "codecs": ["vlen-utf8"],
-            }),
+            object(json!({"id": "vlen-utf8"})),
+            json!({"data_type": "string", "codecs": ["vlen-utf8"]}),
         ),
         row(
             "vlen-bytes",
             Value::Null,
-            json!({"dtype": "|O", "filters": [{"id": "vlen-bytes"}]}),
-            json!({
-                "data_type": "bytes", "codecs": ["vlen-bytes"],
-            }),
+            object(json!({"id": "vlen-bytes"})),
+            json!({"data_type": "bytes", "codecs": ["vlen-bytes"]}),
         ),
+        row("vlen-array", Value::Null, object(json!({"id": "vlen-array", "dtype": "<i2"})), Value::Null),
         row(
-            "vlen-array",
+            "json2",
             Value::Null,
-            json!({"dtype": "|O", "filters": [{"id": "vlen-array", "dtype": "<i2"}]}),
-            Value::Null,
+            object(json!({"id": "json2"})),
+            json!({"data_type": "string", "codecs": [numcodecs("json2")]}),
         ),
-        row("json2", Value::Null, json!({"dtype": "|O", "filters": [{"id": "json2"}]}), Value::Null),
-        row(
-            "packbits (Zarr's)",
-            Value::Null,
-            Value::Null,
-            json!({"data_type": "int4", "codecs": ["packbits"]}),
-        ),
-        row(
-            "n5_default",
-            Value::Null,
-            Value::Null,
-            json!({"data_type": "int16", "codecs": [configured("n5_default", n5)]}),
-        ),
+        v3_only("packbits (Zarr's)", json!({"data_type": "int4", "codecs": ["packbits"]})),
+        v3_only("n5_default", json!({"data_type": "int16", "codecs": [configured("n5_default", n5)]})),
         row(
             "pcodec",
             Value::Null,
@@ -226,59 +204,83 @@ fn codecs() -> Vec<Row> {
             json!({"dtype": "<f4", "compressor": {"id": "zfpy"}}),
             json!({"data_type": "float32", "codecs": [numcodecs("zfpy")]}),
         ),
-        row(
+        v3_only(
             "zfp",
-            Value::Null,
-            Value::Null,
             json!({
                 "data_type": "float32", "codecs": [configured("zfp", json!({"mode": "reversible"}))],
             }),
         ),
-    ];
-    rows.extend([
+    ]
+}
+
+/// What makes elements of elements.
+fn codecs_on_elements() -> Vec<Row> {
+    let before = |name: &'static str, codec: Value| {
+        v3_only(name, json!({"data_type": "int16", "codecs": [codec, bytes_in("little")]}))
+    };
+    let fortran = json!({"order": "F", "shape": [2, 1], "chunks": [2, 1]});
+    let transposed = json!({
+        "shape": [2, 1], "chunk_grid": configured("regular", json!({"chunk_shape": [2, 1]})),
+        "codecs": [configured("transpose", json!({"order": [1, 0]})), "bytes"],
+    });
+    let labels = json!({"labels": ["\u{1}"], "dtype": "<U1", "astype": "|u1"});
+    vec![
+        row("transpose (order F)", fortran.clone(), fortran, transposed),
         filter("astype", "<i4", json!({"encode_dtype": "<i2", "decode_dtype": "<i4"})),
         filter("bitround", "<f4", json!({"keepbits": 9})),
-        Row {
-            v3: Value::Null,
-            ..filter("categorize", "<U1", json!({"labels": ["\u{1}"], "dtype": "<U1", "astype": "|u1"}))
-        },
+        Row { v3: Value::Null, ..filter("categorize", "<U1", labels) },
         filter("delta", "<i4", json!({"dtype": "<i4"})),
         filter("fixedscaleoffset", "<f8", json!({"offset": 0, "scale": 1, "dtype": "<f8"})),
         filter("packbits", "|b1", json!({})),
         filter("quantize", "<f4", json!({"digits": 3, "dtype": "<f4"})),
-        Row { name: "cast_value", ..before(configured("cast_value", cast)) },
-        Row { name: "reshape", ..before(configured("reshape", json!({"shape": [1, 2]}))) },
-        Row { name: "scale_offset", ..before(configured("scale_offset", json!({"offset": 1, "scale": 2}))) },
-        on_bytes("blosc", true, true, json!("blosc")),
-        on_bytes("bz2", true, true, numcodecs("bz2")),
-        on_bytes("gzip", true, true, json!("gzip")),
-        on_bytes("lz4", true, true, numcodecs("lz4")),
-        on_bytes("lzma", true, true, numcodecs("lzma")),
-        on_bytes("zlib", true, true, numcodecs("zlib")),
-        on_bytes("zstd", true, true, json!("zstd")),
+        before("cast_value", configured("cast_value", json!({"data_type": "int8"}))),
+        before("reshape", configured("reshape", json!({"shape": [1, 2]}))),
+        before("scale_offset", configured("scale_offset", json!({"offset": 1, "scale": 2}))),
+    ]
+}
+
+/// What makes bytes of bytes.
+fn codecs_on_bytes() -> Vec<Row> {
+    let shuffle = json!({"elementsize": 2});
+    let conditional = json!({"codecs": ["crc32c"], "header_bits": 8});
+    vec![
+        on_bytes("blosc", true, true, &json!("blosc")),
+        on_bytes("bz2", true, true, &numcodecs("bz2")),
+        on_bytes("gzip", true, true, &json!("gzip")),
+        on_bytes("lz4", true, true, &numcodecs("lz4")),
+        on_bytes("lzma", true, true, &numcodecs("lzma")),
+        on_bytes("zlib", true, true, &numcodecs("zlib")),
+        on_bytes("zstd", true, true, &json!("zstd")),
         row(
             "shuffle",
             Value::Null,
             json!({"filters": [{"id": "shuffle", "elementsize": 2}]}),
-            json!({"codecs": ["bytes", configured("numcodecs.shuffle", json!({"elementsize": 2}))]}),
+            json!({"codecs": ["bytes", configured("numcodecs.shuffle", shuffle)]}),
         ),
-        on_bytes("base64", false, true, numcodecs("base64")),
-        on_bytes("conditional", false, false, configured("conditional", conditional)),
-        on_bytes("adler32", false, true, numcodecs("adler32")),
-        on_bytes("crc32", false, true, numcodecs("crc32")),
-        on_bytes("crc32c", false, true, json!("crc32c")),
-        on_bytes("fletcher32", false, true, numcodecs("fletcher32")),
-        on_bytes("jenkins_lookup3", false, true, numcodecs("jenkins_lookup3")),
-    ]);
-    let refused = |name: &'static str, v2: Value, v3: Value| Row {
+        on_bytes("base64", false, true, &numcodecs("base64")),
+        on_bytes("conditional", false, false, &configured("conditional", conditional)),
+        on_bytes("adler32", false, true, &numcodecs("adler32")),
+        on_bytes("crc32", false, true, &numcodecs("crc32")),
+        on_bytes("crc32c", false, true, &json!("crc32c")),
+        on_bytes("fletcher32", false, true, &numcodecs("fletcher32")),
+        on_bytes("jenkins_lookup3", false, true, &numcodecs("jenkins_lookup3")),
+    ]
+}
+
+/// To read these is to run what they say, or to guess what they mean.
+fn refused_codecs() -> Vec<Row> {
+    let refused = |name: &'static str| Row {
         refused: Some(name),
-        ..row(name, Value::Null, v2, v3)
+        ..row(name, Value::Null, json!({"dtype": "|O", "filters": [{"id": name}]}), Value::Null)
     };
-    rows.extend([
-        refused("msgpack2", json!({"dtype": "|O", "filters": [{"id": "msgpack2"}]}), Value::Null),
-        refused("pickle", json!({"dtype": "|O", "filters": [{"id": "pickle"}]}), Value::Null),
-    ]);
-    rows
+    vec![refused("msgpack2"), refused("pickle")]
+}
+
+fn codecs() -> Vec<Row> {
+    [codecs_from_elements_to_bytes(), codecs_on_elements(), codecs_on_bytes(), refused_codecs()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// A version of the format.
@@ -393,7 +395,7 @@ async fn mark(row: &Row, version: &Version, members: &Value) -> &'static str {
 }
 
 async fn table(title: &str, rows: Vec<Row>) -> String {
-    let mut table = format!("| {title} | v1 | v2 | v3 |\n|---|---|---|---|\n");
+    let mut lines = vec![format!("| {title} | v1 | v2 | v3 |"), "|---|---|---|---|".to_owned()];
     for row in rows {
         let mut marks = Vec::new();
         for (version, members) in versions().iter().zip([&row.v1, &row.v2, &row.v3]) {
@@ -405,9 +407,9 @@ async fn table(title: &str, rows: Vec<Row>) -> String {
             assert!(seen.iter().all(|mark| mark == &seen[0]), "{}", row.name);
             marks.push(seen[0]);
         }
-        table += &format!("| {} | {} |\n", row.name, marks.join(" | "));
+        lines.push(format!("| {} | {} |", row.name, marks.join(" | ")));
     }
-    table
+    lines.join("\n") + "\n"
 }
 
 #[tokio::test]
