@@ -4,11 +4,14 @@
 //! item is a [`Span`] that says where in a heap the element's bytes stand; so whatever moves elements moves items, and
 //! leaves the heap alone. What the bytes mean is not this file's business.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::Window;
 use super::copy::{fill_box, locate_box, paste_box};
 use super::strided::{self, Dimension};
+use crate::metadata::DataType;
 
 /// Bytes of a span.
 const SPAN_BYTES: usize = Span::BYTES;
@@ -97,6 +100,22 @@ impl Elements {
         items.iter().map(|&item| Span::from_item(item).of(&self.heap))
     }
 
+    /// Shows each element of the type they are of: its bytes, of a fixed size or of its own length.
+    ///
+    /// # Errors
+    /// The first of `visit`.
+    pub fn try_each<E>(
+        &self,
+        data_type: &DataType,
+        visit: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if data_type.is_variable() {
+            self.texts().try_for_each(visit)
+        } else {
+            self.items.chunks(data_type.item_bytes()).try_for_each(visit)
+        }
+    }
+
     /// The same elements with other items, made of theirs.
     ///
     /// # Errors
@@ -161,15 +180,8 @@ impl ElementsMut {
     /// # Errors
     /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
     pub fn filled_with(mut self, element: &[u8]) -> Result<Self, AssembleError> {
-        let span;
-        let item = match &mut self.heap {
-            None => element,
-            Some(heap) => {
-                span = push(heap, element, self.heap_limit)?.to_item();
-                &span
-            }
-        };
-        self.items.chunks_exact_mut(item.len().max(1)).for_each(|place| place.copy_from_slice(item));
+        let item = self.item(element)?;
+        self.items.chunks_exact_mut(item.len().max(1)).for_each(|place| place.copy_from_slice(&item));
         Ok(self)
     }
 
@@ -193,15 +205,16 @@ impl ElementsMut {
     /// # Errors
     /// [`AssembleError`].
     pub fn fill(&mut self, element: &[u8], window: &Window) -> Result<(), AssembleError> {
-        let span;
-        let item = match &mut self.heap {
-            None => element,
-            Some(heap) => {
-                span = push(heap, element, self.heap_limit)?.to_item();
-                &span
-            }
-        };
-        if fill_box(item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
+        let item = self.item(element)?;
+        if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
+    }
+
+    /// The item of an element; what has variable length goes to the heap.
+    fn item<'a>(&mut self, element: &'a [u8]) -> Result<Cow<'a, [u8]>, AssembleError> {
+        Ok(match &mut self.heap {
+            None => Cow::Borrowed(element),
+            Some(heap) => Cow::Owned(push(heap, element, self.heap_limit)?.to_item().to_vec()),
+        })
     }
 
     /// Copies a box of elements, given as in [`strided::copy`]; the callers' boxes lie inside both buffers.

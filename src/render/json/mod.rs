@@ -100,12 +100,8 @@ impl JsonWriter {
 
 impl Writer for JsonWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
-        if self.data_type.is_variable() {
-            elements.texts().try_for_each(|text| self.write_one(text, out))
-        } else {
-            let items = elements.items().chunks(self.data_type.item_bytes());
-            items.into_iter().try_for_each(|item| self.write_one(item, out))
-        }
+        let data_type = self.data_type.clone();
+        elements.try_each(&data_type, |element| self.write_one(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {

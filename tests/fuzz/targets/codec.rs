@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
@@ -45,6 +45,8 @@ static CHAINS: LazyLock<Vec<(CodecChain, bool)>> = LazyLock::new(|| {
         json!(["numcodecs.lz4", {}]),
         json!(["numcodecs.lzma", {"preset": 0}]),
         json!(["numcodecs.shuffle", {"elementsize": 4}]),
+        json!(["numcodecs.base64", {}]),
+        json!(["conditional", {"codecs": ["crc32c", {"name": "gzip"}], "header_bits": 8}]),
     ] {
         chains.push((bytes(codec), DataType::UInt8, EXACT));
     }
@@ -69,6 +71,38 @@ static CHAINS: LazyLock<Vec<(CodecChain, bool)>> = LazyLock::new(|| {
         (json!([["vlen-utf8", {}], ["zstd", {}]]), DataType::String, EXACT),
         (json!([["vlen-utf8", {}]]), DataType::String, EXACT),
         (json!([["vlen-bytes", {}]]), DataType::VariableBytes, EXACT),
+        (json!([["numcodecs.vlen-array", {}]]), DataType::VariableArray(Arc::new(DataType::Int16)), EXACT),
+        (json!([["numcodecs.json2", {}]]), DataType::Json, EXACT),
+        (json!([["numcodecs.json2", {}]]), DataType::String, EXACT),
+        (
+            json!([["numcodecs.categorize", {"labels": ["a", "b"], "dtype": "|O", "astype": "|u1"}], ["bytes", {}]]),
+            DataType::String,
+            EXACT,
+        ),
+        (json!([["cast_value", {"data_type": "int8"}], ["bytes", {}]]), DataType::Int32, EXACT),
+        (
+            json!([["cast_value", {"data_type": "float32", "out_of_range": "clamp"}], little()]),
+            DataType::Int64,
+            LOSSY,
+        ),
+        (json!([["scale_offset", {"offset": 3, "scale": 2}], little()]), DataType::Int32, LOSSY),
+        (
+            json!([["reshape", {"shape": [2, 12]}], ["transpose", {"order": [1, 0]}], little()]),
+            DataType::Int16,
+            EXACT,
+        ),
+        (
+            json!([["n5_default", {"codecs": [
+                {"name": "transpose", "configuration": {"order": [1, 0]}},
+                {"name": "bytes", "configuration": {"endian": "big"}}, {"name": "gzip"},
+            ]}]]),
+            DataType::Int16,
+            EXACT,
+        ),
+        (json!([["numcodecs.pcodec", {}]]), DataType::Int32, EXACT),
+        (json!([["numcodecs.pcodec", {}]]), DataType::Float64, EXACT),
+        (json!([["zfp", {"mode": "reversible"}]]), DataType::Float32, LOSSY),
+        (json!([["numcodecs.zfpy", {}]]), DataType::Float64, LOSSY),
         (shard("end", json!([["bytes", {}], ["crc32c", {}]])), DataType::UInt8, EXACT),
         (shard("start", json!([["bytes", {}], ["gzip", {}]])), DataType::UInt8, EXACT),
         (shard("end", json!([["vlen-utf8", {}]])), DataType::String, EXACT),

@@ -45,6 +45,11 @@ fn check(array: &ArrayMetadata) {
     let _ = v3::parse(written.as_bytes(), &MetadataLimits::default());
     let grid = ChunkGrid::new(&array.shape, &array.chunk_grid);
     let limits = CodecLimits { chunk_bytes: 1 << 20, ..CodecLimits::default() };
-    let _ =
-        CodecChain::bind(&array.codecs, &array.data_type, &grid.first_chunk_shape(), &array.fill_value, &limits);
+    let _ = CodecChain::bind(
+        &array.codecs,
+        &array.data_type,
+        &grid.first_chunk_shape(),
+        &array.fill_value,
+        &limits,
+    );
 }
