@@ -268,7 +268,7 @@ impl Array {
 }
 
 /// Bytes without a pattern, the same for the same seed (xorshift).
-fn noise(seed: u64) -> impl Iterator<Item = u8> {
+pub fn noise(seed: u64) -> impl Iterator<Item = u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(move || {
         state ^= state << 13;

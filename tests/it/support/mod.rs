@@ -5,6 +5,7 @@ pub mod blind;
 pub mod counting;
 pub mod data_types;
 pub mod encode;
+pub mod encoded;
 pub mod hierarchy;
 pub mod model;
 pub mod process;
