@@ -107,7 +107,7 @@ class Drawn:
 
     def fill_value(self):
         if self.is_variable:
-            return self.one_of(["", "é"]) if isinstance(self.dtype, VariableLengthUTF8) else self.one_of([b"", b"\xff\x00"])
+            return self.one_of(["", "é"]) if isinstance(self.dtype, VariableLengthUTF8) else self.one_of([b"", b"\x00\xff"])
         special = {
             "f": [0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1.5],
             "c": [0, complex(-0.0, numpy.nan), complex(numpy.inf, -0.0), 1 - 2j],
