@@ -107,7 +107,8 @@ class Drawn:
 
     def fill_value(self):
         if self.is_variable:
-            return self.one_of(["", "é"]) if isinstance(self.dtype, VariableLengthUTF8) else self.one_of([b"", b"\x00\xff"])
+            texts = isinstance(self.dtype, VariableLengthUTF8)
+            return self.one_of(["", "é"] if texts else [b"", b"\x00\xff"])
         special = {
             "f": [0, -0.0, numpy.nan, numpy.inf, -numpy.inf, 1.5],
             "c": [0, complex(-0.0, numpy.nan), complex(numpy.inf, -0.0), 1 - 2j],
@@ -230,7 +231,7 @@ class Drawn:
             levels.append(tuple(edge * self.number(3) for edge in levels[-1]))
         turns = [self.transpose() for _ in range(self.number(1, 0))]
         # zarr-python wants inner chunks to divide the shard as if nothing had been turned.
-        if shards and turns and any(outer % levels[-2][axis] for outer, axis in zip(levels[-1], turns[0].order)):
+        if shards and not all(divides(levels[-2], levels[-1], turn) for turn in turns):
             turns = []
         return {
             "zarr_format": 3,
@@ -238,7 +239,7 @@ class Drawn:
             "filters": turns + filters,
             # zarr-python's own filters misread what was stored in the other byte order.
             "serializer": self.serializer(levels, turns, ["little"] if filters else ["little", "big"]),
-            "compressors": self.compressors_of_v3() if not shards else self.one_of([[], [], [Crc32cCodec()], [GzipCodec()]]),
+            "compressors": self.one_of([[], [], [Crc32cCodec()], [GzipCodec()]]) if shards else self.compressors_of_v3(),
             "chunk_key_encoding": self.one_of(
                 [{"name": name, "separator": separator} for name in ("default", "v2") for separator in "./"]
             ),
@@ -258,9 +259,7 @@ class Drawn:
         for turn in turns:
             levels = [tuple(shape[axis] for axis in turn.order) for shape in levels]
         inner_turns = [self.transpose() for _ in range(self.number(1, 0))]
-        if len(levels) > 2 and any(
-            outer % levels[-3][axis] for turn in inner_turns for outer, axis in zip(levels[-2], turn.order)
-        ):
+        if len(levels) > 2 and not all(divides(levels[-3], levels[-2], turn) for turn in inner_turns):
             inner_turns = []
         codecs = [*inner_turns, self.serializer(levels[:-1], inner_turns, orders)]
         codecs += self.compressors_of_v3() if len(levels) == 2 else []
@@ -270,13 +269,11 @@ class Drawn:
         )
 
     def compressors_of_v3(self):
-        blosc = BloscCodec(
-            cname=self.one_of(CNAMES), shuffle=self.one_of(["noshuffle", "shuffle", "bitshuffle"]), typesize=self.item_bytes
-        )
+        shuffle = self.one_of(["noshuffle", "shuffle", "bitshuffle"])
         codecs = [
             GzipCodec(level=self.number(9, 0)),
             ZstdCodec(level=self.number(5), checksum=self.chance(0.5)),
-            blosc,
+            BloscCodec(cname=self.one_of(CNAMES), shuffle=shuffle, typesize=self.item_bytes),
             Crc32cCodec(),
             v3_codecs.Zlib(level=1),
             v3_codecs.BZ2(level=1),
@@ -298,6 +295,11 @@ class Drawn:
             return self.number(length - 1, -length)
         bounds = [self.one_of([None, self.number(length + 2, -length - 2)]) for _ in range(2)]
         return slice(*bounds, self.one_of([None, None, 1, 2, 3, -1, -2, -5]))
+
+
+def divides(inner, outer, turn):
+    """Whether inner chunks, turned, divide an outer one that is not."""
+    return all(edge % inner[axis] == 0 for edge, axis in zip(outer, turn.order))
 
 
 def spelled(pick):

@@ -1,4 +1,4 @@
-"""What zarr-python writes is read as zarr-python and numpy read it, bit for bit: arrays and selections drawn at random."""
+"""What zarr-python writes is read as zarr-python and numpy read it, bit for bit: random arrays, random selections."""
 
 import io
 import json
@@ -11,7 +11,7 @@ import zarr
 import processes
 from drawn import Drawn, as_array, canonical
 
-ARRAYS = 400
+ARRAYS = 300
 SELECTIONS = 3
 
 # zarr-python says of half of its types and codecs that others may not know them. That is what is tested.

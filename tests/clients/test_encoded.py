@@ -20,7 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 TYPES = {"bool", "complex64", "complex128", "string", "bytes"}
 TYPES |= {f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)} | {"float16", "float32", "float64"}
-TYPES |= {"numpy.datetime64", "numpy.timedelta64", "fixed_length_utf32", "null_terminated_bytes", "raw_bytes", "structured"}
+TYPES |= {"numpy.datetime64", "numpy.timedelta64", "fixed_length_utf32", "null_terminated_bytes"}
+TYPES |= {"raw_bytes", "structured"}
 """The data types of zarr-python."""
 
 

@@ -3,6 +3,7 @@
 //! A model holds elements of one size. One of variable length stands in a slot of [`SLOT_BYTES`]: how many bytes it
 //! has, the bytes, and zeros.
 
+use base64::Engine;
 use serde_json::{Value, json};
 
 /// Bytes of the slot of an element of variable length.
@@ -66,6 +67,16 @@ impl TypeCase {
         json!(ordered(self.v2, self.unit_bytes))
     }
 
+    /// The v2 document's `fill_value`. A struct's is the bytes of an element as they are stored.
+    pub fn fill_value_in_v2(&self, big: bool) -> Value {
+        let mut stored = self.fill.clone();
+        if !(self.is_struct() && big) {
+            return self.v2_fill_value.clone();
+        }
+        self.swap(&mut stored);
+        json!(base64::engine::general_purpose::STANDARD.encode(stored))
+    }
+
     /// Makes elements of any bytes.
     pub fn tame(&self, elements: &mut [u8]) {
         for element in elements.chunks_mut(self.item_bytes) {
@@ -95,21 +106,12 @@ impl TypeCase {
         if self.is_variable() { packed(elements) } else { elements.to_vec() }
     }
 
-    /// Elements of such an answer.
-    pub fn unpacked(&self, mut answer: &[u8]) -> Vec<u8> {
-        if !self.is_variable() {
-            return answer.to_vec();
-        }
-        let mut elements = Vec::new();
-        while let Some((length, rest)) = answer.split_first_chunk() {
-            let length = u32::from_le_bytes(*length).try_into().unwrap();
-            let mut slot = [0; SLOT_BYTES];
-            slot[0] = u8::try_from(length).unwrap();
-            slot[1..=length].copy_from_slice(&rest[..length]);
-            elements.extend_from_slice(&slot);
-            answer = &rest[length..];
-        }
-        elements
+    /// The slot of an element of variable length.
+    pub fn slot(element: &[u8]) -> [u8; SLOT_BYTES] {
+        let mut slot = [0; SLOT_BYTES];
+        slot[0] = element.len().try_into().unwrap();
+        slot[1..=element.len()].copy_from_slice(element);
+        slot
     }
 }
 

@@ -29,25 +29,8 @@ const INNER: [usize; 3] = [2, 2, 2];
 
 impl Encoded {
     fn new(name: &str, document: (&'static str, Value)) -> Self {
-        let text = document.1.to_string();
-        let limits = MetadataLimits::default();
-        let metadata = match document.0 {
-            ".zarray" => v2::parse_array(text.as_bytes(), None, &limits),
-            _ => v3::parse(text.as_bytes(), &limits).map(|node| match node {
-                v3::V3Node::Array(array) => array,
-                other => panic!("{name}: {other:?}"),
-            }),
-        };
-        let metadata = metadata.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
-        let chain = CodecChain::bind(
-            &metadata.codecs,
-            &metadata.data_type,
-            &grid.chunk_shape(),
-            &metadata.fill_value,
-            &CodecLimits::default(),
-        );
-        let chain = std::sync::Arc::new(chain.unwrap_or_else(|error| panic!("{name}: {error}")));
+        let metadata = parsed(&document);
+        let chain = std::sync::Arc::new(bound(&metadata));
         let shape: Vec<usize> = metadata.shape.iter().map(|&length| length.try_into().unwrap()).collect();
         let mut noise = noise(name.bytes().map(u64::from).sum());
         // The last chunk along the first dimension holds nothing but the fill value, and so does some of the rest.
@@ -159,6 +142,27 @@ impl Encoded {
             .collect();
         Elements::variable(spans.into(), elements.concat().into())
     }
+}
+
+/// What a document of this name says.
+pub fn parsed((name, document): &(&'static str, Value)) -> ArrayMetadata {
+    let (text, limits) = (document.to_string(), MetadataLimits::default());
+    let metadata = match *name {
+        ".zarray" => v2::parse_array(text.as_bytes(), None, &limits),
+        _ => v3::parse(text.as_bytes(), &limits).map(|node| match node {
+            v3::V3Node::Array(array) => array,
+            other => panic!("{other:?}"),
+        }),
+    };
+    metadata.unwrap_or_else(|error| panic!("{error}: {document}"))
+}
+
+/// The chain of an array's chunks.
+pub fn bound(metadata: &ArrayMetadata) -> CodecChain {
+    let chunk_shape = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid).chunk_shape();
+    let ArrayMetadata { codecs, data_type, fill_value, .. } = metadata;
+    let chain = CodecChain::bind(codecs, data_type, &chunk_shape, fill_value, &CodecLimits::default());
+    chain.unwrap_or_else(|error| panic!("{error}: {codecs:?}"))
 }
 
 /// A random element, in canonical form.

@@ -137,7 +137,7 @@ impl Array {
 
     /// The metadata document, and its name.
     pub fn document(&self) -> (&'static str, Value) {
-        let TypeCase { v2, unit_bytes, fill_value, v2_fill_value, .. } = &self.data_type;
+        let TypeCase { v2, unit_bytes, fill_value, .. } = &self.data_type;
         let (name, mut document) = match &self.format {
             Format::V3 { encoding, separator } => (
                 "zarr.json",
@@ -154,7 +154,7 @@ impl Array {
                     ".zarray",
                     json!({
                         "zarr_format": 2, "shape": self.shape, "chunks": self.chunk_shape,
-                        "dtype": self.data_type.in_v2(*big), "fill_value": v2_fill_value, "filters": filters,
+                        "dtype": self.data_type.in_v2(*big), "fill_value": self.data_type.fill_value_in_v2(*big), "filters": filters,
                         "order": if *fortran { "F" } else { "C" },
                         "compressor": compressor.as_ref().map(Codec::compressor),
                         "dimension_separator": separator,
@@ -249,7 +249,8 @@ impl Array {
         model
     }
 
-    fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
+    /// Whether a chunk is stored.
+    pub fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
         places(&self.chunk_shape).any(|place| {
             let at: Vec<usize> =
                 (0..place.len()).map(|axis| coords[axis] * self.chunk_shape[axis] + place[axis]).collect();
