@@ -10,7 +10,8 @@ use zarrs::array::{Array, ArrayBytes, ArrayBytesOffsets, ArrayMetadata};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ListableStorageTraits, ReadableStorageTraits, StoreKey, WritableStorageTraits};
 
-use crate::support::encoded::{Encoded, encoded};
+use crate::support::catalogue::encoded;
+use crate::support::encoded::Encoded;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 

@@ -2,6 +2,7 @@
 //! ask of it.
 
 pub mod blind;
+pub mod catalogue;
 pub mod counting;
 pub mod data_types;
 pub mod encode;
