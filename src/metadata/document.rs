@@ -58,7 +58,8 @@ fn codec_document(codec: &CodecMetadata, data_type: &DataType) -> Value {
     };
     let mut document = Map::new();
     document.insert("name".to_owned(), json!(name));
-    if !configuration.is_empty() {
+    // The codecs that stem from numcodecs have one always, be it empty: zarr-python refuses them without.
+    if !configuration.is_empty() || name.starts_with("numcodecs.") {
         document.insert("configuration".to_owned(), Value::Object(configuration));
     }
     if !codec.must_understand {
@@ -100,6 +101,23 @@ mod tests {
         let group = r#"{"zarr_format":3,"node_type":"group","attributes":{"b":[],"a":1e400}}"#;
         let Ok(v3::V3Node::Group(node)) = v3::parse(group.as_bytes(), &limits) else { panic!("no group") };
         assert_eq!(node.to_document().to_string().replace("e+", "e"), group);
+    }
+
+    #[test]
+    fn a_codec_of_numcodecs_is_written_with_a_configuration_be_it_empty() {
+        let zarray = json!({
+            "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|b1", "order": "C", "fill_value": null,
+            "filters": [{"id": "packbits"}], "compressor": {"id": "crc32"},
+        });
+        let array = v2::parse_array(zarray.to_string().as_bytes(), None, &MetadataLimits::default()).unwrap();
+        assert_eq!(
+            array.to_document()["codecs"],
+            json!([
+                {"name": "numcodecs.packbits", "configuration": {}},
+                {"name": "bytes"},
+                {"name": "numcodecs.crc32", "configuration": {}},
+            ])
+        );
     }
 
     #[test]

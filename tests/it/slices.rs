@@ -6,11 +6,13 @@ use proptest::sample::{Index, select};
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use zarrd::cache::CacheOptions;
+use zarrd::chunk::ChunkGrid;
 use zarrd::http::Mount;
 
 use crate::support::data_types::{TypeCase, data_types};
+use crate::support::encoded::{bound, parsed};
 use crate::support::hierarchy::{Array, memory};
-use crate::support::model::{Dim, Model, Selected, places, spell};
+use crate::support::model::{Dim, Model, Selected, flat, places, spell};
 use crate::support::server::{Answer, Server};
 use crate::support::strategies::{Case, asked, case};
 
@@ -25,6 +27,11 @@ struct Setup {
 fn setup() -> impl Strategy<Value = Setup> {
     (select(&[1, 7, 64, 1000, 32 << 20][..]), any::<bool>(), select(&[0, 16, 4096][..]))
         .prop_map(|(band_bytes, cache, gap_bytes)| Setup { band_bytes, cache, gap_bytes })
+}
+
+/// A data type whose elements are of one size.
+fn fixed() -> impl Strategy<Value = TypeCase> {
+    select(data_types()).prop_filter("one size", |data_type| !data_type.is_variable())
 }
 
 /// A server with the drawn array as `m/a`.
@@ -53,11 +60,11 @@ fn holds<S: Strategy>(cases: u32, strategy: S, property: impl AsyncFn(S::Value))
     run.unwrap_or_else(|error| panic!("{error}"));
 }
 
-fn expect(answer: &Answer, expected: &Selected, what: &str) {
+fn expect(answer: &Answer, expected: &Selected, data_type: &TypeCase, what: &str) {
     assert_eq!(answer.status, StatusCode::OK, "{what}: {:?}", answer.body);
     assert_eq!(answer.header("array-shape"), format!("{:?}", expected.shape), "{what}");
     assert_eq!(answer.header("content-length"), answer.body.len().to_string(), "{what}");
-    assert!(answer.body == expected.elements, "{what}: other elements than the model's");
+    assert!(answer.body == data_type.packed(&expected.elements), "{what}: other elements than the model's");
 }
 
 #[test]
@@ -68,7 +75,51 @@ fn random_slices_of_random_arrays_are_those_of_a_naive_model() {
         for asked in selections {
             let dims = asked.dims(&model.shape);
             let answer = server.get(&format!("/v1/data/m/a?slice={}", spell(&dims))).await;
-            expect(&answer, &model.select(&dims), &spell(&dims));
+            expect(&answer, &model.select(&dims), &case.data_type, &spell(&dims));
+        }
+    });
+}
+
+/// The array as its chunks, each decoded as a whole, say.
+fn fully_decoded(array: &Array, model: &Model, data_type: &TypeCase) -> Model {
+    let metadata = parsed(&array.document());
+    let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
+    let lengths = |numbers: Vec<u64>| -> Vec<usize> {
+        numbers.into_iter().map(|number| number.try_into().unwrap()).collect()
+    };
+    let item = model.item_bytes;
+    let mut elements = data_type.fill.repeat(model.shape.iter().product());
+    for coords in array.grid().filter(|coords| array.has_other_than_fill(model, coords)) {
+        let chunk: Vec<u64> = coords.iter().map(|&coord| coord.try_into().unwrap()).collect();
+        let shape = grid.shape_of(&chunk);
+        let start = grid.chunk_ranges(&chunk).unwrap().iter().map(|range| range.start).collect();
+        let (start, chain) = (lengths(start), bound(&metadata, &shape));
+        let decoded = chain.decode(array.chunk(model, &coords).into()).unwrap();
+        let decoded = if data_type.is_variable() {
+            decoded.texts().flat_map(TypeCase::slot).collect()
+        } else {
+            decoded.into_items().to_vec()
+        };
+        for (place, element) in places(&lengths(shape)).zip(decoded.chunks(item)) {
+            let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
+            if at.iter().zip(&model.shape).all(|(at, length)| at < length) {
+                elements[flat(&model.shape, &at) * item..][..item].copy_from_slice(element);
+            }
+        }
+    }
+    Model { elements, ..model.clone() }
+}
+
+#[test]
+fn a_partial_decode_equals_the_full_decode() {
+    let selections = prop::collection::vec(asked(), 1..=4);
+    holds(128, (case(), setup(), selections), async |(case, setup, selections)| {
+        let (server, model, array) = serve(&case, &setup).await;
+        let whole = fully_decoded(&array, &model, &case.data_type);
+        for asked in selections {
+            let dims = asked.dims(&whole.shape);
+            let answer = server.get(&format!("/v1/data/m/a?slice={}", spell(&dims))).await;
+            expect(&answer, &whole.select(&dims), &case.data_type, &spell(&dims));
         }
     });
 }
@@ -77,14 +128,15 @@ fn random_slices_of_random_arrays_are_those_of_a_naive_model() {
 fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
     holds(
         96,
-        (case(), setup(), asked(), any::<(Index, Index)>()),
-        async |(case, setup, asked, (from, to))| {
+        (case(), fixed(), setup(), asked(), any::<(Index, Index)>()),
+        async |(mut case, data_type, setup, asked, (from, to))| {
+            case.data_type = data_type;
             let (server, model, _) = serve(&case, &setup).await;
             let dims = asked.dims(&model.shape);
             let mut expected = model.select(&dims).elements;
             for endian in ["little", "big"] {
                 if endian == "big" {
-                    expected.chunks_mut(case.data_type.unit_bytes).for_each(<[u8]>::reverse);
+                    case.data_type.swap(&mut expected);
                 }
                 let url = format!("/v1/data/m/a?slice={}&endian={endian}", spell(&dims));
                 if expected.is_empty() {
@@ -107,32 +159,39 @@ fn random_byte_ranges_in_either_byte_order_are_parts_of_the_whole_answer() {
 
 #[test]
 fn random_slices_as_npy_are_files_with_the_shape_type_and_elements_of_the_model() {
-    holds(48, (case(), setup(), asked(), any::<bool>()), async |(case, setup, asked, big)| {
-        let (server, model, _) = serve(&case, &setup).await;
-        let dims = asked.dims(&model.shape);
-        let endian = if big { "big" } else { "little" };
-        let url = format!("/v1/data/m/a?slice={}&format=npy&endian={endian}", spell(&dims));
-        let answer = server.get(&url).await;
-        assert_eq!(answer.status, StatusCode::OK, "{url}: {:?}", answer.body);
-        let mut expected = model.select(&dims);
-        let TypeCase { v2, unit_bytes, .. } = case.data_type;
-        if big {
-            expected.elements.chunks_mut(unit_bytes).for_each(<[u8]>::reverse);
-        }
-        let order = if unit_bytes == 1 {
-            '|'
-        } else if big {
-            '>'
-        } else {
-            '<'
-        };
-        let (header, elements) = npy(&answer.body);
-        let lengths: Vec<String> = expected.shape.iter().map(usize::to_string).collect();
-        let shape = if lengths.len() == 1 { format!("{},", lengths[0]) } else { lengths.join(", ") };
-        let dictionary = format!("{{'descr': '{order}{v2}', 'fortran_order': False, 'shape': ({shape}), }}");
-        assert_eq!(header.trim_end(), dictionary, "{url}");
-        assert!(elements == expected.elements, "{url}: other elements than the model's");
-    });
+    let named = fixed().prop_filter("one name", |data_type| !data_type.is_struct());
+    holds(
+        48,
+        (case(), named, setup(), asked(), any::<bool>()),
+        async |(mut case, data_type, setup, asked, big)| {
+            case.data_type = data_type;
+            let (server, model, _) = serve(&case, &setup).await;
+            let dims = asked.dims(&model.shape);
+            let endian = if big { "big" } else { "little" };
+            let url = format!("/v1/data/m/a?slice={}&format=npy&endian={endian}", spell(&dims));
+            let answer = server.get(&url).await;
+            assert_eq!(answer.status, StatusCode::OK, "{url}: {:?}", answer.body);
+            let mut expected = model.select(&dims);
+            let TypeCase { v2, unit_bytes, .. } = case.data_type;
+            if big {
+                case.data_type.swap(&mut expected.elements);
+            }
+            let order = if unit_bytes == 1 {
+                '|'
+            } else if big {
+                '>'
+            } else {
+                '<'
+            };
+            let (header, elements) = npy(&answer.body);
+            let lengths: Vec<String> = expected.shape.iter().map(usize::to_string).collect();
+            let shape = if lengths.len() == 1 { format!("{},", lengths[0]) } else { lengths.join(", ") };
+            let dictionary =
+                format!("{{'descr': '{order}{v2}', 'fortran_order': False, 'shape': ({shape}), }}");
+            assert_eq!(header.trim_end(), dictionary, "{url}");
+            assert!(elements == expected.elements, "{url}: other elements than the model's");
+        },
+    );
 }
 
 /// The dictionary and the elements of an npy file of version 1.
@@ -214,7 +273,8 @@ fn every_chunk_of_random_arrays_is_the_models_trimmed_to_the_array() {
             let key: Vec<String> =
                 std::iter::once("c".to_owned()).chain(coords.iter().map(usize::to_string)).collect();
             let answer = server.get(&format!("/v1/chunk/m/a/{}", key.join("/"))).await;
-            expect(&answer, &model.select(&array.chunk_box(&coords)), &key.join("/"));
+            let expected = model.select(&array.chunk_box(&coords));
+            expect(&answer, &expected, &case.data_type, &key.join("/"));
         }
     });
 }

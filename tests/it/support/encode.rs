@@ -9,18 +9,28 @@ use zarrd::chunk::Elements;
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::metadata::{CodecMetadata, DataType, FillValue};
 
+use super::data_types::{TypeCase, packed, swap};
 use super::model::{flat, places};
 
 /// A codec as a document names it.
 #[derive(Clone, Debug)]
 pub enum Codec {
     Transpose(Vec<usize>),
-    Bytes { big: bool },
+    /// `delta`, of integers of this v2 type, which wrap around.
+    Delta(&'static str),
+    Bytes {
+        big: bool,
+    },
+    /// The codec for elements of variable length of this name.
+    Variable(&'static str),
     Shards(Box<Shards>),
     Gzip,
     Zlib,
     Zstd,
-    Blosc { cname: &'static str, shuffle: &'static str },
+    Blosc {
+        cname: &'static str,
+        shuffle: &'static str,
+    },
     Crc32c,
 }
 
@@ -54,6 +64,11 @@ impl Shards {
 }
 
 impl Codec {
+    /// What makes bytes of elements of a type.
+    pub fn serializer(data_type: &TypeCase, big: bool) -> Self {
+        if data_type.is_variable() { Self::Variable(data_type.v2) } else { Self::Bytes { big } }
+    }
+
     /// As it stands in a v3 document.
     pub fn document(&self, unit_bytes: usize) -> Value {
         match self {
@@ -68,7 +83,11 @@ impl Codec {
                 "index_codecs": documents(&shards.index_codecs, 8),
                 "index_location": if shards.at_start { "start" } else { "end" },
             } }),
-            Self::Crc32c => json!({ "name": "crc32c" }),
+            Self::Delta(v2) => {
+                let dtype = format!("<{v2}");
+                json!({ "name": "numcodecs.delta", "configuration": { "dtype": dtype, "astype": dtype } })
+            }
+            Self::Crc32c | Self::Variable(_) => json!({ "name": self.name() }),
             Self::Gzip | Self::Zlib | Self::Zstd | Self::Blosc { .. } => {
                 json!({ "name": self.name(), "configuration": self.configuration(unit_bytes) })
             }
@@ -92,6 +111,8 @@ impl Codec {
     fn name(&self) -> &'static str {
         match self {
             Self::Transpose(_) => "transpose",
+            Self::Delta(_) => "delta",
+            Self::Variable(name) => name,
             Self::Bytes { .. } => "bytes",
             Self::Shards(_) => "sharding_indexed",
             Self::Gzip => "gzip",
@@ -124,8 +145,8 @@ pub struct Block {
     pub shape: Vec<usize>,
     pub elements: Vec<u8>,
     pub fill: Vec<u8>,
-    /// Bytes of what byte order is about: half of a complex element.
-    pub unit_bytes: usize,
+    /// Bytes of each unit of an element that byte order is about: half of a complex one.
+    pub units: Vec<usize>,
 }
 
 impl Block {
@@ -135,9 +156,11 @@ impl Block {
         for codec in codecs {
             match codec {
                 Codec::Transpose(order) => self = self.transposed(order),
+                Codec::Delta(_) => self = self.differences(),
+                Codec::Variable(_) => bytes = self.interleaved(),
                 Codec::Bytes { big } => bytes = self.in_order(*big),
                 Codec::Shards(shards) => bytes = self.sharded(shards),
-                compressor => bytes = compress(compressor, &bytes, self.unit_bytes),
+                compressor => bytes = compress(compressor, &bytes, self.units[0]),
             }
         }
         bytes
@@ -168,9 +191,30 @@ impl Block {
     fn in_order(&self, big: bool) -> Vec<u8> {
         let mut bytes = self.elements.clone();
         if big {
-            bytes.chunks_mut(self.unit_bytes).for_each(<[u8]>::reverse);
+            swap(&self.units, &mut bytes);
         }
         bytes
+    }
+
+    /// Their number and the elements, each behind its length.
+    fn interleaved(&self) -> Vec<u8> {
+        let number = u32::try_from(self.elements.len() / self.fill.len()).unwrap();
+        [number.to_le_bytes().to_vec(), packed(&self.elements)].concat()
+    }
+
+    /// Each integer less the one before it.
+    fn differences(self) -> Self {
+        let bits = 8 * self.fill.len();
+        let number =
+            |element: &[u8]| element.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+        let mut before = 0;
+        let elements = self.elements.chunks(bits / 8).flat_map(|element| {
+            let this = number(element);
+            let difference = this.wrapping_sub(before);
+            before = this;
+            difference.to_le_bytes().into_iter().take(bits / 8)
+        });
+        Self { elements: elements.collect(), ..self.clone() }
     }
 
     fn sharded(&self, shards: &Shards) -> Vec<u8> {
@@ -195,7 +239,7 @@ impl Block {
             let mut shape = grid.clone();
             shape.push(2);
             let elements = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
-            Self { shape, elements, fill: vec![0xff; 8], unit_bytes: 8 }.encode(&shards.index_codecs)
+            Self { shape, elements, fill: vec![0xff; 8], units: vec![8] }.encode(&shards.index_codecs)
         };
         let mut entries = vec![u64::MAX; 2 * grid.iter().product::<usize>()];
         let start = if shards.at_start { index(&entries).len() } else { 0 };
@@ -236,6 +280,10 @@ fn compress(codec: &Codec, bytes: &[u8], unit_bytes: usize) -> Vec<u8> {
                 CodecChain::bind(&codecs, &data_type, &shape, &fill, &CodecLimits::default()).unwrap();
             chain.encode(Elements::fixed(Bytes::copy_from_slice(bytes))).unwrap().into()
         }
-        Codec::Transpose(_) | Codec::Bytes { .. } | Codec::Shards(_) => panic!("{codec:?} does not compress"),
+        Codec::Transpose(_)
+        | Codec::Delta(_)
+        | Codec::Bytes { .. }
+        | Codec::Variable(_)
+        | Codec::Shards(_) => panic!("{codec:?} does not compress"),
     }
 }

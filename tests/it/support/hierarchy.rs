@@ -162,11 +162,7 @@ impl Array {
                 .collect(),
             Source::Random { seed, .. } => noise(seed).take(count * item_bytes).collect(),
         };
-        if self.data_type.v3 == "bool" {
-            for byte in &mut elements {
-                *byte &= 1;
-            }
-        }
+        self.data_type.tame(&mut elements);
         if let Source::Random { blanks, .. } = &self.source {
             for blank in blanks {
                 let within = |place: &[usize]| {
@@ -186,32 +182,24 @@ impl Array {
 
     /// The metadata document, and its name.
     pub fn document(&self) -> (&'static str, Value) {
-        let TypeCase { v2, v3, unit_bytes, fill_value, .. } = &self.data_type;
+        let TypeCase { v2, unit_bytes, fill_value, .. } = &self.data_type;
         let (name, mut document) = match &self.format {
             Format::V3 { encoding, separator } => (
                 "zarr.json",
                 json!({
-                    "zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": v3,
+                    "zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": self.data_type.in_v3(),
                     "chunk_grid": self.grid_document(),
                     "chunk_key_encoding": { "name": encoding, "configuration": { "separator": separator } },
                     "codecs": documents(&self.codecs, *unit_bytes), "fill_value": fill_value,
                 }),
             ),
             Format::V2 { compressor, fortran, big, separator } => {
-                let order = if *unit_bytes == 1 {
-                    '|'
-                } else if *big {
-                    '>'
-                } else {
-                    '<'
-                };
-                // v2 writes raw fill values in base64: these are the bytes 1, 2, 3.
-                let fill_value = if *v3 == "r24" { &json!("AQID") } else { fill_value };
+                let filters = self.data_type.is_variable().then(|| json!([{ "id": v2 }]));
                 (
                     ".zarray",
                     json!({
                         "zarr_format": 2, "shape": self.shape, "chunks": self.edges_at(&vec![0; self.shape.len()]),
-                        "dtype": format!("{order}{v2}"), "fill_value": fill_value, "filters": null,
+                        "dtype": self.data_type.in_v2(*big), "fill_value": self.data_type.fill_value_in_v2(*big), "filters": filters,
                         "order": if *fortran { "F" } else { "C" },
                         "compressor": compressor.as_ref().map(Codec::compressor),
                         "dimension_separator": separator,
@@ -269,14 +257,14 @@ impl Array {
             let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
             if at.iter().zip(&self.shape).all(|(at, length)| at < length) {
                 elements.extend_from_slice(model.element(&at));
-            } else if self.data_type.v3 == "bool" {
-                elements.push(0);
             } else {
-                elements.extend(noise.by_ref().take(model.item_bytes));
+                let mut beyond: Vec<u8> = noise.by_ref().take(model.item_bytes).collect();
+                self.data_type.tame(&mut beyond);
+                elements.extend(beyond);
             }
         }
-        let TypeCase { unit_bytes, fill, .. } = self.data_type.clone();
-        Block { shape, elements, fill, unit_bytes }.encode(&self.stored_codecs())
+        let TypeCase { units, fill, .. } = self.data_type.clone();
+        Block { shape, elements, fill, units }.encode(&self.stored_codecs())
     }
 
     /// v2's members as codecs.
@@ -284,7 +272,11 @@ impl Array {
         let Format::V2 { compressor, fortran, big, .. } = &self.format else { return self.codecs.clone() };
         let reversed = (0..self.shape.len()).rev().collect();
         let order = fortran.then_some(Codec::Transpose(reversed));
-        order.into_iter().chain([Codec::Bytes { big: *big }]).chain(compressor.clone()).collect()
+        order
+            .into_iter()
+            .chain([Codec::serializer(&self.data_type, *big)])
+            .chain(compressor.clone())
+            .collect()
     }
 
     /// Coordinates of all chunks of the grid.
@@ -318,7 +310,8 @@ impl Array {
         model
     }
 
-    fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
+    /// Whether a chunk is stored.
+    pub fn has_other_than_fill(&self, model: &Model, coords: &[usize]) -> bool {
         let start = self.start_of(coords);
         places(&self.edges_at(coords)).any(|place| {
             let at: Vec<usize> = start.iter().zip(&place).map(|(start, place)| start + place).collect();
@@ -329,7 +322,7 @@ impl Array {
 }
 
 /// Bytes without a pattern, the same for the same seed (xorshift).
-fn noise(seed: u64) -> impl Iterator<Item = u8> {
+pub fn noise(seed: u64) -> impl Iterator<Item = u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(move || {
         state ^= state << 13;

@@ -2,9 +2,11 @@
 //! ask of it.
 
 pub mod blind;
+pub mod catalogue;
 pub mod counting;
 pub mod data_types;
 pub mod encode;
+pub mod encoded;
 pub mod hierarchy;
 pub mod model;
 pub mod not_supported;

@@ -12,6 +12,9 @@ use super::model::Dim;
 #[derive(Clone, Debug)]
 struct Level {
     transposes: Vec<Vec<Index>>,
+    /// Whether integers are stored as differences, which only a whole chunk gives back; and before the transposes or
+    /// behind them.
+    delta: Option<bool>,
     big: bool,
     compressors: Vec<Codec>,
     /// If it is a level of shards: how they are laid out.
@@ -65,7 +68,7 @@ impl Case {
         Array::of(&shape)
             .edges(&self.stored_edges(&edges))
             .data_type(self.data_type.clone())
-            .codecs(chain(&self.levels, &edges, &(0..shape.len()).collect::<Vec<_>>()))
+            .codecs(chain(&self.levels, &edges, &(0..shape.len()).collect::<Vec<_>>(), &self.data_type))
             .format(self.format.clone())
             .random(self.seed, &blanks)
     }
@@ -94,7 +97,7 @@ impl Case {
 }
 
 /// The codecs of a level whose dimensions are `dims` of the array's.
-fn chain(levels: &[Level], edges: &[Vec<usize>], dims: &[usize]) -> Vec<Codec> {
+fn chain(levels: &[Level], edges: &[Vec<usize>], dims: &[usize], data_type: &TypeCase) -> Vec<Codec> {
     let level = &levels[0];
     let mut dims = dims.to_vec();
     let mut codecs = Vec::new();
@@ -103,11 +106,14 @@ fn chain(levels: &[Level], edges: &[Vec<usize>], dims: &[usize]) -> Vec<Codec> {
         dims = order.iter().map(|&axis| dims[axis]).collect();
         codecs.push(Codec::Transpose(order));
     }
+    if let Some(first) = level.delta.filter(|_| data_type.is_integer()) {
+        codecs.insert(if first { 0 } else { codecs.len() }, Codec::Delta(data_type.v2));
+    }
     codecs.push(match edges {
-        [_] => Codec::Bytes { big: level.big },
+        [_] => Codec::serializer(data_type, level.big),
         [_, inner, ..] => {
             let inner = dims.iter().map(|&axis| inner[axis]).collect();
-            let codecs = chain(&levels[1..], &edges[1..], &dims);
+            let codecs = chain(&levels[1..], &edges[1..], &dims, data_type);
             Shards { inner, codecs, ..level.shards.clone() }.codec()
         }
         [] => panic!("a level has a chunk shape"),
@@ -125,9 +131,10 @@ fn extents() -> impl Strategy<Value = Vec<Extent>> {
     // The more dimensions, the smaller.
     let longest = [1_usize, 40, 14, 9, 6];
     (0..=4_usize).prop_flat_map(move |rank| {
-        let (edge, held) = [(1_usize, 1_usize), (9, 4), (4, 3), (3, 3), (2, 2)][rank];
+        let (edge, held, shards) =
+            [(1_usize, 1_usize, 1_usize), (9, 4, 4), (4, 4, 3), (3, 4, 2), (2, 3, 2)][rank];
         let length = prop_oneof![1 => Just(0), 12 => 1..=longest[rank]];
-        prop::collection::vec((length, 1..=edge, [1..=held, 1..=held]), rank)
+        prop::collection::vec((length, 1..=edge, [1..=held, 1..=shards]), rank)
     })
 }
 
@@ -147,8 +154,10 @@ fn level(compressed: u32) -> impl Strategy<Value = Level> {
         compressed => prop::collection::vec(prop_oneof![3 => compressor(), 1 => Just(Codec::Crc32c)], 1..=2),
     ];
     let transposes = prop::collection::vec(prop::collection::vec(any::<Index>(), 4), 0..=2);
-    (transposes, any::<bool>(), compressors, shards())
-        .prop_map(|(transposes, big, compressors, shards)| Level { transposes, big, compressors, shards })
+    let delta = prop_oneof![8 => Just(None), 1 => any::<bool>().prop_map(Some)];
+    (transposes, delta, any::<bool>(), compressors, shards()).prop_map(
+        |(transposes, delta, big, compressors, shards)| Level { transposes, delta, big, compressors, shards },
+    )
 }
 
 fn shards() -> impl Strategy<Value = Shards> {
