@@ -20,9 +20,6 @@ use crate::metadata::{CodecMetadata, DataType, FillValue};
 /// The name under which complaints about the chain itself are raised.
 const NAME: &str = "codecs";
 
-/// Most codecs of a chain, inside shards too.
-const MAX_CODECS: usize = 32;
-
 /// What a reader may fetch beyond the bound of the codecs, where they have one.
 const FETCH_SLACK_BYTES: u64 = 64 << 10;
 
@@ -36,11 +33,13 @@ pub struct CodecLimits {
     pub shard_chunks: u64,
     /// Deepest nesting of shards in shards.
     pub sharding_depth: usize,
+    /// Most codecs in one chain: that of an array, of inner chunks, of an index.
+    pub codecs: usize,
 }
 
 impl Default for CodecLimits {
     fn default() -> Self {
-        Self { chunk_bytes: 512 << 20, shard_chunks: 1 << 24, sharding_depth: 3 }
+        Self { chunk_bytes: 512 << 20, shard_chunks: 1 << 24, sharding_depth: 3, codecs: 16 }
     }
 }
 
@@ -92,8 +91,9 @@ impl CodecChain {
         limits: &CodecLimits,
         depth: usize,
     ) -> Result<Self, CodecError> {
-        if codecs.len() > MAX_CODECS {
-            return Err(CodecError::invalid(NAME, format!("more than {MAX_CODECS} codecs")));
+        let most = limits.codecs;
+        if codecs.len() > most {
+            return Err(CodecError::invalid(NAME, format!("more than {most} codecs")));
         }
         if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
         {

@@ -7,6 +7,7 @@ mod compressors;
 mod filters;
 mod fixtures;
 mod hostile;
+mod pitfalls;
 mod sharding;
 
 use std::borrow::Borrow;
