@@ -190,6 +190,28 @@ async fn names_too_long_for_a_store_are_missing_or_refused_and_no_failure() {
 }
 
 #[tokio::test]
+async fn directories_deeper_than_keys_go_end_listings_and_do_not_break_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let [_, store] = stores(&folder);
+    let mut directory = folder.path().to_owned();
+    for _ in 0..300 {
+        std::fs::write(directory.join("zarr.json"), GROUP).unwrap();
+        directory.push("d");
+        std::fs::create_dir(&directory).unwrap();
+    }
+    // Nothing but directories.
+    std::fs::create_dir_all(folder.path().join(["e"; 300].join("/"))).unwrap();
+    let server = writable(&store);
+    // A key has 64 segments at most.
+    assert_eq!(keys(&server, "").await.len(), 64);
+    assert_eq!(children(&server, "").await, ["d"]);
+    assert_eq!(children(&server, &["d"; 62].join("/")).await, ["d"]);
+    assert_eq!(children(&server, &["d"; 63].join("/")).await, Vec::<String>::new());
+    let consolidated = server.get("/store/m/zarr.json?consolidated").await.json();
+    assert_eq!(consolidated["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 63);
+}
+
+#[tokio::test]
 async fn what_a_request_says_comes_back_as_text_and_never_as_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let [_, store] = stores(&folder);

@@ -8,7 +8,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
+use zarrd::http::Mount;
 
+use crate::support::counting::Counting;
+use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};
 
@@ -267,5 +270,48 @@ async fn a_grid_of_more_chunks_than_can_be_counted_is_read_in_parts() {
     assert_eq!(server.get(&format!("/v1/chunk/m/a/c/0/{}/5", edge - 1)).await.body.as_ref(), [9, 1]);
     for slice in ["", "0", "0,0", ":,0,0", "::2,::3,::5"] {
         server.get(&format!("/v1/data/m/a?slice={slice}")).await.refuses(413, "too-large", slice);
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_not_there_is_fill_values_and_what_cannot_be_read_is_a_failure() {
+    let little = Codec::Bytes { big: false };
+    let plain = Array::of(&[8]).chunks(&[4]);
+    let sharded = plain.clone().codecs([Shards::of(&[2], &[little]).codec()]);
+    for array in [plain, sharded] {
+        let inner = memory();
+        array.store(&inner, "a").await;
+        crate::support::server::erase(&inner, "a/c/1").await;
+        let store = Counting::new(inner);
+        let server = Server::build(Mount::read_only("m", store.clone())).finish();
+        store.fail(true);
+        for url in [
+            "data/m/a",
+            "data/m/a?slice=0",
+            "data/m/a?slice=7",
+            "data/m/a?f=json",
+            "chunk/m/a/c/0",
+            "chunk/m/a/c/1",
+        ] {
+            server.get(&format!("/v1/{url}")).await.refuses(502, "backend-failed", url);
+        }
+        store.fail(false);
+        assert_eq!(hex(&server.elements("m/a", "").await), "01000200030004000102010201020102");
+    }
+}
+
+#[tokio::test]
+async fn a_shuffle_that_blosc_chose_is_told_by_its_name() {
+    for (dtype, shuffle, typesize) in
+        [("|u1", "bitshuffle", 1), ("<f4", "shuffle", 4), ("|V255", "shuffle", 255), ("|V256", "shuffle", 1)]
+    {
+        let document = json!({
+            "zarr_format": 2, "shape": [4], "chunks": [4], "dtype": dtype, "fill_value": null, "order": "C",
+            "filters": null,
+            "compressor": { "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0 },
+        });
+        let node = serve(&document.to_string(), []).await.get("/v1/nodes/m/a").await.json();
+        let blosc = &node["metadata"]["codecs"].as_array().unwrap().last().unwrap()["configuration"];
+        assert_eq!((&blosc["shuffle"], &blosc["typesize"]), (&json!(shuffle), &json!(typesize)), "{dtype}");
     }
 }
