@@ -189,7 +189,7 @@ impl CodecChain {
     pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
         self.check_limit()?;
         if let Some(name) = self.skipped() {
-            return Err(CodecError::Unsupported(name.to_owned()));
+            return Err(CodecError::unsupported(name));
         }
         if elements.items().len() as u64 != self.decoded_bytes {
             let (given, expected) = (elements.items().len(), self.decoded_bytes);
@@ -255,7 +255,7 @@ impl Binding {
     fn add(&mut self, codec: &CodecMetadata, limits: &CodecLimits, depth: usize) -> Result<(), CodecError> {
         let Some(kind) = kind(&codec.name) else {
             if codec.must_understand {
-                return Err(CodecError::Unsupported(codec.name.clone()));
+                return Err(CodecError::unsupported(&codec.name));
             }
             self.skipped.get_or_insert_with(|| codec.name.clone());
             return Ok(());

@@ -29,7 +29,7 @@ impl<'a> Config<'a> {
 
     /// A complaint about something valid that is not implemented.
     pub(super) fn unsupported(&self, what: &str) -> CodecError {
-        CodecError::Unsupported(format!("{} with {what}", self.name))
+        CodecError::unsupported(format!("{} with {what}", self.name))
     }
 
     /// The member as it stands; `null` counts as absent.

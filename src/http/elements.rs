@@ -38,6 +38,9 @@ const RENDERING: &[u8] = b"zarrd elements 1";
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
 const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
+/// Longest header that says what the elements are. Names are as long as their document lets them be; clients and proxies
+/// give up on heads of a few kilobytes.
+const DESCRIPTION_BYTES: usize = 2 << 10;
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
@@ -329,31 +332,34 @@ impl Elements {
         Ok(answer)
     }
 
-    /// What the elements are, in headers.
+    /// What the elements are, in headers: but for what is too long for one.
     fn describe(&self, headers: &mut HeaderMap) {
         let metadata = self.array.metadata();
-        let mut put = |name: HeaderName, text: String| {
-            if let Ok(value) = HeaderValue::from_str(&text) {
+        let mut put = |name: HeaderName, text: &str| {
+            let text = ascii(text);
+            if let Ok(value) = HeaderValue::from_str(&text)
+                && text.len() <= DESCRIPTION_BYTES
+            {
                 headers.insert(name, value);
             }
         };
-        put(ARRAY_SHAPE, format!("{:?}", self.subset.shape()));
-        put(ARRAY_DATA_TYPE, metadata.data_type.name());
+        put(ARRAY_SHAPE, &format!("{:?}", self.subset.shape()));
+        put(ARRAY_DATA_TYPE, &metadata.data_type.name());
         if let Some(names) = &metadata.dimension_names {
             let kept =
                 names.iter().zip(self.subset.axes()).filter(|(_, axis)| axis.keep).map(|(name, _)| name);
-            put(ARRAY_DIMENSION_NAMES, ascii_json(&serde_json::json!(kept.collect::<Vec<_>>())));
+            put(ARRAY_DIMENSION_NAMES, &serde_json::json!(kept.collect::<Vec<_>>()).to_string());
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::VARY, HeaderValue::from_static("accept"));
     }
 }
 
-/// JSON in ASCII, which is all that a header can hold safely.
-fn ascii_json(value: &serde_json::Value) -> String {
+/// A text in visible ASCII, which is all that a header can hold safely; the rest is escaped as in JSON.
+fn ascii(original: &str) -> String {
     let mut text = String::new();
-    for unit in value.to_string().chars() {
-        if unit.is_ascii() {
+    for unit in original.chars() {
+        if unit.is_ascii() && !unit.is_ascii_control() {
             text.push(unit);
         } else {
             let mut pair = [0; 2];

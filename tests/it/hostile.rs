@@ -350,3 +350,53 @@ async fn ranges_without_number_are_one_whole_value() {
         assert_eq!((answer.status.as_u16(), &answer.body[..]), (200, &b"0123456789"[..]), "{range:.40}");
     }
 }
+
+#[tokio::test]
+async fn no_problem_repeats_what_a_document_says_at_length() {
+    let long = "x".repeat(1 << 20);
+    let little = json!({ "name": "bytes", "configuration": { "endian": "little" } });
+    let codecs = |codec: Value| json!({ "codecs": [&little, codec] });
+    for members in [
+        codecs(json!({ "name": long })),
+        codecs(json!({ "name": "blosc", "configuration": { "cname": long } })),
+        json!({ "codecs": [{ "name": "numcodecs.astype", "configuration": { "encode_dtype": long } }, &little] }),
+        json!({ "codecs": [{ "name": "bytes", "configuration": { "endian": long } }] }),
+        json!({ "data_type": long }),
+        json!({ "chunk_grid": { "name": long } }),
+        json!({ "storage_transformers": [{ "name": long }] }),
+        json!({ "fill_value": long }),
+        json!({ &*long: 1 }),
+    ] {
+        let what: String = members.to_string().chars().take(100).collect();
+        let document = Array::of(&[4]).members(members).document().1.to_string();
+        let server = serve([("a/zarr.json", document.into_bytes())]).await;
+        let answer = server.get("/v1/data/m/a").await;
+        assert!(answer.status.is_server_error(), "{what}: {:?}", answer.status);
+        answer.code();
+        assert!(answer.body.len() < 2000, "{what}: {} bytes", answer.body.len());
+        let node = server.get("/v1/nodes/m/a").await;
+        if node.status == StatusCode::OK {
+            assert!(node.json()["unreadable"].as_str().unwrap().len() < 2000, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_go_into_headers_escaped_or_not_at_all() {
+    let field = |name: &str| json!([[name, "<u2"]]);
+    let headers = async |dtype: Value, dimension: &str| {
+        let document = zarray(json!({ "dtype": dtype, "fill_value": null })).to_string().into_bytes();
+        let attributes = json!({ "_ARRAY_DIMENSIONS": [dimension] }).to_string().into_bytes();
+        let server = serve([("a/.zarray", document), ("a/.zattrs", attributes)]).await;
+        let answer = server.get("/v1/data/m/a").await;
+        assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 24), "{:?}", answer.body);
+        ["array-data-type", "array-dimension-names", "array-shape"].map(|name| answer.header(name).to_owned())
+    };
+    assert_eq!(headers(field("a"), "x").await, ["struct{a: uint16}", r#"["x"]"#, "[12]"]);
+    let odd = "\u{e9}\r\nx-evil: 1\u{7f}";
+    let [data_type, dimensions, _] = headers(field(odd), odd).await;
+    assert_eq!(data_type, r"struct{\u00e9\u000d\u000ax-evil: 1\u007f: uint16}");
+    assert_eq!(dimensions, r#"["\u00e9\r\nx-evil: 1\u007f"]"#);
+    let long = "x".repeat(1 << 20);
+    assert_eq!(headers(field(&long), &long).await, ["", "", "[12]"]);
+}
