@@ -20,9 +20,6 @@ use crate::metadata::{CodecMetadata, DataType, FillValue};
 /// The name under which complaints about the chain itself are raised.
 const NAME: &str = "codecs";
 
-/// Most codecs of a chain, inside shards too.
-const MAX_CODECS: usize = 32;
-
 /// What a reader may fetch beyond the bound of the codecs, where they have one.
 const FETCH_SLACK_BYTES: u64 = 64 << 10;
 
@@ -36,11 +33,13 @@ pub struct CodecLimits {
     pub shard_chunks: u64,
     /// Deepest nesting of shards in shards.
     pub sharding_depth: usize,
+    /// Most codecs in one chain: that of an array, of inner chunks, of an index.
+    pub codecs: usize,
 }
 
 impl Default for CodecLimits {
     fn default() -> Self {
-        Self { chunk_bytes: 512 << 20, shard_chunks: 1 << 24, sharding_depth: 3 }
+        Self { chunk_bytes: 512 << 20, shard_chunks: 1 << 24, sharding_depth: 3, codecs: 16 }
     }
 }
 
@@ -92,8 +91,9 @@ impl CodecChain {
         limits: &CodecLimits,
         depth: usize,
     ) -> Result<Self, CodecError> {
-        if codecs.len() > MAX_CODECS {
-            return Err(CodecError::invalid(NAME, format!("more than {MAX_CODECS} codecs")));
+        let most = limits.codecs;
+        if codecs.len() > most {
+            return Err(CodecError::invalid(NAME, format!("more than {most} codecs")));
         }
         if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
         {
@@ -189,7 +189,7 @@ impl CodecChain {
     pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
         self.check_limit()?;
         if let Some(name) = self.skipped() {
-            return Err(CodecError::Unsupported(name.to_owned()));
+            return Err(CodecError::unsupported(name));
         }
         if elements.items().len() as u64 != self.decoded_bytes {
             let (given, expected) = (elements.items().len(), self.decoded_bytes);
@@ -255,7 +255,7 @@ impl Binding {
     fn add(&mut self, codec: &CodecMetadata, limits: &CodecLimits, depth: usize) -> Result<(), CodecError> {
         let Some(kind) = kind(&codec.name) else {
             if codec.must_understand {
-                return Err(CodecError::Unsupported(codec.name.clone()));
+                return Err(CodecError::unsupported(&codec.name));
             }
             self.skipped.get_or_insert_with(|| codec.name.clone());
             return Ok(());

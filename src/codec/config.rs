@@ -29,7 +29,7 @@ impl<'a> Config<'a> {
 
     /// A complaint about something valid that is not implemented.
     pub(super) fn unsupported(&self, what: &str) -> CodecError {
-        CodecError::Unsupported(format!("{} with {what}", self.name))
+        CodecError::unsupported(format!("{} with {what}", self.name))
     }
 
     /// Refuses members other than these: some codecs keep all others for what they may mean later.

@@ -1,6 +1,7 @@
 //! [`CodecError`]: what can go wrong between bytes and elements.
 
 use crate::error::{Classify, ErrorClass};
+use crate::metadata::shortened;
 
 /// Why a chain cannot be bound, or bytes cannot be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,10 +50,16 @@ pub enum CodecError {
 }
 
 impl CodecError {
+    /// Something valid that is not implemented here.
+    #[must_use]
+    pub fn unsupported(name: impl Into<String>) -> Self {
+        Self::Unsupported(shortened(name.into()))
+    }
+
     /// A configuration that breaks the specification.
     #[must_use]
     pub fn invalid(codec: &str, reason: impl Into<String>) -> Self {
-        Self::Invalid { codec: codec.to_owned(), reason: reason.into() }
+        Self::Invalid { codec: shortened(codec.to_owned()), reason: shortened(reason.into()) }
     }
 
     /// Bytes that are not what the codec makes.

@@ -15,7 +15,7 @@ pub struct LimitOptions {
     pub document_depth: usize,
     /// Most dimensions of an array.
     pub rank: usize,
-    /// Most codecs in one chain.
+    /// Most codecs in one chain: that of an array, of inner chunks, of an index.
     pub codecs: usize,
     /// Longest consolidated metadata, read or made, in bytes.
     pub consolidated_bytes: usize,
@@ -82,6 +82,7 @@ impl LimitOptions {
             chunk_bytes: self.chunk_bytes,
             shard_chunks: self.shard_chunks,
             sharding_depth: self.sharding_depth,
+            codecs: self.codecs,
         }
     }
 }

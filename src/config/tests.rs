@@ -263,3 +263,15 @@ fn a_mount_can_say_what_stands_in_chunk_keys() {
     let shown = resolve(&with("/"), &[], &[]).to_toml();
     assert_eq!(of(&shown), Some(crate::metadata::Separator::Slash));
 }
+
+#[test]
+fn what_documents_and_chunks_may_claim_is_what_the_file_says() {
+    let file = "[limits]\ndocument_bytes = 1001\ndocument_depth = 12\nrank = 3\ncodecs = 4\nconsolidated_bytes = 1005\n\
+        consolidated_nodes = 6\nchunk_bytes = 1007\nshard_chunks = 8\nsharding_depth = 9\n";
+    let limits = resolve(file, &[], &[]).limits;
+    let metadata = limits.metadata();
+    assert_eq!((metadata.document_bytes, metadata.depth, metadata.rank, metadata.codecs), (1001, 12, 3, 4));
+    assert_eq!((metadata.consolidated_bytes, metadata.consolidated_nodes), (1005, 6));
+    let codec = limits.codec();
+    assert_eq!((codec.chunk_bytes, codec.shard_chunks, codec.sharding_depth, codec.codecs), (1007, 8, 9, 4));
+}

@@ -35,8 +35,9 @@ const TRIES: usize = 3;
 /// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
 const RENDERING: &[u8] = b"zarrd elements 1";
 
-/// Longest name of a data type in a header.
-const HEADER_BYTES: usize = 1024;
+/// Longest header that says what the elements are. Names are as long as their document lets them be; clients and proxies
+/// give up on heads of a few kilobytes.
+const HEADER_BYTES: usize = 2 << 10;
 
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
@@ -363,10 +364,12 @@ impl Elements {
         Ok(answer)
     }
 
-    /// What the elements are, in headers.
+    /// What the elements are, in headers: but for what is too long for one.
     fn describe(&self, headers: &mut HeaderMap) {
         let mut put = |name: HeaderName, text: String| {
-            if let Ok(value) = HeaderValue::from_str(&text) {
+            if let Ok(value) = HeaderValue::from_str(&text)
+                && text.len() <= HEADER_BYTES
+            {
                 headers.insert(name, value);
             }
         };

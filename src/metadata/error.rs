@@ -49,7 +49,7 @@ impl MetadataError {
 }
 
 /// What a document calls something may be as long as the document; in an error it is not.
-fn shortened(mut text: String) -> String {
+pub(crate) fn shortened(mut text: String) -> String {
     const LONGEST_CHARS: usize = 200;
     if let Some((end, _)) = text.char_indices().nth(LONGEST_CHARS) {
         text.truncate(end);

@@ -29,6 +29,7 @@ pub(crate) use data_type::VARIABLE_ITEM_BYTES;
 pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
 pub use error::MetadataError;
+pub(crate) use error::shortened;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
 pub use model::{

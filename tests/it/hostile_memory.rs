@@ -49,6 +49,25 @@ fn zstd_bomb() -> Vec<u8> {
     zstd::stream::encode_all(std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), 1).unwrap()
 }
 
+/// What Python's bz2 and lzma make of 1 MiB of zeros.
+const BZ2_OF_1_MIB: &str =
+    "425a683931415926535938571ce50008084000c0040008200030cc0529a60806c4201e2ee48a70a12070ae39ca";
+const XZ_OF_1_MIB: &str = "fd377a585a000004e6d6b4460200210116000000742fe5a3efffff00d95d00006ffdffffa3b7ff473e481572396151b89228e6a38607f9eee41e82d32fc53a3c014bb17ec98a8a4d2fa30dd97fa6e38c231153e05918c5758ae277f8b6947f0c6ac0de744964e2e95c53b204d8f7440cab5f0d6d46e9e5c37688b79657acb64de1691d6ffb4b88106c42cb883f5c008fd04eaf262894711f3d8f24e1709ea7235fec28cb85d195988a7e2a91f22775f719c006984d98fdd8afd5900fc42553f8f591363105a5b0ee6fc1704d470cd19111aaad601dbaceb127185c5986e9665258bee976ac59e4e55b0508f9c7daadfcfb522af7e495250000000000c2f6ba3ea2706b600001f5018080400079977f47b1c467fb020000000004595a";
+
+/// 1 GiB of zeros in streams of 1 MiB.
+fn streams_of(hex: &str) -> Vec<u8> {
+    let digit = |byte: u8| u8::try_from(char::from(byte).to_digit(16).unwrap()).unwrap();
+    let one: Vec<u8> = hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+    one.repeat(BOMB_BYTES >> 20)
+}
+
+/// 1 GiB of zeros in one zlib stream.
+fn zlib_bomb() -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), BOMB_BYTES as u64), &mut encoder).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// A shard of 4 inner chunks, each of them these bytes.
 fn shard_of(bomb: &[u8]) -> Vec<u8> {
     let length = bomb.len() as u64;
@@ -68,6 +87,10 @@ async fn bombs_do_not_grow_the_servers_memory() {
     let sharded = Array::of(&[1 << 22]);
     // Chunks just below the limit, of which next to nothing is there.
     let large = Array::of(&[200 << 20]);
+    let of = |codec: &str| {
+        let bytes = json!({ "name": "bytes", "configuration": { "endian": "little" } });
+        plain.clone().members(json!({ "codecs": [bytes, { "name": codec, "configuration": {} }] }))
+    };
     let bombs = [
         ("gzip", plain.clone().codecs([LITTLE, Codec::Gzip]), gzip_bomb.clone()),
         ("zstd", plain.clone().codecs([LITTLE, Codec::Zstd]), zstd_bomb.clone()),
@@ -83,6 +106,12 @@ async fn bombs_do_not_grow_the_servers_memory() {
             plain.clone().codecs([LITTLE, Codec::Zstd]),
             b"\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\x40\0\0\x01\0\0".to_vec(),
         ),
+        ("zlib", of("zlib"), zlib_bomb()),
+        ("bz2", of("numcodecs.bz2"), streams_of(BZ2_OF_1_MIB)),
+        ("xz", of("numcodecs.lzma"), streams_of(XZ_OF_1_MIB)),
+        // A header of 2 GiB over nothing, and of 4 GiB less one over a literal.
+        ("blosc", of("blosc"), b"\x02\x01\x21\x04\xef\xff\xff\x7f\0\0\x01\0\x14\0\0\0\x14\0\0\0".to_vec()),
+        ("lz4", of("numcodecs.lz4"), b"\xff\xff\xff\xff\x10\0".to_vec()),
         ("window", plain.clone().codecs([LITTLE, Codec::Zstd]), b"\x28\xb5\x2f\xfd\0\xf8\x01\0\0".to_vec()),
     ];
     for (name, array, bomb) in &bombs {
@@ -120,6 +149,8 @@ async fn bombs_do_not_grow_the_servers_memory() {
             let path = format!("{name}?slice={slice}");
             for (status, body) in join_all((0..AT_ONCE).map(|_| ask(&path))).await {
                 assert_eq!(status, 500, "{path}: {body:?}");
+                let problem = String::from_utf8_lossy(&body);
+                assert!(problem.contains("\"corrupt-data\""), "{path}: {problem}");
             }
             let grown = peak(&server).saturating_sub(base);
             assert!(grown < MOST_BYTES, "{path}: {} MiB more", grown >> 20);

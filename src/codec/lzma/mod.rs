@@ -125,7 +125,7 @@ fn undecodable(error: Error) -> CodecError {
     match error {
         Error::Mem => CodecError::NoMemory { bytes: MEMORY_BYTES },
         Error::MemLimit => {
-            CodecError::Unsupported(format!("{NAME} with a dictionary of more than {MEMORY_BYTES} bytes"))
+            CodecError::unsupported(format!("{NAME} with a dictionary of more than {MEMORY_BYTES} bytes"))
         }
         Error::Data
         | Error::Options

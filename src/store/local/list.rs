@@ -4,6 +4,7 @@
 //! be no key (names that are not UTF-8, special files, links that are not followed, what vanished meanwhile) is
 //! left out; a directory that cannot be read is an error. The walk goes on in bounded steps as it is asked for.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -16,11 +17,14 @@ use super::blocking::Blocking;
 use super::failure::os;
 use super::root::{Root, is_file, is_reserved};
 use super::version::info_of;
-use crate::key::{MAX_KEY_SEGMENTS, StoreKey, StorePrefix};
+use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirListing, ListEntry, StoreError, ValueInfo};
 
 /// The most names that one step of a walk looks at.
 const NAMES_PER_STEP: usize = 1024;
+
+/// What tells one directory from another: device and number.
+type Identity = (u64, u64);
 
 /// The keys and prefixes directly under a prefix.
 pub(super) fn list_dir(root: &Root, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
@@ -30,7 +34,7 @@ pub(super) fn list_dir(root: &Root, prefix: &StorePrefix) -> Result<DirListing, 
     };
     for name in names(root, &directory, prefix)? {
         if let Some(below) = name.strip_suffix('/').and_then(|name| prefix.join(name).ok()) {
-            if holds_a_key(root, &below, 0) {
+            if holds_a_key(root, &below, &mut HashSet::new()) {
                 listing.prefixes.push(below);
             }
         } else if let Ok(key) = prefix.key(&name)
@@ -212,12 +216,20 @@ fn look_at(
 
 /// Whether a prefix exists, which it does if a key is below it. One that cannot be read may well hold some, and
 /// says so when it is listed itself.
-fn holds_a_key(root: &Root, prefix: &StorePrefix, depth: usize) -> bool {
+///
+/// A directory is looked into once, by whichever way: links could make endless ways through a few of them. No deeper
+/// than keys go, since the prefix of each is one of a key's.
+fn holds_a_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) -> bool {
     let directory = match root.open_directory(prefix.as_str()) {
         Ok(Some(directory)) => directory,
         Ok(None) => return false,
         Err(_) => return true,
     };
+    match fstat(&directory) {
+        Ok(stat) if seen.insert((stat.st_dev, stat.st_ino)) => {}
+        Ok(_) => return false,
+        Err(_) => return true,
+    }
     let Ok(entries) = Dir::read_from(&directory) else {
         return true;
     };
@@ -233,9 +245,7 @@ fn holds_a_key(root: &Root, prefix: &StorePrefix, depth: usize) -> bool {
         };
         let found = match kind_of(root, &directory, name, &key, entry.file_type()) {
             Ok(Some(FileType::RegularFile)) | Err(_) => true,
-            Ok(Some(FileType::Directory)) if depth < MAX_KEY_SEGMENTS => {
-                holds_a_key(root, &key.as_prefix(), depth + 1)
-            }
+            Ok(Some(FileType::Directory)) => holds_a_key(root, &key.as_prefix(), seen),
             Ok(_) => false,
         };
         if found {

@@ -59,7 +59,7 @@ impl Counting {
         self.gate.add_permits(OPEN);
     }
 
-    /// From now on reads of chunks fail, or no longer do.
+    /// From now on reads of chunks, and looks at them, fail, or no longer do.
     pub fn fail(&self, failing: bool) {
         self.failing.store(failing, SeqCst);
     }
@@ -133,6 +133,9 @@ impl Store for Counting {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         if is_chunk(key) {
             self.heads.fetch_add(1, SeqCst);
+            if self.failing.load(SeqCst) {
+                return Err(StoreError::Backend(Arc::new(std::io::Error::other("as the test wants"))));
+            }
         }
         self.inner.head(key).await
     }

@@ -73,6 +73,7 @@ pub struct ServerBuilder {
     pub read: ReadLimits,
     pub http: HttpOptions,
     pub metadata: MetadataLimits,
+    pub codec: CodecLimits,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
 }
@@ -91,6 +92,7 @@ impl Server {
             read: ReadLimits::default(),
             http: HttpOptions::default(),
             metadata: MetadataLimits::default(),
+            codec: CodecLimits::default(),
             decodes: None,
         }
     }
@@ -141,7 +143,7 @@ impl ServerBuilder {
             memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
             read: self.read,
             metadata: self.metadata,
-            codec: CodecLimits::default(),
+            codec: self.codec,
         };
         Server(zarrd::http::router(AppState::new(self.mounts, arrays, self.http).unwrap()))
     }

@@ -80,6 +80,28 @@ async fn links_within_the_root_are_followed_if_that_is_allowed() {
 }
 
 #[tokio::test]
+async fn links_that_lead_in_circles_make_no_endless_ways_through_directories_without_keys() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    // From each of these there are three ways on, 64 levels deep: whoever tries all of them never ends.
+    for (made, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        std::fs::create_dir(root.join(made)).unwrap();
+        for (link, to) in [("x", "."), ("y", &*format!("../{next}")), ("z", "..")] {
+            symlink(to, root.join(made).join(link)).unwrap();
+        }
+    }
+    for policy in [Symlinks::Within, Symlinks::Follow] {
+        let store = with_links(root, policy);
+        assert_eq!(store.list_dir(&prefix("")).await.unwrap().prefixes, []);
+        assert!(keys(&store, "a/").await.is_empty());
+    }
+    std::fs::write(root.join("c/file"), "found").unwrap();
+    let store = with_links(root, Symlinks::Within);
+    let found = store.list_dir(&prefix("")).await.unwrap().prefixes;
+    assert_eq!(found, [prefix("a/"), prefix("b/"), prefix("c/")]);
+}
+
+#[tokio::test]
 async fn all_links_are_followed_if_the_operator_says_so() {
     let (_directory, root) = tree();
     let store = with_links(&root, Symlinks::Follow);
