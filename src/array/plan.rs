@@ -94,6 +94,12 @@ impl Plan {
         self.response_bytes
     }
 
+    /// The same plan, in which elements of variable length may have no more than so many bytes in one band.
+    #[must_use]
+    pub fn with_heap_limit(self, bytes: u64) -> Self {
+        Self { heap_limit: self.heap_limit.min(bytes), ..self }
+    }
+
     /// The most bytes that elements of variable length may have, beside their items, in one band.
     #[must_use]
     pub fn heap_limit(&self) -> u64 {

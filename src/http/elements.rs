@@ -151,6 +151,8 @@ impl Elements {
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
+        // What has variable length is written whole, and is at least as long as its bytes.
+        let plan = plan.with_heap_limit(state.options().whole_bytes);
         let permit = state.admission().enter(self.memory_bytes(state, &plan)).await?;
         let mut tries = 1;
         let answer = loop {
