@@ -1,19 +1,22 @@
 //! `zstd`: frames of RFC 8878 (Zarr extensions, "zstd"; numcodecs, "zstd").
 //!
 //! A value is one frame or several, skippable frames among them. The content size a frame declares is never
-//! used: the output buffer has the size the chain computed, and decoding stops there. Decoding is from buffer
-//! to buffer, so a frame's window is the output itself, and no window is allocated however large a frame says
-//! it is. Dictionaries are not supported.
+//! used: the output buffer has the size the chain computed, and decoding stops there. Where that is exact, decoding
+//! is from buffer to buffer: a frame's window is the output itself, and none is allocated however large a frame says
+//! it is. Where only a bound is known, the output grows as it is filled, and a frame that wants a window beyond
+//! 128 MiB is refused. Dictionaries are not supported.
 
 use std::cell::RefCell;
 
 use ::bytes::Bytes;
 use ::zstd::bulk::{Compressor, Decompressor};
+use ::zstd::stream::raw::{Decoder, Operation};
 use ::zstd::zstd_safe::CParameter;
 
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
+use super::output::{Output, Step};
 use super::registry::{BytesToBytes, Context};
 use super::representation::Size;
 
@@ -24,6 +27,9 @@ struct Zstd {
     level: i32,
     checksum: bool,
 }
+
+/// Bytes that a byte of input is likely to make.
+const RATIO: u64 = 8;
 
 thread_local! {
     /// A decompressor's tables, 160 KiB worth keeping.
@@ -42,10 +48,16 @@ impl BytesToBytes for Zstd {
         if encoded.is_empty() {
             return Err(CodecError::corrupt(NAME, "there is no frame"));
         }
-        let mut decoded = buffer::reserved(size.max())?;
-        DECOMPRESSOR
-            .with_borrow_mut(|decompressor| decompressor.decompress_to_buffer(&encoded, &mut decoded))
-            .map_err(|error| CodecError::corrupt(NAME, error.to_string()))?;
+        let decoded = match size {
+            Size::Exact(bytes) => {
+                let mut decoded = buffer::reserved(bytes)?;
+                DECOMPRESSOR
+                    .with_borrow_mut(|decompressor| decompressor.decompress_to_buffer(&encoded, &mut decoded))
+                    .map_err(|error| corrupt(&error))?;
+                decoded
+            }
+            Size::AtMost(_) => stream(&encoded, size)?,
+        };
         size.check(NAME, decoded.len())?;
         Ok(Bytes::from(decoded))
     }
@@ -62,4 +74,24 @@ impl BytesToBytes for Zstd {
     fn encoded_size(&self, decoded: Size) -> Size {
         decoded.compressed()
     }
+}
+
+/// Decodes what may be much less than the bound it has, in room that grows as it is needed.
+fn stream(encoded: &[u8], size: Size) -> Result<Vec<u8>, CodecError> {
+    let mut output = Output::new(NAME, encoded.len(), RATIO, size)?;
+    let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
+    let mut rest = encoded;
+    // Frame by frame: the decoder begins anew behind each.
+    while !rest.is_empty() {
+        rest = output.fill(rest, |input, room| {
+            let status = decoder.run_on_buffers(input, room).map_err(|error| corrupt(&error))?;
+            let ended = status.remaining == 0;
+            Ok(Step { consumed: status.bytes_read, written: status.bytes_written, ended })
+        })?;
+    }
+    Ok(output.finish())
+}
+
+fn corrupt(error: &std::io::Error) -> CodecError {
+    CodecError::corrupt(NAME, error.to_string())
 }

@@ -127,8 +127,12 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, Cod
         None | Some("end") => IndexLocation::End,
         Some(_) => return Err(config.invalid("`index_location` must be `start` or `end`")),
     };
+    let most = inner_chain.encoded_size().max().saturating_mul(chunks);
+    // The elements of a whole shard are limited together, however much each inner chunk may hold.
+    let is_variable = context.input.data_type.is_variable();
+    let most = if is_variable { most.min(context.limits.chunk_bytes) } else { most };
+    let most = most.saturating_add(index_bytes);
     // Shards that were rewritten in place have gaps; as many bytes again are allowed for them.
-    let most = inner_chain.encoded_size().max().saturating_mul(chunks).saturating_add(index_bytes);
     Ok(BoundBytes::Sharding(Box::new(Sharding {
         order: (0..inner_shape.len()).collect(),
         shard: context.input.clone(),

@@ -53,7 +53,17 @@ fn chains(codec: &str) -> Vec<Value> {
     let packed = json!([[codec, {}], ["zstd", {}], ["crc32c", {}]]);
     let mut behind_transpose = shard([3, 2], "start", &turned);
     behind_transpose.as_array_mut().unwrap().insert(0, json!(["transpose", {"order": [1, 0]}]));
+    // As many shards of bytes without a bound of their own as there can be, and compressors behind them.
+    let behind = |compressors: Value| {
+        let mut list = shard([1, 1], "end", &packed);
+        list.as_array_mut().unwrap().extend(compressors.as_array().unwrap().iter().cloned());
+        list
+    };
     vec![
+        behind(json!([["zstd", {}]])),
+        behind(json!([["gzip", {}], ["zstd", {}]])),
+        behind(json!([["blosc", {}]])),
+        behind(json!([["numcodecs.lz4", {}], ["numcodecs.bz2", {}]])),
         plain.clone(),
         turned.clone(),
         packed.clone(),
@@ -405,4 +415,20 @@ fn many_texts_of_one_long_label_hold_it_once() {
     let decoded = chain.decode(Bytes::from([1, 0].repeat(1000))).unwrap();
     assert_eq!(decoded.heap().len(), 1000);
     assert!(decoded.texts().all(|text| text == label.as_bytes()));
+}
+
+#[test]
+fn zstd_frames_around_texts_may_be_several_and_end_at_the_limit() {
+    let list = json!([["vlen-bytes", {}], ["zstd", {}]]);
+    let chain = limited(list, &DataType::VariableBytes, &[2], b"", 1 << 16).unwrap();
+    let value = [&2_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc", &0_u32.to_le_bytes()].concat();
+    let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 3).unwrap();
+    let skipped = b"\x50\x2a\x4d\x18\x03\0\0\0xyz";
+    let frames = [&frame(&value[..5])[..], skipped, &frame(b""), &frame(&value[5..]), skipped].concat();
+    assert_eq!(texts(&chain.decode(frames.clone().into()).unwrap()), [b"abc".to_vec(), Vec::new()]);
+    for length in 0..frames.len() - skipped.len() {
+        assert!(chain.decode(frames[..length].to_vec().into()).is_err(), "{length}");
+    }
+    let bomb = frame(&vec![0; 64 << 20]);
+    assert!(matches!(chain.decode(bomb.into()), Err(CodecError::Corrupt { .. })));
 }
