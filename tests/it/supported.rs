@@ -69,7 +69,7 @@ fn data_types() -> Vec<Row> {
     let named = |names: &[(&str, &'static str)]| -> Vec<(Value, &'static str)> {
         names.iter().map(|(name, typestr)| (json!(name), *typestr)).collect()
     };
-    let small = SmallFloat::all().map(|float| (json!(float.name()), "")).collect::<Vec<_>>();
+    let small = SmallFloat::all().map(|float| (json!(float.name()), float.name())).collect::<Vec<_>>();
     let complex = SmallFloat::all().map(|float| (json!(format!("complex_{}", float.name())), ""));
     let complex =
         [(json!("complex_float16"), ""), (json!("complex_bfloat16"), "")].into_iter().chain(complex);
@@ -82,10 +82,10 @@ fn data_types() -> Vec<Row> {
         plain("uint8, uint16, uint32, uint64", &named(&uints)),
         plain(
             "int2, int4, uint2, uint4",
-            &named(&[("int2", ""), ("int4", ""), ("uint2", ""), ("uint4", "")]),
+            &named(&[("int2", "int2"), ("int4", "int4"), ("uint2", "uint2"), ("uint4", "uint4")]),
         ),
         plain("float16, float32, float64", &named(&floats)),
-        plain("bfloat16", &named(&[("bfloat16", "")])),
+        plain("bfloat16", &named(&[("bfloat16", "bfloat16")])),
         plain("the eight float8 types, the two float6 types, float4_e2m1fn", &small),
         plain("complex64, complex128", &named(&[("complex64", "<c8"), ("complex128", ">c16")])),
         plain("complex numbers of the smaller floats", &complex.collect::<Vec<_>>()),

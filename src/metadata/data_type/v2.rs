@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
-use super::{DataType, Endianness, Field, NAMED, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal};
+use super::{
+    DataType, Endianness, Field, NAMED, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal,
+};
 use crate::metadata::MetadataError;
 
 impl DataType {
@@ -36,6 +38,10 @@ impl DataType {
     /// [`MetadataError::Unsupported`] for types that are known but not implemented, and for elements larger than 1 MiB;
     /// [`MetadataError::Invalid`] for what is no type.
     pub fn from_typestr(text: &str) -> Result<(Self, Option<Endianness>), MetadataError> {
+        if let Some(data_type) = named(text) {
+            let order = (data_type.endian_unit_bytes() != Some(1)).then_some(Endianness::Little);
+            return Ok((data_type, order));
+        }
         let invalid = || MetadataError::invalid("dtype", format!("`{text}` is not a data type"));
         let mut bytes = text.bytes();
         let order = match bytes.next() {
@@ -59,6 +65,18 @@ impl DataType {
             Some(order) => Ok((data_type, Some(order))),
             None => Err(MetadataError::invalid("dtype", format!("`{text}` gives no byte order"))),
         }
+    }
+}
+
+/// The type of a name that tensorstore writes where numpy has no type string: small numbers, little-endian.
+fn named(name: &str) -> Option<DataType> {
+    match name {
+        "bfloat16" => Some(DataType::BFloat16),
+        "int2" => Some(DataType::Int2),
+        "int4" => Some(DataType::Int4),
+        "uint2" => Some(DataType::UInt2),
+        "uint4" => Some(DataType::UInt4),
+        _ => SmallFloat::from_name(name).map(DataType::SmallFloat),
     }
 }
 
@@ -258,9 +276,19 @@ mod tests {
 
     #[test]
     fn a_type_that_only_v3_has_is_invalid() {
-        for typestr in ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "bfloat16", "int4", "<b2"] {
+        for typestr in
+            ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "float32", "int8", "<b2", "complex64", "string"]
+        {
             assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
         }
+    }
+
+    #[test]
+    fn numbers_that_numpy_lacks_have_the_names_that_tensorstore_writes() {
+        assert_eq!(v2("bfloat16"), Ok((DataType::BFloat16, Some(Endianness::Little))));
+        assert_eq!(v2("int4"), Ok((DataType::Int4, None)));
+        let float = SmallFloat::from_name("float8_e4m3fn").unwrap();
+        assert_eq!(v2("float8_e4m3fn"), Ok((DataType::SmallFloat(float), None)));
     }
 
     #[test]
