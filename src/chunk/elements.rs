@@ -260,7 +260,10 @@ impl ElementsMut {
     /// The elements.
     #[must_use]
     pub fn freeze(self) -> Elements {
-        Elements { items: self.items.into(), heap: self.heap.unwrap_or_default().into() }
+        let mut heap = self.heap.unwrap_or_default();
+        // What grew by doubling may be kept for long, and is weighed by its length.
+        heap.shrink_to_fit();
+        Elements { items: self.items.into(), heap: heap.into() }
     }
 }
 

@@ -99,6 +99,8 @@ impl Output {
     /// What was written.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.buffer.truncate(self.written);
+        // What grew by doubling may be kept for long, and is weighed by its length.
+        self.buffer.shrink_to_fit();
         self.buffer
     }
 

@@ -47,7 +47,9 @@ impl Texts {
     }
 
     /// The elements.
-    pub(super) fn finish(self) -> Elements {
+    pub(super) fn finish(mut self) -> Elements {
+        // What grew by doubling may be kept for long, and is weighed by its length.
+        self.heap.shrink_to_fit();
         Elements::variable(self.spans.into(), self.heap.into())
     }
 }

@@ -52,7 +52,7 @@ pub struct Style {
     pub format: Format,
     /// The byte order of [`Format::Bytes`] and [`Format::Npy`].
     pub endian: Endianness,
-    /// How [`Format::Json`] writes what JSON has no number for.
+    /// How [`Format::Json`] and [`Format::Csv`] write what JSON has no number for.
     pub nan: NanMode,
 }
 

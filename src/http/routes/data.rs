@@ -46,7 +46,7 @@ pub(in crate::http) struct FormatParams {
     fields: Option<String>,
     /// `little` (default) or `big`, of `bytes` and `npy`.
     endian: Option<String>,
-    /// How JSON writes NaN and infinities: `string` (default) or `null`.
+    /// How JSON and CSV write NaN and infinities: `string` (default) or `null`.
     nan: Option<String>,
 }
 
