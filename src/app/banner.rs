@@ -26,6 +26,23 @@ impl MountLine {
     }
 }
 
+/// Where a mount is the store at the root path, as it is shown.
+#[derive(Clone, Debug)]
+pub(super) struct RootLine {
+    name: String,
+    url: String,
+}
+
+/// A mount at the root of a listener of its own.
+pub(super) fn root_of_listener(name: &str, address: SocketAddr) -> RootLine {
+    RootLine { name: name.to_owned(), url: format!("http://{address}/") }
+}
+
+/// A mount at the root of a host, on the port that all mounts are on.
+pub(super) fn root_of_host(name: &str, host: &str, address: SocketAddr) -> RootLine {
+    RootLine { name: name.to_owned(), url: format!("http://{host}:{}/", address.port()) }
+}
+
 /// Why the demo is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demo {
@@ -34,13 +51,21 @@ pub(super) enum Demo {
 }
 
 /// The text printed at the start. The demo brings commands to try.
-pub(super) fn text(address: SocketAddr, mounts: &[MountLine], demo: Option<Demo>) -> String {
+pub(super) fn text(
+    address: SocketAddr,
+    mounts: &[MountLine],
+    roots: &[RootLine],
+    demo: Option<Demo>,
+) -> String {
     let mut text = format!("zarrd listens on http://{address}\n");
     let width = mounts.iter().map(|mount| mount.name.len()).max().unwrap_or_default();
     for MountLine { name, kind, url, writable } in mounts {
         let rights = if *writable { "read-write" } else { "read-only" };
         // Writing into a String cannot fail.
         let _ = writeln!(text, "  /store/{name:width$}  {kind}, {rights}: {url}");
+    }
+    for RootLine { name, url } in roots {
+        let _ = writeln!(text, "  {url} is /store/{name}");
     }
     if demo == Some(Demo::ForWantOfMounts) {
         text.push_str("No mount is configured: this is the built-in demo.\n");

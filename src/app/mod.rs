@@ -34,7 +34,7 @@ use crate::config::Config;
 use crate::cpu::Cpu;
 use crate::http::{self, AppState, Arrays, Mount};
 use crate::store::{self, SharedStore, StoreOptions};
-use banner::{Demo, MountLine};
+use banner::{Demo, MountLine, RootLine};
 
 /// The name of the mount that serves the demo.
 const DEMO: &str = "demo";
@@ -84,6 +84,7 @@ impl App {
                 cache_control: options.cache_control.clone(),
                 dimension_separator: options.dimension_separator,
                 consolidated: options.consolidated,
+                hosts: options.hosts.clone(),
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
@@ -97,23 +98,30 @@ impl App {
         http::router(self.state.clone())
     }
 
-    /// Binds, says so on standard output, and serves until a signal ends it.
+    /// Binds every address, says so on standard output, and serves until a signal ends it.
     ///
     /// # Errors
     /// [`AppError::Bind`], [`AppError::Signals`].
     pub async fn run(self) -> Result<(), AppError> {
         // Before anyone can know the address: a signal that comes early must find someone.
         let signals = Signals::catch().map_err(AppError::Signals)?;
-        let address = self.config.server.listen;
-        let listener =
-            TcpListener::bind(address).await.map_err(|source| AppError::Bind { address, source })?;
-        let address = listener.local_addr().unwrap_or(address);
-        self.announce(address);
+        let (address, listener) = bind(self.config.server.listen).await?;
+        let (mut sites, mut roots) = (vec![(listener, self.router())], Vec::new());
+        for (name, mount) in &self.config.mounts {
+            roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(name, host, address)));
+            let routes = http::mount_router(&self.state, name);
+            if let (Some(listen), Some(routes)) = (mount.listen, routes) {
+                let (address, listener) = bind(listen).await?;
+                sites.push((listener, routes));
+                roots.push(banner::root_of_listener(name, address));
+            }
+        }
+        self.announce(address, &roots);
 
         let mut limits = Limits::from(&self.config.server);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
-        let serving = serve(listener, self.router(), limits, shutdown.clone());
+        let serving = serve::serve_all(sites, limits, shutdown.clone());
         tokio::select! {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
@@ -123,12 +131,18 @@ impl App {
         Ok(())
     }
 
-    fn announce(&self, address: SocketAddr) {
-        let text = banner::text(address, &self.mounts, self.demo);
+    fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
+        let text = banner::text(address, &self.mounts, roots, self.demo);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");
     }
+}
+
+/// A listener, and the address it really has.
+async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError> {
+    let listener = TcpListener::bind(address).await.map_err(|source| AppError::Bind { address, source })?;
+    Ok((listener.local_addr().unwrap_or(address), listener))
 }
 
 /// Tells `/readyz` when the end begins; never ends itself.

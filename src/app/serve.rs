@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -26,8 +27,15 @@ const CUT: Duration = Duration::from_secs(1);
 /// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
 /// rest. Returns when no connection is left.
 pub async fn serve(listener: TcpListener, routes: Router, limits: Limits, shutdown: Shutdown) {
+    serve_all(vec![(listener, routes)], limits, shutdown).await;
+}
+
+/// [`serve`] for several listeners, each with its own routes: they share the bound on connections, and end together.
+pub(super) async fn serve_all(sites: Vec<(TcpListener, Router)>, limits: Limits, shutdown: Shutdown) {
     let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
-    accept(listener, routes, limits, &shutdown, &room).await;
+    // As many at a time as the configuration has listeners.
+    join_all(sites.into_iter().map(|(listener, routes)| accept(listener, routes, limits, &shutdown, &room)))
+        .await;
 
     // Every connection holds a permit: all permits back means that none is left.
     let all_gone = || room.acquire_many(limits.max_connections);

@@ -146,6 +146,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         let origin = tree.origin_of(&["mounts", DEMO]);
         return Err(ConfigError::DuplicateMount { origin, name: DEMO.to_owned() });
     }
+    if let Some((name, key, reason)) = mounts::root_complaint(&config.server, &config.mounts) {
+        return Err(invalid(&["mounts", name, key], reason));
+    }
     if let Some((one, two)) = mounts::overlap(config.mounts.iter()) {
         let reason = format!("its root and that of the mount `{one}` overlap, and one of them is writable");
         return Err(invalid(&["mounts", two, "url"], reason));

@@ -4,10 +4,14 @@
 //! they can be printed. Whether the backend answers is not asked here: only a local root must exist, or the directory
 //! that a zip file is to lie in.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::server::{ServerOptions, some_listen_address};
+use crate::http::{canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{StoreOptions, is_zip};
 
@@ -40,6 +44,12 @@ pub struct MountOptions {
     /// Whether groups that have no consolidated metadata are answered with some.
     #[serde(default)]
     pub consolidated: bool,
+    /// An address of its own, where it is the store at the root path. Port 0 lets the system choose.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_listen_address")]
+    pub listen: Option<SocketAddr>,
+    /// Names of hosts at which it is the store at the root path of the server's own address.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,
@@ -123,6 +133,35 @@ pub(super) fn url_complaint(mount: &MountOptions) -> Option<String> {
         Ok(_) => Some(format!("{} is not a directory", root.display())),
         Err(error) => Some(format!("{}: {error}", root.display())),
     }
+}
+
+/// The first mount whose `listen` or `hosts` cannot be served or are taken, with the key and why.
+pub(super) fn root_complaint<'a>(
+    server: &ServerOptions,
+    mounts: &'a BTreeMap<String, MountOptions>,
+) -> Option<(&'a str, &'static str, String)> {
+    let (mut addresses, mut hosts) = (BTreeMap::from([(server.listen, None)]), BTreeMap::new());
+    for (name, mount) in mounts {
+        // Port 0 is another port each time.
+        if let Some(listen) = mount.listen.filter(|listen| listen.port() != 0)
+            && let Some(taken) = addresses.insert(listen, Some(name))
+        {
+            let taken =
+                taken.map_or_else(|| "the server itself".to_owned(), |name| format!("the mount `{name}`"));
+            return Some((name, "listen", format!("{taken} listens on {listen} already")));
+        }
+        for host in &mount.hosts {
+            if !is_host(host) {
+                let reason = "expected names of hosts such as \"data.example\", without scheme, port or path";
+                return Some((name, "hosts", reason.to_owned()));
+            }
+            if let Some(taken) = hosts.insert(canonical_host(host), name) {
+                let reason = format!("the host `{host}` is the mount `{taken}`'s already");
+                return Some((name, "hosts", reason));
+            }
+        }
+    }
+    None
 }
 
 /// The first pair of local mounts of which one lies in the other, if one of the two can be written to: a write to

@@ -63,6 +63,13 @@ impl ServerOptions {
     }
 }
 
+/// An address that may be left out.
+pub(super) fn some_listen_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
+    listen_address(deserializer).map(Some)
+}
+
 fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_refused: std::net::AddrParseError| {

@@ -188,6 +188,25 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[mounts.a]\nurl = '/proc/self/exe'", &["`mounts.a.url`", "not a directory"]),
     ("[mounts.a]\nurl = 'https://host/x?token=canary'", &["`mounts.a.url`", "neither query"]),
     ("[mounts.a]\nurl = 's3://key:canary@bucket'", &["`mounts.a.url`", "credentials"]),
+    ("[mounts.a]\nurl = 'memory://'\nlisten = 8001", &["zarrd.toml:3", "`mounts.a.listen`"]),
+    ("[mounts.a]\nurl = 'memory://'\nlisten = 'here'", &["zarrd.toml:3", "expected ADDRESS:PORT"]),
+    (
+        "[server]\nlisten = '127.0.0.1:1'\n[mounts.a]\nurl = 'memory://'\nlisten = '127.0.0.1:1'",
+        &["zarrd.toml:5", "`mounts.a.listen`", "the server itself listens on 127.0.0.1:1 already"],
+    ),
+    (
+        "[mounts.a]\nurl = 'memory://'\nlisten = '[::1]:1'\n[mounts.b]\nurl = 'memory://'\nlisten = '[::1]:1'",
+        &["zarrd.toml:6", "`mounts.b.listen`", "the mount `a` listens on [::1]:1 already"],
+    ),
+    ("[mounts.a]\nurl = 'memory://'\nhosts = 'a.example'", &["zarrd.toml:3", "`mounts.a.hosts`"]),
+    (
+        "[mounts.a]\nurl = 'memory://'\nhosts = ['a.example:80']",
+        &["zarrd.toml:3", "`mounts.a.hosts`", "without scheme, port or path"],
+    ),
+    (
+        "[mounts.a]\nurl = 'memory://'\nhosts = ['a.example']\n[mounts.b]\nurl = 'memory://'\nhosts = ['A.Example']",
+        &["zarrd.toml:6", "`mounts.b.hosts`", "is the mount `a`'s already"],
+    ),
     ("[mounts.'a/b']\nurl = 'memory://'", &["`mounts.a/b`", "a mount's name"]),
     ("[mounts.'..']\nurl = 'memory://'", &["a mount's name"]),
     ("[mounts.a]\nurl = '/tmp'\nwritable = true\n[mounts.b]\nurl = '/'", &["zarrd.toml:5", "overlap"]),
@@ -262,6 +281,22 @@ fn a_mount_can_say_what_stands_in_chunk_keys() {
     assert!(complaint(&with("-"), &[], &[]).contains("mounts.a.dimension_separator"));
     let shown = resolve(&with("/"), &[], &[]).to_toml();
     assert_eq!(of(&shown), Some(crate::metadata::Separator::Slash));
+}
+
+#[test]
+fn a_mount_can_be_the_root_of_addresses_and_hosts_of_its_own() {
+    let file = "[mounts.a]\nurl = 'memory://'\nlisten = '127.0.0.1:0'\nhosts = ['a.example', '[::1]']\n\
+        [mounts.b]\nurl = 'memory://'\nlisten = '127.0.0.1:0'\n[mounts.c]\nurl = 'memory://'\n";
+    let roots = |config: &Config| -> Vec<_> {
+        config.mounts.values().map(|mount| (mount.listen.map(|at| at.port()), mount.hosts.clone())).collect()
+    };
+    let config = resolve(file, &[], &[]);
+    let hosts = vec!["a.example".to_owned(), "[::1]".to_owned()];
+    assert_eq!(roots(&config), [(Some(0), hosts), (Some(0), vec![]), (None, vec![])]);
+    assert_eq!(roots(&resolve(&config.to_toml(), &[], &[])), roots(&config));
+    let variables = [("ZARRD__MOUNTS__C__LISTEN", "[::1]:1"), ("ZARRD__MOUNTS__C__HOSTS", "['c.example']")];
+    let config = resolve(file, &variables, &[]);
+    assert_eq!(roots(&config)[2], (Some(1), vec!["c.example".to_owned()]));
 }
 
 #[test]

@@ -13,8 +13,15 @@ use super::options::CorsOptions;
 use super::state::AppState;
 
 /// Request headers that pages may set; `*` would not cover `Authorization`.
-const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Type, If-Match, If-Modified-Since, \
+const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Depth, If-Match, If-Modified-Since, \
      If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id";
+/// Those and what writes need besides.
+const ALLOW_WRITE_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Depth, Destination, If-Match, \
+     If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Overwrite, Range, X-Request-Id";
+/// Methods that pages may use.
+const ALLOW_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
+/// Those and the ones that write.
+const ALLOW_WRITE_METHODS: &str = "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
 /// Answer headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache";
@@ -51,9 +58,13 @@ fn put_headers(
         put(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
     }
     if preflight {
-        let methods = if options.writes { "GET, HEAD, PUT, DELETE, OPTIONS" } else { "GET, HEAD, OPTIONS" };
+        let (methods, names) = if options.writes {
+            (ALLOW_WRITE_METHODS, ALLOW_WRITE_HEADERS)
+        } else {
+            (ALLOW_METHODS, ALLOW_HEADERS)
+        };
         put(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-        put(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOW_HEADERS);
+        put(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age_seconds.into());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);

@@ -20,6 +20,9 @@ use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
 /// Everything but `A-Z a-z 0-9 - . _ ~`.
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The word before a mount's name in the paths of the store routes.
+const STORE: &str = "store";
+
 /// Why a raw path names nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PathError {
@@ -56,9 +59,14 @@ struct Located {
     ends_in_slash: bool,
 }
 
+/// The raw segments of a raw path.
+fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
+    raw_path.split('/').filter(|segment| !segment.is_empty())
+}
+
 /// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
 fn locate(raw_path: &str, literals: usize) -> Result<Located, PathError> {
-    let mut names = raw_path.split('/').filter(|segment| !segment.is_empty()).skip(literals);
+    let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     let rest = names.map(decode).collect::<Result<Vec<_>, _>>()?.join("/");
     if !mount.is_empty() {
@@ -98,13 +106,34 @@ fn unknown_mount() -> Problem {
         .detail("there is no mount of this name; `/v1/mounts` lists those there are")
 }
 
-/// What a path below `/store/{mount}` names.
+/// Says of a request that this mount is the store at the root path: whoever routed it knows.
+#[derive(Clone, Debug)]
+pub(super) struct Rooted(pub(super) Arc<Mount>);
+
+/// What a path below a mount's root names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A key: no slash at the end.
     Key(StoreKey),
     /// A prefix: the root, or a slash at the end.
     Prefix(StorePrefix),
+}
+
+impl Place {
+    /// What decoded segments name, joined with `/` and with no slash at either end.
+    fn parse(text: &str, ends_in_slash: bool) -> Result<Self, PathError> {
+        if text.is_empty() {
+            return Ok(Self::Prefix(StorePrefix::root()));
+        }
+        let key = StoreKey::parse(text)?;
+        Ok(if ends_in_slash { Self::Prefix(key.as_prefix()) } else { Self::Key(key) })
+    }
+
+    /// What a raw path names where a mount is the store at the root path.
+    fn at_root(raw_path: &str) -> Result<Self, PathError> {
+        let names = segments(raw_path).map(decode).collect::<Result<Vec<_>, _>>()?;
+        Self::parse(&names.join("/"), raw_path.ends_with('/'))
+    }
 }
 
 /// The mount and the key or prefix of a request to the store routes.
@@ -114,20 +143,49 @@ pub(super) struct StoreTarget {
     pub(super) mount: Arc<Mount>,
     /// What the path names in it.
     pub(super) place: Place,
+    /// Whether the mount is the store at the root path.
+    rooted: bool,
+}
+
+impl StoreTarget {
+    /// The path of the mount's root, without a slash at its end.
+    pub(super) fn base(&self) -> String {
+        if self.rooted { String::new() } else { format!("/{STORE}/{}", encode(&self.mount.name)) }
+    }
+
+    /// What another raw path of the same server names; `None` if it is not in the same mount.
+    pub(super) fn sibling(&self, raw_path: &str) -> Result<Option<Place>, PathError> {
+        if self.rooted {
+            return Place::at_root(raw_path).map(Some);
+        }
+        if segments(raw_path).next() != Some(STORE) {
+            return Ok(None);
+        }
+        let located = locate(raw_path, 1)?;
+        let is_ours = located.mount == self.mount.name;
+        is_ours.then(|| Place::parse(&located.rest, located.ends_in_slash)).transpose()
+    }
+
+    /// The methods offered here.
+    pub(super) fn methods(&self) -> &'static str {
+        match self.place {
+            Place::Key(_) => self.mount.key_methods(),
+            Place::Prefix(_) => self.mount.prefix_methods(),
+        }
+    }
 }
 
 impl FromRequestParts<AppState> for StoreTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let located = locate(parts.uri.path(), 1)?;
-        let place = if located.rest.is_empty() {
-            Place::Prefix(StorePrefix::root())
-        } else {
-            let key = StoreKey::parse(&located.rest)?;
-            if located.ends_in_slash { Place::Prefix(key.as_prefix()) } else { Place::Key(key) }
-        };
-        Ok(Self { mount: mount_of(state, &located.mount)?, place })
+        let raw_path = parts.uri.path();
+        if let Some(Rooted(mount)) = parts.extensions.get() {
+            return Ok(Self { mount: Arc::clone(mount), place: Place::at_root(raw_path)?, rooted: true });
+        }
+        let located = locate(raw_path, 1)?;
+        let place = Place::parse(&located.rest, located.ends_in_slash)?;
+        Ok(Self { mount: mount_of(state, &located.mount)?, place, rooted: false })
     }
 }
 
@@ -157,18 +215,34 @@ impl FromRequestParts<AppState> for NodeTarget {
 mod tests {
     use super::*;
 
+    fn text(place: &Place) -> String {
+        match place {
+            Place::Key(key) => key.as_str().to_owned(),
+            Place::Prefix(prefix) => prefix.as_str().to_owned(),
+        }
+    }
+
     fn rest(raw: &str) -> Result<String, PathError> {
-        locate(raw, 1).and_then(|located| {
-            if located.rest.is_empty() {
-                return Ok(String::new());
-            }
-            let key = StoreKey::parse(&located.rest)?;
-            Ok(if located.ends_in_slash {
-                key.as_prefix().as_str().to_owned()
-            } else {
-                key.as_str().to_owned()
-            })
-        })
+        let located = locate(raw, 1)?;
+        Place::parse(&located.rest, located.ends_in_slash).map(|place| text(&place))
+    }
+
+    #[test]
+    fn at_the_root_every_path_is_a_key_or_a_prefix() {
+        for (raw, expected) in [
+            ("/", ""),
+            ("//", ""),
+            ("//zarr.json", "zarr.json"),
+            ("/store/m/a", "store/m/a"),
+            ("/healthz", "healthz"),
+            ("/v1/", "v1/"),
+            ("/%252e%252e", "%2e%2e"),
+        ] {
+            assert_eq!(Place::at_root(raw).map(|place| text(&place)).as_deref(), Ok(expected), "{raw}");
+        }
+        for raw in ["/..", "/a/%2e%2e/b", "/a%2fb", "/%00", "/%"] {
+            assert!(Place::at_root(raw).is_err(), "{raw}");
+        }
     }
 
     #[test]

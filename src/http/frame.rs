@@ -152,9 +152,9 @@ pub(super) async fn limit(State(state): State<AppState>, request: Request, next:
 }
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT keeps its own time, as most of it is the
-/// client's.
+/// client's; so do COPY and MOVE, as how much they copy is the client's.
 pub(super) async fn deadline(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if request.method() == Method::PUT {
+    if matches!(request.method().as_str(), "PUT" | "COPY" | "MOVE") {
         return next.run(request).await;
     }
     match timeout(state.deadline(), next.run(request)).await {

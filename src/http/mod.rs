@@ -15,6 +15,7 @@ mod cors;
 mod elements;
 mod extract;
 mod frame;
+mod host;
 mod json_answer;
 mod listing;
 mod negotiate;
@@ -33,6 +34,7 @@ mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub use host::{canonical as canonical_host, is_host};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
-pub use router::{openapi, router};
+pub use router::{mount_router, openapi, router};
 pub use state::{AppState, Arrays, Mount};

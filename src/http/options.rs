@@ -43,7 +43,7 @@ pub struct HttpOptions {
 pub struct CorsOptions {
     /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
     pub origins: Vec<String>,
-    /// Whether PUT and DELETE are allowed from there too.
+    /// Whether PUT, DELETE, MKCOL, COPY and MOVE are allowed from there too.
     pub writes: bool,
     /// Whether browsers may send credentials. Not together with `*`.
     pub credentials: bool,
@@ -100,6 +100,12 @@ pub enum HttpOptionsError {
     /// Two mounts of one name.
     #[error("there are two mounts of the name `{0}`")]
     DuplicateMount(String),
+    /// Not the name of a host.
+    #[error("`{0}` is not the name of a host such as `data.example`, without scheme, port or path")]
+    Host(String),
+    /// Two mounts of one host.
+    #[error("there are two mounts at the root of the host `{0}`")]
+    DuplicateHost(String),
     /// `Cache-Control` that no header can carry.
     #[error("the `cache_control` of mount `{0}` is not a header value")]
     CacheControl(String),

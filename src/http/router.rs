@@ -1,18 +1,27 @@
 //! The one list of routes: from it come the router, the `OpenAPI` document, and the layers around both.
 //!
+//! The store routes stand in two routers: below `/store/{mount}`, and at the root path where a mount has a host or a
+//! listener of its own. There every path is a key or a prefix of it. Who routes there says which mount it is
+//! ([`Rooted`]); the host is looked at before any route.
+//!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
+use axum::Extension;
+use axum::extract::{Request, State};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::get;
+use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::extract::Rooted;
 use super::routes::{data, list, nodes, service, store, write};
 use super::state::AppState;
-use super::{admission, cors, frame};
+use super::{admission, cors, frame, host};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -20,7 +29,8 @@ use super::{admission, cors, frame};
     tags(
         (name = "nodes", description = "Arrays and groups of any format version, in one form"),
         (name = "data", description = "Decoded elements"),
-        (name = "store", description = "The abstract store interface of Zarr, byte for byte"),
+        (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
+            speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
         (name = "service", description = "The server about itself"),
     )
 )]
@@ -42,9 +52,19 @@ fn decoded() -> OpenApiRouter<AppState> {
 /// Routes that move stored bytes: they pass through admission.
 fn stored() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(with_other_methods(routes!(store::get_key, write::put_key, write::delete_key)))
-        .routes(with_other_methods(routes!(list::list_root, write::delete_root)))
+        .routes(of_keys())
+        .routes(of_the_root())
         .routes(with_other_methods(routes!(store::get_mount)))
+}
+
+/// The store routes of keys and prefixes.
+fn of_keys() -> UtoipaMethodRouter<AppState> {
+    with_other_methods(routes!(store::get_key, write::put_key, write::delete_key))
+}
+
+/// The store routes of a mount's root.
+fn of_the_root() -> UtoipaMethodRouter<AppState> {
+    with_other_methods(routes!(list::list_root, write::delete_root))
 }
 
 /// Routes that answer whatever the load.
@@ -64,17 +84,64 @@ fn with_other_methods(
     (schemas, paths, methods.fallback(store::other_method))
 }
 
-/// The whole HTTP surface over a state.
-///
-/// Layers from the outermost inwards: request id, log and problem documents; cross-origin headers; limits; panics;
-/// the deadline; admission, on the routes that move stored bytes.
+/// The whole HTTP surface over a state. Requests to the host of a mount go to that mount alone.
 pub fn router(state: AppState) -> axum::Router {
     let admit = from_fn_with_state(state.clone(), admission::admit);
     let (routes, _) = always().merge(decoded()).merge(stored().route_layer(admit)).split_for_parts();
     // `none` keeps the page from asking a validator on the internet.
     let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
+    let main = framed(routes.merge(documentation), state.clone());
+    if !state.has_hosts() {
+        return main;
+    }
+    let sites = Sites { main, rooted: rooted(state.clone()), state };
+    axum::Router::new().fallback(by_host).with_state(sites)
+}
+
+/// The HTTP surface of one mount as the store at the root path; `None` if there is no mount of this name.
+#[must_use]
+pub fn mount_router(state: &AppState, name: &str) -> Option<axum::Router> {
+    let mount = state.mount(name)?;
+    Some(rooted(state.clone()).layer(Extension(Rooted(mount.clone()))))
+}
+
+/// The store routes of whichever mount is at the root path.
+fn rooted(state: AppState) -> axum::Router {
+    let ((_, _, key), (_, _, root)) = (of_keys(), of_the_root());
+    let admit = from_fn_with_state(state.clone(), admission::admit);
+    framed(axum::Router::new().route("/{*key}", key).route("/", root).route_layer(admit), state)
+}
+
+/// The routers of one address, of which the request's host chooses one.
+#[derive(Clone, Debug)]
+struct Sites {
+    main: axum::Router,
+    rooted: axum::Router,
+    state: AppState,
+}
+
+async fn by_host(State(sites): State<Sites>, mut request: Request) -> Response {
+    let authority = host::authority(request.uri(), request.headers());
+    let name = authority.map(|authority| host::canonical(authority.host()));
+    let site = match name.and_then(|name| sites.state.mount_of_host(&name).cloned()) {
+        Some(mount) => {
+            request.extensions_mut().insert(Rooted(mount));
+            sites.rooted
+        }
+        None => sites.main,
+    };
+    match site.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    }
+}
+
+/// Routes with what every request passes through.
+///
+/// Layers from the outermost inwards: request id, log and problem documents; cross-origin headers; limits; panics;
+/// the deadline; admission, on the routes that move stored bytes.
+fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     routes
-        .merge(documentation)
         .fallback(frame::no_route)
         .method_not_allowed_fallback(frame::no_method)
         .layer(from_fn_with_state(state.clone(), frame::deadline))

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::admission::Admission;
+use super::host;
 use super::options::{HttpOptions, HttpOptionsError};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::codec::CodecLimits;
@@ -23,6 +24,9 @@ use crate::store::SharedStore;
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
+
+/// The methods offered for keys and prefixes of every mount.
+const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 
 /// A store under a name.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub struct Mount {
     pub dimension_separator: Option<Separator>,
     /// Whether groups that have no consolidated metadata are answered with some.
     pub consolidated: bool,
+    /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
+    pub hosts: Vec<String>,
 }
 
 impl Mount {
@@ -55,17 +61,26 @@ impl Mount {
             cache_control: "no-cache".to_owned(),
             dimension_separator: None,
             consolidated: false,
+            hosts: Vec::new(),
         }
     }
 
     /// The methods offered for a key.
     pub(super) fn key_methods(&self) -> &'static str {
-        if self.writable { "GET, HEAD, PUT, DELETE, OPTIONS" } else { super::problem::READ_METHODS }
+        if self.writable {
+            "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"
+        } else {
+            STORE_READ_METHODS
+        }
     }
 
     /// The methods offered for a prefix.
     pub(super) fn prefix_methods(&self) -> &'static str {
-        if self.may_erase_prefixes() { "GET, HEAD, DELETE, OPTIONS" } else { super::problem::READ_METHODS }
+        match (self.writable, self.allow_prefix_delete) {
+            (true, true) => "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE",
+            (true, false) => "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY",
+            (false, _) => STORE_READ_METHODS,
+        }
     }
 
     /// Whether DELETE of a prefix is offered.
@@ -83,6 +98,9 @@ impl Mount {
         let dots = self.name == "." || self.name == "..";
         if dots || !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(unreserved) {
             return Err(HttpOptionsError::MountName(self.name.clone()));
+        }
+        if let Some(host) = self.hosts.iter().find(|host| !host::is_host(host)) {
+            return Err(HttpOptionsError::Host(host.clone()));
         }
         match HeaderValue::from_str(&self.cache_control) {
             Ok(_) => Ok(()),
@@ -133,6 +151,8 @@ pub struct AppState(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     mounts: BTreeMap<String, (Arc<Mount>, Opener)>,
+    /// By host name, in its canonical form.
+    by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
     options: HttpOptions,
     admission: Admission,
@@ -155,20 +175,34 @@ impl AppState {
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
-        let mut by_name = BTreeMap::new();
+        let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
-            if let Some((twin, _)) = by_name.insert(mount.name.clone(), (Arc::new(mount), opener)) {
+            let mount = Arc::new(mount);
+            for host in &mount.hosts {
+                if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
+                    return Err(HttpOptionsError::DuplicateHost(host.clone()));
+                }
+            }
+            if let Some((twin, _)) = by_name.insert(mount.name.clone(), (mount, opener)) {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
         let admission = Admission::new(options.inflight_bytes, Duration::from_millis(options.queue_ms));
         let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
-        Ok(Self(Arc::new(Inner { mounts: by_name, arrays, options, admission, draining, readiness })))
+        Ok(Self(Arc::new(Inner {
+            mounts: by_name,
+            by_host,
+            arrays,
+            options,
+            admission,
+            draining,
+            readiness,
+        })))
     }
 
     /// The options.
@@ -191,6 +225,16 @@ impl AppState {
     /// The mount of exactly this name.
     pub(super) fn mount(&self, name: &str) -> Option<&Arc<Mount>> {
         self.mount_and_opener(name).map(|(mount, _)| mount)
+    }
+
+    /// Whether any mount is the store at the root path of a host of its own.
+    pub(super) fn has_hosts(&self) -> bool {
+        !self.0.by_host.is_empty()
+    }
+
+    /// The mount that is the store at the root path of a host, by the host's canonical name.
+    pub(super) fn mount_of_host(&self, host: &str) -> Option<&Arc<Mount>> {
+        self.0.by_host.get(host)
     }
 
     /// All mounts, sorted by name.
@@ -280,5 +324,21 @@ mod tests {
         let mut odd = named("a");
         odd.cache_control = "a\nb".to_owned();
         assert_eq!(state(vec![odd]), Err(HttpOptionsError::CacheControl("a".to_owned())));
+    }
+
+    #[test]
+    fn a_host_belongs_to_one_mount() {
+        let state = |hosts: [&str; 2]| {
+            let mounts = hosts.iter().zip(["a", "b"]);
+            let mounts = mounts.map(|(host, name)| Mount { hosts: vec![(*host).to_owned()], ..named(name) });
+            AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).map(|_| ())
+        };
+        assert_eq!(state(["a.example", "b.example"]), Ok(()));
+        for twin in ["a.example", "A.Example", "a.example."] {
+            assert_eq!(state(["a.example", twin]), Err(HttpOptionsError::DuplicateHost(twin.to_owned())));
+        }
+        for odd in ["", "a.example:80", "http://a.example", "a b", "*", "a/b", "user@a"] {
+            assert_eq!(state(["a.example", odd]), Err(HttpOptionsError::Host(odd.to_owned())));
+        }
     }
 }

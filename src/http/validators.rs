@@ -33,7 +33,7 @@ pub(super) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
 }
 
 /// A time as an HTTP date, in whole seconds rounded down.
-fn http_date(time: SystemTime) -> Option<HeaderValue> {
+pub(super) fn http_date(time: SystemTime) -> Option<HeaderValue> {
     // `httpdate` panics outside this range.
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
     if seconds >= YEAR_10000 {

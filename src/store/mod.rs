@@ -28,8 +28,8 @@ pub use open::{OpenError, is_zip, open};
 pub use options::StoreOptions;
 pub use secret::Secret;
 pub use types::{
-    ByteRange, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo, ValueStream,
-    Version, WriteCondition,
+    ByteRange, Copied, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
+    ValueStream, Version, WriteCondition,
 };
 pub use zip::{ZipError, ZipStore};
 
@@ -83,6 +83,24 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError>;
+
+    /// `get` and `set` in one: stores the value of one key under another, whole or not at all; `None` if there is
+    /// none. The condition is about the value that is there before, and is checked and kept as [`Store::set`] does.
+    ///
+    /// # Errors
+    /// As for [`Store::get`] and [`Store::set`].
+    async fn copy(
+        &self,
+        from: &StoreKey,
+        if_match: Option<&Version>,
+        to: &StoreKey,
+        condition: WriteCondition,
+    ) -> Result<Option<Copied>, StoreError> {
+        let Some(value) = self.get(from, ByteRange::Whole, if_match).await? else { return Ok(None) };
+        let version = value.info.version.clone();
+        let outcome = self.set(to, value.into_exact_stream(), condition).await?;
+        Ok(Some(Copied { version, outcome }))
+    }
 
     /// `erase`: removes a value. Returns whether there was one.
     ///

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 
 use super::StoreError;
 use crate::key::{StoreKey, StorePrefix};
@@ -209,6 +209,20 @@ impl Value {
         };
         if bytes.len() == capacity { Ok(bytes) } else { Err(StoreError::WrongLength) }
     }
+
+    /// The body as a stream that ends in an error unless it is exactly as long as [`Value::range`] promises.
+    #[must_use]
+    pub fn into_exact_stream(self) -> ValueStream {
+        let state = (self.len(), self.body.into_stream());
+        try_unfold(state, |(left, mut stream)| async move {
+            let Some(part) = stream.try_next().await? else {
+                return if left == 0 { Ok(None) } else { Err(StoreError::WrongLength) };
+            };
+            let left = u64::try_from(part.len()).ok().and_then(|length| left.checked_sub(length));
+            Ok(Some((part, (left.ok_or(StoreError::WrongLength)?, stream))))
+        })
+        .boxed()
+    }
 }
 
 impl ValueBody {
@@ -267,6 +281,15 @@ pub struct SetOutcome {
     pub created: bool,
     /// The new version, if the backend says.
     pub version: Option<Version>,
+}
+
+/// What a copy did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The version that was copied.
+    pub version: Version,
+    /// What writing it did.
+    pub outcome: SetOutcome,
 }
 
 /// A key in a listing.
@@ -328,8 +351,15 @@ mod tests {
         assert_eq!(value(vec![b"ab", b"cd"], 0..4).bytes(10).await.unwrap(), "abcd");
         assert_eq!(value(vec![b"abcd"], 0..4).bytes(10).await.unwrap(), "abcd");
         assert_eq!(value(vec![], 4..4).bytes(10).await.unwrap(), "");
+        let stream = value(vec![b"ab", b"cd"], 0..4).into_exact_stream();
+        assert_eq!(stream.try_collect::<Vec<_>>().await.unwrap().concat(), b"abcd");
         for (parts, range) in [(vec![b"ab" as &[u8]], 0..4), (vec![b"ab", b"cde"], 0..4), (vec![], 0..1)] {
-            assert!(matches!(value(parts, range).bytes(10).await, Err(StoreError::WrongLength)));
+            assert!(matches!(
+                value(parts.clone(), range.clone()).bytes(10).await,
+                Err(StoreError::WrongLength)
+            ));
+            let stream: Result<Vec<Bytes>, _> = value(parts, range).into_exact_stream().try_collect().await;
+            assert!(matches!(stream, Err(StoreError::WrongLength)));
         }
         assert!(matches!(value(vec![b"abcd"], 0..4).bytes(3).await, Err(StoreError::ValueTooLarge { .. })));
     }

@@ -101,6 +101,11 @@ pub(in crate::http) async fn list_root(
     answer(&target.mount, prefix, &uri, &headers, state.options()).await
 }
 
+/// Whether a prefix exists, which it does if a key is below it. One key is asked for.
+pub(super) async fn exists(mount: &Mount, prefix: &StorePrefix) -> Result<bool, StoreError> {
+    Ok(mount.store.list_prefix(prefix, None).try_next().await?.is_some())
+}
+
 /// Lists a prefix.
 pub(super) async fn answer(
     mount: &Mount,

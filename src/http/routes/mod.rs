@@ -4,6 +4,7 @@
 
 pub(super) mod consolidated;
 pub(super) mod data;
+mod dav;
 pub(super) mod list;
 pub(super) mod nodes;
 pub(super) mod service;

@@ -1,15 +1,18 @@
 //! GET, HEAD and OPTIONS of the store routes: `get` and `get_partial_values` of Zarr core 3.1, byte for byte.
 //!
 //! 404 is answered only where the backend said that the key does not exist: to a Zarr client it means fill values.
-//! Values are never content-encoded. Listings are in `list`, writes in `write`.
+//! Values are never content-encoded. Listings are in `list`, writes in `write`, the methods of WebDAV in `dav`.
+//!
+//! A prefix without its slash is redirected to it (301), as GDAL and Neuroglancer need it. That costs one more listing
+//! of the backend for each missing key, so it is not done for what clients ask for by the thousand: metadata documents,
+//! which they probe for with every node, and requests with `Range`, which are about values.
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use futures::TryStreamExt;
 
-use super::{consolidated, list};
+use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
@@ -91,16 +94,24 @@ pub(in crate::http) async fn get_mount(target: StoreTarget, uri: Uri) -> Respons
 }
 
 /// Any other method, and OPTIONS, which touches no store.
-pub(in crate::http) async fn other_method(target: Result<StoreTarget, Problem>, method: Method) -> Response {
-    let allow = match &target {
-        Ok(StoreTarget { mount, place: Place::Key(_) }) => mount.key_methods(),
-        Ok(StoreTarget { mount, place: Place::Prefix(_) }) => mount.prefix_methods(),
-        Err(_) => READ_METHODS,
-    };
-    if method == Method::OPTIONS {
-        return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+pub(in crate::http) async fn other_method(
+    State(state): State<AppState>,
+    target: Result<StoreTarget, Problem>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let allow = target.as_ref().map_or(READ_METHODS, StoreTarget::methods);
+    match request.method().as_str() {
+        "OPTIONS" => {
+            let class = (HeaderName::from_static("dav"), HeaderValue::from_static("1"));
+            let allow = (header::ALLOW, HeaderValue::from_static(allow));
+            Ok((StatusCode::NO_CONTENT, [class, allow]).into_response())
+        }
+        "PROPFIND" => dav::propfind(&state, &target?, request).await,
+        "MKCOL" => dav::mkcol(&target?, request).await,
+        "COPY" => dav::transfer(&state, &target?, dav::Verb::Copy, &request.into_parts().0).await,
+        "MOVE" => dav::transfer(&state, &target?, dav::Verb::Move, &request.into_parts().0).await,
+        _ => Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
     }
-    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow).into_response()
 }
 
 async fn get_value(
@@ -110,7 +121,7 @@ async fn get_value(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let (status, value) = match read(&*mount.store, key, headers).await? {
-        Read::Absent => return absent(mount, key, uri).await,
+        Read::Absent => return absent(mount, key, uri, headers).await,
         Read::NotModified(info) => return Ok(not_modified(mount, key, &info)),
         Read::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
         Read::Unsatisfiable(size) => return Err(Problem::range_not_satisfiable(size)),
@@ -132,7 +143,7 @@ async fn head_value(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     match look(&*mount.store, key, &Conditions::from_headers(headers)).await? {
-        Look::Absent => absent(mount, key, uri).await,
+        Look::Absent => absent(mount, key, uri, headers).await,
         Look::NotModified(info) => Ok(not_modified(mount, key, &info)),
         Look::Failed => Err(Problem::of_class(ErrorClass::PreconditionFailed)),
         Look::Found(info) => {
@@ -161,13 +172,12 @@ fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
 ///
 /// A failure to list is no failure here: that the key does not exist, the backend has said, and buckets that may
 /// be read but not listed are common.
-async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri) -> Result<Response, Problem> {
-    // Clients probe for these with every node they open, and no prefix is called so.
+async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri, headers: &HeaderMap) -> Result<Response, Problem> {
     let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
-    if !document {
-        match mount.store.list_prefix(&key.as_prefix(), None).try_next().await {
-            Ok(Some(_)) => return Ok(with_slash(key.name(), uri)),
-            Ok(None) => {}
+    if !document && !headers.contains_key(header::RANGE) {
+        match list::exists(mount, &key.as_prefix()).await {
+            Ok(true) => return Ok(with_slash(key.name(), uri)),
+            Ok(false) => {}
             Err(error) => {
                 tracing::debug!(mount = mount.name, %error, "cannot tell whether a key is a prefix");
             }

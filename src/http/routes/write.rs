@@ -141,11 +141,11 @@ fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     }
 }
 
-fn not_offered() -> Problem {
+pub(super) fn not_offered() -> Problem {
     Problem::of_class(ErrorClass::NotAllowed).detail("this mount does not offer that here; see `Allow`")
 }
 
-fn failed() -> Problem {
+pub(super) fn failed() -> Problem {
     Problem::of_class(ErrorClass::PreconditionFailed)
         .detail("the condition does not hold; nothing was written")
 }

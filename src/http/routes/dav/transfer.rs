@@ -1,0 +1,247 @@
+//! COPY and MOVE (RFC 4918, sections 9.8 and 9.9) of a key, or of a prefix with every key below it.
+//!
+//! Each key is copied whole or not at all, and a condition on the destination is checked and kept as one step. A prefix
+//! is copied key by key while it is listed: what fails in the middle leaves what was copied until then. MOVE copies and
+//! then erases what it copied, at the version it copied, so that no moment has a value at neither place and no newer
+//! value is lost. A prefix is moved or replaced only where the mount lets prefixes be erased; without a key in it, it
+//! does not exist, so that a copy of Depth 0 copies nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use futures::TryStreamExt;
+use tokio::time::timeout;
+
+use super::headers::{self, Depth};
+use super::holds_keys;
+use crate::error::ErrorClass;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::extract::{Place, StoreTarget};
+use crate::http::problem::Problem;
+use crate::http::routes::list;
+use crate::http::routes::write::{failed, not_offered};
+use crate::http::state::{AppState, Mount};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{StoreError, ValueInfo, Version, WriteCondition};
+
+/// Keys of a prefix that are copied at a time.
+const COPIES: usize = 8;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http::routes) enum Verb {
+    Copy,
+    Move,
+}
+
+/// What a path names in the store as it is.
+enum Source {
+    Key(StoreKey, ValueInfo),
+    Prefix(StorePrefix),
+}
+
+/// One request.
+struct Transfer<'a> {
+    state: &'a AppState,
+    mount: &'a Mount,
+    verb: Verb,
+    overwrite: bool,
+    depth: Depth,
+    conditions: Conditions,
+}
+
+/// The handler.
+pub(in crate::http::routes) async fn transfer(
+    state: &AppState,
+    target: &StoreTarget,
+    verb: Verb,
+    request: &Parts,
+) -> Result<Response, Problem> {
+    let mount = &*target.mount;
+    if !mount.writable {
+        return Err(not_offered().allow(target.methods()));
+    }
+    let headers = &request.headers;
+    let destination = headers::destination(&request.uri, headers)?;
+    let destination = target.sibling(destination.path())?.ok_or_else(headers::elsewhere)?;
+    let transfer = Transfer {
+        state,
+        mount,
+        verb,
+        overwrite: headers::overwrite(headers)?,
+        depth: headers::depth(headers)?,
+        conditions: Conditions::from_headers(headers),
+    };
+    let replaced = match transfer.source(&target.place).await? {
+        Source::Key(from, info) => transfer.key(&from, &info, &destination).await?,
+        Source::Prefix(from) => transfer.prefix(&from, &destination).await?,
+    };
+    Ok(if replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED }.into_response())
+}
+
+impl Transfer<'_> {
+    /// What the path of the request names: without a slash a key if there is one, else a prefix.
+    async fn source(&self, place: &Place) -> Result<Source, Problem> {
+        let prefix = match place {
+            Place::Prefix(prefix) => prefix.clone(),
+            Place::Key(key) => match self.soon(self.mount.store.head(key)).await? {
+                Some(info) => return Ok(Source::Key(key.clone(), info)),
+                None => key.as_prefix(),
+            },
+        };
+        if prefix.is_root() || self.soon(list::exists(self.mount, &prefix)).await? {
+            return Ok(Source::Prefix(prefix));
+        }
+        Err(Problem::of_class(ErrorClass::NotFound)
+            .detail("the store has no value of this key, and no key is below it as a prefix"))
+    }
+
+    /// Transfers one key. Returns whether anything was replaced.
+    async fn key(&self, from: &StoreKey, info: &ValueInfo, to: &Place) -> Result<bool, Problem> {
+        let to = match to {
+            Place::Key(key) => key.clone(),
+            Place::Prefix(prefix) => prefix.as_key().ok_or_else(overlap)?,
+        };
+        let below = to.as_prefix();
+        if *from == to || from.as_str().starts_with(below.as_str()) {
+            return Err(overlap());
+        }
+        let at = match self.conditions.for_read(&info.version, info.modified) {
+            Verdict::Proceed if self.conditions.is_empty() => None,
+            Verdict::Proceed => info.version.pin(),
+            Verdict::NotModified | Verdict::Failed => return Err(failed()),
+        };
+        let is_prefix = self.soon(holds_keys(self.mount, &below)).await?;
+        if is_prefix {
+            self.clear(&below).await?;
+        }
+        match self.carry(from, info.size, at, &to).await {
+            Ok(Some(created)) => Ok(is_prefix || !created),
+            Ok(None) => Err(Problem::of_class(ErrorClass::NotFound).detail("the value was erased meanwhile")),
+            // The source's own conditions no longer hold.
+            Err(StoreError::VersionChanged) if at.is_some() => Err(failed()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Transfers a prefix. Returns whether anything was replaced.
+    async fn prefix(&self, from: &StorePrefix, to: &Place) -> Result<bool, Problem> {
+        let to = match to {
+            Place::Key(key) => key.as_prefix(),
+            Place::Prefix(prefix) => prefix.clone(),
+        };
+        if from.as_str().starts_with(to.as_str()) || to.as_str().starts_with(from.as_str()) {
+            return Err(overlap());
+        }
+        if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
+            return Err(not_offered().allow(self.mount.prefix_methods()));
+        }
+        match (self.verb, self.depth) {
+            (_, Depth::Infinity) | (Verb::Copy, Depth::Zero) => {}
+            (Verb::Copy, Depth::One) => return Err(bad_depth("a prefix is copied at Depth 0 or infinity")),
+            (Verb::Move, Depth::Zero | Depth::One) => {
+                return Err(bad_depth("a prefix is moved at Depth infinity"));
+            }
+        }
+        if !self.conditions.is_empty() {
+            // They are about a value, and a prefix has none.
+            return Err(failed());
+        }
+        let key = match to.as_key() {
+            Some(key) => self.soon(self.mount.store.head(&key)).await?.map(|_| key),
+            None => None,
+        };
+        let is_prefix = self.soon(holds_keys(self.mount, &to)).await?;
+        let replaced = key.is_some() || is_prefix;
+        if replaced && !self.overwrite {
+            return Err(failed());
+        }
+        if self.depth == Depth::Zero {
+            return Ok(replaced);
+        }
+        if is_prefix {
+            self.clear(&to).await?;
+        }
+        if let Some(key) = key {
+            self.soon(self.mount.store.erase(&key, WriteCondition::Always)).await?;
+        }
+        self.each_key(from, &to).await.map(|()| replaced)
+    }
+
+    async fn each_key(&self, from: &StorePrefix, to: &StorePrefix) -> Result<(), Problem> {
+        let entries = self.mount.store.list_prefix(from, None).map_err(Problem::from);
+        let copied = entries.try_for_each_concurrent(COPIES, async |entry| {
+            let rest = entry.key.as_str().strip_prefix(from.as_str()).unwrap_or_default();
+            let to = to.key(rest)?;
+            // What was erased meanwhile is not there to be copied.
+            self.carry(&entry.key, entry.info.size, None, &to).await?;
+            Ok(())
+        });
+        copied.await
+    }
+
+    /// Empties a prefix that is to be replaced.
+    async fn clear(&self, prefix: &StorePrefix) -> Result<(), Problem> {
+        if !self.overwrite {
+            return Err(failed());
+        }
+        if !self.mount.may_erase_prefixes() {
+            return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
+                .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
+        }
+        // As DELETE of a prefix, for which the backend takes the time it needs.
+        self.mount.store.erase_prefix(prefix).await?;
+        Ok(())
+    }
+
+    /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
+    /// `None` if there was no value.
+    async fn carry(
+        &self,
+        from: &StoreKey,
+        size: u64,
+        at: Option<&Version>,
+        to: &StoreKey,
+    ) -> Result<Option<bool>, StoreError> {
+        let condition = if self.overwrite { WriteCondition::Always } else { WriteCondition::IfAbsent };
+        let store = &self.mount.store;
+        let work = async {
+            let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
+            if self.verb == Verb::Move {
+                // A weak version cannot be held to.
+                let same = copied.version.pin().cloned();
+                let same = same.map_or(WriteCondition::Always, WriteCondition::IfVersion);
+                match store.erase(from, same).await {
+                    Err(StoreError::ConditionFailed) => return Err(StoreError::VersionChanged),
+                    erased => erased?,
+                };
+            }
+            Ok(Some(copied.outcome.created))
+        };
+        // As long as an answer may take, and as long as an upload of this length might.
+        let options = self.state.options();
+        let seconds = size / options.body_bytes_per_second.max(1);
+        let patience = self.state.deadline().saturating_add(Duration::from_secs(seconds));
+        timeout(patience, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
+    }
+
+    /// A step that does not grow with what is transferred.
+    async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
+        match timeout(self.state.deadline(), step).await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(Problem::of_class(ErrorClass::TimedOut)),
+        }
+    }
+}
+
+fn overlap() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "overlapping")
+        .detail("source and destination are the same, or one is in the other")
+}
+
+fn bad_depth(detail: &'static str) -> Problem {
+    Problem::of_class(ErrorClass::InvalidRequest).detail(detail)
+}
