@@ -12,12 +12,14 @@ use axum::response::Response;
 use super::options::CorsOptions;
 use super::state::AppState;
 
-/// Request headers that pages may set; `*` would not cover `Authorization`.
+/// Request headers that pages may set, those of S3's SDKs with them; `*` would not cover `Authorization`.
 const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Type, If-Match, If-Modified-Since, \
-     If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id";
+     If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id, Amz-Sdk-Invocation-Id, Amz-Sdk-Request, \
+     X-Amz-Checksum-Mode, X-Amz-Content-Sha256, X-Amz-Date, X-Amz-Security-Token, X-Amz-User-Agent";
 /// Answer headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
-     Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache";
+     Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
+     X-Amz-Bucket-Region, X-Amz-Request-Id";
 
 /// The layer.
 pub(super) async fn share(State(state): State<AppState>, request: Request, next: Next) -> Response {
