@@ -12,19 +12,37 @@ use axum::response::Response;
 use super::options::CorsOptions;
 use super::state::AppState;
 
-/// Request headers that pages may set; `*` would not cover `Authorization`.
-const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Depth, If-Match, If-Modified-Since, \
-     If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id";
-/// Those and what writes need besides.
-const ALLOW_WRITE_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Depth, Destination, If-Match, \
-     If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Overwrite, Range, X-Request-Id";
+/// Request headers that pages may set, those of WebDAV and of S3's SDKs with them; `*` would not cover `Authorization`.
+const ALLOW_HEADERS: &[&str] = &[
+    "Authorization",
+    "Cache-Control",
+    "Content-Type",
+    "Depth",
+    "If-Match",
+    "If-Modified-Since",
+    "If-None-Match",
+    "If-Range",
+    "If-Unmodified-Since",
+    "Range",
+    "X-Request-Id",
+    "Amz-Sdk-Invocation-Id",
+    "Amz-Sdk-Request",
+    "X-Amz-Checksum-Mode",
+    "X-Amz-Content-Sha256",
+    "X-Amz-Date",
+    "X-Amz-Security-Token",
+    "X-Amz-User-Agent",
+];
+/// What writes need besides.
+const ALLOW_WRITE_HEADERS: &[&str] = &["Destination", "Overwrite"];
 /// Methods that pages may use.
-const ALLOW_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
-/// Those and the ones that write.
-const ALLOW_WRITE_METHODS: &str = "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
+const ALLOW_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "PROPFIND"];
+/// Those that write.
+const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "DELETE", "MKCOL", "COPY", "MOVE"];
 /// Answer headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
-     Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache";
+     Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
+     X-Amz-Bucket-Region, X-Amz-Request-Id";
 
 /// The layer.
 pub(super) async fn share(State(state): State<AppState>, request: Request, next: Next) -> Response {
@@ -58,13 +76,14 @@ fn put_headers(
         put(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, "true");
     }
     if preflight {
-        let (methods, names) = if options.writes {
-            (ALLOW_WRITE_METHODS, ALLOW_WRITE_HEADERS)
-        } else {
-            (ALLOW_METHODS, ALLOW_HEADERS)
-        };
-        put(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-        put(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
+        let writes = options.writes;
+        for (name, reads, writes) in [
+            (header::ACCESS_CONTROL_ALLOW_METHODS, ALLOW_METHODS, writes.then_some(ALLOW_WRITE_METHODS)),
+            (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOW_HEADERS, writes.then_some(ALLOW_WRITE_HEADERS)),
+        ] {
+            let list = [reads, writes.unwrap_or_default()].concat().join(", ");
+            headers.extend(HeaderValue::try_from(list).ok().map(|list| (name, list)));
+        }
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, options.max_age_seconds.into());
     }
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);

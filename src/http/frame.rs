@@ -24,7 +24,8 @@ use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
 use crate::error::ErrorClass;
 
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Names a request, on its way in and out.
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id that is taken over from a client or proxy.
 const REQUEST_ID_BYTES: usize = 128;
 

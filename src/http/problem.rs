@@ -35,6 +35,18 @@ struct Inner {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
+/// How an answer's problem is written where that is no problem document: a layer of routes that speak another
+/// dialect puts it into the answer's extensions.
+#[derive(Clone, Debug)]
+pub(super) struct Dialect {
+    /// What was asked for: a raw path.
+    pub(super) resource: String,
+    /// The type of what is written.
+    pub(super) content_type: HeaderValue,
+    /// Writes the problem of a resource and a request id.
+    pub(super) write: fn(&Problem, &str, &str) -> String,
+}
+
 impl Problem {
     /// A problem with a status and a stable code.
     pub(super) fn new(status: StatusCode, code: &'static str) -> Self {
@@ -104,6 +116,22 @@ impl Problem {
     /// Sets `Allow`.
     pub(super) fn allow(self, methods: &'static str) -> Self {
         self.header(header::ALLOW, HeaderValue::from_static(methods))
+    }
+
+    /// The status.
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// The stable code.
+    pub(super) fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// What the caller is told: the detail, or what the status says.
+    pub(super) fn told(&self) -> &str {
+        let reason = || self.0.status.canonical_reason().unwrap_or("Error");
+        self.0.detail.as_deref().unwrap_or_else(reason)
     }
 
     /// The document.
@@ -191,11 +219,18 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
     }
     let problem = response.extensions_mut().remove().unwrap_or_else(|| Problem::of_status(status));
     problem.log(request_id);
+    let (content_type, document) = match response.extensions_mut().remove::<Dialect>() {
+        Some(dialect) => {
+            let document = (dialect.write)(&problem, &dialect.resource, request_id);
+            (dialect.content_type, document)
+        }
+        None => (HeaderValue::from_static("application/problem+json"), problem.document(request_id)),
+    };
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_LENGTH);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    *response.body_mut() = Body::from(problem.document(request_id));
+    *response.body_mut() = Body::from(document);
     response
 }
 

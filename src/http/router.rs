@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::extract::Rooted;
-use super::routes::{data, list, nodes, service, store, write};
+use super::routes::{data, list, nodes, s3, service, store, write};
 use super::state::AppState;
 use super::{admission, cors, frame, host};
 
@@ -31,6 +31,7 @@ use super::{admission, cors, frame, host};
         (name = "data", description = "Decoded elements"),
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
+        (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
     )
 )]
@@ -67,6 +68,16 @@ fn of_the_root() -> UtoipaMethodRouter<AppState> {
     with_other_methods(routes!(list::list_root, write::delete_root))
 }
 
+/// Routes that speak S3: a mount is a bucket, and a slash at its end means nothing. They pass through admission.
+fn s3_dialect() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(with_s3_errors(routes!(s3::bucket::list_buckets)))
+        .routes(with_s3_errors(routes!(s3::bucket::get_bucket)))
+        .routes(with_s3_errors(routes!(s3::object::get_object)))
+        .route("/s3", get(s3::bucket::list_buckets).fallback(s3::other_method))
+        .route("/s3/{mount}/", get(s3::bucket::get_bucket).fallback(s3::other_method))
+}
+
 /// Routes that answer whatever the load.
 fn always() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Api::openapi())
@@ -84,10 +95,16 @@ fn with_other_methods(
     (schemas, paths, methods.fallback(store::other_method))
 }
 
+/// The S3 routes say of other methods what S3 would.
+fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+    (schemas, paths, methods.fallback(s3::other_method))
+}
+
 /// The whole HTTP surface over a state. Requests to the host of a mount go to that mount alone.
 pub fn router(state: AppState) -> axum::Router {
     let admit = from_fn_with_state(state.clone(), admission::admit);
-    let (routes, _) = always().merge(decoded()).merge(stored().route_layer(admit)).split_for_parts();
+    let (routes, _) =
+        always().merge(decoded()).merge(stored().merge(s3_dialect()).route_layer(admit)).split_for_parts();
     // `none` keeps the page from asking a validator on the internet.
     let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
     let main = framed(routes.merge(documentation), state.clone());
@@ -147,6 +164,7 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
         .layer(from_fn_with_state(state.clone(), frame::deadline))
         .layer(CatchPanicLayer::custom(frame::panicked))
         .layer(from_fn_with_state(state.clone(), frame::limit))
+        .layer(from_fn(s3::speak))
         .layer(from_fn_with_state(state.clone(), cors::share))
         .layer(from_fn(frame::observe))
         .with_state(state)
@@ -155,7 +173,7 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
-    let (_, mut api) = always().merge(decoded()).merge(stored()).split_for_parts();
+    let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
     api.paths.paths = std::mem::take(&mut api.paths.paths)
         .into_iter()
         .map(|(path, mut item)| {

@@ -29,6 +29,7 @@ mod numcodecs;
 mod pitfalls;
 mod rectilinear;
 mod refusals;
+mod s3;
 mod slices;
 mod stampede;
 mod support;

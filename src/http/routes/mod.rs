@@ -7,6 +7,7 @@ pub(super) mod data;
 mod dav;
 pub(super) mod list;
 pub(super) mod nodes;
+pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;
 pub(super) mod write;

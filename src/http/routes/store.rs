@@ -76,8 +76,16 @@ pub(in crate::http) async fn get_key(
         {
             Ok(made)
         }
-        Place::Key(key) if method == Method::HEAD => head_value(mount, key, &uri, &headers).await,
-        Place::Key(key) => get_value(mount, key, &uri, &headers).await,
+        Place::Key(key) => {
+            let found = match method {
+                Method::HEAD => head_value(mount, key, &headers).await?,
+                _ => get_value(mount, key, &headers).await?,
+            };
+            match found {
+                Some(response) => Ok(response),
+                None => absent(mount, key, &uri, &headers).await,
+            }
+        }
     }
 }
 
@@ -114,15 +122,15 @@ pub(in crate::http) async fn other_method(
     }
 }
 
-async fn get_value(
+/// The answer to GET of a value; `None` if the backend says that the key does not exist.
+pub(super) async fn get_value(
     mount: &Mount,
     key: &StoreKey,
-    uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Option<Response>, Problem> {
     let (status, value) = match read(&*mount.store, key, headers).await? {
-        Read::Absent => return absent(mount, key, uri, headers).await,
-        Read::NotModified(info) => return Ok(not_modified(mount, key, &info)),
+        Read::Absent => return Ok(None),
+        Read::NotModified(info) => return Ok(Some(not_modified(mount, key, &info))),
         Read::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
         Read::Unsatisfiable(size) => return Err(Problem::range_not_satisfiable(size)),
         Read::Whole(value) => (StatusCode::OK, value),
@@ -133,23 +141,23 @@ async fn get_value(
     if status == StatusCode::PARTIAL_CONTENT {
         head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
     }
-    Ok((status, head, value_body(value).await?).into_response())
+    Ok(Some((status, head, value_body(value).await?).into_response()))
 }
 
-async fn head_value(
+/// The answer to HEAD of a value; `None` if the backend says that the key does not exist.
+pub(super) async fn head_value(
     mount: &Mount,
     key: &StoreKey,
-    uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Option<Response>, Problem> {
     match look(&*mount.store, key, &Conditions::from_headers(headers)).await? {
-        Look::Absent => absent(mount, key, uri, headers).await,
-        Look::NotModified(info) => Ok(not_modified(mount, key, &info)),
+        Look::Absent => Ok(None),
+        Look::NotModified(info) => Ok(Some(not_modified(mount, key, &info))),
         Look::Failed => Err(Problem::of_class(ErrorClass::PreconditionFailed)),
         Look::Found(info) => {
             let mut head = value_headers(mount, key, &info);
             head.insert(header::CONTENT_LENGTH, info.size.into());
-            Ok((head, Body::empty()).into_response())
+            Ok(Some((head, Body::empty()).into_response()))
         }
     }
 }

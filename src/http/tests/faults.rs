@@ -11,7 +11,7 @@ use crate::store::StoreError;
 #[error("AccessDenied: s3.secret-host.example/secret-bucket")]
 struct Backend;
 
-fn faults() -> Vec<StoreError> {
+pub(super) fn faults() -> Vec<StoreError> {
     let cause = || Arc::new(Backend);
     vec![
         StoreError::Backend(cause()),

@@ -4,6 +4,7 @@ mod faults;
 mod frame;
 mod list;
 mod read;
+mod s3;
 mod wire;
 mod write;
 

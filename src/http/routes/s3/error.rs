@@ -1,0 +1,80 @@
+//! The failures of the S3 dialect: which S3 error a problem is, and the layer that has it written as XML.
+//!
+//! Handlers here fail with the same problems as all others. The layer stands outside everything that can refuse a
+//! request, so that limits, deadlines, panics and a busy server are told in this dialect too. A failure of a backend
+//! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderName, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::xml::{XML, Xml};
+use crate::error::ErrorClass;
+use crate::http::frame::X_REQUEST_ID;
+use crate::http::problem::{Dialect, Problem, READ_METHODS};
+
+const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// Has the answers of the S3 routes, and of what stands before them, speak S3.
+pub(in crate::http) async fn speak(request: Request, next: Next) -> Response {
+    if !is_s3(&request) {
+        return next.run(request).await;
+    }
+    let resource = request.uri().path().to_owned();
+    let id = request.headers().get(X_REQUEST_ID).cloned();
+    let mut response = next.run(request).await;
+    if let Some(id) = id {
+        response.headers_mut().insert(X_AMZ_REQUEST_ID, id);
+    }
+    response.extensions_mut().insert(Dialect { resource, content_type: XML, write: document });
+    response
+}
+
+/// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.
+fn is_s3(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let path = route.unwrap_or(request.uri().path());
+    path == "/s3" || path.starts_with("/s3/")
+}
+
+/// Any method but GET and HEAD, and OPTIONS, which touches no store.
+pub(in crate::http) async fn other_method(method: Method) -> Response {
+    match method {
+        Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
+        Method::PUT | Method::POST | Method::DELETE => Problem::of_class(ErrorClass::Unsupported)
+            .detail("nothing is written through S3 here; `/store/{mount}/{key}` takes PUT and DELETE")
+            .into_response(),
+        _ => Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
+    }
+}
+
+/// The document of an error.
+fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
+    let error = Xml::plain("Error", |xml| {
+        xml.text("Code", code(problem));
+        xml.text("Message", problem.told());
+        xml.text("Resource", resource);
+        xml.text("RequestId", request_id);
+    });
+    error.into_text()
+}
+
+/// What S3 calls a problem (S3 API reference, "Error responses").
+fn code(problem: &Problem) -> &'static str {
+    match problem.status() {
+        StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",
+        StatusCode::NOT_FOUND => "NoSuchKey",
+        StatusCode::BAD_REQUEST => "InvalidArgument",
+        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
+        StatusCode::REQUEST_TIMEOUT => "RequestTimeout",
+        StatusCode::CONFLICT => "OperationAborted",
+        StatusCode::PRECONDITION_FAILED => "PreconditionFailed",
+        StatusCode::URI_TOO_LONG => "InvalidURI",
+        StatusCode::RANGE_NOT_SATISFIABLE => "InvalidRange",
+        StatusCode::NOT_IMPLEMENTED => "NotImplemented",
+        StatusCode::SERVICE_UNAVAILABLE => "SlowDown",
+        status if status.is_client_error() => "InvalidRequest",
+        _ => "InternalError",
+    }
+}
