@@ -1,9 +1,12 @@
 //! Tests of the whole router over a store in memory, by what a client sees.
 
+mod dav;
 mod faults;
 mod frame;
 mod list;
 mod read;
+mod rooted;
+mod transfer;
 mod wire;
 mod write;
 
