@@ -34,6 +34,8 @@ pub(super) struct TestStore {
     pub(super) aborted: Mutex<usize>,
     /// How many more times the value changes right after `head` has looked at it.
     pub(super) flips: Mutex<usize>,
+    /// What the value becomes right before it is erased.
+    pub(super) raced: Mutex<Option<Bytes>>,
     /// Makes every verb wait for ever.
     pub(super) hangs: Mutex<bool>,
 }
@@ -158,6 +160,9 @@ impl Store for TestStore {
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.ask("erase").await?;
+        if let Some(newer) = self.raced.lock().unwrap().take() {
+            self.insert(key.as_str(), newer);
+        }
         self.check(key, &condition)?;
         Ok(self.values.lock().unwrap().remove(key.as_str()).is_some())
     }

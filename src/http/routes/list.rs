@@ -179,7 +179,8 @@ async fn html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response
 
 /// Sends the page while the backend lists, so that memory does not grow with the tree.
 async fn recursive_html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response, ListError> {
-    let mut entries = mount.store.list_prefix(prefix, None);
+    // Fused, as the listing of an empty store has ended before the page is made of it.
+    let mut entries = mount.store.list_prefix(prefix, None).fuse();
     let first = entries.try_next().await?;
     if first.is_none() && !prefix.is_root() {
         return Err(unknown_prefix());

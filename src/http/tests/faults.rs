@@ -47,6 +47,14 @@ const REQUESTS: &[(&str, &str, Headers<'_>)] = &[
     ("PUT", "/store/m/a", &[("if-match", "*")]),
     ("DELETE", "/store/m/a", &[]),
     ("DELETE", "/store/m/", &[]),
+    ("PROPFIND", "/store/m/a", &[]),
+    ("PROPFIND", "/store/m/a/", &[("depth", "0")]),
+    ("PROPFIND", "/store/m/", &[("depth", "1")]),
+    ("PROPFIND", "/store/m/", &[]),
+    ("MKCOL", "/store/m/new/", &[]),
+    ("COPY", "/store/m/a", &[("destination", "/store/m/b")]),
+    ("COPY", "/store/m/a/", &[("destination", "/store/m/b/")]),
+    ("MOVE", "/store/m/a", &[("destination", "/store/m/b")]),
 ];
 
 #[tokio::test]
@@ -117,6 +125,10 @@ async fn a_backend_that_hangs_is_504_at_the_deadline() {
         ("PUT", &[][..]),
         ("PUT", &[("if-match", "*")][..]),
         ("DELETE", &[][..]),
+        ("PROPFIND", &[][..]),
+        ("MKCOL", &[][..]),
+        ("COPY", &[("destination", "/store/m/b")][..]),
+        ("MOVE", &[("destination", "/store/m/b")][..]),
     ] {
         let answer = server.send(method, "/store/m/a", headers).await;
         assert_eq!(answer.status.as_u16(), 504, "{method} {headers:?}");

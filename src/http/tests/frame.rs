@@ -63,9 +63,9 @@ async fn options_never_touches_a_backend() {
         ("access-control-request-headers", "range"),
     ];
     for (url, allow) in [
-        ("/store/m/a", "GET, HEAD, PUT, DELETE, OPTIONS"),
-        ("/store/r/none", "GET, HEAD, OPTIONS"),
-        ("/store/m/", "GET, HEAD, DELETE, OPTIONS"),
+        ("/store/m/a", "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"),
+        ("/store/r/none", "GET, HEAD, OPTIONS, PROPFIND"),
+        ("/store/m/", "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"),
         ("/store/none/a", "GET, HEAD, OPTIONS"),
         ("/store/m/%ff", "GET, HEAD, OPTIONS"),
         ("/nowhere", "GET, HEAD, OPTIONS"),
@@ -73,9 +73,11 @@ async fn options_never_touches_a_backend() {
     ] {
         let answer = server.send("OPTIONS", url, &preflight).await;
         assert_eq!((answer.status.as_u16(), answer.header("allow")), (204, allow), "{url}");
-        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, OPTIONS");
+        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, OPTIONS, PROPFIND");
         assert_eq!(answer.header("access-control-max-age"), "86400");
-        for name in ["Range", "If-None-Match", "If-Match", "Authorization", "Content-Type", "Cache-Control"] {
+        for name in
+            ["Range", "If-None-Match", "If-Match", "Authorization", "Content-Type", "Cache-Control", "Depth"]
+        {
             assert!(answer.header("access-control-allow-headers").split(", ").any(|listed| listed == name));
         }
     }

@@ -115,3 +115,32 @@ async fn a_listing_that_breaks_off_is_never_a_shorter_one() {
     *server.store.list_cut.lock().unwrap() = Some(0);
     assert_eq!(server.get("/store/m/?recursive").await.status.as_u16(), 502);
 }
+
+#[tokio::test]
+async fn a_prefix_is_looked_for_only_where_a_client_may_mean_one() {
+    let server = Server::new(VALUES);
+    for (url, headers, status, asked) in [
+        ("/store/m/a", &[][..], 301, &["get", "list_prefix"][..]),
+        ("/store/m/a/c/9", &[][..], 404, &["get", "list_prefix"][..]),
+        ("/store/m/a", &[("range", "bytes=0-9")][..], 404, &["get"][..]),
+        ("/store/m/a/c/9", &[("range", "bytes=-9")][..], 404, &["get"][..]),
+        ("/store/m/a/.zarray", &[][..], 404, &["get"][..]),
+        ("/store/m/b/zarr.json", &[][..], 404, &["get"][..]),
+        ("/store/m/.zgroup", &[][..], 404, &["get"][..]),
+        ("/store/m/a/.zattrs", &[][..], 404, &["get"][..]),
+        ("/store/m/.zmetadata", &[][..], 404, &["get"][..]),
+    ] {
+        assert_eq!(server.send("GET", url, headers).await.status.as_u16(), status, "{url}");
+        assert_eq!(server.store.take_asked(), asked, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_only_a_prefix_is_no_key_to_delete() {
+    let server = Server::new(VALUES);
+    assert_eq!(server.send("DELETE", "/store/m/a", &[]).await.status.as_u16(), 204);
+    assert_eq!(server.store.take_asked(), ["erase"]);
+    assert!(server.store.value("a/c/0").is_some());
+    assert_eq!(server.send("DELETE", "/store/m/a/", &[]).await.status.as_u16(), 204);
+    assert!(server.store.value("a/c/0").is_none() && server.store.value("zarr.json").is_some());
+}

@@ -1,10 +1,13 @@
 //! Tests of the whole router over a store in memory, by what a client sees.
 
+mod dav;
 mod faults;
 mod frame;
 mod list;
 mod read;
+mod rooted;
 mod s3;
+mod transfer;
 mod wire;
 mod write;
 

@@ -121,21 +121,32 @@ async fn encoded_and_partial_bodies_are_refused() {
     }
 }
 
+const READ: &str = "GET, HEAD, OPTIONS, PROPFIND";
+const KEY: &str = "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
+const PREFIX: &str = "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
+const KEPT_PREFIX: &str = "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY";
+
 #[tokio::test]
 async fn a_read_only_mount_says_what_it_offers() {
     let server = Server::new(&[("a/b", b"1")]);
     for (method, url, allow) in [
-        ("PUT", "/store/r/a/b", "GET, HEAD, OPTIONS"),
-        ("DELETE", "/store/r/a/b", "GET, HEAD, OPTIONS"),
-        ("DELETE", "/store/r/a/", "GET, HEAD, OPTIONS"),
-        ("DELETE", "/store/w/a/", "GET, HEAD, OPTIONS"),
-        ("DELETE", "/store/w/", "GET, HEAD, OPTIONS"),
-        ("PUT", "/store/m/a/", "GET, HEAD, DELETE, OPTIONS"),
-        ("PUT", "/store/m/", "GET, HEAD, DELETE, OPTIONS"),
-        ("PATCH", "/store/m/a/b", "GET, HEAD, PUT, DELETE, OPTIONS"),
-        ("POST", "/store/r/a/b", "GET, HEAD, OPTIONS"),
-        ("BREW", "/store/w/a/b", "GET, HEAD, PUT, DELETE, OPTIONS"),
-        ("PUT", "/store/m", "GET, HEAD, DELETE, OPTIONS"),
+        ("PUT", "/store/r/a/b", READ),
+        ("DELETE", "/store/r/a/b", READ),
+        ("DELETE", "/store/r/a/", READ),
+        ("DELETE", "/store/w/a/", KEPT_PREFIX),
+        ("DELETE", "/store/w/", KEPT_PREFIX),
+        ("PUT", "/store/m/a/", PREFIX),
+        ("PUT", "/store/m/", PREFIX),
+        ("PATCH", "/store/m/a/b", KEY),
+        ("POST", "/store/r/a/b", READ),
+        ("BREW", "/store/w/a/b", KEY),
+        ("PUT", "/store/m", PREFIX),
+        ("MKCOL", "/store/r/new", READ),
+        ("COPY", "/store/r/a/b", READ),
+        ("MOVE", "/store/r/a/", READ),
+        ("PROPPATCH", "/store/m/a/b", KEY),
+        ("LOCK", "/store/m/a/", PREFIX),
+        ("UNLOCK", "/store/w/a/", KEPT_PREFIX),
         ("POST", "/v1/mounts", "GET,HEAD"),
     ] {
         let answer = server.send(method, url, &[]).await;

@@ -93,10 +93,9 @@ mod tests {
     use super::*;
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-        let line = |&(name, text): &(&'static str, &str)| (HeaderName::from_static(name), text);
         let mut map = HeaderMap::new();
-        for (name, text) in lines.iter().map(line) {
-            map.append(name, HeaderValue::from_bytes(text.as_bytes()).unwrap());
+        for (name, text) in lines {
+            map.append(HeaderName::from_static(name), HeaderValue::from_bytes(text.as_bytes()).unwrap());
         }
         map
     }

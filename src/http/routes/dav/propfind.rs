@@ -102,7 +102,8 @@ async fn all_below(
     base: String,
     prefix: StorePrefix,
 ) -> Result<Option<Body>, StoreError> {
-    let mut entries = target.mount.store.list_prefix(&prefix, None);
+    // Fused, as the listing of an empty store has ended before the answer is made of it.
+    let mut entries = target.mount.store.list_prefix(&prefix, None).fuse();
     let first = entries.try_next().await?;
     if first.is_none() && !prefix.is_root() {
         return Ok(None);

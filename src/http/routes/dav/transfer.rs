@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
+use futures::stream::try_unfold;
 use tokio::time::timeout;
 
 use super::headers::{self, Depth};
@@ -172,7 +173,10 @@ impl Transfer<'_> {
     }
 
     async fn each_key(&self, from: &StorePrefix, to: &StorePrefix) -> Result<(), Problem> {
-        let entries = self.mount.store.list_prefix(from, None).map_err(Problem::from);
+        let listing = self.mount.store.list_prefix(from, None);
+        let entries = try_unfold(listing, async |mut listing| {
+            Ok(self.soon(listing.try_next()).await?.map(|entry| (entry, listing)))
+        });
         let copied = entries.try_for_each_concurrent(COPIES, async |entry| {
             let rest = entry.key.as_str().strip_prefix(from.as_str()).unwrap_or_default();
             let to = to.key(rest)?;
@@ -192,9 +196,7 @@ impl Transfer<'_> {
             return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
                 .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
         }
-        // As DELETE of a prefix, for which the backend takes the time it needs.
-        self.mount.store.erase_prefix(prefix).await?;
-        Ok(())
+        self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)
     }
 
     /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
@@ -228,7 +230,7 @@ impl Transfer<'_> {
         timeout(patience, work).await.unwrap_or_else(|elapsed| Err(StoreError::TimedOut(Arc::new(elapsed))))
     }
 
-    /// A step that does not grow with what is transferred.
+    /// A step that may take as long as an answer.
     async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
         match timeout(self.state.deadline(), step).await {
             Ok(result) => Ok(result?),
