@@ -10,12 +10,14 @@
 
 mod admission;
 mod body;
+mod cache_control;
 mod conditions;
 mod cors;
 mod elements;
 mod extract;
 mod frame;
 mod json_answer;
+mod json_body;
 mod listing;
 mod negotiate;
 mod options;
@@ -33,6 +35,7 @@ mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub use cache_control::CacheControl;
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
 pub use router::{openapi, router};
 pub use state::{AppState, Arrays, Mount};

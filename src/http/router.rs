@@ -10,7 +10,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::routes::{data, list, nodes, service, store, write};
+use super::routes::{data, list, nodes, partial, patch, service, store, write};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -26,9 +26,11 @@ use super::{admission, cors, frame};
 )]
 struct Api;
 
-/// Routes that decode: they are admitted by what each answer holds in memory.
+/// Routes that decode, or move many parts: they are admitted by what each holds in memory.
 fn decoded() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
+        .routes(routes!(partial::post_partial))
+        .routes(routes!(partial::post_erase))
         .routes(routes!(nodes::get_node))
         .routes(routes!(nodes::get_root_node))
         .routes(routes!(data::get_data))
@@ -42,7 +44,12 @@ fn decoded() -> OpenApiRouter<AppState> {
 /// Routes that move stored bytes: they pass through admission.
 fn stored() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(with_other_methods(routes!(store::get_key, write::put_key, write::delete_key)))
+        .routes(with_other_methods(routes!(
+            store::get_key,
+            write::put_key,
+            patch::patch_key,
+            write::delete_key
+        )))
         .routes(with_other_methods(routes!(list::list_root, write::delete_root)))
         .routes(with_other_methods(routes!(store::get_mount)))
 }

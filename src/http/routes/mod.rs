@@ -6,6 +6,8 @@ pub(super) mod consolidated;
 pub(super) mod data;
 pub(super) mod list;
 pub(super) mod nodes;
+pub(super) mod partial;
+pub(super) mod patch;
 pub(super) mod service;
 pub(super) mod store;
 pub(super) mod write;

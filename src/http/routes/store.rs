@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
 
+use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
 use super::{consolidated, list};
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
@@ -98,7 +99,11 @@ pub(in crate::http) async fn other_method(target: Result<StoreTarget, Problem>, 
         Err(_) => READ_METHODS,
     };
     if method == Method::OPTIONS {
-        return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+        let mut answer = (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+        if matches!(&target, Ok(StoreTarget { mount, place: Place::Key(_) }) if mount.writable) {
+            answer.headers_mut().insert(ACCEPT_PATCH, PATCH_TYPE);
+        }
+        return answer;
     }
     Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow).into_response()
 }
@@ -147,7 +152,7 @@ async fn head_value(
 fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
     let mut headers = HeaderMap::new();
     put_validators(&mut headers, info);
-    headers.insert(header::CACHE_CONTROL, mount.cache_control());
+    headers.insert(header::CACHE_CONTROL, mount.cache_control.of_value(key));
     headers.insert(header::CONTENT_TYPE, content_type(key));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers

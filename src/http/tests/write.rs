@@ -132,9 +132,11 @@ async fn a_read_only_mount_says_what_it_offers() {
         ("DELETE", "/store/w/", "GET, HEAD, OPTIONS"),
         ("PUT", "/store/m/a/", "GET, HEAD, DELETE, OPTIONS"),
         ("PUT", "/store/m/", "GET, HEAD, DELETE, OPTIONS"),
-        ("PATCH", "/store/m/a/b", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("PATCH", "/store/r/a/b", "GET, HEAD, OPTIONS"),
+        ("PATCH", "/store/m/a/", "GET, HEAD, DELETE, OPTIONS"),
+        ("POST", "/store/m/a/b", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
         ("POST", "/store/r/a/b", "GET, HEAD, OPTIONS"),
-        ("BREW", "/store/w/a/b", "GET, HEAD, PUT, DELETE, OPTIONS"),
+        ("BREW", "/store/w/a/b", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS"),
         ("PUT", "/store/m", "GET, HEAD, DELETE, OPTIONS"),
         ("POST", "/v1/mounts", "GET,HEAD"),
     ] {
