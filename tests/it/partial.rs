@@ -101,6 +101,13 @@ async fn a_body_without_a_place_or_of_another_length_writes_nothing() {
         let detail = answer.refuses(400, "invalid-request", "the body");
         assert!(detail.contains("4 bytes"), "{detail}");
     }
+    let announced = [("content-range", "bytes 0-3/*"), ("content-length", "3")];
+    let unread =
+        Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
+            panic!("the body was read")
+        }));
+    let answer = server.tell("PATCH", "/store/m/a", &announced, unread).await;
+    answer.refuses(400, "invalid-request", "a body that announces another length");
     assert_eq!(text(&server, "a").await, "before");
     let place = [("content-range", "bytes 0-3/*")];
     let answer = server.tell("PATCH", "/store/m/a", &place, streamed(&["ab", "", "cd"])).await;

@@ -6,9 +6,11 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use bytes::Bytes;
 
 use super::write::{check_upload, committed, failed, stored, writable_key};
 use crate::error::ErrorClass;
@@ -66,20 +68,13 @@ pub(in crate::http) async fn patch_key(
     let (head, body) = request.into_parts();
     let declared = check_upload(&head.headers, state.options())?;
     let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
-    let length = range.end.saturating_sub(range.start);
-    let other_length = || not_as_long(length);
-    if declared.is_some_and(|declared| declared != length) {
-        return Err(other_length());
-    }
     let limit_bytes = state.options().put_body_bytes;
     if range.end > limit_bytes {
-        return Err(StoreError::BodyTooLarge { limit: limit_bytes }.into());
+        return Err(too_large(limit_bytes));
     }
+    let length = range.end.saturating_sub(range.start);
     let permit = state.admission().enter(length).await?;
-    let bytes = collect(state.options(), declared, length, body, other_length).await?;
-    if u64::try_from(bytes.len()) != Ok(length) {
-        return Err(other_length());
-    }
+    let bytes = part(&state, declared, length, body).await?;
 
     // As with PUT: once all bytes are here, the client's leaving does not stop the write.
     let parts = vec![ValuePart { offset: range.start, bytes }];
@@ -93,15 +88,34 @@ pub(in crate::http) async fn patch_key(
         };
         set_partial_values(&*store, &write, may_write).await
     });
-    committed(&state, commit).await?.map(stored).map_err(|error| match error {
+    committed(&state, commit).await?.map(stored).map_err(not_written)
+}
+
+/// The body, which must have this length.
+async fn part(state: &AppState, declared: Option<u64>, length: u64, body: Body) -> Result<Bytes, Problem> {
+    if declared.is_some_and(|declared| declared != length) {
+        return Err(not_as_long(length));
+    }
+    let bytes = collect(state.options(), declared, length, body, || not_as_long(length)).await?;
+    if u64::try_from(bytes.len()) == Ok(length) { Ok(bytes) } else { Err(not_as_long(length)) }
+}
+
+fn not_written(error: StoreError) -> Problem {
+    match error {
         StoreError::ConditionFailed => failed(),
+        StoreError::BodyTooLarge { limit } => too_large(limit),
         StoreError::OtherLength { asked, result } => {
             Problem::from(error).extension("asked", asked).extension("result", result)
         }
         // PUT and DELETE are offered still.
         error @ StoreError::NotSupported(_) => Problem::from(error).allow("GET, HEAD, PUT, DELETE, OPTIONS"),
         error => error.into(),
-    })
+    }
+}
+
+fn too_large(limit: u64) -> Problem {
+    let detail = format!("the value would be longer than {limit} bytes; nothing was written");
+    Problem::of_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
 }
 
 fn no_place() -> Problem {
