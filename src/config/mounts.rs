@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::server::{ServerOptions, some_listen_address};
-use crate::http::{canonical_host, is_host};
+use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{StoreOptions, is_zip};
 
@@ -35,9 +35,9 @@ pub struct MountOptions {
     /// Whether, if it may be written to, whole prefixes may be erased with one request.
     #[serde(default)]
     pub allow_prefix_delete: bool,
-    /// `Cache-Control` of the stored values.
-    #[serde(default = "revalidate")]
-    pub cache_control: String,
+    /// `Cache-Control` of its answers.
+    #[serde(default)]
+    pub cache_control: CacheControl,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_separator: Option<Separator>,
@@ -53,10 +53,6 @@ pub struct MountOptions {
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,
-}
-
-fn revalidate() -> String {
-    "no-cache".to_owned()
 }
 
 impl MountOptions {

@@ -310,3 +310,38 @@ fn what_documents_and_chunks_may_claim_is_what_the_file_says() {
     let codec = limits.codec();
     assert_eq!((codec.chunk_bytes, codec.shard_chunks, codec.sharding_depth, codec.codecs), (1007, 8, 9, 4));
 }
+
+#[test]
+fn cache_control_is_one_text_or_a_table_by_what_is_answered() {
+    let of = |value: &str| {
+        let file = format!("[mounts.a]\nurl = 'memory://'\nconsolidated = true\ncache_control = {value}\n");
+        let config = resolve(&file, &[], &[]);
+        let shown: toml::Table = config.to_toml().parse().unwrap();
+        let again = resolve(&config.to_toml(), &[], &[]);
+        let read = config.mounts["a"].cache_control.clone();
+        assert_eq!(again.mounts["a"].cache_control, read, "what is shown can be read");
+        (read, shown["mounts"]["a"]["cache_control"].clone())
+    };
+    let (one, shown) = of("'max-age=60'");
+    assert_eq!((&*one.metadata, &*one.chunks, &*one.decoded), ("max-age=60", "max-age=60", "no-cache"));
+    assert_eq!(shown.as_str(), Some("max-age=60"));
+    let (table, shown) = of("{ chunks = 'public, max-age=60', decoded = 'private' }");
+    assert_eq!(
+        (&*table.metadata, &*table.chunks, &*table.decoded),
+        ("no-cache", "public, max-age=60", "private")
+    );
+    assert_eq!(shown["chunks"].as_str(), Some("public, max-age=60"));
+    let variables = [
+        ("ZARRD__MOUNTS__A__URL", "memory://"),
+        ("ZARRD__MOUNTS__A__CACHE_CONTROL", "public, max-age=60"),
+        ("ZARRD__MOUNTS__B__URL", "memory://"),
+        ("ZARRD__MOUNTS__B__CACHE_CONTROL__METADATA", "no-store"),
+    ];
+    let config = resolve("", &variables, &[]);
+    assert_eq!(config.mounts["a"].cache_control.chunks, "public, max-age=60");
+    assert_eq!(config.mounts["b"].cache_control.metadata, "no-store");
+    let wrong = complaint("[mounts.a]\nurl = 'memory://'\ncache_control = { chunk = 'x' }\n", &[], &[]);
+    assert!(wrong.contains("`mounts.a.cache_control.chunk`") && wrong.contains("chunks"), "{wrong}");
+    let wrong = complaint("[mounts.a]\nurl = 'memory://'\ncache_control = 5\n", &[], &[]);
+    assert!(wrong.contains("`mounts.a.cache_control`") && wrong.contains("or a table"), "{wrong}");
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -197,6 +197,33 @@ impl Upload {
         // A store that stopped listening has its own answer ready.
         let _ = timeout(limits.deadline, feed.send(part)).await;
         result
+    }
+}
+
+/// A request's body of at most `limit` bytes, in memory, under the same rules as an upload. What it holds must have
+/// been admitted before. A longer body is `too_long`.
+///
+/// # Errors
+/// 400 for a body that ended early, 408 for one that is too slow, `too_long`.
+pub(super) async fn collect(
+    options: &HttpOptions,
+    declared: Option<u64>,
+    limit: u64,
+    body: Body,
+    too_long: impl FnOnce() -> Problem,
+) -> Result<Bytes, Problem> {
+    let (upload, stream) = upload(&HttpOptions { put_body_bytes: limit, ..options.clone() }, declared);
+    // One piece of memory, so that a body of many small pieces costs no more than another.
+    let expected = declared.unwrap_or_default().min(limit);
+    let held = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
+    let held = stream.try_fold(held, |mut held, piece| async move {
+        held.extend_from_slice(&piece);
+        Ok(held)
+    });
+    match futures::join!(upload.run(body), held) {
+        (_, Err(StoreError::BodyTooLarge { .. })) => Err(too_long()),
+        (Err(problem), _) => Err(problem),
+        (Ok(()), held) => Ok(held?.freeze()),
     }
 }
 

@@ -21,7 +21,7 @@ use super::conditions::{Conditions, Verdict};
 use super::negotiate::Offer;
 use super::problem::Problem;
 use super::range;
-use super::state::AppState;
+use super::state::{AppState, Mount};
 use super::validators::{hex_tag, put_validators};
 use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
 use crate::chunk::{self, Subset};
@@ -147,6 +147,7 @@ impl Elements {
     pub(super) async fn answer(
         &self,
         state: &AppState,
+        mount: &Mount,
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Response, Problem> {
@@ -161,7 +162,9 @@ impl Elements {
                 answer => break answer?,
             }
         };
-        Ok(permit.hold(answer))
+        let mut answer = permit.hold(answer);
+        answer.headers_mut().insert(header::CACHE_CONTROL, mount.cache_control.of_decoded());
+        Ok(answer)
     }
 
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
@@ -380,7 +383,6 @@ impl Elements {
         if let Some(names) = &self.contents.dimension_names {
             put(ARRAY_DIMENSION_NAMES, ascii(&serde_json::json!(names).to_string()));
         }
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::VARY, HeaderValue::from_static("accept"));
     }
 }

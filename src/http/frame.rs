@@ -152,10 +152,10 @@ pub(super) async fn limit(State(state): State<AppState>, request: Request, next:
     next.run(request).await
 }
 
-/// Answers 504 when a handler takes too long to its answer's head. PUT keeps its own time, as most of it is the
-/// client's; so do COPY and MOVE, as how much they copy is the client's.
+/// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
+/// the client's; so do COPY and MOVE, as how much they copy is the client's.
 pub(super) async fn deadline(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    if matches!(request.method().as_str(), "PUT" | "COPY" | "MOVE") {
+    if matches!(request.method().as_str(), "PUT" | "PATCH" | "COPY" | "MOVE") {
         return next.run(request).await;
     }
     match timeout(state.deadline(), next.run(request)).await {

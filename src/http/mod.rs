@@ -10,6 +10,7 @@
 
 mod admission;
 mod body;
+mod cache_control;
 mod conditions;
 mod cors;
 mod elements;
@@ -17,6 +18,7 @@ mod extract;
 mod frame;
 mod host;
 mod json_answer;
+mod json_body;
 mod listing;
 mod negotiate;
 mod options;
@@ -34,6 +36,7 @@ mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub use cache_control::CacheControl;
 pub use host::{canonical as canonical_host, is_host};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
 pub use router::{mount_router, openapi, router};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct HttpOptions {
     /// Longest URL (path and query) in bytes; a longer one is 414.
     pub url_bytes: usize,
-    /// Largest value that PUT stores, in bytes; a larger one is 413.
+    /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
     pub put_body_bytes: u64,
     /// Milliseconds without a byte of a request's body after which it is 408.
     pub body_stall_ms: u64,
@@ -23,7 +23,7 @@ pub struct HttpOptions {
     /// Bytes of answers under way at one time, as estimated when they are admitted.
     pub inflight_bytes: u64,
     /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
-    /// whole: the most bytes of one.
+    /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
     pub whole_bytes: u64,
     /// What a streamed value counts against `inflight_bytes`, whatever its length.
     pub stream_bytes: u64,
@@ -43,7 +43,7 @@ pub struct HttpOptions {
 pub struct CorsOptions {
     /// `*` alone, or origins such as `https://viewer.example:8443`; none switches CORS off.
     pub origins: Vec<String>,
-    /// Whether PUT, DELETE, MKCOL, COPY and MOVE are allowed from there too.
+    /// Whether PUT, PATCH, DELETE, MKCOL, COPY, MOVE and writing by POST are allowed from there too.
     pub writes: bool,
     /// Whether browsers may send credentials. Not together with `*`.
     pub credentials: bool,

@@ -2,7 +2,8 @@
 //!
 //! One range is honoured. Several in one header are ignored, and so is everything that is not a byte range: the
 //! answer is then the whole value, which RFC 9110 allows and clients that cannot read multipart need. Whether a
-//! range lies inside a value is not decided here but by [`ByteRange::resolve`].
+//! range lies inside a value is not decided here but by [`ByteRange::resolve`]. A request's `Content-Range` says where
+//! its body is to be written.
 
 use std::ops::Range;
 
@@ -53,6 +54,29 @@ pub(super) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
         None => true,
         Some(line) => EntityTag::parse_one(line.as_bytes()).is_some_and(|tag| tag.matches_strongly(version)),
     }
+}
+
+/// Where the body of a request is to be written, as its `Content-Range` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Half-open and not empty.
+    pub(super) range: Range<u64>,
+    /// How long the value is afterwards, if that is said.
+    pub(super) result_bytes: Option<u64>,
+}
+
+/// Where a request's body is to be written: `bytes 0-9/*` or `bytes 0-9/100`. `None` if the header is missing, given
+/// twice, or anything else.
+pub(super) fn written(headers: &HeaderMap) -> Option<Written> {
+    let mut lines = headers.get_all(header::CONTENT_RANGE).iter();
+    let (Some(line), None) = (lines.next(), lines.next()) else { return None };
+    let (unit, place) = line.to_str().ok()?.trim().split_once(' ')?;
+    let (range, result) = place.trim_start().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let range = number(first)?..number(last)?.checked_add(1)?;
+    let result_bytes = if result == "*" { None } else { Some(number(result)?) };
+    let is_possible = !range.is_empty() && result_bytes.is_none_or(|result| range.end <= result);
+    (unit.eq_ignore_ascii_case("bytes") && is_possible).then_some(Written { range, result_bytes })
 }
 
 /// `Content-Range` of a part; `range` is half-open and not empty.
@@ -110,6 +134,48 @@ mod tests {
             assert_eq!(requested(&headers(line)), range, "{line}");
         }
         assert_eq!(requested(&HeaderMap::new()), Whole);
+    }
+
+    #[test]
+    fn a_body_is_written_where_its_content_range_says_and_nowhere_else() {
+        let of = |lines: &[&'static str]| {
+            written(
+                &lines.iter().map(|line| (header::CONTENT_RANGE, HeaderValue::from_static(line))).collect(),
+            )
+        };
+        for (line, range, result_bytes) in [
+            ("bytes 0-9/*", 0..10, None),
+            ("bytes 5-5/6", 5..6, Some(6)),
+            ("BYTES 5-7/100", 5..8, Some(100)),
+            ("bytes 0-18446744073709551614/*", 0..u64::MAX, None),
+        ] {
+            assert_eq!(of(&[line]), Some(Written { range, result_bytes }), "{line}");
+        }
+        for line in [
+            "",
+            "bytes",
+            "bytes 0-9",
+            "bytes */10",
+            "bytes */*",
+            "bytes=0-9/10",
+            "bytes 5-2/10",
+            "bytes 0-9/9",
+            "bytes -5/10",
+            "bytes 5-/10",
+            "bytes 0-9/",
+            "bytes 0-9/x",
+            "bytes 0-9/+10",
+            "bytes +0-9/10",
+            "bytes 0 - 9/10",
+            "bytes 0-18446744073709551615/*",
+            "bytes 0-99999999999999999999999/*",
+            "items 0-9/10",
+            "bytes 0-9/10, bytes 0-9/10",
+        ] {
+            assert_eq!(of(&[line]), None, "{line}");
+        }
+        assert_eq!(of(&["bytes 0-9/*", "bytes 0-9/*"]), None);
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::extract::Rooted;
-use super::routes::{data, list, nodes, s3, service, store, write};
+use super::routes::{data, list, nodes, partial, patch, s3, service, store, write};
 use super::state::AppState;
 use super::{admission, cors, frame, host};
 
@@ -37,9 +37,11 @@ use super::{admission, cors, frame, host};
 )]
 struct Api;
 
-/// Routes that decode: they are admitted by what each answer holds in memory.
+/// Routes that decode, or move many parts: they are admitted by what each holds in memory.
 fn decoded() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
+        .routes(routes!(partial::post_partial))
+        .routes(routes!(partial::post_erase))
         .routes(routes!(nodes::get_node))
         .routes(routes!(nodes::get_root_node))
         .routes(routes!(data::get_data))
@@ -60,7 +62,7 @@ fn stored() -> OpenApiRouter<AppState> {
 
 /// The store routes of keys and prefixes.
 fn of_keys() -> UtoipaMethodRouter<AppState> {
-    with_other_methods(routes!(store::get_key, write::put_key, write::delete_key))
+    with_other_methods(routes!(store::get_key, write::put_key, patch::patch_key, write::delete_key))
 }
 
 /// The store routes of a mount's root.

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::http::HeaderValue;
 use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::admission::Admission;
+use super::cache_control::CacheControl;
 use super::host;
 use super::options::{HttpOptions, HttpOptionsError};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
@@ -35,12 +35,12 @@ pub struct Mount {
     pub name: String,
     /// The store.
     pub store: SharedStore,
-    /// Whether PUT and DELETE are offered.
+    /// Whether PUT, PATCH and DELETE are offered.
     pub writable: bool,
     /// Whether DELETE of a prefix is offered too.
     pub allow_prefix_delete: bool,
-    /// `Cache-Control` of the values.
-    pub cache_control: String,
+    /// `Cache-Control` of its answers.
+    pub cache_control: CacheControl,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
     pub dimension_separator: Option<Separator>,
     /// Whether groups that have no consolidated metadata are answered with some.
@@ -58,7 +58,7 @@ impl Mount {
             store,
             writable: false,
             allow_prefix_delete: false,
-            cache_control: "no-cache".to_owned(),
+            cache_control: CacheControl::default(),
             dimension_separator: None,
             consolidated: false,
             hosts: Vec::new(),
@@ -68,7 +68,7 @@ impl Mount {
     /// The methods offered for a key.
     pub(super) fn key_methods(&self) -> &'static str {
         if self.writable {
-            "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"
+            "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"
         } else {
             STORE_READ_METHODS
         }
@@ -88,11 +88,6 @@ impl Mount {
         self.writable && self.allow_prefix_delete
     }
 
-    /// `Cache-Control` of the values; checked when the state was built.
-    pub(super) fn cache_control(&self) -> HeaderValue {
-        HeaderValue::from_str(&self.cache_control).unwrap_or(HeaderValue::from_static("no-cache"))
-    }
-
     fn check(&self) -> Result<(), HttpOptionsError> {
         let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
         let dots = self.name == "." || self.name == "..";
@@ -102,9 +97,10 @@ impl Mount {
         if let Some(host) = self.hosts.iter().find(|host| !host::is_host(host)) {
             return Err(HttpOptionsError::Host(host.clone()));
         }
-        match HeaderValue::from_str(&self.cache_control) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(HttpOptionsError::CacheControl(self.name.clone())),
+        if self.cache_control.is_valid() {
+            Ok(())
+        } else {
+            Err(HttpOptionsError::CacheControl(self.name.clone()))
         }
     }
 }
@@ -322,7 +318,7 @@ mod tests {
         );
         assert_eq!(state(vec![named("a"), named("A"), named("x.y_z~-1")]), Ok(()));
         let mut odd = named("a");
-        odd.cache_control = "a\nb".to_owned();
+        odd.cache_control.chunks = "a\nb".to_owned();
         assert_eq!(state(vec![odd]), Err(HttpOptionsError::CacheControl("a".to_owned())));
     }
 

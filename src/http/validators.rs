@@ -89,12 +89,16 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
+/// Whether a value is a metadata document, by its key alone.
+pub(super) fn is_metadata(key: &StoreKey) -> bool {
+    let name = key.name();
+    matches!(name, ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
+        || name.rsplit_once('.').is_some_and(|(_, extension)| extension == "json")
+}
+
 /// The type of a value, by its key alone: JSON for metadata documents, bytes for all else.
 pub(super) fn content_type(key: &StoreKey) -> HeaderValue {
-    let name = key.name();
-    let json = matches!(name, ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
-        || name.rsplit_once('.').is_some_and(|(_, extension)| extension == "json");
-    if json { JSON } else { BYTES }
+    if is_metadata(key) { JSON } else { BYTES }
 }
 
 #[cfg(test)]

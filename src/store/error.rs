@@ -59,6 +59,26 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The value would not become as long as the writer of a part says; nothing was written.
+    #[error("the value would become {result} bytes long, not {asked}")]
+    OtherLength {
+        /// The length that the writer says.
+        asked: u64,
+        /// The length that it would have.
+        result: u64,
+    },
+    /// Other writers changed the value each time between its being read and its being written; nothing was written.
+    #[error("other writers changed the value {tries} times while a part was written into it; send it again")]
+    Contended {
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// Ranges that are read together are longer than the limit.
+    #[error("the parts have more than {limit} bytes together")]
+    PartsTooLarge {
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// The zip file whose entries are the values.
     #[error(transparent)]
     Zip(#[from] ZipError),
@@ -87,10 +107,10 @@ impl Classify for StoreError {
         match self {
             Self::ReadOnly | Self::NotListable | Self::NotSupported(_) => ErrorClass::NotAllowed,
             Self::InvalidKey(_) | Self::BodyAborted(_) => ErrorClass::InvalidRequest,
-            Self::KeyClash => ErrorClass::Conflict,
+            Self::KeyClash | Self::OtherLength { .. } | Self::Contended { .. } => ErrorClass::Conflict,
             Self::ConditionFailed => ErrorClass::PreconditionFailed,
             Self::RangeNotSatisfiable { .. } => ErrorClass::RangeNotSatisfiable,
-            Self::BodyTooLarge { .. } => ErrorClass::TooLarge,
+            Self::BodyTooLarge { .. } | Self::PartsTooLarge { .. } => ErrorClass::TooLarge,
             Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
             Self::WrongLength | Self::RootInUse(_) | Self::Backend(_) => ErrorClass::BackendFailed,
             Self::StorageFull(_) => ErrorClass::StorageFull,

@@ -3,7 +3,8 @@
 //! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
 //! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads
 //! the entries of a zip file that lies in one of these. Wrappers (limits, counting, faults in tests) are structs
-//! around an inner [`Store`] with the same verbs.
+//! around an inner [`Store`] with the same verbs. The verbs over many keys and over parts of values are made of the
+//! others (`partial`).
 //!
 //! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
 //! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A
@@ -14,6 +15,7 @@ mod local;
 mod object;
 mod open;
 mod options;
+mod partial;
 mod secret;
 mod types;
 mod zip;
@@ -26,6 +28,9 @@ pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks}
 pub use object::{ObjectBackend, ObjectOptions};
 pub use open::{OpenError, is_zip, open};
 pub use options::StoreOptions;
+pub use partial::{
+    PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
+};
 pub use secret::Secret;
 pub use types::{
     ByteRange, Copied, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,

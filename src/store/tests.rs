@@ -136,6 +136,12 @@ async fn ranges_are_exact(store: &dyn Store) {
         assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 3_000_000 }), "{range:?}: {error:?}");
         assert!(store.get(&key("nothing"), range, None).await.unwrap().is_none());
     }
+    put(store, "empty", "").await;
+    for range in [ByteRange::From(0), ByteRange::Bounded(0, 1), ByteRange::Suffix(1)] {
+        let error = store.get(&key("empty"), range, None).await.unwrap_err();
+        assert!(matches!(error, StoreError::RangeNotSatisfiable { size: 0 }), "{range:?}: {error:?}");
+    }
+    assert!(store.erase(&key("empty"), WriteCondition::Always).await.unwrap());
     let other = Version::strong("other");
     for range in [ByteRange::Whole, ByteRange::Suffix(4)] {
         let error = store.get(&key("value"), range, Some(&other)).await.unwrap_err();

@@ -129,7 +129,8 @@ pub(in crate::http) async fn get_data(
     let array = Arc::clone(node.array()?);
     query.check_shape(&array.metadata().shape)?;
     let subset = query.subset(array.metadata())?;
-    Elements::new(node, subset, rendering, started)?.answer(&state, &method, &headers).await
+    let elements = Elements::new(node, subset, rendering, started)?;
+    elements.answer(&state, &target.mount, &method, &headers).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
@@ -185,7 +186,8 @@ pub(in crate::http) async fn get_chunk(
     query.check_shape(&array.metadata().shape)?;
     let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
     let ranges = coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-    Elements::new(node, Subset(ranges), rendering, started)?.answer(&state, &method, &headers).await
+    let elements = Elements::new(node, Subset(ranges), rendering, started)?;
+    elements.answer(&state, &target.mount, &method, &headers).await
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {

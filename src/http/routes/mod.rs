@@ -7,6 +7,8 @@ pub(super) mod data;
 mod dav;
 pub(super) mod list;
 pub(super) mod nodes;
+pub(super) mod partial;
+pub(super) mod patch;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;

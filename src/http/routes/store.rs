@@ -12,6 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
+use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
 use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
@@ -112,7 +113,11 @@ pub(in crate::http) async fn other_method(
         "OPTIONS" => {
             let class = (HeaderName::from_static("dav"), HeaderValue::from_static("1"));
             let allow = (header::ALLOW, HeaderValue::from_static(allow));
-            Ok((StatusCode::NO_CONTENT, [class, allow]).into_response())
+            let mut answer = (StatusCode::NO_CONTENT, [class, allow]).into_response();
+            if matches!(&target, Ok(StoreTarget { mount, place: Place::Key(_), .. }) if mount.writable) {
+                answer.headers_mut().insert(ACCEPT_PATCH, PATCH_TYPE);
+            }
+            Ok(answer)
         }
         "PROPFIND" => dav::propfind(&state, &target?, request).await,
         "MKCOL" => dav::mkcol(&target?, request).await,
@@ -166,7 +171,7 @@ pub(super) async fn head_value(
 fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
     let mut headers = HeaderMap::new();
     put_validators(&mut headers, info);
-    headers.insert(header::CACHE_CONTROL, mount.cache_control());
+    headers.insert(header::CACHE_CONTROL, mount.cache_control.of_value(key));
     headers.insert(header::CONTENT_TYPE, content_type(key));
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers

@@ -1,13 +1,15 @@
 //! PUT and DELETE of the store routes: `set`, `erase` and `erase_prefix` of Zarr core 3.1.
 //!
 //! Offered on writable mounts only. A status of 201 or 204 means that the value is stored, whole; 4xx that nothing
-//! was. Conditions are checked by the store as it writes, not before. No partial PUT.
+//! was. Conditions are checked by the store as it writes, not before. No partial PUT: parts are written by PATCH
+//! (`patch`), which shares the rules for uploads.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::TryFutureExt;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::ErrorClass;
@@ -56,6 +58,12 @@ pub(in crate::http) async fn put_key(
     let (mount, key) = writable_key(&target)?;
     let (parts, body) = request.into_parts();
     let declared = check_upload(&parts.headers, state.options())?;
+    if parts.headers.contains_key(header::CONTENT_RANGE) {
+        let problem = Problem::of_class(ErrorClass::InvalidRequest);
+        return Err(
+            problem.detail("PUT stores a value whole; with `Content-Range`, PATCH writes a part of one")
+        );
+    }
     let condition = condition(&state, mount, key, &parts.headers).await?;
 
     // The commit is a task of its own: once all bytes are here, it ends well or badly, but not half-way because
@@ -64,8 +72,13 @@ pub(in crate::http) async fn put_key(
     let (store, name) = (Arc::clone(&mount.store), key.clone());
     let commit = tokio::spawn(async move { store.set(&name, stream, condition).await });
     upload.run(body).await?;
+    committed(&state, commit).await?.map(stored).map_err(Problem::from)
+}
+
+/// Waits for a commit, which goes on if that takes too long.
+pub(super) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Result<T, Problem> {
     match timeout(state.deadline(), commit).await {
-        Ok(Ok(outcome)) => Ok(stored(outcome?)),
+        Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
         Err(_) => Err(Problem::of_class(ErrorClass::TimedOut)),
     }
@@ -133,7 +146,7 @@ pub(in crate::http) async fn delete_root(
 }
 
 /// The key that a write is about, if its mount takes writes.
-fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
+pub(super) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     match &target.place {
         Place::Key(key) if target.mount.writable => Ok((&target.mount, key)),
         Place::Key(_) => Err(not_offered().allow(target.mount.key_methods())),
@@ -145,21 +158,18 @@ pub(super) fn not_offered() -> Problem {
     Problem::of_class(ErrorClass::NotAllowed).detail("this mount does not offer that here; see `Allow`")
 }
 
+/// The condition of a write does not hold.
 pub(super) fn failed() -> Problem {
     Problem::of_class(ErrorClass::PreconditionFailed)
         .detail("the condition does not hold; nothing was written")
 }
 
 /// Refuses, before a byte of it is read, a body that cannot be stored. Returns the length it declares.
-fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
+pub(super) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
         let problem = Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
-    }
-    if headers.contains_key(header::CONTENT_RANGE) {
-        let problem = Problem::of_class(ErrorClass::InvalidRequest);
-        return Err(problem.detail("a value is stored whole; `Content-Range` is not taken"));
     }
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let limit = options.put_body_bytes;
@@ -188,7 +198,8 @@ async fn condition(
     conditions.for_write(current.as_ref()).ok_or_else(failed)
 }
 
-fn stored(outcome: SetOutcome) -> Response {
+/// The answer to a write.
+pub(super) fn stored(outcome: SetOutcome) -> Response {
     let mut head = HeaderMap::new();
     if let Some(version) = outcome.version {
         put_validators(&mut head, &ValueInfo { size: 0, version, modified: None });

@@ -63,7 +63,7 @@ async fn options_never_touches_a_backend() {
         ("access-control-request-headers", "range"),
     ];
     for (url, allow) in [
-        ("/store/m/a", "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"),
+        ("/store/m/a", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"),
         ("/store/r/none", "GET, HEAD, OPTIONS, PROPFIND"),
         ("/store/m/", "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"),
         ("/store/none/a", "GET, HEAD, OPTIONS"),

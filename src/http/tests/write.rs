@@ -122,7 +122,7 @@ async fn encoded_and_partial_bodies_are_refused() {
 }
 
 const READ: &str = "GET, HEAD, OPTIONS, PROPFIND";
-const KEY: &str = "GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
+const KEY: &str = "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
 const PREFIX: &str = "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE";
 const KEPT_PREFIX: &str = "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY";
 
@@ -137,7 +137,9 @@ async fn a_read_only_mount_says_what_it_offers() {
         ("DELETE", "/store/w/", KEPT_PREFIX),
         ("PUT", "/store/m/a/", PREFIX),
         ("PUT", "/store/m/", PREFIX),
-        ("PATCH", "/store/m/a/b", KEY),
+        ("PATCH", "/store/r/a/b", READ),
+        ("PATCH", "/store/m/a/", PREFIX),
+        ("POST", "/store/m/a/b", KEY),
         ("POST", "/store/r/a/b", READ),
         ("BREW", "/store/w/a/b", KEY),
         ("PUT", "/store/m", PREFIX),

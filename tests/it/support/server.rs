@@ -97,6 +97,11 @@ impl Server {
         }
     }
 
+    /// The routes, to be served on a real listener.
+    pub fn router(&self) -> axum::Router {
+        self.0.clone()
+    }
+
     pub async fn get(&self, url: &str) -> Answer {
         self.ask(Method::GET, url, &[]).await
     }
@@ -107,6 +112,21 @@ impl Server {
             request = request.header(name, HeaderValue::from_str(value).unwrap());
         }
         self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// A request with a body.
+    pub async fn tell(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(body.into()).unwrap()).await
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {

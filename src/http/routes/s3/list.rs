@@ -121,7 +121,7 @@ impl ListObjects {
                     Item::Key(entry) => self.contents(xml, entry),
                     Item::Prefix(prefix) => {
                         xml.element("CommonPrefixes", |xml| {
-                            xml.text("Prefix", &self.written(prefix.as_str()))
+                            xml.text("Prefix", &self.written(prefix.as_str()));
                         });
                     }
                 }

@@ -1,0 +1,689 @@
+//! `get_partial_values`, `set_partial_values` and `erase_values` (Zarr core 3.1, "Abstract store interface"), made
+//! of the other verbs, so that every backend has them.
+//!
+//! What is asked of one value is read at one version of it. Writing parts reads the value, lays the parts over it
+//! and stores the whole at the version that was read: a reader sees the value before or after, never between, and
+//! no other write is lost. A missing value counts as empty, and a gap before an offset is filled with zero bytes. The
+//! value streams through; only the parts are in memory. Nothing here is atomic over several keys.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::{Mutex, Semaphore};
+
+use super::{
+    ByteRange, SetOutcome, Store, StoreError, Value, ValueInfo, ValueStream, Version, WriteCondition,
+};
+use crate::key::StoreKey;
+
+/// Requests to the store that one call has under way at a time.
+const CONCURRENCY: usize = 16;
+/// How often a value that changes while its parts are read is begun again.
+const READ_TRIES: usize = 3;
+/// How often a write is tried before it is given up, because another writer came between each time.
+const WRITE_TRIES: u32 = 10;
+/// What fills a gap, a piece at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+/// Writers of parts in this process take turns, so that they do not undo each other's work. Keys share turns by hash.
+static TURNS: [Mutex<()>; 256] = [const { Mutex::const_new(()) }; 256];
+
+/// A failure over several parts or keys, and at which of them.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("part {part}: {error}")]
+pub struct PartFailure {
+    /// The place in the list that was given, from zero.
+    pub part: usize,
+    /// What went wrong there.
+    #[source]
+    pub error: StoreError,
+}
+
+/// Bytes to be written into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValuePart {
+    /// Where they begin.
+    pub offset: u64,
+    /// The bytes. None change nothing.
+    pub bytes: Bytes,
+}
+
+/// Parts to be written into one value.
+#[derive(Clone, Debug)]
+pub struct PartialWrite {
+    /// The value's key.
+    pub key: StoreKey,
+    /// What is written, in order: where parts overlap, the later one stays.
+    pub parts: Vec<ValuePart>,
+    /// How long the value must be afterwards, if that is to be checked.
+    pub result_bytes: Option<u64>,
+    /// The longest that the value may become.
+    pub limit_bytes: u64,
+}
+
+/// Reads ranges of values, in the order asked; `None` where the key does not exist. Each range costs one request to
+/// the store, and all ranges of one key are of one version.
+///
+/// # Errors
+/// [`StoreError::PartsTooLarge`] before more than `limit_bytes` are held; [`StoreError::RangeNotSatisfiable`];
+/// [`StoreError::VersionChanged`] if a value changes as often as it is read; any failure of the store.
+pub async fn get_partial_values(
+    store: &dyn Store,
+    key_ranges: &[(StoreKey, ByteRange)],
+    limit_bytes: u64,
+) -> Result<Vec<Option<Bytes>>, PartFailure> {
+    let mut by_key = BTreeMap::<&StoreKey, Vec<(usize, ByteRange)>>::new();
+    for (part, (key, range)) in key_ranges.iter().enumerate() {
+        by_key.entry(key).or_default().push((part, *range));
+    }
+    let by_key: Vec<_> = by_key.into_iter().map(|(key, ranges)| (key.clone(), ranges)).collect();
+    let reads =
+        Reads { store, requests: Semaphore::new(CONCURRENCY), held_bytes: AtomicU64::new(0), limit_bytes };
+    let reads = &reads;
+    let mut values = vec![None; key_ranges.len()];
+    let mut keys = stream::iter(by_key)
+        .map(|(key, ranges)| async move { reads.of_key(&key, ranges).await })
+        .buffer_unordered(CONCURRENCY);
+    while let Some(parts) = keys.try_next().await? {
+        for (part, bytes) in parts {
+            if let Some(value) = values.get_mut(part) {
+                *value = bytes;
+            }
+        }
+    }
+    drop(keys);
+    Ok(values)
+}
+
+/// Parts that were read, with their places.
+type Parts = Vec<(usize, Option<Bytes>)>;
+
+/// What the reads of one call share.
+struct Reads<'a> {
+    store: &'a dyn Store,
+    requests: Semaphore,
+    held_bytes: AtomicU64,
+    limit_bytes: u64,
+}
+
+impl Reads<'_> {
+    /// Ranges of one value, all of one version.
+    async fn of_key(&self, key: &StoreKey, ranges: Vec<(usize, ByteRange)>) -> Result<Parts, PartFailure> {
+        let mut tries = 1;
+        loop {
+            let held = AtomicU64::new(0);
+            match self.at_one_version(key, &ranges, &held).await {
+                Err(PartFailure { error: StoreError::VersionChanged, .. }) if tries < READ_TRIES => {
+                    tries += 1;
+                    self.held_bytes.fetch_sub(held.into_inner(), Ordering::Relaxed);
+                }
+                read => return read,
+            }
+        }
+    }
+
+    async fn at_one_version(
+        &self,
+        key: &StoreKey,
+        ranges: &[(usize, ByteRange)],
+        held: &AtomicU64,
+    ) -> Result<Parts, PartFailure> {
+        let Some(((first, range), rest)) = ranges.split_first() else { return Ok(Vec::new()) };
+        let at = |part: usize| move |error| PartFailure { part, error };
+        let Some((version, bytes)) = self.range(key, *range, None, held).await.map_err(at(*first))? else {
+            return Ok(ranges.iter().map(|(part, _)| (*part, None)).collect());
+        };
+        let version = &version;
+        let rest = stream::iter(rest.to_vec()).map(|(part, range)| async move {
+            let read = self.range(key, range, version.pin(), held).await.map_err(at(part))?;
+            match read {
+                Some((now, bytes)) if now == *version => Ok((part, Some(bytes))),
+                _ => Err(PartFailure { part, error: StoreError::VersionChanged }),
+            }
+        });
+        let mut parts: Parts = rest.buffer_unordered(CONCURRENCY).try_collect().await?;
+        parts.push((*first, Some(bytes)));
+        Ok(parts)
+    }
+
+    async fn range(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        pin: Option<&Version>,
+        held: &AtomicU64,
+    ) -> Result<Option<(Version, Bytes)>, StoreError> {
+        // The semaphore is never closed.
+        let _turn = self.requests.acquire().await.ok();
+        let Some(value) = self.store.get(key, range, pin).await? else { return Ok(None) };
+        if range.resolve(value.info.size).as_ref() != Some(&value.range) {
+            return Err(StoreError::WrongLength);
+        }
+        held.fetch_add(value.len(), Ordering::Relaxed);
+        let before = self.held_bytes.fetch_add(value.len(), Ordering::Relaxed);
+        if before.saturating_add(value.len()) > self.limit_bytes {
+            return Err(StoreError::PartsTooLarge { limit: self.limit_bytes });
+        }
+        let version = value.info.version.clone();
+        Ok(Some((version, value.bytes(self.limit_bytes).await?)))
+    }
+}
+
+/// Writes parts into one value: all of them, or none. `may_write` is asked at each try whether what is stored now may
+/// be written over.
+///
+/// # Errors
+/// What `may_write` says; [`StoreError::BodyTooLarge`] and [`StoreError::OtherLength`] of the value it would become;
+/// [`StoreError::NotSupported`] where the backend names versions only weakly; [`StoreError::Contended`] if another
+/// writer came between each time; any failure of the store. But for the last, nothing was written.
+pub async fn set_partial_values(
+    store: &dyn Store,
+    write: &PartialWrite,
+    may_write: impl Fn(Option<&ValueInfo>) -> Result<(), StoreError> + Send + Sync,
+) -> Result<SetOutcome, StoreError> {
+    let too_large = StoreError::BodyTooLarge { limit: write.limit_bytes };
+    let parts = disjoint(&write.parts).filter(|(end, _)| *end <= write.limit_bytes).ok_or(too_large)?;
+    let _turn = TURNS[usize::from(turn_of(store, &write.key))].lock().await;
+    for tries in 0..WRITE_TRIES {
+        if tries > 0 {
+            pause(tries).await;
+        }
+        if let Some(outcome) = attempt(store, write, &parts, &may_write).await? {
+            return Ok(outcome);
+        }
+    }
+    Err(StoreError::Contended { tries: WRITE_TRIES })
+}
+
+/// One try; `None` if another writer came between.
+async fn attempt(
+    store: &dyn Store,
+    write: &PartialWrite,
+    (end, parts): &(u64, VecDeque<ValuePart>),
+    may_write: &(impl Fn(Option<&ValueInfo>) -> Result<(), StoreError> + Send + Sync),
+) -> Result<Option<SetOutcome>, StoreError> {
+    let current = store.get(&write.key, ByteRange::Whole, None).await?;
+    let info = current.as_ref().map(|value| &value.info);
+    may_write(info)?;
+    let result = info.map_or(0, |info| info.size).max(*end);
+    if result > write.limit_bytes {
+        return Err(StoreError::BodyTooLarge { limit: write.limit_bytes });
+    }
+    if let Some(asked) = write.result_bytes.filter(|asked| *asked != result) {
+        return Err(StoreError::OtherLength { asked, result });
+    }
+    let condition = match info.map(|info| info.version.pin()) {
+        None => WriteCondition::IfAbsent,
+        Some(Some(version)) => WriteCondition::IfVersion(version.clone()),
+        Some(None) => {
+            return Err(StoreError::NotSupported("writing parts of values: it does not name their versions"));
+        }
+    };
+    match store.set(&write.key, overlaid(current, parts.clone(), result), condition).await {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err(StoreError::ConditionFailed | StoreError::VersionChanged) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Erases values; those that do not exist are passed over. Returns how many there were, up to the first failure, and
+/// that failure with its place in the list.
+pub async fn erase_values(store: &dyn Store, keys: &[StoreKey]) -> (u64, Option<PartFailure>) {
+    let mut seen = BTreeSet::new();
+    let once: Vec<_> = keys.iter().enumerate().filter(|(_, key)| seen.insert(*key)).collect();
+    let mut erased = 0;
+    for some in once.chunks(CONCURRENCY) {
+        // All of these are waited for, so that what is counted is what was erased.
+        let results = join_all(some.iter().map(|(_, key)| store.erase(key, WriteCondition::Always))).await;
+        let mut failure = None;
+        for ((part, _), result) in some.iter().zip(results) {
+            match result {
+                Ok(existed) => erased += u64::from(existed),
+                Err(error) => failure = failure.or(Some(PartFailure { part: *part, error })),
+            }
+        }
+        if failure.is_some() {
+            return (erased, failure);
+        }
+    }
+    (erased, None)
+}
+
+fn turn_of(store: &dyn Store, key: &StoreKey) -> u8 {
+    let mut hasher = DefaultHasher::new();
+    std::ptr::from_ref(store).cast::<()>().addr().hash(&mut hasher);
+    key.hash(&mut hasher);
+    let [turn, ..] = hasher.finish().to_le_bytes();
+    turn
+}
+
+/// Waits a random while, longer with each try, so that writers who met do not meet again.
+async fn pause(tries: u32) {
+    let most_ms = 10_u64 << tries.min(5);
+    tokio::time::sleep(Duration::from_millis(RandomState::new().hash_one(tries) % most_ms)).await;
+}
+
+/// Parts without overlaps, sorted, of which the later ones stay, and where the last of them ends; `None` if a part
+/// ends beyond all numbers.
+fn disjoint(parts: &[ValuePart]) -> Option<(u64, VecDeque<ValuePart>)> {
+    let mut placed = BTreeMap::<u64, Bytes>::new();
+    let mut end_of_all = 0;
+    for ValuePart { offset, bytes } in parts.iter().filter(|part| !part.bytes.is_empty()) {
+        let end = offset.checked_add(length(bytes))?;
+        end_of_all = end.max(end_of_all);
+        // From the last that begins before this one's end, down to the first that ends after its start.
+        while let Some((&start, under)) = placed.range(..end).next_back()
+            && start + length(under) > *offset
+        {
+            let under = under.clone();
+            placed.remove(&start);
+            let under_end = start + length(&under);
+            if under_end > end {
+                placed.insert(end, tail(&under, end - start));
+            }
+            if start < *offset {
+                let mut head = under;
+                head.truncate(usize::try_from(offset - start).unwrap_or(usize::MAX));
+                placed.insert(start, head);
+            }
+        }
+        placed.insert(*offset, bytes.clone());
+    }
+    Some((end_of_all, placed.into_iter().map(|(offset, bytes)| ValuePart { offset, bytes }).collect()))
+}
+
+fn length(bytes: &Bytes) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// All but the first bytes.
+fn tail(bytes: &Bytes, without: u64) -> Bytes {
+    let without = usize::try_from(without).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.slice(without..)
+}
+
+/// A value with parts laid over it, as it streams through.
+struct Overlaid {
+    old: ValueStream,
+    /// What came of the old value and is not passed on yet.
+    piece: Bytes,
+    old_bytes: u64,
+    parts: VecDeque<ValuePart>,
+    at: u64,
+    result_bytes: u64,
+}
+
+/// The bytes of a value with parts laid over it. Ends in an error if the old value is not as long as it says.
+fn overlaid(old: Option<Value>, parts: VecDeque<ValuePart>, result_bytes: u64) -> ValueStream {
+    let (old_bytes, old) =
+        old.map_or_else(|| (0, stream::empty().boxed()), |old| (old.info.size, old.body.into_stream()));
+    let state = Overlaid { old, piece: Bytes::new(), old_bytes, parts, at: 0, result_bytes };
+    stream::try_unfold(state, |mut state| async move {
+        let next = state.next().await?;
+        Ok(next.map(|bytes| (bytes, state)))
+    })
+    .boxed()
+}
+
+impl Overlaid {
+    async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+        let bytes = if let Some(part) = self.parts.pop_front_if(|part| part.offset == self.at) {
+            self.pass_over(length(&part.bytes)).await?;
+            part.bytes
+        } else {
+            let until = self.parts.front().map_or(self.result_bytes, |part| part.offset);
+            if self.at < until.min(self.old_bytes) {
+                self.take(until.min(self.old_bytes) - self.at).await?
+            } else if self.at < until {
+                let zeros = usize::try_from(until - self.at).unwrap_or(usize::MAX);
+                Bytes::from_static(ZEROS.get(..zeros).unwrap_or(&ZEROS))
+            } else {
+                return self.finish().await.map(|()| None);
+            }
+        };
+        self.at = self.at.saturating_add(length(&bytes));
+        Ok(Some(bytes))
+    }
+
+    /// Some bytes of the old value, at least one, at most so many.
+    async fn take(&mut self, most: u64) -> Result<Bytes, StoreError> {
+        while self.piece.is_empty() {
+            self.piece = self.old.try_next().await?.ok_or(StoreError::WrongLength)?;
+        }
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Ok(self.piece.split_to(most.min(self.piece.len())))
+    }
+
+    /// Drops what a part of this length stands in place of.
+    async fn pass_over(&mut self, bytes: u64) -> Result<(), StoreError> {
+        let mut left = self.old_bytes.saturating_sub(self.at).min(bytes);
+        while left > 0 {
+            left = left.saturating_sub(length(&self.take(left).await?));
+        }
+        Ok(())
+    }
+
+    /// The old value must end where it said.
+    async fn finish(&mut self) -> Result<(), StoreError> {
+        while self.piece.is_empty() {
+            match self.old.try_next().await? {
+                Some(piece) => self.piece = piece,
+                None => return Ok(()),
+            }
+        }
+        Err(StoreError::WrongLength)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use futures::stream::BoxStream;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::key::StorePrefix;
+    use crate::store::{DirListing, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
+
+    fn memory() -> SharedStore {
+        let cpu = crate::cpu::Cpu::new(crate::cpu::CpuOptions { threads: 1 }).unwrap();
+        open("memory://", &StoreOptions { writable: true, ..StoreOptions::default() }, &cpu).unwrap()
+    }
+
+    fn key(text: &str) -> StoreKey {
+        StoreKey::parse(text).unwrap()
+    }
+
+    async fn put(store: &dyn Store, name: &str, value: &[u8]) {
+        let body = ValueBody::Bytes(Bytes::copy_from_slice(value)).into_stream();
+        store.set(&key(name), body, WriteCondition::Always).await.unwrap();
+    }
+
+    async fn value(store: &dyn Store, name: &str) -> Option<Vec<u8>> {
+        let value = store.get(&key(name), ByteRange::Whole, None).await.unwrap()?;
+        Some(value.bytes(1 << 20).await.unwrap().to_vec())
+    }
+
+    fn write(parts: &[(u64, &[u8])]) -> PartialWrite {
+        let part =
+            |&(offset, bytes): &(u64, &[u8])| ValuePart { offset, bytes: Bytes::copy_from_slice(bytes) };
+        let parts = parts.iter().map(part).collect();
+        PartialWrite { key: key("a"), parts, result_bytes: None, limit_bytes: 1 << 20 }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "it stands in for a condition")]
+    fn always(_: Option<&ValueInfo>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// A store in which something happens to `a` right after it is read, so many times.
+    #[derive(Debug)]
+    struct Meddled {
+        inner: SharedStore,
+        times: std::sync::Mutex<u32>,
+        weak: bool,
+    }
+
+    impl Meddled {
+        fn new(times: u32) -> Self {
+            Self { inner: memory(), times: std::sync::Mutex::new(times), weak: false }
+        }
+    }
+
+    #[async_trait]
+    impl Store for Meddled {
+        fn kind(&self) -> StoreKind {
+            self.inner.kind()
+        }
+        async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+            self.inner.head(key).await
+        }
+        async fn get(
+            &self,
+            key: &StoreKey,
+            range: ByteRange,
+            if_match: Option<&Version>,
+        ) -> Result<Option<Value>, StoreError> {
+            let mut value = self.inner.get(key, range, if_match).await?;
+            let meddles = {
+                let mut times = self.times.lock().unwrap();
+                *times = times.saturating_sub(1);
+                *times > 0
+            };
+            if meddles {
+                put(&*self.inner, "a", format!("meddled {:?}", self.times).as_bytes()).await;
+            }
+            if let (true, Some(value)) = (self.weak, &mut value) {
+                value.info.version = Version::weak(value.info.version.tag());
+            }
+            Ok(value)
+        }
+        async fn set(
+            &self,
+            key: &StoreKey,
+            body: ValueStream,
+            condition: WriteCondition,
+        ) -> Result<SetOutcome, StoreError> {
+            self.inner.set(key, body, condition).await
+        }
+        async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+            if key.as_str() == "bad" {
+                return Err(StoreError::WrongLength);
+            }
+            self.inner.erase(key, condition).await
+        }
+        async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+            self.inner.erase_prefix(prefix).await
+        }
+        async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+            self.inner.list_dir(prefix).await
+        }
+        fn list_prefix(
+            &self,
+            prefix: &StorePrefix,
+            after: Option<&StoreKey>,
+        ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+            self.inner.list_prefix(prefix, after)
+        }
+        async fn check(&self) -> Result<(), StoreError> {
+            self.inner.check().await
+        }
+    }
+
+    #[tokio::test]
+    async fn ranges_are_answered_in_order_and_missing_keys_are_none() {
+        let store = memory();
+        put(&*store, "a", b"0123456789").await;
+        put(&*store, "b", b"").await;
+        let asked = [
+            (key("a"), ByteRange::Suffix(3)),
+            (key("none"), ByteRange::Whole),
+            (key("b"), ByteRange::Whole),
+            (key("a"), ByteRange::Bounded(2, 4)),
+            (key("a"), ByteRange::From(8)),
+            (key("a"), ByteRange::Whole),
+        ];
+        let values = get_partial_values(&*store, &asked, 17).await.unwrap();
+        let expected = [Some("789"), None, Some(""), Some("23"), Some("89"), Some("0123456789")];
+        assert_eq!(values, expected.map(|text| text.map(|text| Bytes::from_static(text.as_bytes()))));
+        let failure = get_partial_values(&*store, &asked, 16).await.unwrap_err();
+        assert!(matches!(failure.error, StoreError::PartsTooLarge { limit: 16 }), "{failure:?}");
+        let outside = [(key("a"), ByteRange::Whole), (key("b"), ByteRange::From(0))];
+        let failure = get_partial_values(&*store, &outside, 100).await.unwrap_err();
+        assert_eq!(failure.part, 1);
+        assert!(matches!(failure.error, StoreError::RangeNotSatisfiable { size: 0 }), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn ranges_of_one_value_are_of_one_version() {
+        let asked = [(key("a"), ByteRange::Bounded(0, 9)), (key("a"), ByteRange::Bounded(0, 100))];
+        for (times, weak) in [(2, false), (2, true), (3, false)] {
+            let store = Meddled { weak, ..Meddled::new(times) };
+            put(&*store.inner, "a", b"unmeddled").await;
+            let values = get_partial_values(&store, &asked, 100).await.unwrap();
+            let [Some(head), Some(whole)] = &*values else { panic!("{values:?}") };
+            assert!(whole.starts_with(head), "{head:?} {whole:?}");
+        }
+        let store = Meddled::new(100);
+        put(&*store.inner, "a", b"unmeddled").await;
+        let failure = get_partial_values(&store, &asked, 100).await.unwrap_err();
+        assert!(matches!(failure.error, StoreError::VersionChanged), "{failure:?}");
+    }
+
+    #[tokio::test]
+    async fn parts_are_laid_over_a_value_and_gaps_are_filled_with_zeros() {
+        let store = memory();
+        let created = set_partial_values(&*store, &write(&[(2, b"cd"), (3, b"DE")]), always).await.unwrap();
+        assert!(created.created);
+        assert_eq!(value(&*store, "a").await.unwrap(), b"\0\0cDE");
+        set_partial_values(&*store, &write(&[(7, b"hi"), (0, b"a")]), always).await.unwrap();
+        assert_eq!(value(&*store, "a").await.unwrap(), b"a\0cDE\0\0hi");
+        let refused = PartialWrite { result_bytes: Some(9), ..write(&[(9, b"x")]) };
+        let error = set_partial_values(&*store, &refused, always).await.unwrap_err();
+        assert!(matches!(error, StoreError::OtherLength { asked: 9, result: 10 }), "{error:?}");
+        for (offset, limit_bytes) in [(10, 10), (0, 8), (u64::MAX, 10)] {
+            let refused = PartialWrite { limit_bytes, ..write(&[(offset, b"x")]) };
+            let error = set_partial_values(&*store, &refused, always).await.unwrap_err();
+            assert!(matches!(error, StoreError::BodyTooLarge { .. }), "{error:?}");
+        }
+        assert_eq!(value(&*store, "a").await.unwrap(), b"a\0cDE\0\0hi");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_another_comes_before_is_tried_again_upon_the_others_value() {
+        let store = Meddled::new(4);
+        put(&*store.inner, "a", b"unmeddled").await;
+        set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap();
+        let text = String::from_utf8(value(&*store.inner, "a").await.unwrap()).unwrap();
+        assert!(text.starts_with("Xeddled"), "{text}");
+        let store = Meddled::new(100);
+        let error = set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap_err();
+        assert!(matches!(error, StoreError::Contended { tries: WRITE_TRIES }), "{error:?}");
+        assert!(value(&*store.inner, "a").await.unwrap().starts_with(b"meddled"));
+    }
+
+    #[tokio::test]
+    async fn a_condition_is_asked_at_each_try_and_ends_the_write() {
+        let store = Meddled::new(2);
+        put(&*store.inner, "a", b"unmeddled").await;
+        let before = store.inner.head(&key("a")).await.unwrap();
+        let unchanged = |info: Option<&ValueInfo>| {
+            if info == before.as_ref() { Ok(()) } else { Err(StoreError::ConditionFailed) }
+        };
+        let error = set_partial_values(&store, &write(&[(0, b"X")]), unchanged).await.unwrap_err();
+        assert!(matches!(error, StoreError::ConditionFailed), "{error:?}");
+        assert!(value(&*store.inner, "a").await.unwrap().starts_with(b"meddled"));
+    }
+
+    #[tokio::test]
+    async fn what_has_only_weak_versions_takes_no_parts() {
+        let store = Meddled { weak: true, ..Meddled::new(0) };
+        put(&*store.inner, "a", b"before").await;
+        let error = set_partial_values(&store, &write(&[(0, b"X")]), always).await.unwrap_err();
+        assert!(matches!(error, StoreError::NotSupported(_)), "{error:?}");
+        assert_eq!(value(&*store.inner, "a").await.unwrap(), b"before");
+    }
+
+    #[tokio::test]
+    async fn keys_are_erased_up_to_the_first_failure_and_counted() {
+        let store = Meddled::new(0);
+        let names: Vec<String> = (0..40).map(|number| format!("k{number:02}")).collect();
+        for name in &names {
+            put(&*store.inner, name, b"x").await;
+        }
+        let mut keys: Vec<StoreKey> = names.iter().map(|name| key(name)).collect();
+        keys.insert(20, key("bad"));
+        keys.insert(0, key("none"));
+        keys.insert(0, key("k00"));
+        let (erased, failure) = erase_values(&store, &keys).await;
+        assert_eq!(failure.map(|failure| failure.part), Some(22));
+        let left = store.inner.list_prefix(&StorePrefix::root(), None).count().await;
+        assert_eq!(erased, 40 - u64::try_from(left).unwrap());
+        assert!((16..40).contains(&erased), "{erased}");
+        keys.retain(|key| key.as_str() != "bad");
+        let (erased, failure) = erase_values(&store, &keys).await;
+        assert!(failure.is_none());
+        assert_eq!(erased, u64::try_from(left).unwrap());
+    }
+
+    /// An old value that comes in pieces, and is as long as it says or not.
+    fn old(bytes: &[u8], size: u64, piece: usize) -> Value {
+        let pieces: Vec<_> = bytes.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        Value {
+            info: ValueInfo { size, version: Version::strong("v"), modified: None },
+            range: 0..size,
+            body: ValueBody::Stream(stream::iter(pieces).boxed()),
+        }
+    }
+
+    async fn collected(body: ValueStream) -> Result<Vec<u8>, StoreError> {
+        body.try_collect::<Vec<Bytes>>().await.map(|pieces| pieces.concat())
+    }
+
+    #[tokio::test]
+    async fn an_old_value_of_another_length_than_it_says_is_an_error() {
+        for (bytes, size) in [(&b"0123"[..], 5), (b"0123456", 5), (b"", 5), (b"0", 0)] {
+            for parts in [&[][..], &[(0, &b"abc"[..])], &[(4, b"x"), (9, b"y")], &[(0, b"abcdefgh")]] {
+                let (end, parts) = disjoint(&write(parts).parts).unwrap();
+                let body = overlaid(Some(old(bytes, size, 2)), parts, end.max(size));
+                let result = collected(body).await;
+                assert!(matches!(result, Err(StoreError::WrongLength)), "{bytes:?} {size} {result:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_written_as_into_a_file(
+            before in proptest::option::of(proptest::collection::vec(1_u8..10, 0..30)),
+            piece in 1_usize..8,
+            parts in proptest::collection::vec((0_u64..40, proptest::collection::vec(10_u8.., 0..12)), 0..6),
+        ) {
+            let mut expected = before.clone().unwrap_or_default();
+            for (offset, bytes) in parts.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+                let (start, end) = (*offset as usize, *offset as usize + bytes.len());
+                expected.resize(expected.len().max(end), 0);
+                expected[start..end].copy_from_slice(bytes);
+            }
+            let parts: Vec<(u64, &[u8])> =
+                parts.iter().map(|(offset, bytes)| (*offset, &bytes[..])).collect();
+            let (end, parts) = disjoint(&write(&parts).parts).unwrap();
+            let size = before.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            let old = before.as_ref().map(|bytes| old(bytes, size, piece));
+            let result = futures::executor::block_on(collected(overlaid(old, parts, end.max(size)))).unwrap();
+            prop_assert_eq!(result, expected);
+        }
+    }
+
+    #[test]
+    fn a_long_gap_is_filled_in_pieces() {
+        let (end, parts) = disjoint(&write(&[(1 << 18, b"x")]).parts).unwrap();
+        let pieces: Vec<Bytes> =
+            futures::executor::block_on(overlaid(None, parts, end).try_collect()).unwrap();
+        assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), (1 << 18) + 1);
+        assert!(pieces.iter().all(|piece| piece.len() <= ZEROS.len()));
+    }
+
+    #[tokio::test]
+    async fn writers_of_parts_do_not_undo_each_other() {
+        let store: SharedStore = Arc::new(Meddled::new(0));
+        let writers = (0..16_u64).map(|place| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                for number in 0..20_u8 {
+                    set_partial_values(&*store, &write(&[(place, &[number])]), always).await.unwrap();
+                }
+            })
+        });
+        for writer in join_all(writers).await {
+            writer.unwrap();
+        }
+        assert_eq!(value(&*store, "a").await.unwrap(), [19; 16]);
+    }
+}
