@@ -130,8 +130,7 @@ impl LocalStore {
     }
 
     /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
-    /// removes what writers left behind who died more than an hour ago. Blocks for the time of a few file
-    /// operations.
+    /// removes what writers who died left behind. Blocks for the time of a few file operations.
     ///
     /// # Errors
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there;

@@ -8,11 +8,11 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
-    futimens, mkdirat, openat, renameat, statat, unlinkat,
+    futimens, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -22,9 +22,6 @@ use super::failure::{Failure, io, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
 use crate::store::{StoreError, ValueInfo};
-
-/// Staging files older than this were left behind by a process that died.
-const LEFTOVER_AGE: Duration = Duration::from_hours(1);
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
 #[derive(Debug)]
@@ -70,19 +67,18 @@ fn make_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, StoreError> {
     openat(parent, name, flags, Mode::empty()).map_err(|errno| os("open the store's own directory", errno))
 }
 
+/// Removes all staging files: whoever holds the lock is the only writer, so they are of processes that died. The age
+/// of a file or the number in its name could not tell: clocks are set, and in a container every server is process 1.
+///
+/// Where the lock does not keep another machine out (network file systems that lock only locally), a write under way
+/// there loses its staging file and ends in an error: nothing is torn and nothing false is acknowledged.
 fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let oldest = now.saturating_sub(LEFTOVER_AGE).as_secs();
     let directory = Dir::read_from(staging).map_err(|errno| os("read the staging directory", errno))?;
     for entry in directory {
         let entry = entry.map_err(|errno| os("read the staging directory", errno))?;
-        let Ok(stat) = statat(staging, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
-            continue;
-        };
-        if u64::try_from(stat.st_mtime).unwrap_or(0) < oldest && super::root::is_file(&stat) {
-            // One that cannot be removed does no harm, and is tried again at the next start.
-            let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
-        }
+        // One that cannot be removed (a directory that somebody made there) does no harm, and is tried again at the
+        // next start.
+        let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Whole or not at all, and what remains of writes that did not end.
 
 use std::collections::HashSet;
+use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -76,14 +77,17 @@ async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
     let (directory, first) = store();
     drop(first);
     let staging = directory.path().join(RESERVED).join("staging");
-    for (name, age) in [("old", 3_700), ("young", 60)] {
+    for (name, age) in [("old", 3_700), ("young", 0)] {
         let file = std::fs::File::create(staging.join(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
     }
+    symlink("../../a", staging.join("link")).unwrap();
+    std::fs::write(directory.path().join("a"), "x").unwrap();
     LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    assert_eq!(staged(directory.path()).len(), 2, "readers remove nothing");
-    let _store = writable(directory.path());
-    assert_eq!(staged(directory.path()), [staging.join("young")]);
+    assert_eq!(staged(directory.path()).len(), 3, "readers remove nothing");
+    let store = writable(directory.path());
+    assert!(staged(directory.path()).is_empty());
+    assert_eq!(read(&store, "a").await.unwrap(), "x", "what a link led to stays");
 }
 
 #[tokio::test]
