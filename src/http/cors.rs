@@ -13,8 +13,9 @@ use super::options::CorsOptions;
 use super::state::AppState;
 
 /// Request headers that pages may set; `*` would not cover `Authorization`.
-const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Type, If-Match, If-Modified-Since, \
-     If-None-Match, If-Range, If-Unmodified-Since, Range, X-Request-Id";
+const ALLOW_HEADERS: &str = "Authorization, Cache-Control, Content-Digest, Content-MD5, Content-Type, If-Match, \
+     If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range, Repr-Digest, X-Amz-Checksum-Crc32c, \
+     X-Amz-Checksum-Sha256, X-Request-Id";
 /// Answer headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache";

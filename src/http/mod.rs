@@ -12,6 +12,7 @@ mod admission;
 mod body;
 mod conditions;
 mod cors;
+mod digest;
 mod elements;
 mod extract;
 mod frame;

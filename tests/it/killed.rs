@@ -214,5 +214,8 @@ async fn a_server_that_is_killed_loses_and_tears_nothing_and_leaves_nothing_behi
         "{kills} kills, {acknowledged} writes acknowledged, {interrupted} interrupted, {swept} files swept: \
          none torn, none lost, none left"
     );
-    assert!(acknowledged > kills && interrupted > 0, "{acknowledged} acknowledged, {interrupted} interrupted");
+    assert!(
+        acknowledged > kills && interrupted > 0,
+        "{acknowledged} acknowledged, {interrupted} interrupted"
+    );
 }

@@ -36,6 +36,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("rayon", &["cpu"]),
     ("axum", &["http", "app"]),
     ("StatusCode", &["http", "app"]),
+    ("md5", &["http"]),
     ("tower_http", &["http"]),
     ("utoipa", &["http"]),
     ("utoipa_axum", &["http"]),
