@@ -234,7 +234,9 @@ impl Checking {
     async fn digest(&mut self) -> Result<(), CpuError> {
         let (mut digests, parts) = (std::mem::take(&mut self.digests), std::mem::take(&mut self.waiting));
         let added = self.cpu.run(move || {
-            parts.iter().for_each(|part| digests.add(part));
+            for part in parts {
+                digests.add(&part);
+            }
             digests
         });
         self.digests = added.await?;

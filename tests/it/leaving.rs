@@ -1,1 +1,72 @@
-//! todo
+//! Clients that leave in the middle of an upload: before its last byte nothing is visible and nothing stays, after it
+//! the value is the old one or the new one, whole.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::support::process::{Running, zarrd};
+use crate::support::told::{Dice, number_of, value};
+
+const KEY: &str = "a/b";
+const BYTES: usize = 3 << 20;
+
+/// Waits until no staging file is there; whoever left is noticed soon, but not at once.
+async fn nothing_is_staged(root: &Path) {
+    let staging = root.join(".zarr-server/staging");
+    for _ in 0..1_000 {
+        if std::fs::read_dir(&staging).unwrap().count() == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("left behind: {:?}", std::fs::read_dir(&staging).unwrap().collect::<Vec<_>>());
+}
+
+/// Sends so many bytes of a PUT of `bytes`, and leaves.
+async fn send_and_leave(server: &Running, bytes: &[u8], sent: usize) {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!("PUT /store/w/{KEY} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", bytes.len());
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&bytes[..sent]).await.unwrap();
+    stream.flush().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_during_a_put_leaves_the_old_value_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = zarrd(&["serve", "--writable", &format!("w={}", folder.path().display())]);
+    command.env("ZARRD__LOG__LEVEL", "error");
+    let server = Running::of(command);
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("http://{}/store/w/{KEY}", server.address);
+    let read = || async {
+        let answer = reqwest::get(&url).await.unwrap();
+        (answer.status(), answer.bytes().await.unwrap())
+    };
+
+    let mut dice = Dice::of(5);
+    let first = value(KEY, 0, BYTES);
+    for _ in 0..20 {
+        // Up to all but the last byte.
+        let sent = usize::try_from(dice.below(u64::try_from(BYTES).unwrap())).unwrap();
+        send_and_leave(&server, &first, sent).await;
+    }
+    nothing_is_staged(folder.path()).await;
+    assert_eq!(read().await.0, StatusCode::NOT_FOUND);
+    assert!(!folder.path().join("a").exists(), "not even a directory");
+
+    let mut last = None;
+    for number in 1..20 {
+        send_and_leave(&server, &value(KEY, number, BYTES), BYTES).await;
+        nothing_is_staged(folder.path()).await;
+        let (status, body) = read().await;
+        let found = (status == StatusCode::OK).then(|| number_of(KEY, &body));
+        assert!(found == last || found == Some(number), "{found:?} after {last:?} and {number}");
+        last = found;
+    }
+    assert!(last.is_some(), "some of those who sent all were heard");
+}

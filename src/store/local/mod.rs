@@ -6,6 +6,8 @@
 //! `list` never shows what cannot be fetched. It is for Unix. It does not watch the directory for changes.
 
 mod blocking;
+mod directories;
+mod disk;
 mod failure;
 mod list;
 mod locks;
@@ -20,16 +22,17 @@ mod tests;
 
 pub use blocking::MAX_CONCURRENCY;
 
-use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use self::blocking::Blocking;
+use self::directories::NewDirectories;
+use self::disk::Disk;
 use self::failure::os;
 use self::read::Started;
 use self::reserved::Reserved;
@@ -100,8 +103,8 @@ struct Area {
     /// `None` if the store is read-only.
     reserved: Option<Arc<Reserved>>,
     durability: Durability,
-    /// Directories made here that may not be on the disk yet.
-    new_directories: Mutex<BTreeSet<String>>,
+    disk: Arc<Disk>,
+    new_directories: NewDirectories,
     /// Set when the disk failed to take what was written.
     broken: AtomicBool,
 }
@@ -142,7 +145,8 @@ impl LocalStore {
             root,
             reserved,
             durability: options.durability,
-            new_directories: Mutex::default(),
+            disk: Arc::default(),
+            new_directories: NewDirectories::default(),
             broken: AtomicBool::new(false),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })

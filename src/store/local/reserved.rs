@@ -4,7 +4,6 @@
 //! stands below the root because a rename is atomic only within one file system.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +17,8 @@ use rustix::io::Errno;
 
 use super::RESERVED;
 use super::blocking::detach;
-use super::failure::{Failure, io, os};
+use super::disk::{Disk, Step};
+use super::failure::{Failure, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
 use crate::store::{StoreError, ValueInfo};
@@ -87,6 +87,7 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
 #[derive(Debug)]
 pub(super) struct Staged {
     reserved: Arc<Reserved>,
+    disk: Arc<Disk>,
     name: String,
     file: Arc<File>,
     modified: SystemTime,
@@ -95,7 +96,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// A new, empty staging file.
-    pub(super) fn create(reserved: Arc<Reserved>) -> Result<Self, StoreError> {
+    pub(super) fn create(reserved: Arc<Reserved>, disk: Arc<Disk>) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -103,14 +104,29 @@ impl Staged {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         // The mode the value will have; `.zarr-server` itself is closed to others.
         let mode = Mode::from_raw_mode(0o666);
-        let file = retry(|| openat(&reserved.staging, name.as_str(), flags, mode))
+        let file = disk
+            .call(Step::Create, || openat(&reserved.staging, name.as_str(), flags, mode))
             .map_err(|errno| os("make a staging file", errno))?;
-        Ok(Self { reserved, name, file: Arc::new(File::from(file)), modified: UNIX_EPOCH, published: false })
+        Ok(Self {
+            reserved,
+            disk,
+            name,
+            file: Arc::new(File::from(file)),
+            modified: UNIX_EPOCH,
+            published: false,
+        })
     }
 
     /// Appends to the file.
     pub(super) fn write(&mut self, part: &[u8]) -> Result<(), StoreError> {
-        (&*self.file).write_all(part).map_err(|error| io("write the staging file", &error))
+        let mut rest = part;
+        while !rest.is_empty() {
+            let written = self.disk.call(Step::Write, || rustix::io::write(&*self.file, rest));
+            let written = written.and_then(|bytes| if bytes == 0 { Err(Errno::NOSPC) } else { Ok(bytes) });
+            let written = written.map_err(|errno| os("write the staging file", errno))?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Gives the file a modification time later than any other write's, and than that of the value it replaces.
@@ -123,14 +139,16 @@ impl Staged {
         let modified = next_modified(replaced);
         let unchanged = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let times = Timestamps { last_access: unchanged, last_modification: timespec(modified) };
-        futimens(&*self.file, &times).map_err(|errno| os("set the time of the staging file", errno))?;
+        self.disk
+            .call(Step::Stamp, || futimens(&*self.file, &times))
+            .map_err(|errno| os("set the time of the staging file", errno))?;
         self.modified = modified;
         Ok(true)
     }
 
     /// Makes the bytes durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
-        retry(|| fsync(&*self.file))
+        self.disk.call(Step::SyncFile, || fsync(&*self.file))
     }
 
     /// What the file looks like now.
@@ -140,7 +158,8 @@ impl Staged {
 
     /// Renames the file to `name` in `directory`.
     pub(super) fn publish(&mut self, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
-        renameat(&self.reserved.staging, self.name.as_str(), directory, name)?;
+        let staging = &self.reserved.staging;
+        self.disk.call(Step::Rename, || renameat(staging, self.name.as_str(), directory, name))?;
         self.published = true;
         Ok(())
     }

@@ -62,7 +62,7 @@ async fn a_write_whose_last_byte_has_come_is_finished_even_if_nobody_waits() {
 }
 
 /// Clean-up goes on in the background, so this waits a little.
-async fn nothing_is_staged(root: &std::path::Path) {
+pub(super) async fn nothing_is_staged(root: &std::path::Path) {
     for _ in 0..500 {
         if staged(root).is_empty() {
             return;
