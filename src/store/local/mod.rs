@@ -133,14 +133,16 @@ impl LocalStore {
     }
 
     /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
-    /// removes what writers who died left behind. Blocks for the time of a few file operations.
+    /// removes what writers who died left behind. Blocks for the time of a few file operations; if the last
+    /// server was killed, until all of the file system is on the disk.
     ///
     /// # Errors
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there;
     /// [`StoreError::NotSupported`] for [`Symlinks::Within`] where the kernel cannot keep to it.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options.symlinks)?;
-        let reserved = if options.writable { Some(Arc::new(Reserved::open(&root)?)) } else { None };
+        let reserved =
+            if options.writable { Some(Arc::new(Reserved::open(&root, options.durability)?)) } else { None };
         let area = Area {
             root,
             reserved,

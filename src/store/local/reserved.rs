@@ -11,29 +11,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
-    futimens, mkdirat, openat, renameat, unlinkat,
+    ftruncate, futimens, mkdirat, openat, renameat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, pwrite};
 
-use super::RESERVED;
 use super::blocking::detach;
 use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
+use super::{Durability, RESERVED};
 use crate::store::{StoreError, ValueInfo};
+
+/// What the lock file holds while no server has the root open, unless one died.
+const CLOSED: &[u8] = b"closed\n";
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
 #[derive(Debug)]
 pub(super) struct Reserved {
     staging: OwnedFd,
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 impl Reserved {
     /// Makes the directory if need be, takes the lock, and removes what dead processes left behind.
-    pub(super) fn open(root: &Root) -> Result<Self, StoreError> {
-        let own = make_directory(root.fd(), RESERVED)?;
+    pub(super) fn open(root: &Root, durability: Durability) -> Result<Self, StoreError> {
+        let (own, is_new) = make_directory(root.fd(), RESERVED)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| os("open the lock file of the root", errno))?;
@@ -45,9 +48,22 @@ impl Reserved {
             }
             Err(errno) => return Err(os("lock the root directory", errno)),
         }
-        let staging = make_directory(&own, "staging")?;
+        let (staging, _) = make_directory(&own, "staging")?;
         remove_leftovers(&staging)?;
-        Ok(Self { staging, _lock: lock })
+        let was_closed = is_new || fstat(&lock).is_ok_and(|stat| stat.st_size > 0);
+        if !was_closed && durability == Durability::Fsync {
+            // A server that was killed may have shown, and not yet made durable, what will be built upon from now on.
+            root.sync_file_system().map_err(|errno| os("make durable what another left", errno))?;
+        }
+        ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
+        Ok(Self { staging, lock })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        // Where it cannot be written, the next start takes a little longer.
+        let _ = pwrite(&self.lock, CLOSED, 0);
     }
 }
 
@@ -57,14 +73,16 @@ fn not_again(errno: Errno) -> Errno {
 }
 
 /// Others may not look into the store's own directories, so the files in there are out of reach until they are
-/// values.
-fn make_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, StoreError> {
-    match mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
+/// values. Returns also whether it was made now.
+fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), StoreError> {
+    let is_new = match mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(errno) => return Err(os("make the store's own directory", errno)),
-    }
+    };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty()).map_err(|errno| os("open the store's own directory", errno))
+    let directory = openat(parent, name, flags, Mode::empty());
+    Ok((directory.map_err(|errno| os("open the store's own directory", errno))?, is_new))
 }
 
 /// Removes all staging files: whoever holds the lock is the only writer, so they are of processes that died. The age
@@ -76,6 +94,9 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
     let directory = Dir::read_from(staging).map_err(|errno| os("read the staging directory", errno))?;
     for entry in directory {
         let entry = entry.map_err(|errno| os("read the staging directory", errno))?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
         // One that cannot be removed (a directory that somebody made there) does no harm, and is tried again at the
         // next start.
         let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());

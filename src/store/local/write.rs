@@ -207,14 +207,7 @@ impl Area {
         if self.durability == Durability::Rename {
             return Ok(());
         }
-        #[cfg(target_os = "linux")]
-        let sync = || rustix::fs::syncfs(self.root.fd());
-        #[cfg(not(target_os = "linux"))]
-        let sync = || {
-            rustix::fs::sync();
-            Ok(())
-        };
-        let synced = self.disk.call(Step::SyncDirectory, sync);
+        let synced = self.disk.call(Step::SyncDirectory, || self.root.sync_file_system());
         synced.map_err(|errno| self.unsettled("make the erasures durable", errno))
     }
 

@@ -91,6 +91,21 @@ async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_root_that_was_closed_is_told_from_one_whose_server_died() {
+    let (directory, store) = store();
+    let lock = directory.path().join(RESERVED).join("lock");
+    let is_marked = || std::fs::metadata(&lock).unwrap().len() > 0;
+    assert!(!is_marked(), "open");
+    drop(store);
+    assert!(is_marked(), "closed");
+    let store = writable(directory.path());
+    assert!(!is_marked(), "open again");
+    put(&store, "a", "x").await;
+    std::mem::forget(store);
+    assert!(!is_marked(), "died");
+}
+
+#[tokio::test]
 async fn no_two_contents_of_a_key_have_one_version() {
     let (_directory, store) = store();
     let mut versions = HashSet::new();
