@@ -47,6 +47,9 @@ use crate::key::{StoreKey, StorePrefix};
 const RESERVED: &str = ".zarr-server";
 
 /// What becomes of symbolic links below the root.
+///
+/// Where links are followed, two keys may lead to one file. To conditional writes they are two keys all the same: each
+/// is compared and replaced in one step, but not with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symlinks {

@@ -23,7 +23,7 @@ use super::version::{next_modified, timespec};
 use super::{Durability, RESERVED};
 use crate::store::{StoreError, ValueInfo};
 
-/// What the lock file holds while no server has the root open, unless one died.
+/// What the lock file holds while no server has the root open, unless the last one died or made nothing durable.
 const CLOSED: &[u8] = b"closed\n";
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
@@ -31,6 +31,7 @@ const CLOSED: &[u8] = b"closed\n";
 pub(super) struct Reserved {
     staging: OwnedFd,
     lock: OwnedFd,
+    durability: Durability,
 }
 
 impl Reserved {
@@ -56,14 +57,16 @@ impl Reserved {
             root.sync_file_system().map_err(|errno| os("make durable what another left", errno))?;
         }
         ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
-        Ok(Self { staging, lock })
+        Ok(Self { staging, lock, durability })
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        // Where it cannot be written, the next start takes a little longer.
-        let _ = pwrite(&self.lock, CLOSED, 0);
+        if self.durability == Durability::Fsync {
+            // Where it cannot be written, the next start takes a little longer.
+            let _ = pwrite(&self.lock, CLOSED, 0);
+        }
     }
 }
 

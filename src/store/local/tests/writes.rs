@@ -91,18 +91,23 @@ async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_root_that_was_closed_is_told_from_one_whose_server_died() {
-    let (directory, store) = store();
+async fn a_root_that_was_closed_is_told_from_one_that_may_hold_what_is_not_on_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |durability| {
+        let options = LocalOptions { writable: true, durability, ..LocalOptions::default() };
+        LocalStore::open(directory.path(), &options).unwrap()
+    };
     let lock = directory.path().join(RESERVED).join("lock");
     let is_marked = || std::fs::metadata(&lock).unwrap().len() > 0;
-    assert!(!is_marked(), "open");
-    drop(store);
-    assert!(is_marked(), "closed");
-    let store = writable(directory.path());
-    assert!(!is_marked(), "open again");
-    put(&store, "a", "x").await;
-    std::mem::forget(store);
-    assert!(!is_marked(), "died");
+    for (durability, marked) in
+        [(Durability::Fsync, true), (Durability::Rename, false), (Durability::Fsync, true)]
+    {
+        let store = open(durability);
+        put(&store, "a", "x").await;
+        assert!(!is_marked(), "open");
+        drop(store);
+        assert_eq!(is_marked(), marked, "closed");
+    }
 }
 
 #[tokio::test]
