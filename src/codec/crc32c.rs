@@ -6,6 +6,12 @@ use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
 use super::registry::{BytesToBytes, Context};
 
+/// The checksum of bytes that follow others, whose checksum is `sum`; 0 if there are none before them.
+#[must_use]
+pub fn append(sum: u32, bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c_append(sum, bytes)
+}
+
 #[derive(Debug)]
 struct Crc32c;
 
@@ -17,6 +23,6 @@ impl Sum for Crc32c {
     const NAME: &'static str = "crc32c";
 
     fn sum(&self, body: &[u8]) -> u32 {
-        ::crc32c::crc32c(body)
+        append(0, body)
     }
 }

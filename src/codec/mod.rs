@@ -58,6 +58,7 @@ mod zstd;
 #[cfg(test)]
 mod tests;
 
+pub use self::crc32c::append as crc32c_append;
 pub use chain::{CodecChain, CodecLimits};
 pub use error::CodecError;
 pub use inflate::inflate;

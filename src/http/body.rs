@@ -18,8 +18,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::timeout;
 
+use super::digest::{Checking, DigestError};
 use super::options::HttpOptions;
 use super::problem::Problem;
+use crate::cpu::CpuError;
 use crate::store::{StoreError, Value, ValueBody, ValueStream};
 
 /// The body of an answer that holds a value or a part of one.
@@ -137,6 +139,7 @@ enum Part {
 pub(super) struct Upload {
     feed: Sender<Part>,
     limits: Limits,
+    checking: Option<Checking>,
 }
 
 struct Limits {
@@ -168,18 +171,23 @@ pub(super) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, V
             None => Err(StoreError::BodyAborted("the client went away")),
         }
     });
-    (Upload { feed, limits }, stream.boxed())
+    (Upload { feed, limits, checking: None }, stream.boxed())
 }
 
 impl Upload {
+    /// Has the body compared with what is said of it, on the pool, before the store sees its end.
+    pub(super) fn checked(self, checking: Checking) -> Self {
+        Self { checking: Some(checking), ..self }
+    }
+
     /// Passes a request's body on until it ends, breaks a limit, or the store wants no more of it.
     ///
     /// # Errors
-    /// 400 for a body that ended early, 408 for one that is too slow, 413 for one that is too long, 504 if the
-    /// store takes nothing for as long as a handler may take.
+    /// 400 for a body that ended early or is not what was said of it, 408 for one that is too slow, 413 for one that is
+    /// too long, 504 if the store takes nothing for as long as a handler may take.
     pub(super) async fn run(self, body: Body) -> Result<(), Problem> {
-        let Self { feed, limits } = self;
-        let result = limits.pass(body.into_data_stream(), &feed).await;
+        let Self { feed, limits, checking } = self;
+        let result = limits.pass(body.into_data_stream(), &feed, checking).await;
         let (part, result) = match result {
             Ok(()) => (Part::End, Ok(())),
             Err(UploadError::Stalled) => (
@@ -192,6 +200,12 @@ impl Upload {
                 return Err(Problem::of_class(crate::error::ErrorClass::TimedOut));
             }
             Err(UploadError::StoreDone) => return Ok(()),
+            Err(UploadError::Digest(error)) => {
+                (Part::Failed(StoreError::BodyAborted("it is not what its digest says")), Err(error.into()))
+            }
+            Err(UploadError::Cpu(error)) => {
+                (Part::Failed(StoreError::BodyAborted("it could not be checked")), Err(error.into()))
+            }
             Err(UploadError::Body(error)) => (Part::Failed(error.clone()), Err(error.into())),
         };
         // A store that stopped listening has its own answer ready.
@@ -209,10 +223,12 @@ pub(super) async fn collect(
     options: &HttpOptions,
     declared: Option<u64>,
     limit: u64,
+    checking: Option<Checking>,
     body: Body,
     too_long: impl FnOnce() -> Problem,
 ) -> Result<Bytes, Problem> {
     let (upload, stream) = upload(&HttpOptions { put_body_bytes: limit, ..options.clone() }, declared);
+    let upload = Upload { checking, ..upload };
     // One piece of memory, so that a body of many small pieces costs no more than another.
     let expected = declared.unwrap_or_default().min(limit);
     let held = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
@@ -230,13 +246,20 @@ pub(super) async fn collect(
 /// Why an upload did not come to its end.
 enum UploadError {
     Body(StoreError),
+    Digest(DigestError),
+    Cpu(CpuError),
     Stalled,
     StoreBusy,
     StoreDone,
 }
 
 impl Limits {
-    async fn pass<S, E>(&self, mut body: S, feed: &Sender<Part>) -> Result<(), UploadError>
+    async fn pass<S, E>(
+        &self,
+        mut body: S,
+        feed: &Sender<Part>,
+        mut checking: Option<Checking>,
+    ) -> Result<(), UploadError>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,
     {
@@ -257,6 +280,9 @@ impl Limits {
             if waited > self.stall && received < self.bytes_per_second.saturating_mul(waited.as_secs()) {
                 return Err(UploadError::Stalled);
             }
+            if let Some(checking) = &mut checking {
+                checking.add(&bytes).await.map_err(UploadError::Cpu)?;
+            }
             match timeout(self.deadline, feed.send(Part::Bytes(bytes))).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Err(UploadError::StoreDone),
@@ -268,7 +294,12 @@ impl Limits {
                 "it is not as long as `Content-Length` says",
             )));
         }
-        Ok(())
+        match checking {
+            Some(mut checking) => {
+                checking.check().await.map_err(UploadError::Cpu)?.map_err(UploadError::Digest)
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -34,7 +34,16 @@ const ALLOW_HEADERS: &[&str] = &[
     "X-Amz-User-Agent",
 ];
 /// What writes need besides.
-const ALLOW_WRITE_HEADERS: &[&str] = &["Content-Range", "Destination", "Overwrite"];
+const ALLOW_WRITE_HEADERS: &[&str] = &[
+    "Content-Digest",
+    "Content-MD5",
+    "Content-Range",
+    "Destination",
+    "Overwrite",
+    "Repr-Digest",
+    "X-Amz-Checksum-Crc32c",
+    "X-Amz-Checksum-Sha256",
+];
 /// Methods that pages may use.
 const ALLOW_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "PROPFIND"];
 /// Those that write.

@@ -77,7 +77,7 @@ where
     // The text, and what is made of it.
     let held = declared.unwrap_or(limit).saturating_mul(2);
     let permit = state.admission().enter(held).await?;
-    let text = collect(state.options(), declared, limit, body, too_long).await?;
+    let text = collect(state.options(), declared, limit, None, body, too_long).await?;
     let read = state.cpu().run(move || {
         let _held = permit;
         serde_json::from_slice::<T>(&text).map_err(|error| error.to_string())

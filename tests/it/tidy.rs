@@ -37,6 +37,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("axum", &["http", "app"]),
     ("StatusCode", &["http", "app"]),
     ("tower", &["http"]),
+    ("md5", &["http"]),
     ("tower_http", &["http"]),
     ("quick_xml", &["http"]),
     ("utoipa", &["http"]),

@@ -16,6 +16,7 @@ use super::write::{check_upload, committed, failed, stored, writable_key};
 use crate::error::ErrorClass;
 use crate::http::body::collect;
 use crate::http::conditions::Conditions;
+use crate::http::digest::Checking;
 use crate::http::extract::StoreTarget;
 use crate::http::problem::Problem;
 use crate::http::range::{self, Written};
@@ -40,6 +41,7 @@ pub(super) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
         ("mount" = String, Path, description = "Name of a writable mount"),
         ("key" = String, Path, description = "A store key"),
         ("Content-Range" = String, Header, description = "`bytes 10-19/*`, or `bytes 10-19/100`"),
+        ("Content-Digest" = Option<String>, Header, description = "`sha-256` or `sha-512` of the body"),
         ("If-Match" = Option<String>, Header, description = "Write only into this version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
     ),
@@ -67,6 +69,7 @@ pub(in crate::http) async fn patch_key(
     let (mount, key) = writable_key(&target)?;
     let (head, body) = request.into_parts();
     let declared = check_upload(&head.headers, state.options())?;
+    let checking = Checking::from_headers(&head.headers, state.cpu())?;
     let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
     let limit_bytes = state.options().put_body_bytes;
     if range.end > limit_bytes {
@@ -74,7 +77,7 @@ pub(in crate::http) async fn patch_key(
     }
     let length = range.end.saturating_sub(range.start);
     let permit = state.admission().enter(length).await?;
-    let bytes = part(&state, declared, length, body).await?;
+    let bytes = part(&state, declared, length, checking, body).await?;
 
     // As with PUT: once all bytes are here, the client's leaving does not stop the write.
     let parts = vec![ValuePart { offset: range.start, bytes }];
@@ -92,11 +95,18 @@ pub(in crate::http) async fn patch_key(
 }
 
 /// The body, which must have this length.
-async fn part(state: &AppState, declared: Option<u64>, length: u64, body: Body) -> Result<Bytes, Problem> {
+async fn part(
+    state: &AppState,
+    declared: Option<u64>,
+    length: u64,
+    checking: Checking,
+    body: Body,
+) -> Result<Bytes, Problem> {
     if declared.is_some_and(|declared| declared != length) {
         return Err(not_as_long(length));
     }
-    let bytes = collect(state.options(), declared, length, body, || not_as_long(length)).await?;
+    let bytes =
+        collect(state.options(), declared, length, Some(checking), body, || not_as_long(length)).await?;
     if u64::try_from(bytes.len()) == Ok(length) { Ok(bytes) } else { Err(not_as_long(length)) }
 }
 

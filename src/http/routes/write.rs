@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use crate::error::ErrorClass;
 use crate::http::body::upload;
 use crate::http::conditions::Conditions;
+use crate::http::digest::Checking;
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
@@ -35,12 +36,16 @@ use crate::store::{SetOutcome, ValueInfo, WriteCondition};
         ("key" = String, Path, description = "A store key"),
         ("If-Match" = Option<String>, Header, description = "Write only over this version"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
+        ("Content-Digest" = Option<String>, Header, description = "`sha-256=:…:` or `sha-512=:…:` of the body (RFC 9530); `Repr-Digest` means the same here"),
+        ("Content-MD5" = Option<String>, Header, description = "MD5 of the body in base64"),
+        ("x-amz-checksum-crc32c" = Option<String>, Header, description = "CRC-32C of the body, big-endian, in base64"),
+        ("x-amz-checksum-sha256" = Option<String>, Header, description = "SHA-256 of the body in base64"),
     ),
     request_body(content_type = "application/octet-stream", description = "The value"),
     responses(
         (status = 201, description = "Stored; there was no value before"),
         (status = 204, description = "Stored over the value before, or over none where the backend does not tell"),
-        (status = 400, description = "The path names no key, or the body ended early; nothing was written"),
+        (status = 400, description = "The path names no key, or the body ended early or is not what its digest says; nothing was written"),
         (status = 405, description = "The mount is read-only"),
         (status = 408, description = "The body came too slowly; nothing was written"),
         (status = 409, description = "The key clashes with another; nothing was written"),
@@ -64,6 +69,7 @@ pub(in crate::http) async fn put_key(
             problem.detail("PUT stores a value whole; with `Content-Range`, PATCH writes a part of one")
         );
     }
+    let checking = Checking::from_headers(&parts.headers, state.cpu())?;
     let condition = condition(&state, mount, key, &parts.headers).await?;
 
     // The commit is a task of its own: once all bytes are here, it ends well or badly, but not half-way because
@@ -71,7 +77,7 @@ pub(in crate::http) async fn put_key(
     let (upload, stream) = upload(state.options(), declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
     let commit = tokio::spawn(async move { store.set(&name, stream, condition).await });
-    upload.run(body).await?;
+    upload.checked(checking).run(body).await?;
     committed(&state, commit).await?.map(stored).map_err(Problem::from)
 }
 

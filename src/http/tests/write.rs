@@ -186,3 +186,34 @@ async fn a_prefix_is_erased_whole_where_the_mount_offers_that() {
     assert_eq!(server.send("DELETE", "/store/m/", &[]).await.status.as_u16(), 204);
     assert!(server.store.value("ab").is_none());
 }
+
+#[tokio::test]
+async fn a_body_that_is_not_what_its_digest_says_is_refused_and_nothing_is_stored() {
+    // `after` is what they say; `other` is not.
+    for (header, digest) in [
+        ("content-md5", "YyokBrvLzVU+7EWsFLQKCg=="),
+        ("content-digest", "sha-256=:85WSOT7whZyxlqUmk9LOoA+y33hLPASuVKp8rbjlYvg=:"),
+        ("repr-digest", "sha-256=:85WSOT7whZyxlqUmk9LOoA+y33hLPASuVKp8rbjlYvg=:"),
+        ("x-amz-checksum-sha256", "85WSOT7whZyxlqUmk9LOoA+y33hLPASuVKp8rbjlYvg="),
+        ("x-amz-checksum-crc32c", "bBbFdA=="),
+    ] {
+        let server = Server::new(&[("old", b"before")]);
+        let wrong = server.put("/store/m/old", &[(header, digest)], "other").await;
+        assert_eq!((wrong.status.as_u16(), wrong.problem().as_str()), (400, "digest-mismatch"), "{header}");
+        assert_eq!(server.store.value("old").unwrap(), "before", "{header}");
+        while *server.store.aborted.lock().unwrap() == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.store.take_asked();
+        let unreadable = server.put("/store/m/old", &[(header, "?")], "after").await;
+        assert_eq!((unreadable.status.as_u16(), unreadable.problem().as_str()), (400, "invalid-request"));
+        assert_eq!(
+            server.store.take_asked(),
+            Vec::<&str>::new(),
+            "{header}: refused before the store is asked"
+        );
+        let right = server.put("/store/m/old", &[(header, digest)], "after").await;
+        assert_eq!(right.status.as_u16(), 204, "{header}");
+        assert_eq!(server.store.value("old").unwrap(), "after", "{header}");
+    }
+}

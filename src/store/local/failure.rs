@@ -35,7 +35,8 @@ pub(super) fn failed(
 pub(super) fn os(doing: &'static str, errno: Errno) -> StoreError {
     let cause = Arc::new(Failure::new(doing, std::io::Error::from(errno)));
     match errno {
-        Errno::NOSPC | Errno::DQUOT => StoreError::StorageFull(cause),
+        // The last one: longer than the file system or the process's limit lets a file be.
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => StoreError::StorageFull(cause),
         Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => StoreError::Busy(cause),
         Errno::TIMEDOUT => StoreError::TimedOut(cause),
         _ => StoreError::Backend(cause),
@@ -86,6 +87,7 @@ mod tests {
     fn a_full_disk_and_a_busy_machine_are_told_apart_from_failure() {
         assert!(matches!(os("write", Errno::NOSPC), StoreError::StorageFull(_)));
         assert!(matches!(io("write", &std::io::Error::from(Errno::DQUOT)), StoreError::StorageFull(_)));
+        assert!(matches!(os("write", Errno::FBIG), StoreError::StorageFull(_)));
         assert!(matches!(os("open", Errno::MFILE), StoreError::Busy(_)));
         assert!(matches!(os("open", Errno::ACCESS), StoreError::Backend(_)));
         let short = std::io::Error::from(std::io::ErrorKind::WriteZero);

@@ -6,6 +6,8 @@
 //! `list` never shows what cannot be fetched. It is for Unix. It does not watch the directory for changes.
 
 mod blocking;
+mod directories;
+mod disk;
 mod failure;
 mod list;
 mod locks;
@@ -20,16 +22,17 @@ mod tests;
 
 pub use blocking::MAX_CONCURRENCY;
 
-use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use self::blocking::Blocking;
+use self::directories::NewDirectories;
+use self::disk::Disk;
 use self::failure::os;
 use self::read::Started;
 use self::reserved::Reserved;
@@ -44,6 +47,9 @@ use crate::key::{StoreKey, StorePrefix};
 const RESERVED: &str = ".zarr-server";
 
 /// What becomes of symbolic links below the root.
+///
+/// Where links are followed, two keys may lead to one file. To conditional writes they are two keys all the same: each
+/// is compared and replaced in one step, but not with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symlinks {
@@ -100,8 +106,8 @@ struct Area {
     /// `None` if the store is read-only.
     reserved: Option<Arc<Reserved>>,
     durability: Durability,
-    /// Directories made here that may not be on the disk yet.
-    new_directories: Mutex<BTreeSet<String>>,
+    disk: Arc<Disk>,
+    new_directories: NewDirectories,
     /// Set when the disk failed to take what was written.
     broken: AtomicBool,
 }
@@ -130,20 +136,22 @@ impl LocalStore {
     }
 
     /// Opens an existing directory as a store. If it is to be written to, this takes the lock of the root and
-    /// removes what writers left behind who died more than an hour ago. Blocks for the time of a few file
-    /// operations.
+    /// removes what writers who died left behind. Blocks for the time of a few file operations; if the last
+    /// server was killed, until all of the file system is on the disk.
     ///
     /// # Errors
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there;
     /// [`StoreError::NotSupported`] for [`Symlinks::Within`] where the kernel cannot keep to it.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options.symlinks)?;
-        let reserved = if options.writable { Some(Arc::new(Reserved::open(&root)?)) } else { None };
+        let reserved =
+            if options.writable { Some(Arc::new(Reserved::open(&root, options.durability)?)) } else { None };
         let area = Area {
             root,
             reserved,
             durability: options.durability,
-            new_directories: Mutex::default(),
+            disk: Arc::default(),
+            new_directories: NewDirectories::default(),
             broken: AtomicBool::new(false),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })

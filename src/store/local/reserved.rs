@@ -4,39 +4,40 @@
 //! stands below the root because a rename is atomic only within one file system.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
     AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
-    futimens, mkdirat, openat, renameat, statat, unlinkat,
+    ftruncate, futimens, mkdirat, openat, renameat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, pwrite};
 
-use super::RESERVED;
 use super::blocking::detach;
-use super::failure::{Failure, io, os};
+use super::disk::{Disk, Step};
+use super::failure::{Failure, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
+use super::{Durability, RESERVED};
 use crate::store::{StoreError, ValueInfo};
 
-/// Staging files older than this were left behind by a process that died.
-const LEFTOVER_AGE: Duration = Duration::from_hours(1);
+/// What the lock file holds while no server has the root open, unless the last one died or made nothing durable.
+const CLOSED: &[u8] = b"closed\n";
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
 #[derive(Debug)]
 pub(super) struct Reserved {
     staging: OwnedFd,
-    _lock: OwnedFd,
+    lock: OwnedFd,
+    durability: Durability,
 }
 
 impl Reserved {
     /// Makes the directory if need be, takes the lock, and removes what dead processes left behind.
-    pub(super) fn open(root: &Root) -> Result<Self, StoreError> {
-        let own = make_directory(root.fd(), RESERVED)?;
+    pub(super) fn open(root: &Root, durability: Durability) -> Result<Self, StoreError> {
+        let (own, is_new) = make_directory(root.fd(), RESERVED)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| os("open the lock file of the root", errno))?;
@@ -48,9 +49,24 @@ impl Reserved {
             }
             Err(errno) => return Err(os("lock the root directory", errno)),
         }
-        let staging = make_directory(&own, "staging")?;
+        let (staging, _) = make_directory(&own, "staging")?;
         remove_leftovers(&staging)?;
-        Ok(Self { staging, _lock: lock })
+        let was_closed = is_new || fstat(&lock).is_ok_and(|stat| stat.st_size > 0);
+        if !was_closed && durability == Durability::Fsync {
+            // A server that was killed may have shown, and not yet made durable, what will be built upon from now on.
+            root.sync_file_system().map_err(|errno| os("make durable what another left", errno))?;
+        }
+        ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
+        Ok(Self { staging, lock, durability })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.durability == Durability::Fsync {
+            // Where it cannot be written, the next start takes a little longer.
+            let _ = pwrite(&self.lock, CLOSED, 0);
+        }
     }
 }
 
@@ -60,29 +76,33 @@ fn not_again(errno: Errno) -> Errno {
 }
 
 /// Others may not look into the store's own directories, so the files in there are out of reach until they are
-/// values.
-fn make_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, StoreError> {
-    match mkdirat(parent, name, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
+/// values. Returns also whether it was made now.
+fn make_directory(parent: &OwnedFd, name: &str) -> Result<(OwnedFd, bool), StoreError> {
+    let is_new = match mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
         Err(errno) => return Err(os("make the store's own directory", errno)),
-    }
+    };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty()).map_err(|errno| os("open the store's own directory", errno))
+    let directory = openat(parent, name, flags, Mode::empty());
+    Ok((directory.map_err(|errno| os("open the store's own directory", errno))?, is_new))
 }
 
+/// Removes all staging files: whoever holds the lock is the only writer, so they are of processes that died. The age
+/// of a file or the number in its name could not tell: clocks are set, and in a container every server is process 1.
+///
+/// Where the lock does not keep another machine out (network file systems that lock only locally), a write under way
+/// there loses its staging file and ends in an error: nothing is torn and nothing false is acknowledged.
 fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let oldest = now.saturating_sub(LEFTOVER_AGE).as_secs();
     let directory = Dir::read_from(staging).map_err(|errno| os("read the staging directory", errno))?;
     for entry in directory {
         let entry = entry.map_err(|errno| os("read the staging directory", errno))?;
-        let Ok(stat) = statat(staging, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
             continue;
-        };
-        if u64::try_from(stat.st_mtime).unwrap_or(0) < oldest && super::root::is_file(&stat) {
-            // One that cannot be removed does no harm, and is tried again at the next start.
-            let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
         }
+        // One that cannot be removed (a directory that somebody made there) does no harm, and is tried again at the
+        // next start.
+        let _ = unlinkat(staging, entry.file_name(), AtFlags::empty());
     }
     Ok(())
 }
@@ -91,6 +111,7 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
 #[derive(Debug)]
 pub(super) struct Staged {
     reserved: Arc<Reserved>,
+    disk: Arc<Disk>,
     name: String,
     file: Arc<File>,
     modified: SystemTime,
@@ -99,7 +120,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// A new, empty staging file.
-    pub(super) fn create(reserved: Arc<Reserved>) -> Result<Self, StoreError> {
+    pub(super) fn create(reserved: Arc<Reserved>, disk: Arc<Disk>) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -107,14 +128,29 @@ impl Staged {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         // The mode the value will have; `.zarr-server` itself is closed to others.
         let mode = Mode::from_raw_mode(0o666);
-        let file = retry(|| openat(&reserved.staging, name.as_str(), flags, mode))
+        let file = disk
+            .call(Step::Create, || openat(&reserved.staging, name.as_str(), flags, mode))
             .map_err(|errno| os("make a staging file", errno))?;
-        Ok(Self { reserved, name, file: Arc::new(File::from(file)), modified: UNIX_EPOCH, published: false })
+        Ok(Self {
+            reserved,
+            disk,
+            name,
+            file: Arc::new(File::from(file)),
+            modified: UNIX_EPOCH,
+            published: false,
+        })
     }
 
     /// Appends to the file.
     pub(super) fn write(&mut self, part: &[u8]) -> Result<(), StoreError> {
-        (&*self.file).write_all(part).map_err(|error| io("write the staging file", &error))
+        let mut rest = part;
+        while !rest.is_empty() {
+            let written = self.disk.call(Step::Write, || rustix::io::write(&*self.file, rest));
+            let written = written.and_then(|bytes| if bytes == 0 { Err(Errno::NOSPC) } else { Ok(bytes) });
+            let written = written.map_err(|errno| os("write the staging file", errno))?;
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Gives the file a modification time later than any other write's, and than that of the value it replaces.
@@ -127,14 +163,16 @@ impl Staged {
         let modified = next_modified(replaced);
         let unchanged = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         let times = Timestamps { last_access: unchanged, last_modification: timespec(modified) };
-        futimens(&*self.file, &times).map_err(|errno| os("set the time of the staging file", errno))?;
+        self.disk
+            .call(Step::Stamp, || futimens(&*self.file, &times))
+            .map_err(|errno| os("set the time of the staging file", errno))?;
         self.modified = modified;
         Ok(true)
     }
 
     /// Makes the bytes durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
-        retry(|| fsync(&*self.file))
+        self.disk.call(Step::SyncFile, || fsync(&*self.file))
     }
 
     /// What the file looks like now.
@@ -144,7 +182,8 @@ impl Staged {
 
     /// Renames the file to `name` in `directory`.
     pub(super) fn publish(&mut self, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
-        renameat(&self.reserved.staging, self.name.as_str(), directory, name)?;
+        let staging = &self.reserved.staging;
+        self.disk.call(Step::Rename, || renameat(staging, self.name.as_str(), directory, name))?;
         self.published = true;
         Ok(())
     }

@@ -105,6 +105,17 @@ impl Root {
         }
     }
 
+    /// Makes everything durable that was done on the root's file system so far.
+    pub(super) fn sync_file_system(&self) -> Result<(), Errno> {
+        #[cfg(target_os = "linux")]
+        return retry(|| rustix::fs::syncfs(&self.fd));
+        #[cfg(not(target_os = "linux"))]
+        {
+            rustix::fs::sync();
+            Ok(())
+        }
+    }
+
     fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         if self.symlinks == Symlinks::Follow {
             return retry(|| openat(&self.fd, path, flags, Mode::empty()));

@@ -7,23 +7,25 @@
 //! again if one is removed under its hands.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::TryStreamExt;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fsync, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, fsync, unlinkat};
 use rustix::io::Errno;
 
 use super::blocking::{Blocking, join};
-use super::failure::{is_absence, os};
+use super::directories::{parent_path, remove_empty};
+use super::disk::Step;
+use super::failure::{failed, is_absence, os};
 use super::locks::{KeyLock, lock};
 use super::read::head;
 use super::reserved::Staged;
-use super::root::{is_reserved, retry};
+use super::root::is_reserved;
 use super::version::info_of;
 use super::{Area, Durability};
-use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
+use crate::key::StoreKey;
 use crate::store::{SetOutcome, StoreError, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.
@@ -47,7 +49,7 @@ pub(super) async fn set(
         let reserved = ours.writable()?;
         // Only to spare the sender the way; what counts is the check at the commit.
         wanted.check(head(&ours.root, &name)?.as_ref())?;
-        Staged::create(reserved)
+        Staged::create(reserved, Arc::clone(&ours.disk))
     });
     let (staged, rest) = receive(prepared.await?, blocking, body).await?;
     let (area, blocking, key) = (Arc::clone(area), blocking.clone(), key.clone());
@@ -105,7 +107,7 @@ impl Area {
     fn complete(&self, mut staged: Staged, rest: &[u8]) -> Result<Staged, StoreError> {
         staged.write(rest)?;
         staged.stamp(None)?;
-        self.synced("make the value durable", || staged.sync())?;
+        self.sync_value(&staged)?;
         Ok(staged)
     }
 
@@ -121,19 +123,28 @@ impl Area {
         let current = head(&self.root, key)?;
         condition.check(current.as_ref())?;
         if staged.stamp(current.as_ref())? {
-            self.synced("make the value durable", || staged.sync())?;
+            self.sync_value(&staged)?;
         }
         let directory = self.publish(&mut staged, key)?;
-        self.synced("make the directory durable", || retry(|| fsync(&directory)))?;
+        self.sync_directory("make the directory durable", &directory)?;
         self.sync_new_directories(key)?;
         let version = info_of(&staged.stat()?).version;
         Ok(SetOutcome { created: current.is_none(), version: Some(version) })
     }
 
     fn publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, StoreError> {
+        let published = self.try_to_publish(staged, key);
+        if published.is_err() {
+            // Those that were made for this value.
+            self.remove_empty_directories(parent_path(key.parent().as_str()));
+        }
+        published
+    }
+
+    fn try_to_publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, StoreError> {
         let mut last = Errno::AGAIN;
         for _ in 0..TRIES {
-            match self.try_publish(staged, key) {
+            match self.publish_once(staged, key) {
                 Ok(directory) => return Ok(directory),
                 Err(errno @ (Errno::NOENT | Errno::AGAIN)) => last = errno,
                 Err(Errno::NOTDIR | Errno::ISDIR) => return Err(StoreError::KeyClash),
@@ -148,55 +159,16 @@ impl Area {
     }
 
     /// One try. `ENOENT` and `EAGAIN`: it may be worth another.
-    fn try_publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, Errno> {
+    fn publish_once(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, Errno> {
         let directory = self.make_directories(parent_path(key.parent().as_str()))?;
         match staged.publish(&directory, key.name()) {
             Ok(()) => Ok(directory),
             // A directory of that name: in the way if it holds anything, a leftover if not.
             Err(Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {
-                Err(if remove_empty(&directory, key.name(), 0)? { Errno::AGAIN } else { Errno::ISDIR })
+                Err(if remove_empty(&directory, key.name())? { Errno::AGAIN } else { Errno::ISDIR })
             }
             Err(errno) => Err(errno),
         }
-    }
-
-    /// Opens a directory below the root, and makes it and those above it if they are missing.
-    fn make_directories(&self, path: &str) -> Result<OwnedFd, Errno> {
-        match self.root.try_directory(path) {
-            Err(Errno::NOENT) if !path.is_empty() => {}
-            result => return result,
-        }
-        for directory in ancestors(path) {
-            let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
-            // Noted first: whoever writes below it from now on has to see to it that it lasts.
-            self.new_directories().insert(directory.to_owned());
-            match mkdirat(self.root.try_directory(above)?, name, Mode::from_raw_mode(0o777)) {
-                // Noted again: another writer may have struck it off for an earlier directory of that name.
-                Ok(()) => drop(self.new_directories().insert(directory.to_owned())),
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        self.root.try_directory(path)
-    }
-
-    /// Makes the directories above a key durable that were made since the store was opened.
-    fn sync_new_directories(&self, key: &StoreKey) -> Result<(), StoreError> {
-        let prefix = key.parent();
-        for directory in ancestors(parent_path(prefix.as_str())) {
-            if !self.new_directories().contains(directory) {
-                continue;
-            }
-            let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
-            self.synced("make the directories durable", || match self.root.try_directory(above) {
-                Ok(directory) => retry(|| fsync(&directory)),
-                // Erased again meanwhile, and the value with it.
-                Err(errno) if is_absence(errno) => Ok(()),
-                Err(errno) => Err(errno),
-            })?;
-            self.new_directories().remove(directory);
-        }
-        Ok(())
     }
 
     fn remove(
@@ -217,65 +189,57 @@ impl Area {
         let Some(directory) = self.root.open_directory(path)? else {
             return Ok(false);
         };
-        match unlinkat(&directory, key.name(), AtFlags::empty()) {
+        match self.disk.call(Step::Unlink, || unlinkat(&directory, key.name(), AtFlags::empty())) {
             Ok(()) => {}
             Err(errno) if is_absence(errno) => return Ok(false),
             Err(errno) => return Err(os("erase the value", errno)),
         }
         if durable {
-            self.synced("make the erasure durable", || retry(|| fsync(&directory)))?;
+            self.sync_directory("make the erasure durable", &directory)?;
         }
         drop(directory);
         self.remove_empty_directories(path);
         Ok(true)
     }
 
-    /// Removes the directories above an erased key that hold nothing any more. One that stays does no harm.
-    fn remove_empty_directories(&self, mut path: &str) {
-        while !path.is_empty() {
-            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let Ok(directory) = self.root.try_directory(above) else {
-                return;
-            };
-            if unlinkat(&directory, name, AtFlags::REMOVEDIR).is_err() {
-                return;
-            }
-            path = above;
-        }
-    }
-
     /// Makes all erasures so far durable.
     pub(super) fn sync_all(&self) -> Result<(), StoreError> {
-        #[cfg(target_os = "linux")]
-        let sync = || rustix::fs::syncfs(self.root.fd());
-        #[cfg(not(target_os = "linux"))]
-        let sync = || {
-            rustix::fs::sync();
-            Ok(())
-        };
-        self.synced("make the erasures durable", sync)
-    }
-
-    /// Runs a call that makes something durable. After one has failed nobody knows what is on the disk, so no
-    /// further write is acknowledged until the store is opened again.
-    fn synced(
-        &self,
-        doing: &'static str,
-        sync: impl FnOnce() -> Result<(), Errno>,
-    ) -> Result<(), StoreError> {
         if self.durability == Durability::Rename {
             return Ok(());
         }
-        sync().map_err(|errno| {
+        let synced = self.disk.call(Step::SyncDirectory, || self.root.sync_file_system());
+        synced.map_err(|errno| self.unsettled("make the erasures durable", errno))
+    }
+
+    /// Makes a value durable that has no name yet. If that fails, nothing was written; but a disk that fails is not
+    /// trusted with more.
+    fn sync_value(&self, staged: &Staged) -> Result<(), StoreError> {
+        if self.durability == Durability::Rename {
+            return Ok(());
+        }
+        staged.sync().map_err(|errno| {
             if errno == Errno::IO {
                 self.broken.store(true, Ordering::SeqCst);
             }
-            os(doing, errno)
+            os("make the value durable", errno)
         })
     }
 
-    fn new_directories(&self) -> std::sync::MutexGuard<'_, std::collections::BTreeSet<String>> {
-        self.new_directories.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Makes the names in a directory durable, which readers see already.
+    pub(super) fn sync_directory(&self, doing: &'static str, directory: &OwnedFd) -> Result<(), StoreError> {
+        if self.durability == Durability::Rename {
+            return Ok(());
+        }
+        let synced = self.disk.call(Step::SyncDirectory, || fsync(directory));
+        synced.map_err(|errno| self.unsettled(doing, errno))
+    }
+
+    /// A failure after readers may have seen the change. Nobody knows what is on the disk, so whatever the system
+    /// calls it, it is not said that nothing was written, and no further write is acknowledged until the store is
+    /// opened again: asked a second time, the system might call durable what it has given up.
+    fn unsettled(&self, doing: &'static str, errno: Errno) -> StoreError {
+        self.broken.store(true, Ordering::SeqCst);
+        failed(doing, std::io::Error::from(errno))
     }
 }
 
@@ -289,43 +253,4 @@ fn check_name(key: &StoreKey) -> Result<(), StoreError> {
         return Err(NAME_TOO_LONG);
     }
     Ok(())
-}
-
-/// A prefix as the path of a directory.
-fn parent_path(prefix: &str) -> &str {
-    prefix.strip_suffix('/').unwrap_or(prefix)
-}
-
-/// `a`, `a/b`, `a/b/c` of `a/b/c`; nothing of the root.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
-    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-    ends.filter_map(|end| path.get(..end)).filter(|directory| !directory.is_empty())
-}
-
-/// Removes a directory that holds nothing but empty directories. Returns whether it is gone.
-fn remove_empty(parent: &OwnedFd, name: &str, depth: usize) -> Result<bool, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = match openat(parent, name, flags, Mode::empty()) {
-        Ok(directory) => directory,
-        Err(Errno::NOENT) => return Ok(true),
-        Err(errno) => return Err(errno),
-    };
-    for entry in Dir::read_from(&directory)? {
-        let entry = entry?;
-        let Ok(inner) = entry.file_name().to_str() else {
-            return Ok(false);
-        };
-        if matches!(inner, "." | "..") {
-            continue;
-        }
-        let maybe_directory = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
-        if !maybe_directory || depth >= MAX_KEY_SEGMENTS || !remove_empty(&directory, inner, depth + 1)? {
-            return Ok(false);
-        }
-    }
-    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(true),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
-        Err(errno) => Err(errno),
-    }
 }

@@ -14,3 +14,4 @@ pub mod pickle;
 pub mod process;
 pub mod server;
 pub mod strategies;
+pub mod told;

@@ -1,5 +1,6 @@
 //! What a directory does that other stores do not.
 
+mod faults;
 mod links;
 mod races;
 mod tree;

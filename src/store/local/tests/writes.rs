@@ -1,6 +1,7 @@
 //! Whole or not at all, and what remains of writes that did not end.
 
 use std::collections::HashSet;
+use std::os::unix::fs::symlink;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +62,7 @@ async fn a_write_whose_last_byte_has_come_is_finished_even_if_nobody_waits() {
 }
 
 /// Clean-up goes on in the background, so this waits a little.
-async fn nothing_is_staged(root: &std::path::Path) {
+pub(super) async fn nothing_is_staged(root: &std::path::Path) {
     for _ in 0..500 {
         if staged(root).is_empty() {
             return;
@@ -76,14 +77,37 @@ async fn what_a_dead_writer_left_behind_is_removed_at_the_next_start() {
     let (directory, first) = store();
     drop(first);
     let staging = directory.path().join(RESERVED).join("staging");
-    for (name, age) in [("old", 3_700), ("young", 60)] {
+    for (name, age) in [("old", 3_700), ("young", 0)] {
         let file = std::fs::File::create(staging.join(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
     }
+    symlink("../../a", staging.join("link")).unwrap();
+    std::fs::write(directory.path().join("a"), "x").unwrap();
     LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-    assert_eq!(staged(directory.path()).len(), 2, "readers remove nothing");
-    let _store = writable(directory.path());
-    assert_eq!(staged(directory.path()), [staging.join("young")]);
+    assert_eq!(staged(directory.path()).len(), 3, "readers remove nothing");
+    let store = writable(directory.path());
+    assert!(staged(directory.path()).is_empty());
+    assert_eq!(read(&store, "a").await.unwrap(), "x", "what a link led to stays");
+}
+
+#[tokio::test]
+async fn a_root_that_was_closed_is_told_from_one_that_may_hold_what_is_not_on_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = |durability| {
+        let options = LocalOptions { writable: true, durability, ..LocalOptions::default() };
+        LocalStore::open(directory.path(), &options).unwrap()
+    };
+    let lock = directory.path().join(RESERVED).join("lock");
+    let is_marked = || std::fs::metadata(&lock).unwrap().len() > 0;
+    for (durability, marked) in
+        [(Durability::Fsync, true), (Durability::Rename, false), (Durability::Fsync, true)]
+    {
+        let store = open(durability);
+        put(&store, "a", "x").await;
+        assert!(!is_marked(), "open");
+        drop(store);
+        assert_eq!(is_marked(), marked, "closed");
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,375 @@
+//! Digests that a client sends with a body: what it says its bytes are, checked before a store sees their end.
+//!
+//! `Content-Digest` and `Repr-Digest` (RFC 9530: `sha-256` and `sha-512`; other algorithms are passed over),
+//! `Content-MD5` (RFC 1864), and `x-amz-checksum-crc32c` and `x-amz-checksum-sha256` of S3's dialect. Bodies come
+//! without content coding, so a digest of the representation and one of the content are of the same bytes. Nothing
+//! here is about answers, and trailers are not read.
+
+use std::fmt;
+
+use axum::http::{HeaderMap, StatusCode};
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::problem::Problem;
+use crate::cpu::{Cpu, CpuError};
+use crate::error::ErrorClass;
+
+/// Padding may be missing (RFC 8941, section 4.2.7); what is there must be right.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// So many pieces of a body are digested together: few enough that they pin no more than some megabytes.
+const PARTS_AT_ONCE: usize = 32;
+
+/// Headers whose value is one digest.
+const SINGLE: [(&str, Algorithm); 3] = [
+    ("content-md5", Algorithm::Md5),
+    ("x-amz-checksum-crc32c", Algorithm::Crc32c),
+    ("x-amz-checksum-sha256", Algorithm::Sha256),
+];
+/// Headers whose value is a dictionary of digests by algorithm.
+const DICTIONARIES: [&str; 2] = ["content-digest", "repr-digest"];
+
+/// What a body can be digested with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Md5,
+    Sha256,
+    Sha512,
+    Crc32c,
+}
+
+impl Algorithm {
+    /// By its name in the registry of RFC 9530; `None` for one that is not checked here.
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "sha-256" => Some(Self::Sha256),
+            "sha-512" => Some(Self::Sha512),
+            _ => None,
+        }
+    }
+
+    fn digest_bytes(self) -> usize {
+        match self {
+            Self::Crc32c => 4,
+            Self::Md5 => 16,
+            Self::Sha256 => 32,
+            Self::Sha512 => 64,
+        }
+    }
+
+    fn begin(self) -> Running {
+        match self {
+            Self::Md5 => Running::Md5(md5::Md5::default()),
+            Self::Sha256 => Running::Sha256(Sha256::default()),
+            Self::Sha512 => Running::Sha512(Sha512::default()),
+            Self::Crc32c => Running::Crc32c(0),
+        }
+    }
+}
+
+/// A digest of what has come so far.
+#[derive(Clone)]
+enum Running {
+    Md5(md5::Md5),
+    Sha256(Sha256),
+    Sha512(Sha512),
+    Crc32c(u32),
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+impl Running {
+    fn add(&mut self, part: &[u8]) {
+        match self {
+            Self::Md5(digest) => md5::Digest::update(digest, part),
+            Self::Sha256(digest) => digest.update(part),
+            Self::Sha512(digest) => digest.update(part),
+            Self::Crc32c(sum) => *sum = crate::codec::crc32c_append(*sum, part),
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        match self {
+            Self::Md5(digest) => md5::Digest::finalize(digest).to_vec(),
+            Self::Sha256(digest) => digest.finalize().to_vec(),
+            Self::Sha512(digest) => digest.finalize().to_vec(),
+            Self::Crc32c(sum) => sum.to_be_bytes().to_vec(),
+        }
+    }
+}
+
+/// A digest that a header gives.
+#[derive(Clone, Debug)]
+struct Expected {
+    header: &'static str,
+    algorithm: Algorithm,
+    digest: Vec<u8>,
+}
+
+/// What a body is said to be, and what it has been so far. Empty if nothing is said.
+#[derive(Clone, Debug, Default)]
+struct Digests {
+    expected: Vec<Expected>,
+    /// Each algorithm once, however many headers give its digest.
+    running: Vec<(Algorithm, Running)>,
+}
+
+/// A header that gives no digest that could be read, or bytes that are not what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DigestError {
+    /// The header cannot be read.
+    Malformed(&'static str),
+    /// The bytes are others.
+    Mismatch(&'static str),
+}
+
+impl From<DigestError> for Problem {
+    fn from(error: DigestError) -> Self {
+        match error {
+            DigestError::Malformed(header) => Problem::of_class(ErrorClass::InvalidRequest)
+                .detail(format!("`{header}` is no digest that can be read; nothing was written")),
+            DigestError::Mismatch(header) => Problem::new(StatusCode::BAD_REQUEST, "digest-mismatch")
+                .detail(format!("the body is not what `{header}` says; nothing was written")),
+        }
+    }
+}
+
+impl Digests {
+    /// What the headers say of the body.
+    ///
+    /// # Errors
+    /// [`DigestError::Malformed`]: a client that wants its bytes checked must not believe that they were.
+    fn from_headers(headers: &HeaderMap) -> Result<Self, DigestError> {
+        let mut digests = Self::default();
+        for (header, algorithm) in SINGLE {
+            for value in headers.get_all(header) {
+                let digest = decode(value.as_bytes(), algorithm).ok_or(DigestError::Malformed(header))?;
+                digests.expect(Expected { header, algorithm, digest });
+            }
+        }
+        for header in DICTIONARIES {
+            for value in headers.get_all(header) {
+                for member in value.as_bytes().split(|byte| *byte == b',') {
+                    let (name, text) = member_of(member).ok_or(DigestError::Malformed(header))?;
+                    let Some(algorithm) = Algorithm::of(name) else { continue };
+                    let digest = decode(text, algorithm).ok_or(DigestError::Malformed(header))?;
+                    digests.expect(Expected { header, algorithm, digest });
+                }
+            }
+        }
+        Ok(digests)
+    }
+
+    fn expect(&mut self, expected: Expected) {
+        if self.running.iter().all(|(algorithm, _)| *algorithm != expected.algorithm) {
+            self.running.push((expected.algorithm, expected.algorithm.begin()));
+        }
+        self.expected.push(expected);
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        for (_, running) in &mut self.running {
+            running.add(part);
+        }
+    }
+
+    /// Whether all that has come is what the headers say.
+    fn check(self) -> Result<(), DigestError> {
+        for (algorithm, running) in self.running {
+            let found = running.finish();
+            let mut wrong = self.expected.iter().filter(|expected| expected.algorithm == algorithm);
+            if let Some(wrong) = wrong.find(|expected| expected.digest != found) {
+                return Err(DigestError::Mismatch(wrong.header));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Digests, and where they are made.
+#[derive(Debug)]
+pub(super) struct Checking {
+    digests: Digests,
+    cpu: Cpu,
+    /// What has come and is not yet part of the digests.
+    waiting: Vec<Bytes>,
+}
+
+impl Checking {
+    /// What the headers say of the body, to be compared on the pool.
+    ///
+    /// # Errors
+    /// [`DigestError::Malformed`].
+    pub(super) fn from_headers(headers: &HeaderMap, cpu: &Cpu) -> Result<Self, DigestError> {
+        Ok(Self { digests: Digests::from_headers(headers)?, cpu: cpu.clone(), waiting: Vec::new() })
+    }
+
+    /// Takes note of the next bytes of the body. A connection hands them out in short pieces, of which some are
+    /// gathered for one piece of work on the pool: the reactor does none of it, and a body of which nothing is said
+    /// makes none.
+    pub(super) async fn add(&mut self, part: &Bytes) -> Result<(), CpuError> {
+        if self.digests.expected.is_empty() {
+            return Ok(());
+        }
+        self.waiting.push(part.clone());
+        if self.waiting.len() < PARTS_AT_ONCE { Ok(()) } else { self.digest().await }
+    }
+
+    /// Whether all that has come is what the headers say.
+    pub(super) async fn check(&mut self) -> Result<Result<(), DigestError>, CpuError> {
+        if self.digests.expected.is_empty() {
+            return Ok(Ok(()));
+        }
+        self.digest().await?;
+        Ok(std::mem::take(&mut self.digests).check())
+    }
+
+    async fn digest(&mut self) -> Result<(), CpuError> {
+        let (mut digests, parts) = (std::mem::take(&mut self.digests), std::mem::take(&mut self.waiting));
+        let added = self.cpu.run(move || {
+            for part in parts {
+                digests.add(&part);
+            }
+            digests
+        });
+        self.digests = added.await?;
+        Ok(())
+    }
+}
+
+/// `name=:base64:`, a member of a dictionary whose values are byte sequences (RFC 8941, section 3.2).
+fn member_of(member: &[u8]) -> Option<(&str, &[u8])> {
+    let member = std::str::from_utf8(member).ok()?.trim_matches([' ', '\t']);
+    let (name, value) = member.split_once('=')?;
+    let mut bytes = name.bytes();
+    let begins = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'*');
+    let goes_on = bytes.all(|byte| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-' | b'.' | b'*')
+    });
+    let text = value.strip_prefix(':')?.strip_suffix(':')?;
+    (begins && goes_on).then_some((name, text.as_bytes()))
+}
+
+fn decode(text: &[u8], algorithm: Algorithm) -> Option<Vec<u8>> {
+    let digest = BASE64.decode(text.trim_ascii()).ok()?;
+    (digest.len() == algorithm.digest_bytes()).then_some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let name = |name| HeaderName::from_static(name);
+        pairs.iter().map(|(header, value)| (name(header), HeaderValue::from_str(value).unwrap())).collect()
+    }
+
+    async fn checked(pairs: &[(&'static str, &str)], parts: &[&'static [u8]]) -> Result<(), DigestError> {
+        let cpu = Cpu::new(crate::cpu::CpuOptions { threads: 1 }).unwrap();
+        let mut checking = Checking::from_headers(&headers(pairs), &cpu)?;
+        for part in parts {
+            checking.add(&Bytes::from_static(part)).await.unwrap();
+        }
+        checking.check().await.unwrap()
+    }
+
+    const SHA_256: &str = "qUiQTy8PR5uPgZdpSzAYSw0u0cHNKh7A+4XSmaGSpEc=";
+
+    #[tokio::test]
+    async fn a_body_is_what_its_headers_say_however_it_is_cut() {
+        let sha_512 = "unixsum=:AAAA:,\tsha-512=:2zl0qX8kB7fK4a5jfAAwaHoRkTJ01XhJJVjjnBbAF96E6s3Ixi/jTuThK0sUKIF/\
+                       Cbaidgw/imZM6ulNJDSlkw==:";
+        let sha_256 = format!("sha-256=:{SHA_256}:");
+        let without_padding = format!("sha-256=:{}:", SHA_256.trim_end_matches('='));
+        for (header, value) in [
+            ("content-md5", "b1kCrCNwJL3QwXbLkwY9xA=="),
+            ("content-digest", &sha_256),
+            ("content-digest", &without_padding),
+            ("content-digest", sha_512),
+            ("repr-digest", &sha_256),
+            ("x-amz-checksum-sha256", SHA_256),
+            ("x-amz-checksum-crc32c", "8P9ykg=="),
+        ] {
+            for parts in
+                [&[&b"hello world\n"[..]][..], &[b"hello ", b"", b"world\n"], &[b"hello world", b"\n"]]
+            {
+                assert_eq!(checked(&[(header, value)], parts).await, Ok(()), "{header}: {value}");
+            }
+            for parts in [&[&b"hello World\n"[..]][..], &[b"hello world"], &[b"hello world\n", b"\n"], &[]] {
+                let found = checked(&[(header, value)], parts).await;
+                assert_eq!(found, Err(DigestError::Mismatch(header)), "{header}: {value}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn every_byte_of_a_long_body_counts() {
+        let parts: Vec<&'static [u8]> = vec![b"0123456789"; PARTS_AT_ONCE * 3 + 1];
+        let sum = crate::codec::crc32c_append(0, &parts.concat());
+        let sum = base64::prelude::BASE64_STANDARD.encode(sum.to_be_bytes());
+        assert_eq!(checked(&[("x-amz-checksum-crc32c", &sum)], &parts).await, Ok(()));
+        for at in [0, PARTS_AT_ONCE - 1, PARTS_AT_ONCE, PARTS_AT_ONCE * 3] {
+            let mut other = parts.clone();
+            other[at] = b"0123456780";
+            assert!(checked(&[("x-amz-checksum-crc32c", &sum)], &other).await.is_err(), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn all_that_is_said_must_be_true() {
+        let (right, wrong) = (format!("sha-256=:{SHA_256}:"), format!("sha-256=:{}:", "A".repeat(43)));
+        let both = format!("{right}, {wrong}");
+        for pairs in [
+            &[("content-digest", &*both)][..],
+            &[("content-digest", &*right), ("content-digest", &wrong)],
+            &[("content-md5", "b1kCrCNwJL3QwXbLkwY9xA=="), ("content-digest", &wrong)],
+        ] {
+            let found = checked(pairs, &[b"hello world\n"]).await;
+            assert_eq!(found, Err(DigestError::Mismatch("content-digest")), "{pairs:?}");
+        }
+        let unknown = [("content-digest", "md5=:AAAA:, blake3=:AAAA:"), ("x-amz-checksum-crc64nvme", "?")];
+        assert_eq!(checked(&unknown, &[b"anything"]).await, Ok(()), "what is not known is not checked");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let sized = |bytes: usize| base64::prelude::BASE64_STANDARD.encode(vec![0; bytes]);
+        for (header, value) in [
+            ("content-md5", String::new()),
+            ("content-md5", "*".to_owned()),
+            ("content-md5", sized(15)),
+            ("content-md5", sized(32)),
+            ("x-amz-checksum-crc32c", sized(5)),
+            ("x-amz-checksum-crc32c", format!("{}-3", sized(4))),
+            ("x-amz-checksum-sha256", format!(":{}:", sized(32))),
+            ("content-digest", String::new()),
+            ("content-digest", "sha-256".to_owned()),
+            ("content-digest", "sha-256=".to_owned()),
+            ("content-digest", "sha-256=:".to_owned()),
+            ("content-digest", sized(32)),
+            ("content-digest", format!("sha-256={}", sized(32))),
+            ("content-digest", format!("sha-256=:{}", sized(32))),
+            ("content-digest", format!("sha-256=:{}:", sized(31))),
+            ("content-digest", format!("sha-256=:{}:;", sized(32))),
+            ("content-digest", format!("sha-256=:{}:,", sized(32))),
+            ("content-digest", format!("SHA-256=:{}:", sized(32))),
+            ("content-digest", format!("=:{}:", sized(32))),
+            ("repr-digest", format!("sha-512=:{}:", sized(32))),
+        ] {
+            let found = Digests::from_headers(&headers(&[(header, &value)])).map(|_| ());
+            assert_eq!(found, Err(DigestError::Malformed(header)), "{header}: {value}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Directories come and go with the keys below them, and are durable before a value in them is acknowledged.
+//!
+//! Keys are a flat namespace: a directory without keys is no part of the store and in nobody's way. A writer makes the
+//! directories it needs, whoever erases the last key below one removes it, and neither waits for the other: a writer
+//! whose directory was removed under its hands begins again (see `write`). A directory that stays empty, because a
+//! process died before it put a value there, does no harm and is used or removed by the next who passes.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+use super::Area;
+use super::disk::Step;
+use super::failure::{is_absence, os};
+use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
+use crate::store::StoreError;
+
+/// Directories made here that may not be on the disk yet, and which making of each was the last.
+#[derive(Debug, Default)]
+pub(super) struct NewDirectories(Mutex<Notes>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    made: BTreeMap<String, u64>,
+    count: u64,
+}
+
+impl NewDirectories {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, directory: &str) {
+        let mut notes = self.notes();
+        notes.count += 1;
+        let count = notes.count;
+        notes.made.insert(directory.to_owned(), count);
+    }
+
+    fn noted(&self, directory: &str) -> Option<u64> {
+        self.notes().made.get(directory).copied()
+    }
+
+    /// Strikes a directory off, unless it was removed and made again since it was looked up.
+    fn strike(&self, directory: &str, noted: u64) {
+        let mut notes = self.notes();
+        if notes.made.get(directory) == Some(&noted) {
+            notes.made.remove(directory);
+        }
+    }
+}
+
+impl Area {
+    /// Opens a directory below the root, and makes it and those above it if they are missing.
+    pub(super) fn make_directories(&self, path: &str) -> Result<OwnedFd, Errno> {
+        match self.root.try_directory(path) {
+            Err(Errno::NOENT) if !path.is_empty() => {}
+            result => return result,
+        }
+        for directory in ancestors(path) {
+            let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
+            // Noted first: whoever writes below it from now on has to see to it that it lasts.
+            self.new_directories.note(directory);
+            let above = self.root.try_directory(above)?;
+            let mode = Mode::from_raw_mode(0o777);
+            match self.disk.call(Step::MakeDirectory, || mkdirat(&above, name, mode)) {
+                // Noted again: another writer may just now be making an earlier directory of that name durable.
+                Ok(()) => self.new_directories.note(directory),
+                Err(Errno::EXIST) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        self.root.try_directory(path)
+    }
+
+    /// Makes the directories above a key durable that were made since the store was opened.
+    pub(super) fn sync_new_directories(&self, key: &StoreKey) -> Result<(), StoreError> {
+        let prefix = key.parent();
+        for directory in ancestors(parent_path(prefix.as_str())) {
+            let Some(noted) = self.new_directories.noted(directory) else {
+                continue;
+            };
+            let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
+            match self.root.try_directory(above) {
+                Ok(above) => self.sync_directory("make the directories durable", &above)?,
+                // Erased again meanwhile, and the value with it.
+                Err(errno) if is_absence(errno) => {}
+                Err(errno) => return Err(os("open a new directory", errno)),
+            }
+            self.new_directories.strike(directory, noted);
+        }
+        Ok(())
+    }
+
+    /// Removes the directories of a path that hold nothing any more. One that stays does no harm.
+    pub(super) fn remove_empty_directories(&self, mut path: &str) {
+        while !path.is_empty() {
+            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let Ok(directory) = self.root.try_directory(above) else {
+                return;
+            };
+            let remove = || unlinkat(&directory, name, AtFlags::REMOVEDIR);
+            if self.disk.call(Step::RemoveDirectory, remove).is_err() {
+                return;
+            }
+            path = above;
+        }
+    }
+}
+
+/// A prefix as the path of a directory.
+pub(super) fn parent_path(prefix: &str) -> &str {
+    prefix.strip_suffix('/').unwrap_or(prefix)
+}
+
+/// `a`, `a/b`, `a/b/c` of `a/b/c`; nothing of the root.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    ends.filter_map(|end| path.get(..end)).filter(|directory| !directory.is_empty())
+}
+
+/// Removes a directory that holds nothing but empty directories. Returns whether it is gone.
+pub(super) fn remove_empty(parent: &OwnedFd, name: &str) -> Result<bool, Errno> {
+    remove_empty_at(parent, name, 0)
+}
+
+fn remove_empty_at(parent: &OwnedFd, name: &str, depth: usize) -> Result<bool, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match openat(parent, name, flags, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(true),
+        Err(errno) => return Err(errno),
+    };
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        let Ok(inner) = entry.file_name().to_str() else {
+            return Ok(false);
+        };
+        if matches!(inner, "." | "..") {
+            continue;
+        }
+        let maybe_directory = matches!(entry.file_type(), FileType::Directory | FileType::Unknown);
+        if !maybe_directory || depth >= MAX_KEY_SEGMENTS || !remove_empty_at(&directory, inner, depth + 1)? {
+            return Ok(false);
+        }
+    }
+    match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_made_again_while_it_is_made_durable_stays_noted() {
+        let directories = NewDirectories::default();
+        directories.note("a");
+        let noted = directories.noted("a").unwrap();
+        directories.note("a");
+        directories.strike("a", noted);
+        let again = directories.noted("a").expect("it is another directory");
+        directories.strike("a", again);
+        assert_eq!(directories.noted("a"), None);
+    }
+}
