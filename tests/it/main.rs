@@ -36,5 +36,6 @@ mod stampede;
 mod support;
 mod supported;
 mod tidy;
+mod webdav;
 mod zarrs;
 mod zip;
