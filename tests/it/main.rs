@@ -44,6 +44,7 @@ mod stampede;
 mod support;
 mod supported;
 mod tidy;
+mod webdav;
 mod writers;
 mod zarrs;
 mod zip;

@@ -68,8 +68,15 @@ async fn each_listener_has_its_mount_at_the_root_and_all_end_together() {
     ] {
         assert_eq!(get(url.clone()).await, (StatusCode::OK, value.to_owned()), "{url}");
     }
-    let by_host = client.get(format!("http://{main}/healthz")).header("host", "DATA.example").send().await;
-    assert_eq!(by_host.unwrap().text().await.unwrap(), "of a");
+    // By name, in HTTP/1.1 and HTTP/2: `Host` and `:authority`.
+    let named = || Client::builder().resolve("data.example", main);
+    for client in [named(), named().http2_prior_knowledge()].map(|client| client.build().unwrap()) {
+        for (host, value) in [("DATA.example", "of a"), ("127.0.0.1", "{\"status\":\"ok\"}")] {
+            let url = format!("http://{host}:{}/healthz", main.port());
+            let answer = client.get(url).send().await.unwrap();
+            assert_eq!(answer.text().await.unwrap(), value);
+        }
+    }
     // A listener is its mount's, whatever host is named.
     let other = client.get(format!("http://{b}/healthz")).header("host", "data.example").send().await;
     assert_eq!(other.unwrap().text().await.unwrap(), "of b");

@@ -92,7 +92,8 @@ pub(super) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
 
 /// Erase a value, or a prefix
 ///
-/// With a slash at its end the path is a prefix, and every key below it is erased, if the mount offers that.
+/// With a slash at its end the path is a prefix, and every key below it is erased, if the mount offers that. Without one
+/// it is a key, also where only a prefix is called so: no slip of a client erases more than one value.
 #[utoipa::path(
     delete,
     path = "/store/{mount}/{*key}",
