@@ -98,9 +98,8 @@ fn complaint(page: &str) -> Option<Unusable> {
         return Some(Unusable::NotAListing);
     }
     let goes_on = page.contains("<IsTruncated>true</IsTruncated>");
-    let says_where = page
-        .split_once("<NextContinuationToken>")
-        .is_some_and(|(_, rest)| !rest.starts_with("</"));
+    let says_where =
+        page.split_once("<NextContinuationToken>").is_some_and(|(_, rest)| !rest.starts_with("</"));
     (goes_on && !says_where).then_some(Unusable::NoNextPage)
 }
 

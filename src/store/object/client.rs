@@ -1,7 +1,7 @@
 //! The HTTP client under the remote backends: its timeouts, its retries, and what it never does.
 //!
 //! A response may take as long as its reader does, as long as it does not stall: there is no timeout over a whole
-//! body. Redirects are not followed, because they lead where nobody configured a mount. Here stands what the crate has
+//! body (`patient`). Redirects are not followed, because they lead where nobody configured a mount. Here stands what the crate has
 //! no place for: conditions of requests it would make without ([`on_condition`]), and a look at the answers before it
 //! reads them (`answer`).
 
@@ -15,10 +15,12 @@ use object_store::client::{
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use reqwest::Method;
 use reqwest::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
+use tokio::time::timeout;
 use url::Url;
 
 use super::super::Shared;
 use super::answer;
+use super::patient::{patient, stalled};
 
 /// For how long a backend is waited for, and how often it is asked again.
 #[derive(Clone, Debug)]
@@ -71,6 +73,8 @@ pub(super) async fn on_condition<T>(
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Connector {
     client: reqwest::Client,
+    /// How long a response may stall.
+    stall: Duration,
 }
 
 impl Connector {
@@ -87,7 +91,6 @@ impl Connector {
         let builder = || {
             reqwest::Client::builder()
                 .connect_timeout(patience.connect)
-                .read_timeout(patience.read)
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")))
@@ -96,7 +99,8 @@ impl Connector {
             Err(_) if !tls => builder().tls_certs_only([]).build(),
             built => built,
         };
-        client.map(|client| Self { client }).map_err(|error| Arc::new(error) as Shared)
+        let stall = patience.read;
+        client.map(|client| Self { client, stall }).map_err(|error| Arc::new(error) as Shared)
     }
 }
 
@@ -118,7 +122,10 @@ impl HttpService for Connector {
         {
             headers.insert(name, value);
         }
-        let response = self.client.call(request).await?;
+        let Ok(response) = timeout(self.stall, self.client.call(request)).await else {
+            return Err(stalled());
+        };
+        let response = patient(response?, self.stall);
         if leads_to_the_directory(&uri.to_string(), &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;

@@ -61,6 +61,9 @@ impl ObjectBackend {
         payload: PutPayload,
         condition: &WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
+        if matches!(condition, WriteCondition::IfVersion(version) if !version.is_strong()) {
+            return Err(StoreError::ConditionFailed);
+        }
         if !*self.heeds_conditions.get_or_try_init(|| self.probe()).await? {
             return Err(StoreError::NotSupported("conditional writes"));
         }

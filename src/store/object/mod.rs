@@ -9,6 +9,7 @@ mod client;
 mod conditional;
 mod failure;
 mod list;
+mod patient;
 mod read;
 mod write;
 
@@ -146,8 +147,7 @@ impl ObjectBackend {
 
     /// Whether a key belongs to the store itself, at any depth: a mount may stand below another.
     fn is_reserved(&self, key: &str) -> bool {
-        self.kind != StoreKind::Http
-            && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
+        self.kind != StoreKind::Http && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
     }
 
     /// A key of the store itself.
