@@ -125,8 +125,8 @@ impl StoreOptions {
             missing_on_403: self.missing_on_403,
             held_bytes: self.held_bytes,
             retry: Duration::from_millis(self.retry_ms),
-            // The providers' own servers take conditions; of others, nothing is known.
-            known: self.endpoint.is_none(),
+            // The providers' own servers take conditions; of others, which the environment may name too, nothing is known.
+            known: self.endpoint.is_none() && !self.instance_credentials,
         }
     }
 

@@ -4,14 +4,11 @@
 //! that pauses does not make the backend look slow. Nothing limits the time of a whole body.
 
 use std::pin::Pin;
-use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::stream::BoxStream;
-use http_body::{Body, Frame};
+use http_body::{Body, Frame, SizeHint};
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
 use tokio::time::{Sleep, sleep};
 
@@ -27,15 +24,11 @@ pub(super) fn stalled() -> HttpError {
 
 /// The same answer, whose body is given up after `stall` without a byte.
 pub(super) fn patient(response: HttpResponse, stall: Duration) -> HttpResponse {
-    response.map(|body| {
-        let stream = Mutex::new(body.bytes_stream());
-        HttpResponseBody::new(Patient { stream, stall, clock: None })
-    })
+    response.map(|body| HttpResponseBody::new(Patient { body, stall, clock: None }))
 }
 
 struct Patient {
-    /// Never locked, as there is one reader; it lets the body pass between threads.
-    stream: Mutex<BoxStream<'static, Result<Bytes, HttpError>>>,
+    body: HttpResponseBody,
     stall: Duration,
     /// Runs while the reader waits.
     clock: Option<Pin<Box<Sleep>>>,
@@ -49,16 +42,20 @@ impl Body for Patient {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let Self { stream, stall, clock } = &mut *self;
-        let Ok(stream) = stream.get_mut() else { return Poll::Ready(Some(Err(stalled()))) };
-        if let Poll::Ready(piece) = stream.poll_next_unpin(context) {
+        let Self { body, stall, clock } = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
             *clock = None;
-            return Poll::Ready(piece.map(|piece| piece.map(Frame::data)));
+            return Poll::Ready(frame);
         }
         let clock = clock.get_or_insert_with(|| Box::pin(sleep(*stall)));
-        match clock.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(stalled()))),
-            Poll::Pending => Poll::Pending,
-        }
+        clock.as_mut().poll(context).map(|()| Some(Err(stalled())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

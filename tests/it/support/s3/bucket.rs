@@ -204,7 +204,7 @@ impl Bucket {
         let Some(upload) = self.uploads.remove(request.query("uploadId")) else {
             return Response::error(404, "NoSuchUpload");
         };
-        let bytes: Vec<u8> = upload.parts.into_values().flatten().collect();
+        let bytes = upload.parts.into_values().collect::<Vec<_>>().concat();
         let tag = self.insert(&upload.key, bytes.into(), Vec::new());
         xml(&format!(
             "<CompleteMultipartUploadResult><ETag>{}</ETag></CompleteMultipartUploadResult>",
@@ -256,9 +256,11 @@ impl Bucket {
             .unwrap();
             last.clone_from(key);
         }
-        let next = is_truncated
-            .then(|| format!("<NextContinuationToken>{}</NextContinuationToken>", escape(&last)))
-            .unwrap_or_default();
+        let next = if is_truncated {
+            format!("<NextContinuationToken>{}</NextContinuationToken>", escape(&last))
+        } else {
+            String::new()
+        };
         xml(&format!(
             "<ListBucketResult><Name>{BUCKET}</Name><IsTruncated>{is_truncated}</IsTruncated>{entries}{next}\
              </ListBucketResult>"

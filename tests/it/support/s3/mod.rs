@@ -62,19 +62,20 @@ impl TestS3 {
             writable: true,
             endpoint: Some(format!("http://{}", self.address)),
             allow_http: true,
-            connect_timeout_ms: 5000,
-            read_timeout_ms: 5000,
             ..StoreOptions::default()
         }
     }
 
     /// A writable store here.
     pub fn store(&self) -> SharedStore {
-        self.store_of(&self.options())
+        self.store_with(|_| ())
     }
 
-    pub fn store_of(&self, options: &StoreOptions) -> SharedStore {
-        zarrd::store::open(&format!("s3://{BUCKET}/{PREFIX}"), options, &cpu()).unwrap()
+    /// A store here that is opened otherwise.
+    pub fn store_with(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
+        let mut options = self.options();
+        change(&mut options);
+        zarrd::store::open(&format!("s3://{BUCKET}/{PREFIX}"), &options, &cpu()).unwrap()
     }
 
     /// The URL of the same bucket, for a client of plain HTTP.

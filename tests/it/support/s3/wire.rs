@@ -1,6 +1,8 @@
 //! Requests and answers as bytes on a connection. Written by hand, because a server that can be told to lie about its
 //! lengths and to break off is not to be had of a library.
 
+use std::fmt::Write;
+
 use bytes::{Bytes, BytesMut};
 use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -154,11 +156,11 @@ impl Response {
     pub fn head(&self, length: Option<usize>) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} Told\r\n", self.status);
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(head, "{name}: {value}\r\n").unwrap();
         }
         match length {
             _ if self.status == 204 => {}
-            Some(length) => head.push_str(&format!("content-length: {length}\r\n")),
+            Some(length) => write!(head, "content-length: {length}\r\n").unwrap(),
             None => head.push_str("connection: close\r\n"),
         }
         head.push_str("\r\n");
