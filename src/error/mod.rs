@@ -77,8 +77,22 @@ impl ErrorClass {
     }
 }
 
+/// What a write that failed has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Written {
+    /// Nothing.
+    No,
+    /// That cannot be told: all of it, or nothing.
+    Unknown,
+}
+
 /// An error that knows its [`ErrorClass`].
 pub trait Classify: std::error::Error + Send + Sync + 'static {
     /// The class of this error. Implementations match every variant by name, with no catch-all arm.
     fn class(&self) -> ErrorClass;
+
+    /// What the write that failed has done, where the error itself says so.
+    fn written(&self) -> Option<Written> {
+        None
+    }
 }

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::range;
-use crate::error::{Classify, ErrorClass};
+use crate::error::{Classify, ErrorClass, Written};
 
 /// The methods that every mount answers.
 pub(super) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -196,6 +196,11 @@ impl<E: Classify> From<E> for Problem {
         if is_tellable(class) {
             problem.0.detail = Some(error.to_string());
         }
+        problem = match error.written() {
+            None => problem,
+            Some(Written::No) => problem.extension("written", false),
+            Some(Written::Unknown) => problem.extension("written", "unknown"),
+        };
         problem.0.source = Some(Arc::new(error));
         problem
     }
@@ -273,6 +278,18 @@ mod tests {
             assert!(!document.contains("secret") && !document.contains("detail"), "{document}");
             assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
         }
+    }
+
+    #[test]
+    fn a_writer_is_told_whether_anything_was_written_where_that_is_known() {
+        let told = |error: StoreError| {
+            let document: Value = serde_json::from_str(&Problem::from(error).document("id")).unwrap();
+            (document["status"].as_u64().unwrap(), document.get("written").cloned())
+        };
+        assert_eq!(told(StoreError::OutcomeUnknown(Arc::new(Backend))), (503, Some(json!("unknown"))));
+        assert_eq!(told(StoreError::Contended(Arc::new(Backend))), (503, Some(json!(false))));
+        assert_eq!(told(StoreError::StorageFull(Arc::new(Backend))), (507, Some(json!(false))));
+        assert_eq!(told(StoreError::Backend(Arc::new(Backend))), (502, None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ZipError;
-use crate::error::{Classify, ErrorClass};
+use crate::error::{Classify, ErrorClass, Written};
 
 /// A failure of a store. Absence is not one.
 ///
@@ -91,6 +91,12 @@ pub enum StoreError {
     /// The backend is too busy.
     #[error("the backend is too busy")]
     Busy(#[source] Shared),
+    /// Others write this very value all the time; nothing was written.
+    #[error("others are writing this value just now; nothing was written")]
+    Contended(#[source] Shared),
+    /// The backend's answer to a conditional write was lost, and what is there now does not tell whether it was made.
+    #[error("it is not known whether the value was written")]
+    OutcomeUnknown(#[source] Shared),
     /// The backend did not answer in time.
     #[error("the backend did not answer in time")]
     TimedOut(#[source] Shared),
@@ -114,9 +120,35 @@ impl Classify for StoreError {
             Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
             Self::WrongLength | Self::RootInUse(_) | Self::Backend(_) => ErrorClass::BackendFailed,
             Self::StorageFull(_) => ErrorClass::StorageFull,
-            Self::VersionChanged | Self::Busy(_) => ErrorClass::Overloaded,
+            Self::VersionChanged | Self::Busy(_) | Self::Contended(_) | Self::OutcomeUnknown(_) => {
+                ErrorClass::Overloaded
+            }
             Self::TimedOut(_) => ErrorClass::TimedOut,
             Self::Zip(error) => error.class(),
+        }
+    }
+
+    fn written(&self) -> Option<Written> {
+        match self {
+            Self::Contended(_) | Self::StorageFull(_) => Some(Written::No),
+            Self::OutcomeUnknown(_) => Some(Written::Unknown),
+            Self::ReadOnly
+            | Self::NotListable
+            | Self::NotSupported(_)
+            | Self::InvalidKey(_)
+            | Self::KeyClash
+            | Self::ConditionFailed
+            | Self::VersionChanged
+            | Self::RangeNotSatisfiable { .. }
+            | Self::ValueTooLarge { .. }
+            | Self::WrongLength
+            | Self::BodyAborted(_)
+            | Self::BodyTooLarge { .. }
+            | Self::Zip(_)
+            | Self::RootInUse(_)
+            | Self::Busy(_)
+            | Self::TimedOut(_)
+            | Self::Backend(_) => None,
         }
     }
 }

@@ -8,14 +8,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
-use super::object::{Connector, no_retries, retries};
+use super::object::Connector;
 use super::{
     LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
     ZipStore,
@@ -198,9 +198,10 @@ fn open_bucket(
         return Err(OpenError::Options("`anonymous = true` and credentials exclude each other"));
     }
     let prefix = prefix_of(prefix)?;
-    let connector = Connector::new(!is_plain).map_err(OpenError::Client)?;
-    let inner = build(bucket, options, &connector, retries())?;
-    let once = build(bucket, options, &connector, no_retries())?;
+    let patience = options.patience();
+    let connector = Connector::new(!is_plain, &patience).map_err(OpenError::Client)?;
+    let inner = build(bucket, options, &connector, patience.retries())?;
+    let once = build(bucket, options, &connector, patience.no_retries())?;
     Ok(Arc::new(ObjectBackend::new(kind, inner, once, prefix, options.object())))
 }
 
@@ -262,6 +263,9 @@ fn s3(
         .with_disable_bulk_delete(true)
         .with_skip_signature(is_anonymous(StoreKind::S3, options)?)
         .with_allow_http(options.allow_http);
+    if options.upload_checksum {
+        builder = builder.with_checksum_algorithm(Checksum::SHA256);
+    }
     match (options.access_key_id.as_deref(), text(options.secret_access_key.as_ref())) {
         (Some(id), Some(key)) => builder = builder.with_access_key_id(id).with_secret_access_key(key),
         (None, None) => {}
@@ -361,14 +365,15 @@ fn open_http(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError
         return Err(OpenError::InvalidUrl("its path is not made of valid names"));
     };
     let prefix = prefix_of(path.as_ref())?;
-    let connector = Connector::new(url.scheme() == "https").map_err(OpenError::Client)?;
+    let patience = options.patience();
+    let connector = Connector::new(url.scheme() == "https", &patience).map_err(OpenError::Client)?;
     url.set_path("/");
     let build = |retry| {
         let builder = HttpBuilder::new().with_url(url.as_str()).with_retry(retry);
         let store = builder.with_http_connector(connector.clone()).build().map_err(client_error)?;
         Ok::<_, OpenError>(Arc::new(store) as Arc<dyn ObjectStore>)
     };
-    let (inner, once) = (build(retries())?, build(no_retries())?);
+    let (inner, once) = (build(patience.retries())?, build(patience.no_retries())?);
     Ok(Arc::new(ObjectBackend::new(StoreKind::Http, inner, once, prefix, options.object())))
 }
 

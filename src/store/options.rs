@@ -1,7 +1,10 @@
 //! [`StoreOptions`]: everything about a store that its URL does not say.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
+use super::object::Patience;
 use super::{Durability, LocalOptions, ObjectOptions, Secret, Symlinks};
 
 /// How a store is opened. Each option is for the backends named; the others ignore it.
@@ -23,6 +26,18 @@ pub struct StoreOptions {
     /// Remote: read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with
     /// expired credentials such a store looks empty.
     pub missing_on_403: bool,
+    /// Remote: how many milliseconds a connection may take to come about.
+    pub connect_timeout_ms: u64,
+    /// Remote: how many milliseconds an answer may stall, before its head or within it. How long it takes in all is for
+    /// its reader.
+    pub read_timeout_ms: u64,
+    /// Remote: how often a request is made in all, if it fails and may be made again (at least 1).
+    pub tries: usize,
+    /// Remote: after how many milliseconds a request is not made again.
+    pub retry_ms: u64,
+    /// Remote: the longest value, in bytes, that is held in memory because the backend takes it only whole: under a
+    /// condition, or not in parts.
+    pub held_bytes: u64,
     /// S3, GCS, Azure: another server than the provider's own.
     pub endpoint: Option<String>,
     /// S3, GCS, Azure: let `endpoint` be plain `http://`.
@@ -42,6 +57,8 @@ pub struct StoreOptions {
     pub session_token: Option<Secret>,
     /// S3: put the bucket into the host name instead of the path.
     pub virtual_hosted: bool,
+    /// S3: send a checksum with every upload, for the backend to compare.
+    pub upload_checksum: bool,
 
     /// GCS: the file with a service account's key.
     pub service_account_path: Option<String>,
@@ -67,6 +84,11 @@ impl Default for StoreOptions {
             durability: local.durability,
             concurrency: local.concurrency,
             missing_on_403: false,
+            connect_timeout_ms: 5_000,
+            read_timeout_ms: 30_000,
+            tries: 3,
+            retry_ms: 10_000,
+            held_bytes: 64 << 20,
             endpoint: None,
             allow_http: false,
             anonymous: None,
@@ -76,6 +98,7 @@ impl Default for StoreOptions {
             secret_access_key: None,
             session_token: None,
             virtual_hosted: false,
+            upload_checksum: true,
             service_account_path: None,
             service_account_key: None,
             bearer_token: None,
@@ -97,6 +120,22 @@ impl StoreOptions {
     }
 
     pub(super) fn object(&self) -> ObjectOptions {
-        ObjectOptions { writable: self.writable, missing_on_403: self.missing_on_403 }
+        ObjectOptions {
+            writable: self.writable,
+            missing_on_403: self.missing_on_403,
+            held_bytes: self.held_bytes,
+            retry: Duration::from_millis(self.retry_ms),
+            // The providers' own servers take conditions; of others, which the environment may name too, nothing is known.
+            known: self.endpoint.is_none() && !self.instance_credentials,
+        }
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            connect: Duration::from_millis(self.connect_timeout_ms),
+            read: Duration::from_millis(self.read_timeout_ms),
+            tries: self.tries,
+            retry: Duration::from_millis(self.retry_ms),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The HTTP client under the remote backends: its timeouts, its retries, and what it never does.
 //!
 //! A response may take as long as its reader does, as long as it does not stall: there is no timeout over a whole
-//! body. Redirects are not followed, because they lead where nobody configured a mount.
+//! body (`patient`). Redirects are not followed, because they lead where nobody configured a mount. Here stands what the crate has
+//! no place for: conditions of requests it would make without ([`on_condition`]), and a look at the answers before it
+//! reads them (`answer`).
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -11,37 +13,68 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use reqwest::Method;
+use reqwest::header::{ACCEPT_ENCODING, HeaderName, HeaderValue};
+use tokio::time::timeout;
 use url::Url;
 
 use super::super::Shared;
+use super::answer;
+use super::patient::{patient, stalled};
 
-/// How long a connection may take to come about.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a response may stall.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often, and for how long in all, a request is made again that changes nothing, or changes it to the same.
-const RETRIES: usize = 3;
-const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// For requests that may be made twice.
-pub(in crate::store) fn retries() -> RetryConfig {
-    let backoff = BackoffConfig {
-        init_backoff: Duration::from_millis(100),
-        max_backoff: Duration::from_secs(2),
-        base: 2.0,
-    };
-    RetryConfig { backoff, max_retries: RETRIES, retry_timeout: RETRY_TIMEOUT }
+/// For how long a backend is waited for, and how often it is asked again.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Patience {
+    /// How long a connection may take to come about.
+    pub(in crate::store) connect: Duration,
+    /// How long a response may stall.
+    pub(in crate::store) read: Duration,
+    /// How often a request is made in all that changes nothing, or changes it to the same.
+    pub(in crate::store) tries: usize,
+    /// After what time it is not made again.
+    pub(in crate::store) retry: Duration,
 }
 
-/// For conditional writes: made again after a lost answer, one that succeeded looks like one that failed.
-pub(in crate::store) fn no_retries() -> RetryConfig {
-    RetryConfig { max_retries: 0, ..retries() }
+impl Patience {
+    /// For requests that may be made twice.
+    pub(in crate::store) fn retries(&self) -> RetryConfig {
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(2),
+            base: 2.0,
+        };
+        RetryConfig { backoff, max_retries: self.tries.saturating_sub(1), retry_timeout: self.retry }
+    }
+
+    /// For conditional writes: made again after a lost answer, one that succeeded looks like one that failed.
+    pub(in crate::store) fn no_retries(&self) -> RetryConfig {
+        RetryConfig { max_retries: 0, ..self.retries() }
+    }
+}
+
+tokio::task_local! {
+    /// The condition of the request that is being made.
+    static CONDITION: (HeaderName, HeaderValue);
+}
+
+/// Makes the PUT and DELETE requests of `call` under a condition, where the crate has no way to say one. The header is
+/// not signed: S3 and GCS want only their own headers signed.
+pub(super) async fn on_condition<T>(
+    condition: Option<(HeaderName, HeaderValue)>,
+    call: impl Future<Output = T>,
+) -> T {
+    match condition {
+        Some(condition) => CONDITION.scope(condition, call).await,
+        None => call.await,
+    }
 }
 
 /// Makes the clients of one store, all alike.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Connector {
     client: reqwest::Client,
+    /// How long a response may stall.
+    stall: Duration,
 }
 
 impl Connector {
@@ -49,7 +82,7 @@ impl Connector {
     ///
     /// # Errors
     /// With `tls`: there are no certificates to check a server's against.
-    pub(in crate::store) fn new(tls: bool) -> Result<Self, Shared> {
+    pub(in crate::store) fn new(tls: bool, patience: &Patience) -> Result<Self, Shared> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
             // An error says that there is one already, which will do.
@@ -57,8 +90,7 @@ impl Connector {
         });
         let builder = || {
             reqwest::Client::builder()
-                .connect_timeout(CONNECT_TIMEOUT)
-                .read_timeout(READ_TIMEOUT)
+                .connect_timeout(patience.connect)
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")))
@@ -67,7 +99,8 @@ impl Connector {
             Err(_) if !tls => builder().tls_certs_only([]).build(),
             built => built,
         };
-        client.map(|client| Self { client }).map_err(|error| Arc::new(error) as Shared)
+        let stall = patience.read;
+        client.map(|client| Self { client, stall }).map_err(|error| Arc::new(error) as Shared)
     }
 }
 
@@ -79,15 +112,26 @@ impl HttpConnector for Connector {
 
 #[async_trait]
 impl HttpService for Connector {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let asked = request.uri().to_string();
-        let response = self.client.call(request).await?;
-        if leads_to_the_directory(&asked, &response) {
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let headers = request.headers_mut();
+        // What is stored, and not what a proxy makes of it.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        if matches!(method, Method::PUT | Method::DELETE)
+            && let Ok((name, value)) = CONDITION.try_with(Clone::clone)
+        {
+            headers.insert(name, value);
+        }
+        let Ok(response) = timeout(self.stall, self.client.call(request)).await else {
+            return Err(stalled());
+        };
+        let response = patient(response?, self.stall);
+        if leads_to_the_directory(&uri.to_string(), &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
         }
-        Ok(response)
+        answer::checked(&method, uri.query(), response).await
     }
 }
 

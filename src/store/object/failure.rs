@@ -31,6 +31,13 @@ pub(super) fn is_transport(error: &Error) -> bool {
     chain(error).any(<dyn StdError>::is::<HttpError>)
 }
 
+/// Whether the request never left, as there was no connection.
+pub(super) fn is_not_sent(error: &Error) -> bool {
+    chain(error).any(|cause| {
+        cause.downcast_ref::<HttpError>().is_some_and(|http| http.kind() == HttpErrorKind::Connect)
+    })
+}
+
 /// The failure that an error of a backend means, where the caller sees no special meaning in it.
 pub(super) fn failure(error: Error) -> StoreError {
     let timed_out = |kind: HttpErrorKind| kind == HttpErrorKind::Timeout;
@@ -50,14 +57,11 @@ pub(super) fn failure(error: Error) -> StoreError {
     what(Arc::new(error))
 }
 
-/// The failure of a write: as [`failure`], and conditions that do not hold.
-pub(super) fn write_failure(error: Error, kind: crate::store::StoreKind) -> StoreError {
-    match &error {
+/// The failure of a write without a condition.
+pub(super) fn write_failure(error: Error) -> StoreError {
+    match status(&error) {
         // S3's word for "others are writing this just now, ask again": nothing was decided.
-        Error::AlreadyExists { .. } if kind == crate::store::StoreKind::S3 && status(&error) == Some(409) => {
-            StoreError::Busy(Arc::new(error))
-        }
-        Error::AlreadyExists { .. } | Error::Precondition { .. } => StoreError::ConditionFailed,
+        Some(409) => StoreError::Busy(Arc::new(error)),
         _ => failure(error),
     }
 }

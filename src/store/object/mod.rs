@@ -4,27 +4,30 @@
 //! open: versions compared on every answer, ranges and lengths checked, absence told from refusal, listings in
 //! order. What a backend cannot do is an error, never done some other way that looks alike.
 
+mod answer;
 mod client;
+mod conditional;
 mod failure;
 mod list;
+mod patient;
 mod read;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub(super) use client::{Connector, no_retries, retries};
+pub(super) use client::{Connector, Patience};
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use self::failure::failure;
 use super::{
@@ -34,14 +37,26 @@ use super::{
 use crate::key::{StoreKey, StorePrefix};
 
 /// How a remote store is used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectOptions {
     /// Whether values may be written.
     pub writable: bool,
     /// Whether "403 Forbidden" means that a key does not exist, as it does in S3 buckets whose keys may be read
     /// but not listed. If credentials expire, such a store looks empty.
     pub missing_on_403: bool,
+    /// The longest value, in bytes, that is held in memory because the backend takes it only whole.
+    pub held_bytes: u64,
+    /// After what time a conditional write is not made again.
+    pub retry: Duration,
+    /// Whether the backend is known to heed conditions; if not, it is tried before the first conditional write. Web
+    /// servers always are.
+    pub known: bool,
 }
+
+/// The names that belong to the store itself: the first segment of the keys it tries conditions with.
+const RESERVED: &str = ".zarr-server";
+/// The same at a web server, which may be one of this kind and keep that name for itself.
+const PROBE: &str = ".zarr-server-probe-";
 
 /// A store over a backend of `object_store`.
 #[derive(Clone, Debug)]
@@ -54,6 +69,8 @@ pub struct ObjectBackend {
     prefix: StorePrefix,
     options: ObjectOptions,
     memory: Option<Arc<Memory>>,
+    /// Whether the backend heeds the conditions of writes, once that is known.
+    heeds_conditions: Arc<OnceCell<bool>>,
 }
 
 /// What values in memory need beyond what the backend does.
@@ -76,7 +93,9 @@ impl ObjectBackend {
         prefix: StorePrefix,
         options: ObjectOptions,
     ) -> Self {
-        Self { kind, inner, once, prefix, options, memory: None }
+        let known = (options.known && kind != StoreKind::Http).then_some(true);
+        let heeds_conditions = Arc::new(OnceCell::new_with(known));
+        Self { kind, inner, once, prefix, options, memory: None, heeds_conditions }
     }
 
     /// An empty store in this process's memory.
@@ -90,8 +109,15 @@ impl ObjectBackend {
             once: Arc::clone(&inner),
             inner,
             prefix: StorePrefix::root(),
-            options: ObjectOptions { writable, missing_on_403: false },
+            options: ObjectOptions {
+                writable,
+                missing_on_403: false,
+                held_bytes: u64::MAX,
+                retry: Duration::ZERO,
+                known: true,
+            },
             memory: Some(Arc::new(memory)),
+            heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
         }
     }
 
@@ -114,7 +140,22 @@ impl ObjectBackend {
 
     /// The key of something in the backend; `None` if it is none of this store.
     fn key(&self, path: &Path) -> Option<StoreKey> {
-        path.as_ref().strip_prefix(self.prefix.as_str()).and_then(|text| StoreKey::parse(text).ok())
+        let text = path.as_ref().strip_prefix(self.prefix.as_str())?;
+        let is_probe = self.kind == StoreKind::Http && text.starts_with(PROBE);
+        StoreKey::parse(text).ok().filter(|_| !is_probe && !self.is_reserved(text))
+    }
+
+    /// Whether a key belongs to the store itself, at any depth: a mount may stand below another.
+    fn is_reserved(&self, key: &str) -> bool {
+        self.kind != StoreKind::Http && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
+    }
+
+    /// A key of the store itself.
+    fn probe_path(&self, name: &str) -> Result<Path, StoreError> {
+        match self.kind {
+            StoreKind::Http => self.place(&format!("{PROBE}{name}")),
+            _ => self.place(&format!("{RESERVED}/{name}")),
+        }
     }
 
     /// What a backend says of a value.
@@ -176,6 +217,9 @@ impl Store for ObjectBackend {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if self.is_reserved(key.as_str()) {
+            return Ok(None);
+        }
         Ok(self.meta(key).await?.map(|meta| self.info(&meta)))
     }
 
@@ -185,6 +229,9 @@ impl Store for ObjectBackend {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
+        if self.is_reserved(key.as_str()) {
+            return Ok(None);
+        }
         self.read(key, range, if_match).await
     }
 
@@ -195,11 +242,17 @@ impl Store for ObjectBackend {
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         self.check_writable()?;
+        if self.is_reserved(key.as_str()) {
+            return Err(StoreError::InvalidKey("`.zarr-server` belongs to the store itself"));
+        }
         self.write(key, body, condition).await
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.check_writable()?;
+        if self.is_reserved(key.as_str()) {
+            return condition.check(None).map(|()| false);
+        }
         self.remove(key, &condition).await
     }
 

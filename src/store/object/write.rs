@@ -3,8 +3,7 @@
 //! Small values are put in one request. Larger ones are uploaded in parts, of which a few are in memory at once,
 //! and appear when the last is there; what was uploaded is withdrawn if the body breaks off. No backend takes
 //! parts under a condition, so conditional writes, and writes to backends without uploads in parts, are held in
-//! memory up to [`MAX_HELD_BYTES`]. Conditional erasure is a comparison and then an erasure: between the two,
-//! another writer may put a new value, which is then erased. Only in memory it is one step.
+//! memory up to a limit. What conditions mean to remote backends is in `conditional`.
 
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt};
@@ -16,7 +15,7 @@ use object_store::{
 use std::sync::Arc;
 
 use super::ObjectBackend;
-use super::failure::{failure, write_failure};
+use super::failure::{failure, is_transport, write_failure};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{SetOutcome, StoreError, StoreKind, ValueStream, WriteCondition};
 
@@ -24,8 +23,6 @@ use crate::store::{SetOutcome, StoreError, StoreKind, ValueStream, WriteConditio
 const PART_BYTES: u64 = 8 << 20;
 /// Parts under way at once.
 const PARTS_UNDER_WAY: usize = 3;
-/// The longest value that is held in memory because the backend takes it only whole.
-pub(super) const MAX_HELD_BYTES: u64 = 64 << 20;
 
 impl ObjectBackend {
     pub(super) async fn write(
@@ -37,11 +34,7 @@ impl ObjectBackend {
         let path = self.path(key)?;
         let in_parts = condition == WriteCondition::Always
             && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure);
-        let limit = match self.kind {
-            StoreKind::Memory => u64::MAX,
-            _ if in_parts => PART_BYTES,
-            _ => MAX_HELD_BYTES,
-        };
+        let limit = if in_parts { PART_BYTES } else { self.options.held_bytes };
         let (pieces, is_all) = hold(&mut body, limit).await?;
         if !is_all {
             if !in_parts {
@@ -66,42 +59,24 @@ impl ObjectBackend {
             StoreKind::Memory => self.meta(key).await?.is_none(),
             _ => *condition == WriteCondition::IfAbsent,
         };
-        let (store, mode) = match condition {
-            WriteCondition::Always => (&self.inner, PutMode::Overwrite),
-            WriteCondition::IfAbsent => (&self.once, PutMode::Create),
-            WriteCondition::IfVersion(_) => (&self.once, PutMode::Update(self.update(key, condition).await?)),
-        };
-        match store.put_opts(path, payload, PutOptions::from(mode)).await {
-            Ok(result) => Ok(self.outcome(created, &result)),
-            Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
-                Err(StoreError::NotSupported("conditional writes"))
+        let mode = match condition {
+            WriteCondition::Always => PutMode::Overwrite,
+            _ if self.memory.is_none() => return self.put_if(path, payload, condition).await,
+            WriteCondition::IfAbsent => PutMode::Create,
+            WriteCondition::IfVersion(version) => {
+                let e_tag = Some(self.tag(version).ok_or(StoreError::ConditionFailed)?);
+                PutMode::Update(UpdateVersion { e_tag, version: None })
             }
-            Err(Error::NotFound { .. }) if matches!(condition, WriteCondition::IfVersion(_)) => {
+        };
+        match self.inner.put_opts(path, payload, PutOptions::from(mode)).await {
+            Ok(result) => Ok(self.outcome(created, &result)),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. })
+                if self.memory.is_some() =>
+            {
                 Err(StoreError::ConditionFailed)
             }
-            Err(error) => Err(write_failure(error, self.kind)),
+            Err(error) => Err(write_failure(error)),
         }
-    }
-
-    /// A version as the backend wants it in a conditional write. GCS compares generations, so it is asked first
-    /// which one that version is.
-    async fn update(&self, key: &StoreKey, condition: &WriteCondition) -> Result<UpdateVersion, StoreError> {
-        let WriteCondition::IfVersion(version) = condition else {
-            return Err(StoreError::ConditionFailed);
-        };
-        let Some(tag) = self.tag(version) else {
-            return Err(StoreError::ConditionFailed);
-        };
-        if self.kind != StoreKind::Gcs {
-            return Ok(UpdateVersion { e_tag: Some(tag), version: None });
-        }
-        let meta = self.meta(key).await?;
-        condition.check(meta.as_ref().map(|meta| self.info(meta)).as_ref())?;
-        let generation = meta.and_then(|meta| meta.version);
-        if generation.is_none() {
-            return Err(StoreError::NotSupported("conditional writes"));
-        }
-        Ok(UpdateVersion { e_tag: Some(tag), version: generation })
     }
 
     async fn upload(
@@ -127,7 +102,7 @@ impl ObjectBackend {
         .await
     }
 
-    fn outcome(&self, created: bool, result: &PutResult) -> SetOutcome {
+    pub(super) fn outcome(&self, created: bool, result: &PutResult) -> SetOutcome {
         SetOutcome { created, version: result.e_tag.as_deref().map(|tag| self.version(tag)) }
     }
 
@@ -136,16 +111,25 @@ impl ObjectBackend {
         key: &StoreKey,
         condition: &WriteCondition,
     ) -> Result<bool, StoreError> {
+        if self.memory.is_none() && *condition != WriteCondition::Always {
+            return self.remove_if(key, condition).await;
+        }
         let _alone = self.writers().await;
         let current = self.meta(key).await?.map(|meta| self.info(&meta));
         condition.check(current.as_ref())?;
         if current.is_none() {
             return Ok(false);
         }
-        match self.inner.delete(&self.path(key)?).await {
+        let path = self.path(key)?;
+        let erased = match self.inner.delete(&path).await {
+            // The client does not ask again when a connection breaks; this may be asked twice.
+            Err(error) if is_transport(&error) => self.inner.delete(&path).await,
+            erased => erased,
+        };
+        match erased {
             Ok(()) => Ok(true),
             Err(Error::NotFound { .. }) => Ok(false),
-            Err(error) => Err(write_failure(error, self.kind)),
+            Err(error) => Err(write_failure(error)),
         }
     }
 
@@ -163,7 +147,7 @@ impl ObjectBackend {
                 match result {
                     Ok(_) => erased += 1,
                     Err(Error::NotFound { .. }) => {}
-                    Err(error) => return Err(write_failure(error, self.kind)),
+                    Err(error) => return Err(write_failure(error)),
                 }
             }
         }

@@ -12,6 +12,7 @@ pub mod model;
 pub mod not_supported;
 pub mod pickle;
 pub mod process;
+pub mod s3;
 pub mod server;
 pub mod strategies;
 pub mod told;

@@ -1,5 +1,6 @@
 //! A server without a socket: requests go straight to the router.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
@@ -17,6 +18,14 @@ use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
 
 use super::counting::{CountingSource, Decodes};
+
+/// An answer, collected; its body may have broken off.
+#[derive(Debug)]
+pub struct Attempt {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Result<Bytes, axum::Error>,
+}
 
 /// An answer, collected.
 #[derive(Debug)]
@@ -130,10 +139,25 @@ impl Server {
     }
 
     pub async fn send(&self, request: Request<Body>) -> Answer {
+        let Attempt { status, headers, body } = self.attempt(request).await;
+        Answer { status, headers, body: body.expect("the body ends well") }
+    }
+
+    /// As [`Self::send`], where the answer may break off.
+    pub async fn attempt(&self, request: Request<Body>) -> Attempt {
         let answer = self.0.clone().oneshot(request).await.unwrap();
         let (parts, body) = answer.into_parts();
-        let body = axum::body::to_bytes(body, usize::MAX).await.expect("the body ends well");
-        Answer { status: parts.status, headers: parts.headers, body }
+        let body = axum::body::to_bytes(body, usize::MAX).await;
+        Attempt { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The same server on a port of this machine. Returns its address.
+    pub async fn listen(&self) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = self.0.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        address
     }
 
     /// The canonical bytes of a slice, which must be answered.

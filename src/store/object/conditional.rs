@@ -1,0 +1,316 @@
+//! Conditional writes and erasures on remote backends, of which exactly one of many racers succeeds.
+//!
+//! Zarr core 3.1 knows no conditions; this is RFC 9110, section 13, carried to the backend. A conditional write is sent
+//! without the client's retries, because one that is made again after a lost answer looks like one that failed. It
+//! carries a write id in the value's metadata, so that a look afterwards tells whether it was carried out. Where the look
+//! cannot tell, the answer is [`StoreError::OutcomeUnknown`], and never that the condition did not hold. Web servers keep
+//! no metadata, and Azure's bulk erasure carries no condition: there, a condition is checked before the erasure.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload, PutResult, UpdateVersion,
+};
+use reqwest::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use tokio::time::{Instant, sleep};
+
+use super::ObjectBackend;
+use super::client::on_condition;
+use super::failure::{failure, is_not_sent, status};
+use crate::key::StoreKey;
+use crate::store::{SetOutcome, StoreError, StoreKind, Version, WriteCondition};
+
+/// The metadata that says which write made a value. Azure takes only names that are identifiers.
+const WRITE_ID: &str = "zarr_server_write_id";
+/// GCS compares generations instead of entity tags.
+const GENERATION_MATCH: HeaderName = HeaderName::from_static("x-goog-if-generation-match");
+/// How often a write is made again that was not carried out, though its condition holds.
+const TRIES: u32 = 6;
+/// The first pause before that; each is up to twice as long as the one before.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a failed request did.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing, and it would do nothing another time.
+    Refused,
+    /// Nothing this time: the backend was busy, or could not be reached.
+    Nothing,
+    /// Nothing: the condition did not hold.
+    Condition,
+    /// Its answer was lost.
+    Unknown,
+}
+
+/// What a look finds.
+struct Found {
+    meta: ObjectMeta,
+    write_id: Option<String>,
+}
+
+impl ObjectBackend {
+    /// Stores a value under a condition, once it is known that the backend heeds conditions.
+    pub(super) async fn put_if(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        condition: &WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        if matches!(condition, WriteCondition::IfVersion(version) if !version.is_strong()) {
+            return Err(StoreError::ConditionFailed);
+        }
+        if !*self.heeds_conditions.get_or_try_init(|| self.probe()).await? {
+            return Err(StoreError::NotSupported("conditional writes"));
+        }
+        self.settle(path, payload, condition).await
+    }
+
+    /// Whether the second creation of one key fails, and a replacement of a version that never was. Asked once, of a key
+    /// of its own that is erased afterwards.
+    async fn probe(&self) -> Result<bool, StoreError> {
+        let path = self.probe_path(&write_id())?;
+        let put = |condition: WriteCondition| {
+            let path = path.clone();
+            async move {
+                match self.settle(&path, PutPayload::from_static(b"probe"), &condition).await {
+                    Ok(_) => Ok(true),
+                    Err(StoreError::ConditionFailed) => Ok(false),
+                    // Of the value that waits for this, nothing was written.
+                    Err(StoreError::OutcomeUnknown(error)) => Err(StoreError::Busy(error)),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let first = put(WriteCondition::IfAbsent).await;
+        let never = Version::strong("00000000000000000000000000000000");
+        let heeded = match first {
+            Ok(true) => match put(WriteCondition::IfAbsent).await {
+                Ok(false) => put(WriteCondition::IfVersion(never)).await.map(|written| !written),
+                again => again.map(|_| false),
+            },
+            first => first,
+        };
+        if let Err(error) = self.inner.delete(&path).await {
+            tracing::warn!(%error, "the key of the probe for conditional writes could not be erased");
+        }
+        if matches!(heeded, Ok(false)) {
+            let backend = self.kind.name();
+            tracing::warn!(backend, "the backend ignores conditions, so conditional writes are refused");
+        }
+        heeded
+    }
+
+    /// Makes a conditional write until its outcome is known or cannot be known.
+    async fn settle(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        condition: &WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        let (id, begun) = (write_id(), Instant::now());
+        let created = *condition == WriteCondition::IfAbsent;
+        let mut generation = None;
+        if self.kind == StoreKind::Gcs && !created {
+            let found = self.look(path).await?;
+            self.check(condition, found.as_ref())?;
+            generation = found.and_then(|found| found.meta.version);
+        }
+        let (mut attempt, mut was_lost) = (0, false);
+        loop {
+            attempt += 1;
+            let error = match self.put_once(path, &payload, condition, generation.take(), &id).await? {
+                Ok(result) => return Ok(self.outcome(created, &result)),
+                Err(error) => error,
+            };
+            let fate = self.fate(&error, condition);
+            was_lost |= fate == Fate::Unknown;
+            let given_up = |error| if was_lost { unknown(error) } else { failure(error) };
+            if fate == Fate::Refused {
+                return Err(given_up(error));
+            }
+            if fate == Fate::Condition && !was_lost && self.kind == StoreKind::Http {
+                return Err(StoreError::ConditionFailed);
+            }
+            let found = match self.look(path).await {
+                Ok(found) => found,
+                Err(_) if fate == Fate::Nothing => return Err(given_up(error)),
+                Err(other) => return Err(StoreError::OutcomeUnknown(Arc::new(other))),
+            };
+            if let Some(found) = found.as_ref().filter(|found| found.write_id.as_ref() == Some(&id)) {
+                return Ok(SetOutcome { created, version: Some(self.info(&found.meta).version) });
+            }
+            if self.check(condition, found.as_ref()).is_err() {
+                // What is there now may have been written over what this wrote.
+                return Err(if was_lost { unknown(error) } else { StoreError::ConditionFailed });
+            }
+            if attempt >= TRIES || begun.elapsed() > self.options.retry {
+                return Err(if was_lost { unknown(error) } else { StoreError::Contended(Arc::new(error)) });
+            }
+            generation = found.and_then(|found| found.meta.version);
+            sleep(pause(attempt)).await;
+        }
+    }
+
+    async fn put_once(
+        &self,
+        path: &Path,
+        payload: &PutPayload,
+        condition: &WriteCondition,
+        generation: Option<String>,
+        id: &str,
+    ) -> Result<Result<PutResult, Error>, StoreError> {
+        let (mode, header) = match (self.kind, condition) {
+            (StoreKind::Http, _) => (PutMode::Overwrite, Some(self.header(condition)?)),
+            (_, WriteCondition::Always | WriteCondition::IfAbsent) => (PutMode::Create, None),
+            (kind, WriteCondition::IfVersion(version)) => {
+                let e_tag = Some(self.tag(version).ok_or(StoreError::ConditionFailed)?);
+                if kind == StoreKind::Gcs && generation.is_none() {
+                    return Err(StoreError::NotSupported("conditional writes"));
+                }
+                (PutMode::Update(UpdateVersion { e_tag, version: generation }), None)
+            }
+        };
+        let mut attributes = Attributes::new();
+        attributes.insert(Attribute::Metadata(WRITE_ID.into()), id.to_owned().into());
+        let options = PutOptions { attributes, ..PutOptions::from(mode) };
+        Ok(on_condition(header, self.once.put_opts(path, payload.clone(), options)).await)
+    }
+
+    /// Erases a value under a condition. Returns whether there was one.
+    pub(super) async fn remove_if(
+        &self,
+        key: &StoreKey,
+        condition: &WriteCondition,
+    ) -> Result<bool, StoreError> {
+        let (path, begun) = (self.path(key)?, Instant::now());
+        let (mut attempt, mut was_lost) = (0, false);
+        loop {
+            attempt += 1;
+            let found = match self.look(&path).await {
+                Err(error) if was_lost => return Err(StoreError::OutcomeUnknown(Arc::new(error))),
+                found => found?,
+            };
+            if found.is_none() && was_lost {
+                return Ok(true);
+            }
+            match self.check(condition, found.as_ref()) {
+                Err(error) if was_lost => return Err(StoreError::OutcomeUnknown(Arc::new(error))),
+                checked => checked?,
+            }
+            let Some(found) = found else { return Ok(false) };
+            let header = match (self.kind, found.meta.version) {
+                (StoreKind::S3 | StoreKind::Http, _) => Some(self.header(condition)?),
+                (StoreKind::Gcs, Some(generation)) => {
+                    HeaderValue::from_str(&generation).ok().map(|value| (GENERATION_MATCH, value))
+                }
+                _ => None,
+            };
+            let error = match on_condition(header, self.once.delete(&path)).await {
+                Ok(()) => return Ok(true),
+                Err(Error::NotFound { .. }) => return Ok(was_lost),
+                Err(error) => error,
+            };
+            let fate = self.fate(&error, condition);
+            was_lost |= fate == Fate::Unknown;
+            if fate == Fate::Refused || attempt >= TRIES || begun.elapsed() > self.options.retry {
+                return Err(match fate {
+                    _ if was_lost => unknown(error),
+                    Fate::Refused => failure(error),
+                    _ => StoreError::Contended(Arc::new(error)),
+                });
+            }
+            sleep(pause(attempt)).await;
+        }
+    }
+
+    /// The condition as a header.
+    fn header(&self, condition: &WriteCondition) -> Result<(HeaderName, HeaderValue), StoreError> {
+        match condition {
+            WriteCondition::Always | WriteCondition::IfAbsent => {
+                Ok((IF_NONE_MATCH, HeaderValue::from_static("*")))
+            }
+            WriteCondition::IfVersion(version) => {
+                let value = self.tag(version).and_then(|tag| HeaderValue::from_str(&tag).ok());
+                Ok((IF_MATCH, value.ok_or(StoreError::ConditionFailed)?))
+            }
+        }
+    }
+
+    /// What is there now.
+    async fn look(&self, path: &Path) -> Result<Option<Found>, StoreError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.inner.get_opts(path, options).await {
+            Ok(result) => {
+                let id = result.attributes.get(&Attribute::Metadata(WRITE_ID.into()));
+                let write_id = id.map(|id| id.to_string());
+                Ok(Some(Found { meta: result.meta, write_id }))
+            }
+            Err(error) => self.absence_or(error),
+        }
+    }
+
+    fn check(&self, condition: &WriteCondition, found: Option<&Found>) -> Result<(), StoreError> {
+        condition.check(found.map(|found| self.info(&found.meta)).as_ref())
+    }
+
+    fn fate(&self, error: &Error, condition: &WriteCondition) -> Fate {
+        match status(error) {
+            _ if matches!(error, Error::NotImplemented { .. } | Error::NotSupported { .. }) => Fate::Refused,
+            Some(304 | 412) => Fate::Condition,
+            Some(404) if matches!(condition, WriteCondition::IfVersion(_)) => Fate::Condition,
+            // S3: "others are writing this just now, ask again". Azure: there is such a value.
+            Some(409) if self.kind != StoreKind::Http => Fate::Nothing,
+            Some(429) => Fate::Nothing,
+            Some(501 | 505 | 507 | 511) => Fate::Refused,
+            Some(408 | 500..=599) => Fate::Unknown,
+            Some(_) => Fate::Refused,
+            None if is_not_sent(error) => Fate::Nothing,
+            None => Fate::Unknown,
+        }
+    }
+}
+
+fn unknown(error: Error) -> StoreError {
+    StoreError::OutcomeUnknown(Arc::new(error))
+}
+
+/// A name for a write that no other has: two keyed hashes of a count.
+fn write_id() -> String {
+    static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let [one, two] = KEYS.each_ref().map(|key| key.hash_one(count));
+    format!("{one:016x}{two:016x}")
+}
+
+/// Half to all of a time that doubles with each attempt, at random, so that racers part.
+fn pause(attempt: u32) -> Duration {
+    let longest = PAUSE * 2_u32.pow(attempt.min(TRIES));
+    let longest_us = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(longest_us / 2 + RandomState::new().hash_one(attempt) % (longest_us / 2 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_writes_have_one_name() {
+        let ids: std::collections::HashSet<String> = (0..10_000).map(|_| write_id()).collect();
+        assert_eq!(ids.len(), 10_000);
+        assert!(ids.iter().all(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())));
+    }
+
+    #[test]
+    fn pauses_grow_and_end() {
+        for attempt in 1..20 {
+            let longest = PAUSE * 2_u32.pow(attempt.min(TRIES));
+            assert!((longest / 2..=longest).contains(&pause(attempt)), "{attempt}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A response's body that may take as long as its reader does, and is given up when the backend stalls.
+//!
+//! Only time in which the reader waits counts: bytes that are there are taken before the clock is looked at, so a reader
+//! that pauses does not make the backend look slow. Nothing limits the time of a whole body.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use object_store::client::{HttpError, HttpErrorKind, HttpResponse, HttpResponseBody};
+use tokio::time::{Sleep, sleep};
+
+/// The backend sends nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("the backend sent nothing for too long")]
+struct Stalled;
+
+/// The failure of a backend that stalls.
+pub(super) fn stalled() -> HttpError {
+    HttpError::new(HttpErrorKind::Timeout, Stalled)
+}
+
+/// The same answer, whose body is given up after `stall` without a byte.
+pub(super) fn patient(response: HttpResponse, stall: Duration) -> HttpResponse {
+    response.map(|body| HttpResponseBody::new(Patient { body, stall, clock: None }))
+}
+
+struct Patient {
+    body: HttpResponseBody,
+    stall: Duration,
+    /// Runs while the reader waits.
+    clock: Option<Pin<Box<Sleep>>>,
+}
+
+impl Body for Patient {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let Self { body, stall, clock } = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            *clock = None;
+            return Poll::Ready(frame);
+        }
+        let clock = clock.get_or_insert_with(|| Box::pin(sleep(*stall)));
+        clock.as_mut().poll(context).map(|()| Some(Err(stalled())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,572 @@
+//! Every fault of a backend, met by every kind of request: a client gets the exact bytes, or is told that the backend
+//! failed. Never other bytes, fewer bytes, an absence that is none, a wait without end.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Request};
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::time::timeout;
+use zarrd::http::Mount;
+use zarrd::store::{SharedStore, StoreOptions};
+
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, noise};
+use crate::support::s3::{Fault, Kind, Objects, Rule, TestS3, When, tag};
+use crate::support::server::{Attempt, Server};
+
+/// How many backends are met at once.
+const LANES: usize = 24;
+/// No request may take longer, whatever the backend does.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn serve(store: SharedStore) -> Server {
+    let mut builder = Server::build(Mount { writable: true, ..Mount::read_only("m", store) });
+    builder.http.deadline_ms = 9000;
+    builder.finish()
+}
+
+/// What is asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ask {
+    Get,
+    Range,
+    Head,
+    /// Elements of a chunk; of a shard; of an array whose document is what fails.
+    Slice,
+    Shard,
+    Open,
+    Put,
+    PutIf,
+    Delete,
+    DeleteIf,
+    List,
+    ListAll,
+}
+
+const ASKS: [Ask; 12] = [
+    Ask::Get,
+    Ask::Range,
+    Ask::Head,
+    Ask::Slice,
+    Ask::Shard,
+    Ask::Open,
+    Ask::Put,
+    Ask::PutIf,
+    Ask::Delete,
+    Ask::DeleteIf,
+    Ask::List,
+    Ask::ListAll,
+];
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    /// What was asked for, exactly.
+    Right,
+    /// A failure that says so, before or within the answer.
+    Failed,
+}
+
+impl Ask {
+    /// The requests to the backend that fail, and a part of the keys they are about.
+    fn at(self) -> (Kind, &'static str) {
+        match self {
+            Self::Get | Self::Range => (Kind::Get, "value"),
+            Self::Head => (Kind::Head, "value"),
+            Self::Slice => (Kind::Get, "plain/c/"),
+            Self::Shard => (Kind::Get, "shards/c/"),
+            Self::Open => (Kind::Get, "plain/zarr.json"),
+            Self::Put | Self::PutIf => (Kind::Put, "value"),
+            Self::Delete | Self::DeleteIf => (Kind::Delete, "value"),
+            Self::List | Self::ListAll => (Kind::List, ""),
+        }
+    }
+
+    fn reads(self) -> bool {
+        matches!(self.at().0, Kind::Get | Kind::Head)
+    }
+
+    /// Whether a fault says anything about such a request.
+    fn meets(self, fault: Fault) -> bool {
+        match fault {
+            Fault::WrongRange | Fault::WholeForRange => matches!(self, Self::Range | Self::Shard),
+            Fault::Replaced => self.at().0 == Kind::Get && self != Self::Open,
+            Fault::Gzip => self.reads() || self.at().0 == Kind::List,
+            // What a server calls a value, is one.
+            Fault::Garbage | Fault::ErrorBody => self.at().0 == Kind::List,
+            Fault::DoneThenReset | Fault::DoneThen(_) => !self.reads() && self.at().0 != Kind::List,
+            Fault::Conflict => matches!(self, Self::PutIf | Self::DeleteIf),
+            Fault::Flipped => matches!(self, Self::Put | Self::PutIf),
+            _ => true,
+        }
+    }
+
+    /// Whether a client need not see that the fault happened, if it happens once.
+    fn outlives(self, fault: Fault) -> bool {
+        match fault {
+            Fault::HangMidBody => self.at().0 == Kind::Get,
+            Fault::NoTag => self.at().0 == Kind::List || self == Self::PutIf,
+            Fault::Status(status) => matches!(status, 429 | 500 | 502 | 503),
+            Fault::ClockSkew
+            | Fault::CutWithoutLength
+            | Fault::WrongRange
+            | Fault::WholeForRange
+            | Fault::Replaced
+            | Fault::Flipped => false,
+            Fault::ResetBeforeHead
+            | Fault::Hang
+            | Fault::ResetMidBody
+            | Fault::Cut
+            | Fault::Conflict
+            | Fault::Longer
+            | Fault::Garbage
+            | Fault::ErrorBody
+            | Fault::Dribble
+            | Fault::Gzip
+            | Fault::DoneThenReset
+            | Fault::DoneThen(_) => true,
+        }
+    }
+}
+
+const FAULTS: [Fault; 31] = [
+    Fault::Status(500),
+    Fault::Status(503),
+    Fault::Status(429),
+    Fault::Status(403),
+    Fault::Status(401),
+    Fault::Status(400),
+    Fault::Status(409),
+    Fault::Status(501),
+    Fault::Status(502),
+    Fault::Status(301),
+    Fault::ClockSkew,
+    Fault::Conflict,
+    Fault::ResetBeforeHead,
+    Fault::ResetMidBody,
+    Fault::Cut,
+    Fault::CutWithoutLength,
+    Fault::Longer,
+    Fault::WrongRange,
+    Fault::WholeForRange,
+    Fault::Replaced,
+    Fault::NoTag,
+    Fault::Garbage,
+    Fault::ErrorBody,
+    Fault::Hang,
+    Fault::HangMidBody,
+    Fault::Dribble,
+    Fault::Gzip,
+    Fault::Flipped,
+    Fault::DoneThenReset,
+    Fault::DoneThen(500),
+    Fault::DoneThen(503),
+];
+
+/// A backend with something in it, and a server before it.
+struct Scene {
+    s3: TestS3,
+    store: SharedStore,
+    server: Server,
+    objects: Objects,
+    value: Bytes,
+    plain: Vec<u8>,
+    shards: Vec<u8>,
+    keys: Vec<String>,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let s3 = TestS3::start().await;
+        s3.page_keys(3);
+        // Long enough for a busy machine.
+        let store = s3.store_with(|options| (options.read_timeout_ms, options.retry_ms) = (1500, 4000));
+        let array = Array::of(&[8, 8]).chunks(&[4, 4]);
+        let plain = array.store(&store, "plain").await;
+        let shards = Shards::of(&[2, 2], &[Codec::Bytes { big: false }]).codec();
+        let shards = array.codecs([shards]).store(&store, "shards").await;
+        let value: Bytes = noise(7).take(3000).collect();
+        s3.insert("value", value.clone());
+        let server = serve(store.clone());
+        let first = request(Method::PUT, "/store/m/first", &[("if-none-match", "*")], "first");
+        assert_eq!(server.send(first).await.status, 201, "the backend heeds conditions");
+        let keys = s3.keys();
+        let keys = keys.iter().map(|key| key.strip_prefix("some/prefix/").unwrap().to_owned()).collect();
+        let objects = s3.objects();
+        Self { s3, store, server, objects, value, plain: plain.elements, shards: shards.elements, keys }
+    }
+
+    /// As it was at first, with a server that remembers nothing.
+    fn reset(&mut self) {
+        self.s3.put_back(&self.objects);
+        self.server = serve(self.store.clone());
+    }
+
+    fn new_value() -> Bytes {
+        noise(8).take(2000).collect()
+    }
+
+    async fn ask(&self, ask: Ask) -> Attempt {
+        let matches = tag(&self.value);
+        let if_match = [("if-match", &*matches)];
+        let new = Self::new_value();
+        let request = match ask {
+            Ask::Get => request(Method::GET, "/store/m/value", &[], ""),
+            Ask::Range => request(Method::GET, "/store/m/value", &[("range", "bytes=100-1099")], ""),
+            Ask::Head => request(Method::HEAD, "/store/m/value", &[], ""),
+            Ask::Slice | Ask::Open => request(Method::GET, "/v1/data/m/plain?slice=:4,:4", &[], ""),
+            Ask::Shard => request(Method::GET, "/v1/data/m/shards?slice=:2,:2", &[], ""),
+            Ask::Put => request(Method::PUT, "/store/m/value", &[], new),
+            Ask::PutIf => request(Method::PUT, "/store/m/value", &if_match, new),
+            Ask::Delete => request(Method::DELETE, "/store/m/value", &[], ""),
+            Ask::DeleteIf => request(Method::DELETE, "/store/m/value", &if_match, ""),
+            Ask::List => request(Method::GET, "/store/m/?format=json", &[], ""),
+            Ask::ListAll => request(Method::GET, "/store/m/?format=json&recursive", &[], ""),
+        };
+        timeout(PATIENCE, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
+    }
+
+    /// What the answer is worth, or what is wrong with it.
+    fn judge(&self, ask: Ask, fault: Fault, answer: &Attempt) -> Result<Came, String> {
+        let status = answer.status.as_u16();
+        let body = match &answer.body {
+            Ok(body) => body,
+            Err(_) if status == 200 || status == 206 => return Ok(Came::Failed),
+            Err(error) => return Err(format!("{status} that breaks off: {error}")),
+        };
+        let stored = self.s3.value("value");
+        let is = |stored: Option<&Bytes>, wanted: &[Option<&Bytes>]| {
+            let found = wanted.contains(&stored);
+            if found { Ok(()) } else { Err("something else is stored now".to_owned()) }
+        };
+        let (old, new) = (self.value.clone(), Self::new_value());
+        if matches!(status, 502..=504) {
+            for canary in ["canary", "127.0.0.1", "bucket", "prefix"] {
+                if String::from_utf8_lossy(body).contains(canary) {
+                    return Err(format!("the answer tells of {canary}"));
+                }
+            }
+            match ask {
+                Ask::Put | Ask::PutIf => is(stored.as_ref(), &[Some(&old), Some(&new)])?,
+                Ask::Delete | Ask::DeleteIf => is(stored.as_ref(), &[Some(&old), None])?,
+                _ => {}
+            }
+            return Ok(Came::Failed);
+        }
+        if status == 500 && ask == Ask::Shard && fault == Fault::Replaced {
+            // The shard is another now, and no shard.
+            return Ok(Came::Failed);
+        }
+        let flipped = |bytes: &[u8]| bytes.iter().map(|byte| !byte).collect::<Vec<u8>>();
+        let exact = |wanted: &[u8]| {
+            let is_other = fault == Fault::Replaced && **body == *flipped(wanted);
+            if **body == *wanted || is_other { Ok(Came::Right) } else { Err("other bytes".to_owned()) }
+        };
+        let corner = |elements: &[u8], edge: usize| -> Vec<u8> {
+            (0..edge).flat_map(|row| elements[row * 16..][..edge * 2].to_vec()).collect()
+        };
+        let right = match ask {
+            Ask::Get => (200, exact(&old)),
+            Ask::Range => (206, exact(&old[100..1100])),
+            Ask::Head => {
+                let length = answer.headers.get("content-length").and_then(|length| length.to_str().ok());
+                let right = length == Some("3000");
+                (200, right.then_some(Came::Right).ok_or_else(|| format!("length {length:?}")))
+            }
+            Ask::Slice | Ask::Open => (200, exact(&corner(&self.plain, 4))),
+            Ask::Shard => (200, exact(&corner(&self.shards, 2))),
+            Ask::Put | Ask::PutIf => {
+                let tells = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
+                let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Came::Right);
+                (204, if tells { stored } else { Err("another tag than the value's".to_owned()) })
+            }
+            Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Came::Right)),
+            Ask::List | Ask::ListAll => (200, self.lists(ask == Ask::ListAll, body)),
+        };
+        if status == right.0 { right.1 } else { Err(format!("{status}: {body:?}")) }
+    }
+
+    fn lists(&self, all: bool, body: &Bytes) -> Result<Came, String> {
+        let page: serde_json::Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let names = |member: &str| -> Vec<String> {
+            let entries = page[member].as_array().cloned().unwrap_or_default();
+            let name = |entry: serde_json::Value| {
+                entry["key"].as_str().or_else(|| entry.as_str()).unwrap_or("?").to_owned()
+            };
+            entries.into_iter().map(name).collect()
+        };
+        let (keys, prefixes) = (names("keys"), names("prefixes"));
+        let right = if all { keys == self.keys } else { keys == ["first", "value"] && prefixes.len() == 2 };
+        if right { Ok(Came::Right) } else { Err(format!("other keys: {body:?}")) }
+    }
+}
+
+fn request(
+    method: Method,
+    url: &str,
+    headers: &[(&'static str, &str)],
+    body: impl Into<Bytes>,
+) -> Request<Body> {
+    let mut request = Request::builder().method(method).uri(url);
+    for &(name, value) in headers {
+        request = request.header(name, HeaderValue::from_str(value).unwrap());
+    }
+    request.body(Body::from(body.into())).unwrap()
+}
+
+/// One fault, met by one request: at the first request to the backend that fits, or at each.
+async fn meet(scene: &Scene, ask: Ask, fault: Fault, when: When) -> Option<String> {
+    let (kind, key) = ask.at();
+    scene.s3.inject(vec![Rule { kinds: vec![kind], key, when, fault }], 1);
+    let answer = scene.ask(ask).await;
+    let injected = scene.s3.heal();
+    let complaint = |what: String| Some(format!("{ask:?} {fault:?} {when:?}: {what}"));
+    if injected == 0 {
+        return complaint("the fault was never injected".to_owned());
+    }
+    let came = match scene.judge(ask, fault, &answer) {
+        Ok(came) => came,
+        Err(what) => return complaint(what),
+    };
+    let once = matches!(when, When::Nth(_));
+    if once && ask.outlives(fault) && came == Came::Failed {
+        return complaint(format!("{} where asking again would have done", answer.status));
+    }
+    // What was wrong is over: nothing of it is remembered.
+    let reads_again = if ask.reads() { ask } else { Ask::List };
+    let again = scene.ask(reads_again).await;
+    if reads_again == ask {
+        match scene.judge(ask, fault, &again) {
+            Ok(Came::Right) => {}
+            Ok(Came::Failed) if fault == Fault::Replaced => {}
+            other => return complaint(format!("afterwards {other:?}: {again:?}")),
+        }
+    }
+    None
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_the_backend_is_outlived_or_told_and_never_wrong_bytes_or_an_absence() {
+    let mut cells = Vec::new();
+    for ask in ASKS {
+        for fault in FAULTS.into_iter().filter(|fault| ask.meets(*fault)) {
+            cells.extend([When::Nth(0), When::Always].map(|when| (ask, fault, when)));
+        }
+    }
+    assert!(cells.len() > 400, "only {} cells", cells.len());
+    let lanes = (0..LANES).map(|lane| {
+        let cells: Vec<_> = cells.iter().copied().skip(lane).step_by(LANES).collect();
+        async move {
+            let (mut scene, mut complaints) = (Scene::set().await, Vec::new());
+            for (ask, fault, when) in cells {
+                complaints.extend(meet(&scene, ask, fault, when).await);
+                scene.reset();
+            }
+            complaints
+        }
+    });
+    let complaints = futures::future::join_all(lanes).await.concat();
+    assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+/// A small generator, the same for the same seed.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap() % end
+    }
+}
+
+/// Rounds of the random run at each rate: few, or as many as `ZARRD_ROUNDS` says.
+fn rounds() -> usize {
+    let told = std::env::var_os("ZARRD_ROUNDS").and_then(|rounds| rounds.to_str()?.parse().ok());
+    told.unwrap_or(40)
+}
+
+/// What a key may hold: one value, or several where a write was not acknowledged; `None` is no value.
+type May = Vec<Option<Bytes>>;
+
+async fn random_run(per_mille: u64, seed: u64) -> Result<(), String> {
+    const KINDS: [Kind; 5] = [Kind::Get, Kind::Head, Kind::Put, Kind::Delete, Kind::List];
+    const KEYS: [&str; 4] = ["a", "b/c", "b/d", "e"];
+    let s3 = TestS3::start().await;
+    s3.page_keys(2);
+    let server = serve(s3.store_with(|options| (options.read_timeout_ms, options.retry_ms) = (400, 1500)));
+    assert_eq!(
+        server.send(request(Method::PUT, "/store/m/a", &[("if-none-match", "*")], "0")).await.status,
+        201
+    );
+    let mut draws = Draws(seed);
+    let mut may: Vec<May> = vec![vec![Some("0".into())], vec![None], vec![None], vec![None]];
+    let mut injected = 0;
+    for round in 0..rounds() {
+        let fault = loop {
+            let fault = FAULTS[draws.below(FAULTS.len())];
+            // These change or invent values by themselves.
+            if !matches!(fault, Fault::Replaced | Fault::Garbage | Fault::ErrorBody) {
+                break fault;
+            }
+        };
+        let rule = Rule { kinds: KINDS.to_vec(), key: "", when: When::PerMille(per_mille), fault };
+        s3.inject(vec![rule], seed + u64::try_from(round).unwrap());
+        let at = draws.below(KEYS.len());
+        let url = format!("/store/m/{}", KEYS[at]);
+        let new: Bytes = noise(u64::try_from(round).unwrap()).take(500 + draws.below(1000)).collect();
+        let what = draws.below(6);
+        let ask = match what {
+            0 => request(Method::PUT, &url, &[], new.clone()),
+            1 => request(Method::PUT, &url, &[("if-none-match", "*")], new.clone()),
+            2 => request(Method::DELETE, &url, &[], ""),
+            3 => request(Method::GET, "/store/m/?format=json&recursive", &[], ""),
+            4 => request(Method::GET, &url, &[("range", "bytes=-100")], ""),
+            _ => request(Method::GET, &url, &[], ""),
+        };
+        let answer =
+            timeout(PATIENCE, server.attempt(ask)).await.map_err(|late| format!("{fault:?}: {late}"))?;
+        injected += s3.heal();
+        let status = answer.status.as_u16();
+        let told =
+            |text: &str| Err(format!("seed {seed}, round {round}, {fault:?}, {what}: {text}: {answer:?}"));
+        let body = match &answer.body {
+            _ if matches!(status, 502..=504) => None,
+            Err(_) if what >= 4 => None,
+            Err(_) => return told("broke off"),
+            Ok(body) => Some(body.clone()),
+        };
+        let written = Some(new.clone());
+        match (what, status, body) {
+            (0 | 1, _, None) => may[at].push(written),
+            (2, _, None) => may[at].push(None),
+            (_, _, None) => {}
+            (0, 204, _) => may[at] = vec![written],
+            (1, 201, _) if may[at].contains(&None) => may[at] = vec![written],
+            (1, 412, _) if may[at].iter().any(Option::is_some) => may[at].retain(Option::is_some),
+            (2, 204, _) => may[at] = vec![None],
+            (3, 200, Some(body)) => {
+                let page: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                let keys: Vec<&str> =
+                    page["keys"].as_array().unwrap().iter().map(|key| key["key"].as_str().unwrap()).collect();
+                for (key, may) in KEYS.iter().zip(&mut may) {
+                    let is_listed = keys.contains(key);
+                    may.retain(|value| value.is_some() == is_listed);
+                    if may.is_empty() {
+                        return told("another listing");
+                    }
+                }
+            }
+            (4 | 5, 404, _) => {
+                may[at].retain(Option::is_none);
+                if may[at].is_empty() {
+                    return told("an absence");
+                }
+            }
+            (4, 200 | 206, Some(body)) | (5, 200, Some(body)) => {
+                let is = |value: &Bytes| {
+                    if status == 206 {
+                        value[value.len().saturating_sub(100)..] == body
+                    } else {
+                        *value == body
+                    }
+                };
+                may[at].retain(|value| value.as_ref().is_some_and(is));
+                if may[at].is_empty() {
+                    return told("other bytes");
+                }
+            }
+            _ => return told("another status"),
+        }
+    }
+    if injected == 0 { Err("nothing was injected".to_owned()) } else { Ok(()) }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_fails_at_random_what_is_read_is_what_was_written() {
+    let runs = [(10, 1), (10, 2), (100, 3), (100, 4), (500, 5), (500, 6), (1000, 7)];
+    let runs = runs.map(|(per_mille, seed)| random_run(per_mille, seed));
+    for came in futures::future::join_all(runs).await {
+        came.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_is_down_is_not_asked_more_than_it_can_help() {
+    let scene = Scene::set().await;
+    let before = scene.s3.requests(Kind::Get);
+    scene.s3.inject(
+        vec![Rule { kinds: vec![Kind::Get], key: "", when: When::Always, fault: Fault::Status(503) }],
+        1,
+    );
+    let answer = scene.ask(Ask::Get).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!((scene.s3.heal(), scene.s3.requests(Kind::Get) - before), (3, 3), "three tries in all");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
+    let s3 = TestS3::start().await;
+    let value = Bytes::from(noise(5).take(3 << 20).collect::<Vec<u8>>().repeat(16));
+    s3.insert("long", value.clone());
+    let store = s3.store_with(|options| options.read_timeout_ms = 1000);
+    let address = Server::of(store).listen().await;
+    let stream = reqwest::get(format!("http://{address}/store/m/long")).await.unwrap().bytes_stream();
+    let mut stream = Box::pin(stream);
+    let (mut at, mut pauses) = (0, 0);
+    while let Some(piece) = stream.next().await {
+        let piece = piece.unwrap();
+        assert!(value[at..at + piece.len()] == piece, "other bytes at {at}");
+        at += piece.len();
+        if at / (16 << 20) > pauses {
+            // Longer than the backend may stall.
+            pauses += 1;
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+        }
+    }
+    assert_eq!((at, pauses), (value.len(), 3));
+    assert_eq!(s3.requests(Kind::Get), 1, "in one piece");
+}
+
+#[tokio::test]
+async fn a_backend_that_cannot_be_reached_is_a_failure_and_no_absence() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let s3 = TestS3::start().await;
+    let plain = s3.options().endpoint.unwrap();
+    for endpoint in
+        [format!("http://{closed}"), "http://nowhere.invalid".to_owned(), plain.replace("http:", "https:")]
+    {
+        let options =
+            StoreOptions { endpoint: Some(endpoint.clone()), connect_timeout_ms: 1000, ..s3.options() };
+        let Ok(store) = zarrd::store::open("s3://bucket/x", &options, &crate::support::server::cpu()) else {
+            assert!(
+                endpoint.starts_with("https:"),
+                "only a machine without certificates cannot open {endpoint}"
+            );
+            continue;
+        };
+        let server = serve(store);
+        let asks = [
+            request(Method::GET, "/store/m/value", &[], ""),
+            request(Method::HEAD, "/store/m/value", &[], ""),
+            request(Method::GET, "/store/m/?format=json", &[], ""),
+            request(Method::GET, "/v1/data/m/a", &[], ""),
+            request(Method::PUT, "/store/m/value", &[], "x"),
+            request(Method::PUT, "/store/m/value", &[("if-none-match", "*")], "x"),
+            request(Method::DELETE, "/store/m/value", &[], ""),
+        ];
+        let answers = asks.map(|ask| {
+            let what = format!("{} {} at {endpoint}", ask.method(), ask.uri());
+            let server = &server;
+            async move {
+                let answer = timeout(PATIENCE, server.attempt(ask)).await.expect(&what);
+                assert!(matches!(answer.status.as_u16(), 502..=504), "{what}: {answer:?}");
+            }
+        });
+        futures::future::join_all(answers).await;
+    }
+}

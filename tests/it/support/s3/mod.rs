@@ -1,0 +1,171 @@
+//! A server that speaks S3 on a port of this machine, and fails as it is told.
+//!
+//! Path-style, unsigned or signed (signatures are not checked), one bucket. It is honest unless its script says
+//! otherwise: conditions of writes are one step, entity tags are digests of the bytes, checksums are compared.
+
+mod bucket;
+mod fault;
+mod wire;
+
+pub use bucket::{BUCKET, Objects, tag};
+pub use fault::{Fault, Rule, When};
+pub use wire::Kind;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::{Bytes, BytesMut};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use zarrd::store::{SharedStore, StoreOptions};
+
+use self::bucket::Bucket;
+use self::fault::Script;
+use self::wire::Request;
+use super::server::cpu;
+
+/// What stands before every key in the bucket.
+const PREFIX: &str = "some/prefix/";
+
+#[derive(Debug)]
+pub struct TestS3 {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    bucket: Mutex<Bucket>,
+    script: Mutex<Script>,
+    counts: Mutex<HashMap<Kind, usize>>,
+}
+
+impl TestS3 {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared::default());
+        let ours = Arc::clone(&shared);
+        let accepting = tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                tokio::spawn(converse(socket, Arc::clone(&ours)));
+            }
+        });
+        Self { address, shared, accepting }
+    }
+
+    /// Options of a writable store here.
+    pub fn options(&self) -> StoreOptions {
+        StoreOptions {
+            writable: true,
+            endpoint: Some(format!("http://{}", self.address)),
+            allow_http: true,
+            ..StoreOptions::default()
+        }
+    }
+
+    /// A writable store here.
+    pub fn store(&self) -> SharedStore {
+        self.store_with(|_| ())
+    }
+
+    /// A store here that is opened otherwise.
+    pub fn store_with(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
+        let mut options = self.options();
+        change(&mut options);
+        zarrd::store::open(&format!("s3://{BUCKET}/{PREFIX}"), &options, &cpu()).unwrap()
+    }
+
+    /// The URL of the same bucket, for a client of plain HTTP.
+    pub fn url(&self) -> String {
+        format!("http://{}/{BUCKET}/{PREFIX}", self.address)
+    }
+
+    /// From now on, this goes wrong.
+    pub fn inject(&self, rules: Vec<Rule>, seed: u64) {
+        self.shared.script.lock().unwrap().set(rules, seed);
+    }
+
+    /// How many faults were injected since the rules were set; from now on, nothing goes wrong.
+    pub fn heal(&self) -> usize {
+        let mut script = self.shared.script.lock().unwrap();
+        let injected = script.injected();
+        script.set(Vec::new(), 1);
+        injected
+    }
+
+    /// How many requests of a kind there were.
+    pub fn requests(&self, kind: Kind) -> usize {
+        self.shared.counts.lock().unwrap().get(&kind).copied().unwrap_or_default()
+    }
+
+    /// The value of a key of the store.
+    pub fn value(&self, key: &str) -> Option<Bytes> {
+        let bucket = self.shared.bucket.lock().unwrap();
+        bucket.objects.get(&format!("{PREFIX}{key}")).map(|object| object.bytes.clone())
+    }
+
+    /// Sets a value as another client would. Returns its entity tag.
+    pub fn insert(&self, key: &str, bytes: impl Into<Bytes>) -> String {
+        let mut bucket = self.shared.bucket.lock().unwrap();
+        bucket.insert(&format!("{PREFIX}{key}"), bytes.into(), Vec::new())
+    }
+
+    /// All keys of the bucket.
+    pub fn keys(&self) -> Vec<String> {
+        self.shared.bucket.lock().unwrap().objects.keys().cloned().collect()
+    }
+
+    /// What is there now, to be put back later.
+    pub fn objects(&self) -> Objects {
+        self.shared.bucket.lock().unwrap().objects.clone()
+    }
+
+    pub fn put_back(&self, objects: &Objects) {
+        self.shared.bucket.lock().unwrap().objects.clone_from(objects);
+    }
+
+    /// Uploads in parts that were neither completed nor withdrawn.
+    pub fn unfinished_uploads(&self) -> usize {
+        self.shared.bucket.lock().unwrap().unfinished()
+    }
+
+    /// How many uploads, or parts of them, carried a checksum.
+    pub fn checksums(&self) -> usize {
+        self.shared.bucket.lock().unwrap().checksums
+    }
+
+    pub fn ignore_conditions(&self) {
+        self.shared.bucket.lock().unwrap().heeds_conditions = false;
+    }
+
+    pub fn forget_metadata(&self) {
+        self.shared.bucket.lock().unwrap().keeps_metadata = false;
+    }
+
+    pub fn page_keys(&self, count: usize) {
+        self.shared.bucket.lock().unwrap().page_keys = count;
+    }
+}
+
+impl Drop for TestS3 {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
+    let mut buffer = BytesMut::new();
+    socket.set_nodelay(true).unwrap();
+    while let Some(request) = Request::read(&mut socket, &mut buffer).await {
+        let kind = request.kind();
+        *shared.counts.lock().unwrap().entry(kind).or_default() += 1;
+        let fault = shared.script.lock().unwrap().next(kind, &request.key);
+        let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault);
+        if !sent.send(&mut socket).await {
+            return;
+        }
+    }
+}
