@@ -287,7 +287,7 @@ mod tests {
             (document["status"].as_u64().unwrap(), document.get("written").cloned())
         };
         assert_eq!(told(StoreError::OutcomeUnknown(Arc::new(Backend))), (503, Some(json!("unknown"))));
-        assert_eq!(told(StoreError::Contended(Arc::new(Backend))), (503, Some(json!(false))));
+        assert_eq!(told(StoreError::Contended(Some(Arc::new(Backend)))), (503, Some(json!(false))));
         assert_eq!(told(StoreError::StorageFull(Arc::new(Backend))), (507, Some(json!(false))));
         assert_eq!(told(StoreError::Backend(Arc::new(Backend))), (502, None));
     }

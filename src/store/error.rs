@@ -67,12 +67,6 @@ pub enum StoreError {
         /// The length that it would have.
         result: u64,
     },
-    /// Other writers changed the value each time between its being read and its being written; nothing was written.
-    #[error("other writers changed the value {tries} times while a part was written into it; send it again")]
-    Contended {
-        /// How often it was tried.
-        tries: u32,
-    },
     /// Ranges that are read together are longer than the limit.
     #[error("the parts have more than {limit} bytes together")]
     PartsTooLarge {
@@ -91,9 +85,9 @@ pub enum StoreError {
     /// The backend is too busy.
     #[error("the backend is too busy")]
     Busy(#[source] Shared),
-    /// Others write this very value all the time; nothing was written.
+    /// Others wrote this very value each time that it was tried; nothing was written.
     #[error("others are writing this value just now; nothing was written")]
-    Contended(#[source] Shared),
+    Contended(#[source] Option<Shared>),
     /// The backend's answer to a conditional write was lost, and what is there now does not tell whether it was made.
     #[error("it is not known whether the value was written")]
     OutcomeUnknown(#[source] Shared),
@@ -113,7 +107,7 @@ impl Classify for StoreError {
         match self {
             Self::ReadOnly | Self::NotListable | Self::NotSupported(_) => ErrorClass::NotAllowed,
             Self::InvalidKey(_) | Self::BodyAborted(_) => ErrorClass::InvalidRequest,
-            Self::KeyClash | Self::OtherLength { .. } | Self::Contended { .. } => ErrorClass::Conflict,
+            Self::KeyClash | Self::OtherLength { .. } => ErrorClass::Conflict,
             Self::ConditionFailed => ErrorClass::PreconditionFailed,
             Self::RangeNotSatisfiable { .. } => ErrorClass::RangeNotSatisfiable,
             Self::BodyTooLarge { .. } | Self::PartsTooLarge { .. } => ErrorClass::TooLarge,
@@ -144,6 +138,8 @@ impl Classify for StoreError {
             | Self::WrongLength
             | Self::BodyAborted(_)
             | Self::BodyTooLarge { .. }
+            | Self::OtherLength { .. }
+            | Self::PartsTooLarge { .. }
             | Self::Zip(_)
             | Self::RootInUse(_)
             | Self::Busy(_)

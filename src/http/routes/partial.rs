@@ -165,11 +165,10 @@ impl Classify for PartError {
         (status = 404, description = "There is no such mount"),
         (status = 403, description = "A page of another origin may not write here"),
         (status = 405, description = "`set` on a read-only mount, or its backend does not name versions"),
-        (status = 409, description = "Other writers came between each time; `written` says what was written"),
         (status = 413, description = "The parts, or a value that would be written, are too large"),
         (status = 416, description = "A part lies outside its value; `part` says which"),
         (status = 502, description = "The backend failed; `written` says what was written"),
-        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 503, description = "Too busy, or other writers came between each time; `written` says what was written"),
     )
 )]
 pub(in crate::http) async fn post_partial(

@@ -53,11 +53,11 @@ pub(super) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
                                       is not as long as it says; nothing was written"),
         (status = 405, description = "The mount is read-only, or its backend does not name versions"),
         (status = 408, description = "The body came too slowly; nothing was written"),
-        (status = 409, description = "The value would be of another length than `Content-Range` says, or other writers \
-                                      came between each time; nothing was written"),
+        (status = 409, description = "The value would be of another length than `Content-Range` says; nothing was written"),
         (status = 412, description = "The condition does not hold; nothing was written"),
         (status = 413, description = "The value would be too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
+        (status = 503, description = "Other writers came between each time, and nothing was written; or too busy"),
         (status = 507, description = "The backend has no room left; nothing was written"),
     )
 )]

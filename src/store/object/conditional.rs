@@ -149,7 +149,11 @@ impl ObjectBackend {
                 return Err(if was_lost { unknown(error) } else { StoreError::ConditionFailed });
             }
             if attempt >= TRIES || begun.elapsed() > self.options.retry {
-                return Err(if was_lost { unknown(error) } else { StoreError::Contended(Arc::new(error)) });
+                return Err(if was_lost {
+                    unknown(error)
+                } else {
+                    StoreError::Contended(Some(Arc::new(error)))
+                });
             }
             generation = found.and_then(|found| found.meta.version);
             sleep(pause(attempt)).await;
@@ -221,7 +225,7 @@ impl ObjectBackend {
                 return Err(match fate {
                     _ if was_lost => unknown(error),
                     Fate::Refused => failure(error),
-                    _ => StoreError::Contended(Arc::new(error)),
+                    _ => StoreError::Contended(Some(Arc::new(error))),
                 });
             }
             sleep(pause(attempt)).await;
