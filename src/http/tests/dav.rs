@@ -191,7 +191,7 @@ async fn options_say_which_class_of_webdav_this_is() {
 async fn pages_of_other_origins_may_list_and_write_only_if_they_are_let() {
     for (writes, methods, destination) in [
         (false, "GET, HEAD, OPTIONS, PROPFIND", false),
-        (true, "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE", true),
+        (true, "GET, HEAD, OPTIONS, PROPFIND, PUT, PATCH, DELETE, MKCOL, COPY, MOVE", true),
     ] {
         let mut options = crate::http::HttpOptions::default();
         options.cors.writes = writes;
