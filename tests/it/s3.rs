@@ -96,10 +96,14 @@ async fn page(server: &Server, query: &str) -> Page {
     let text = std::str::from_utf8(&answer.body).unwrap();
     assert_eq!(answer.status, StatusCode::OK, "{query}: {text}");
     let mut page = Page::default();
-    let mut sorted = Vec::new();
+    let (mut keys, mut prefixes) = (Items::new(), Items::new());
     for (path, text) in elements(text) {
         match path.strip_prefix("ListBucketResult.").unwrap_or_default() {
-            "Contents.Key" | "CommonPrefixes.Prefix" => sorted.push(decoded(&text)),
+            "Contents.Key" => {
+                assert!(prefixes.is_empty(), "keys come first");
+                keys.push(decoded(&text));
+            }
+            "CommonPrefixes.Prefix" => prefixes.push(decoded(&text)),
             "KeyCount" => page.key_count = Some(text.parse().unwrap()),
             "NextContinuationToken" => page.next = Some(text),
             "NextMarker" => page.next = Some(decoded(&text)),
@@ -107,8 +111,9 @@ async fn page(server: &Server, query: &str) -> Page {
             _ => {}
         }
     }
-    assert!(sorted.is_sorted(), "{sorted:?}");
-    page.items = sorted;
+    assert!(keys.is_sorted() && prefixes.is_sorted(), "{keys:?} {prefixes:?}");
+    page.items = [keys, prefixes].concat();
+    page.items.sort();
     page
 }
 
@@ -216,6 +221,22 @@ proptest! {
             holds(store, &keys, &prefix, &after, limit).await;
         });
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_prefix_that_no_file_can_be_called_by_is_of_no_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), "1").unwrap();
+    let store =
+        zarrd::store::open(folder.path().to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap();
+    let server = Server::of(store);
+    for prefix in ["a".repeat(300), "a".repeat(2000), "a/".repeat(100), "a/b".to_owned(), "a/".to_owned()] {
+        for delimiter in ["", "&delimiter=/"] {
+            let page = page(&server, &format!("list-type=2&prefix={prefix}{delimiter}")).await;
+            assert_eq!((page.items.len(), page.truncated), (0, false), "{prefix}");
+        }
+    }
+    assert_eq!(page(&server, "list-type=2&prefix=a").await.items, ["a"]);
 }
 
 #[tokio::test]

@@ -116,14 +116,15 @@ impl ListObjects {
                 xml.text("EncodingType", "url");
             }
             xml.text("IsTruncated", if page.more { "true" } else { "false" });
+            // One kind after the other, as S3 has it: some readers take no list with something between.
             for item in &page.items {
-                match item {
-                    Item::Key(entry) => self.contents(xml, entry),
-                    Item::Prefix(prefix) => {
-                        xml.element("CommonPrefixes", |xml| {
-                            xml.text("Prefix", &self.written(prefix.as_str()));
-                        });
-                    }
+                if let Item::Key(entry) = item {
+                    self.contents(xml, entry);
+                }
+            }
+            for item in &page.items {
+                if let Item::Prefix(prefix) = item {
+                    xml.element("CommonPrefixes", |xml| xml.text("Prefix", &self.written(prefix.as_str())));
                 }
             }
         })

@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn other_operations_are_refused_and_never_taken_for_a_listing() {
         for operation in OTHER_OPERATIONS {
-            for text in [operation.to_string(), format!("prefix=a&{operation}=1")] {
+            for text in [operation.to_owned(), format!("prefix=a&{operation}=1")] {
                 assert_eq!(query(&text), Err(QueryError::Operation(operation)));
             }
         }
