@@ -1,17 +1,19 @@
 //! What stands between hyper and the routes: framing rules, and responses that are watched.
 //!
-//! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding). hyper refuses most malformed heads by itself; the two rules here
-//! are those it leaves open. What a request means is not looked at.
+//! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding), §9.6 (Connection). hyper refuses most malformed heads by itself; the
+//! rules here are those it leaves open. What a request means is not looked at.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::ConnectInfo;
-use axum::http::header::{CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -40,10 +42,56 @@ impl Service<Request<Incoming>> for Watched {
             let response = refusal.map(|body| ResponseBody { body, ticket });
             return Box::pin(std::future::ready(Ok(response)));
         }
-        let mut request = request.map(Body::new);
+        // HTTP/2 ends one stream; before, an unread body ends the connection, and a client that is not told so would
+        // send its next request into nothing.
+        let is_read = (request.version() < Version::HTTP_2 && !request.body().is_end_stream())
+            .then(|| Arc::new(AtomicBool::new(false)));
+        let mut request = match &is_read {
+            Some(is_read) => {
+                request.map(|body| Body::new(RequestBody { body, is_read: Arc::clone(is_read) }))
+            }
+            None => request.map(Body::new),
+        };
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let response = self.routes.call(request);
-        Box::pin(async move { Ok(response.await?.map(|body| ResponseBody { body, ticket })) })
+        Box::pin(async move {
+            let mut response = response.await?;
+            if is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed)) {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(response.map(|body| ResponseBody { body, ticket }))
+        })
+    }
+}
+
+/// A request body that says whether it was read to its end.
+#[derive(Debug)]
+struct RequestBody {
+    body: Incoming,
+    is_read: Arc<AtomicBool>,
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(frame, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.is_read.store(true, Ordering::Relaxed);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -293,6 +293,23 @@ async fn a_request_with_two_lengths_is_answered_and_nothing_after_it() {
 }
 
 #[tokio::test]
+async fn a_client_whose_body_is_not_read_is_told_that_the_connection_ends() {
+    let server = Server::start(PATIENT).await;
+    // Refused before the body has come.
+    let refused = server.ask("POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n").await;
+    assert!(refused.starts_with("HTTP/1.1 405") && refused.contains("connection: close\r\n"), "{refused}");
+    // A body that was read leaves the connection to the next request.
+    let body = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabcd";
+    let mut stream = server.send(body).await;
+    let echoed = until(&mut stream, "abcd").await;
+    assert!(echoed.starts_with("HTTP/1.1 200") && !echoed.contains("connection:"), "{echoed}");
+    let chunked = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nxy\r\n0\r\n\r\n";
+    stream.write_all(chunked.as_bytes()).await.unwrap();
+    let echoed = until(&mut stream, "xy").await;
+    assert!(echoed.starts_with("HTTP/1.1 200") && !echoed.contains("connection:"), "{echoed}");
+}
+
+#[tokio::test]
 async fn a_refusal_survives_the_body_that_nobody_reads() {
     let server = Server::start(PATIENT).await;
     let mut stream =

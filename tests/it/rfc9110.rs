@@ -264,12 +264,15 @@ async fn if_range_lets_a_range_count_for_the_same_strong_tag_only() {
     assert_eq!(without.status, 200, "without a range there is nothing to it");
 }
 
-/// The routes of the API document that answer GET, with all their places filled in.
+/// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is no look at
+/// its listing but an operation of its own, which asks whether there is such a bucket.
 fn urls() -> Vec<String> {
     let document: serde_json::Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let mut urls = Vec::new();
-    for (path, _) in paths.iter().filter(|(_, operations)| operations.get("get").is_some()) {
+    let gets =
+        paths.iter().filter(|(path, operations)| operations.get("get").is_some() && *path != "/s3/{mount}");
+    for (path, _) in gets {
         let rests = match path.as_str() {
             path if path.starts_with("/v1/chunk/") => &["a/c/0/0", "a/c/9/9", "a", "none/c/0", "%ff"][..],
             path if path.contains("{path}") => &["a", "g", "none", "a/zarr.json", "%ff", ".."],
@@ -308,7 +311,7 @@ fn urls() -> Vec<String> {
 /// What differs from one answer to the next.
 fn without_chance(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
-    for name in ["x-request-id", "server-timing", "zarrd-cache", "date", "retry-after"] {
+    for name in ["x-request-id", "x-amz-request-id", "server-timing", "zarrd-cache", "date", "retry-after"] {
         headers.remove(name);
     }
     headers

@@ -86,7 +86,7 @@ pub(super) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
     match timeout(state.deadline(), commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::of_class(ErrorClass::TimedOut)),
+        Err(_) => Err(Problem::of_class(ErrorClass::TimedOut).extension("written", "unknown")),
     }
 }
 

@@ -169,8 +169,6 @@ async fn what_is_refused_is_refused_as_s3_does() {
         if status == 405 {
             assert_eq!(answer.header("allow"), "GET, HEAD, OPTIONS");
         }
-        let has_body = ["PUT", "POST", "DELETE"].contains(&method);
-        assert_eq!(answer.header("connection"), if has_body { "close" } else { "" }, "{method} {url}");
     }
     assert_eq!(server.store.value("b"), None);
     assert!(server.store.value("zarr.json").is_some());

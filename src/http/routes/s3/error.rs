@@ -5,7 +5,7 @@
 //! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -42,10 +42,8 @@ fn is_s3(request: &Request) -> bool {
 pub(in crate::http) async fn other_method(method: Method) -> Response {
     match method {
         Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
-        // The connection ends with a body that nobody reads; a client that is not told would send its next request.
         Method::PUT | Method::POST | Method::DELETE => Problem::of_class(ErrorClass::Unsupported)
             .detail("nothing is written through S3 here; `/store/{mount}/{key}` takes PUT and DELETE")
-            .header(header::CONNECTION, HeaderValue::from_static("close"))
             .into_response(),
         _ => Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
     }
