@@ -2,6 +2,7 @@
 
 import numpy
 import obstore.store
+import pytest
 import tensorstore
 import zarr
 import zarr.storage
@@ -27,7 +28,23 @@ def tensorstore_http(root, path, zarr_format):
     return tensorstore.open(spec, read=True).result(timeout=30).read().result(timeout=30)
 
 
-READERS = {"fsspec": fsspec, "obstore": obstore_http, "tensorstore": tensorstore_http}
+STORES = {"fsspec": str, "obstore": lambda url: obstore_store(url, read_only=True)}
+"""How zarr-python, and what is built on it, reaches a store that it reads."""
+
+READERS = {"zarr-python + fsspec": fsspec, "zarr-python + obstore": obstore_http, "tensorstore http": tensorstore_http}
+
+
+def over_each_store(client, *verbs):
+    """Gives a test the ways to reach a store as `open_store`; each counts as a client of its own."""
+    ways = STORES.items()
+    marks = {name: pytest.mark.client(f"{client} + {name}", *verbs) for name in STORES}
+    return pytest.mark.parametrize("open_store", [pytest.param(way, id=name, marks=marks[name]) for name, way in ways])
+
+
+def with_each_reader(test):
+    """Gives a test each way to read an array as `read`."""
+    readers = [pytest.param(read, id=name, marks=pytest.mark.client(name, "read")) for name, read in READERS.items()]
+    return pytest.mark.parametrize("read", readers)(test)
 
 
 def assert_same(read, expected):

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import requests
 
@@ -33,6 +34,20 @@ class Zarrd:
 
     def data(self, mount, path):
         return f"{self.base}/v1/data/{mount}/{path}"
+
+    def upload(self, folder, mount, prefix=""):
+        """Puts every file of the folder into the store."""
+        with requests.Session() as session:
+            for key, value in files(folder):
+                url = self.store(mount, urllib.parse.quote(prefix + key))
+                session.put(url, data=value, timeout=SECONDS).raise_for_status()
+
+
+def files(folder):
+    """Every file below a folder: its path from there, and what is in it."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder).as_posix(), path.read_bytes()
 
 
 @contextlib.contextmanager
