@@ -12,6 +12,9 @@ the client and what it does, and so counts for the table that is printed at the 
     consolidated-{backend}  the same, with consolidated metadata that the server makes
     datasets-{backend}      those of xarray (`arrays.dataset`), with consolidated metadata that the server makes
     writable-{backend}      for tests to write to and, with one request, to erase from; they keep to keys of their own
+    empty-{backend}         the same for suites that want a store of their own, and empty it themselves
+
+All but those with consolidated metadata are also stores at the root of an address of their own: `server.root(mount, key)`.
 
 `server.upload(folder, mount, prefix)` puts every file of a folder there. What is in memory got there so. A client's
 program is found by `table.program("rclone")`, and its package, if only one file needs it, by `table.module("rasterio")`:
@@ -64,11 +67,14 @@ def server(endpoint, tmp_path_factory):
             bucket.put(key, value)
 
     mounts = {}
+    rooted = {"listen": "127.0.0.1:0"}
+    writable = rooted | {"writable": True, "allow_prefix_delete": True}
     for name, folder, options in [
-        ("", hierarchy, {}),
+        ("", hierarchy, rooted),
         ("consolidated-", hierarchy, {"consolidated": True}),
         ("datasets-", datasets, {"consolidated": True}),
-        ("writable-", tmp_path_factory.mktemp("writable"), {"writable": True, "allow_prefix_delete": True}),
+        ("writable-", tmp_path_factory.mktemp("writable"), writable),
+        ("empty-", tmp_path_factory.mktemp("empty"), writable),
     ]:
         mounts[f"{name}local"] = {"url": str(folder), **options}
         mounts[f"{name}memory"] = {"url": "memory://", **options, "writable": True}
@@ -77,7 +83,8 @@ def server(endpoint, tmp_path_factory):
         }}
     config = tmp_path_factory.mktemp("config") / "zarrd.toml"
     config.write_text(toml(mounts))
-    with processes.zarrd("--config", str(config)) as running:
+    roots = [name for name, mount in mounts.items() if "listen" in mount]
+    with processes.zarrd("--config", str(config), rooted=roots) as running:
         running.upload(hierarchy, "memory")
         running.upload(hierarchy, "consolidated-memory")
         running.upload(datasets, "datasets-memory")
@@ -111,3 +118,10 @@ def mount(backend):
 def writable(backend):
     """A writable mount. Tests keep to keys of their own."""
     return f"writable-{backend}"
+
+
+@pytest.fixture
+def empty(server, backend):
+    """A writable mount with nothing in it. A test does what it likes with it."""
+    requests.delete(server.root(f"empty-{backend}"), timeout=processes.SECONDS).raise_for_status()
+    return f"empty-{backend}"

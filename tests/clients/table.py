@@ -2,7 +2,8 @@
 
 A test that carries `client(name, *verbs)` and has a parameter `backend` counts for those cells of the table. A cell is
 `ok` if all of its tests passed, `FAIL` if one did not, and `missing` if the client's program or package is not there.
-A test that is skipped has failed: what nobody ran, nobody knows. One that is expected to fail is `ok` if it does.
+A test that skips itself has failed, unless that is expected of it: what nobody ran, nobody knows. One that is expected
+to fail is `ok` if it does.
 """
 
 import collections
@@ -60,8 +61,12 @@ class Table:
     def pytest_runtest_makereport(self, item, call):
         report = yield
         if report.skipped and not hasattr(report, "wasxfail"):
-            report.outcome = "failed"
-            report.longrepr = f"skipped: {call.excinfo.value}"
+            expected = item.get_closest_marker("xfail")
+            if expected:
+                report.wasxfail = expected.kwargs["reason"]
+            else:
+                report.outcome = "failed"
+                report.longrepr = f"skipped: {call.excinfo.value}"
         if report.when == "call" or report.failed:
             is_missing = call.excinfo is not None and call.excinfo.errisinstance(Missing)
             state = "missing" if is_missing else "FAIL" if report.failed else "ok"

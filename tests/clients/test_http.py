@@ -1,4 +1,4 @@
-"""What curl is told: ranges, HEAD, conditions, absence, and listings."""
+"""What curl is told: ranges, HEAD, conditions, absence, listings, and uploads of every kind."""
 
 import email
 import json
@@ -156,3 +156,34 @@ def test_a_mount_is_read_only_unless_it_says_otherwise(server, mount, shard, met
     assert "GET" in headers["Allow"]
     assert method not in headers["Allow"]
     assert (server.files / KEY).read_bytes() == shard
+
+
+UPLOADS = {
+    "of known length": (["--upload-file", "{file}"], None),
+    "in chunks": (["--upload-file", "-"], "{file}"),
+    "that waits to be asked for": (["--upload-file", "{file}", "--header", "Expect: 100-continue"], None),
+    "in chunks that waits": (["--upload-file", "-", "--header", "Expect: 100-continue"], "{file}"),
+    "as a body": (["--request", "PUT", "--data-binary", "@{file}"], None),
+}
+
+
+@pytest.mark.client("curl", "write", "read")
+@pytest.mark.parametrize("size", [0, 5, 3_000_000])
+@pytest.mark.parametrize("upload", UPLOADS)
+def test_an_upload_is_stored(server, writable, tmp_path, upload, size):
+    file = tmp_path / "file"
+    file.write_bytes(bytes(range(251)) * (size // 251 + 1))
+    with open(file, "r+b") as opened:
+        opened.truncate(size)
+    arguments, given = UPLOADS[upload]
+    url = server.store(writable, f"curl/{upload.replace(' ', '-')}/{size}")
+    command = ["curl", "--silent", "--show-error", "--fail", "--max-time", "30", "--write-out", "%{http_code}"]
+    command += [argument.format(file=file) for argument in arguments] + [url]
+    # S3 does not tell whether there was a value before.
+    for statuses in [{"201", "204"}, {"204"}]:
+        with open(file if given else "/dev/null", "rb") as stdin:
+            answer = subprocess.run(command, stdin=stdin, check=True, capture_output=True, timeout=60)
+        assert answer.stdout.decode() in statuses
+        assert curl(url)[::2] == (200, file.read_bytes())
+    assert curl(url, "--request", "DELETE")[0] == 204
+    assert curl(url)[0] == 404
