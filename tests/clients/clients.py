@@ -34,6 +34,11 @@ class ObstoreWriter(zarr.storage.ObjectStore):
         with contextlib.suppress(obstore.exceptions.PreconditionError):
             await obstore.put_async(creator, key, value.as_buffer_like())
 
+    async def list_dir(self, prefix):
+        # Its own wants an event loop to be running before it is iterated over.
+        async for name in super().list_dir(prefix):
+            yield name
+
 
 def fsspec(root, path, _zarr_format):
     return zarr.open_array(f"{root}{path}", mode="r")[...]
@@ -55,11 +60,15 @@ STORES = {"fsspec": str, "obstore": lambda url: obstore_store(url, read_only=Tru
 READERS = {"zarr-python + fsspec": fsspec, "zarr-python + obstore": obstore_http, "tensorstore http": tensorstore_http}
 
 
-def over_each_store(client, *verbs):
+WRITERS = {"fsspec": str, "obstore": lambda url: ObstoreWriter(obstore_http_store(url))}
+"""The same for one that it writes."""
+
+
+def over_each_store(client, *verbs, ways=STORES):
     """Gives a test the ways to reach a store as `open_store`; each counts as a client of its own."""
-    ways = STORES.items()
-    marks = {name: pytest.mark.client(f"{client} + {name}", *verbs) for name in STORES}
-    return pytest.mark.parametrize("open_store", [pytest.param(way, id=name, marks=marks[name]) for name, way in ways])
+    marks = {name: pytest.mark.client(f"{client} + {name}", *verbs) for name in ways}
+    each = [pytest.param(way, id=name, marks=marks[name]) for name, way in ways.items()]
+    return pytest.mark.parametrize("open_store", each)
 
 
 def with_each_reader(test):

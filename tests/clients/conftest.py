@@ -14,7 +14,7 @@ the client and what it does, and so counts for the table that is printed at the 
     writable-{backend}      for tests to write to and, with one request, to erase from; they keep to keys of their own
     empty-{backend}         the same for suites that want a store of their own, and empty it themselves
 
-All but those with consolidated metadata are also stores at the root of an address of their own: `server.root(mount, key)`.
+All but the second are also stores at the root of an address of their own: `server.root(mount, key)`.
 
 `server.upload(folder, mount, prefix)` puts every file of a folder there. What is in memory got there so. A client's
 program is found by `table.program("rclone")`, and its package, if only one file needs it, by `table.module("rasterio")`:
@@ -72,7 +72,7 @@ def server(endpoint, tmp_path_factory):
     for name, folder, options in [
         ("", hierarchy, rooted),
         ("consolidated-", hierarchy, {"consolidated": True}),
-        ("datasets-", datasets, {"consolidated": True}),
+        ("datasets-", datasets, rooted | {"consolidated": True}),
         ("writable-", tmp_path_factory.mktemp("writable"), writable),
         ("empty-", tmp_path_factory.mktemp("empty"), writable),
     ]:

@@ -1,6 +1,5 @@
 """rclone, webdav4 and cadaver copy a hierarchy to a mount and back, move it, list it and remove it."""
 
-import contextlib
 import subprocess
 
 import pytest
@@ -115,16 +114,16 @@ def test_webdav4_copies_moves_and_removes(server, empty, folder, tmp_path):
 @pytest.mark.client("cadaver", "read", "write", "list")
 def test_cadaver_lists_copies_moves_and_removes(server, empty, folder, tmp_path):
     def cadaver(*commands):
-        with contextlib.chdir(tmp_path):
-            return subprocess.run(
-                [table.program("cadaver"), server.root(empty)],
-                input="\n".join([*commands, "quit\n"]),
-                env={"HOME": str(tmp_path)},
-                check=True,
-                capture_output=True,
-                timeout=60,
-                text=True,
-            ).stdout
+        return subprocess.run(
+            [table.program("cadaver"), server.root(empty)],
+            input="\n".join([*commands, "quit\n"]),
+            cwd=tmp_path,
+            env={"HOME": str(tmp_path)},
+            check=True,
+            capture_output=True,
+            timeout=60,
+            text=True,
+        ).stdout
 
     output = cadaver(f"lcd {folder}", "put large", "mkcol there", "put .zgroup there/.zgroup", "ls", "cd there", "ls")
     assert listed(server, empty) == ["large", "there/.zgroup"]
