@@ -1,4 +1,25 @@
-"""What the tests share: one server over every kind of backend, filled by zarr-python before it starts."""
+"""What the tests share: one server over every kind of backend, filled by zarr-python before it starts, and the table.
+
+A test of a client has the fixture `backend` (or `mount` or `writable`, which follow from it) and a marker that names
+the client and what it does, and so counts for the table that is printed at the end:
+
+    @pytest.mark.client("zarr-python + fsspec", "read", "list")
+    def test_something(server, backend): ...
+
+`server.store(mount, key)` is the address of a store or of a key in it, and these are the mounts of each backend:
+
+    {backend}               the hierarchy of `arrays`, also in the directory `server.files`
+    consolidated-{backend}  the same, with consolidated metadata that the server makes
+    datasets-{backend}      those of xarray (`arrays.dataset`), with consolidated metadata that the server makes
+    writable-{backend}      for tests to write to and, with one request, to erase from; they keep to keys of their own
+    empty-{backend}         the same for suites that want a store of their own, and empty it themselves
+
+All but the second are also stores at the root of an address of their own: `server.root(mount, key)`.
+
+`server.upload(folder, mount, prefix)` puts every file of a folder there. What is in memory got there so. A client's
+program is found by `table.program("rclone")`, and its package, if only one file needs it, by `table.module("rasterio")`:
+then one that is not there is `missing` in the table, and the run fails.
+"""
 
 import json
 
@@ -9,8 +30,13 @@ import zarr.storage
 
 import arrays
 import processes
+import table
 
 BUCKET = "bucket"
+
+
+def pytest_configure(config):
+    table.register(config)
 
 
 @pytest.fixture(scope="session")
@@ -23,72 +49,79 @@ def endpoint(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def server(endpoint, tmp_path_factory):
-    """A server with a read-only mount for each of `local` and `s3`, which hold the same, and others to write to.
+    """The server, with the mounts that are told of above."""
+    hierarchy, datasets = tmp_path_factory.mktemp("hierarchy"), tmp_path_factory.mktemp("datasets")
+    arrays.write_all(zarr.storage.LocalStore(hierarchy))
+    for group in arrays.GROUPS:
+        for zarr_format in arrays.FORMATS:
+            path = datasets / f"v{zarr_format}"
+            arrays.dataset().to_zarr(path, group=group, consolidated=False, zarr_format=zarr_format)
+    for folder in [hierarchy, datasets]:
+        bucket = obstore.store.S3Store(
+            BUCKET,
+            prefix=folder.name,
+            config={"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret", "region": "us-east-1"},
+            client_options={"allow_http": True},
+        )
+        for key, value in processes.files(folder):
+            bucket.put(key, value)
 
-    `consolidated-local`, `consolidated-s3` are the same once more, and `datasets` are xarray's, with consolidated metadata
-    that the server makes. `server.files` is the directory behind `local`.
-    """
-    data, scratch = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("scratch")
-    datasets = tmp_path_factory.mktemp("datasets")
-    arrays.write_all(zarr.storage.LocalStore(data))
-    for zarr_format in arrays.FORMATS:
-        for group in arrays.GROUPS:
-            arrays.dataset().to_zarr(datasets / f"v{zarr_format}", group=group, consolidated=False, zarr_format=zarr_format)
-    bucket = obstore.store.S3Store(
-        BUCKET,
-        prefix="data",
-        config={"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret", "region": "us-east-1"},
-        client_options={"allow_http": True},
-    )
-    arrays.write_all(zarr.storage.ObjectStore(bucket))
-
-    options = f"""
-        endpoint = {json.dumps(endpoint)}
-        allow_http = true
-        access_key_id = "key"
-        secret_access_key = "secret"
-    """
+    mounts = {}
+    rooted = {"listen": "127.0.0.1:0"}
+    writable = rooted | {"writable": True, "allow_prefix_delete": True}
+    for name, folder, options in [
+        ("", hierarchy, rooted),
+        ("consolidated-", hierarchy, {"consolidated": True}),
+        ("datasets-", datasets, rooted | {"consolidated": True}),
+        ("writable-", tmp_path_factory.mktemp("writable"), writable),
+        ("empty-", tmp_path_factory.mktemp("empty"), writable),
+    ]:
+        mounts[f"{name}local"] = {"url": str(folder), **options}
+        mounts[f"{name}memory"] = {"url": "memory://", **options, "writable": True}
+        mounts[f"{name}s3"] = {"url": f"s3://{BUCKET}/{folder.name}", **options, "options": {
+            "endpoint": endpoint, "allow_http": True, "access_key_id": "key", "secret_access_key": "secret"
+        }}
     config = tmp_path_factory.mktemp("config") / "zarrd.toml"
-    config.write_text(f"""
-        [mounts.s3]
-        url = "s3://{BUCKET}/data"
-        [mounts.s3.options]
-        {options}
-        [mounts.consolidated-s3]
-        url = "s3://{BUCKET}/data"
-        consolidated = true
-        [mounts.consolidated-s3.options]
-        {options}
-        [mounts.consolidated-local]
-        url = {json.dumps(str(data))}
-        consolidated = true
-        [mounts.datasets]
-        url = {json.dumps(str(datasets))}
-        consolidated = true
-        [mounts.writable-s3]
-        url = "s3://{BUCKET}/scratch"
-        writable = true
-        [mounts.writable-s3.options]
-        {options}
-        [mounts.writable-local]
-        url = {json.dumps(str(scratch))}
-        writable = true
-        [mounts.writable-memory]
-        url = "memory://"
-        writable = true
-    """)
-    with processes.zarrd(f"local={data}", "--config", str(config)) as running:
-        running.files = data
+    config.write_text(toml(mounts))
+    roots = [name for name, mount in mounts.items() if "listen" in mount]
+    with processes.zarrd("--config", str(config), rooted=roots) as running:
+        running.upload(hierarchy, "memory")
+        running.upload(hierarchy, "consolidated-memory")
+        running.upload(datasets, "datasets-memory")
+        running.files = hierarchy
         yield running
 
 
-@pytest.fixture(params=["local", "s3"])
-def mount(request):
-    """A read-only mount that holds every array."""
+def toml(mounts):
+    """The mounts as a configuration. What JSON calls a string, a number or a truth is one in TOML too."""
+    lines = []
+    for name, mount in mounts.items():
+        options = mount.pop("options", {})
+        for table, values in [(f"mounts.{name}", mount), (f"mounts.{name}.options", options)]:
+            lines += [f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items())]
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="session", params=table.BACKENDS)
+def backend(request):
+    """What is behind the server."""
     return request.param
 
 
-@pytest.fixture(params=["writable-local", "writable-memory", "writable-s3"])
-def writable(request):
-    """A writable mount of each kind. Tests keep to keys of their own."""
-    return request.param
+@pytest.fixture(scope="session")
+def mount(backend):
+    """A mount that holds every array. Tests only read from it."""
+    return backend
+
+
+@pytest.fixture(scope="session")
+def writable(backend):
+    """A writable mount. Tests keep to keys of their own."""
+    return f"writable-{backend}"
+
+
+@pytest.fixture
+def empty(server, backend):
+    """A writable mount with nothing in it. A test does what it likes with it."""
+    requests.delete(server.root(f"empty-{backend}"), timeout=processes.SECONDS).raise_for_status()
+    return f"empty-{backend}"

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import requests
 
@@ -17,10 +19,13 @@ SECONDS = 30
 class Zarrd:
     """A running server."""
 
-    def __init__(self, process):
+    def __init__(self, process, rooted):
         self.process = process
         self.base = self.line().removeprefix("zarrd listens on ")
         assert self.base.startswith("http://127.0.0.1:")
+        self.roots = {}
+        while self.roots.keys() != set(rooted):
+            self.roots |= root(self.line(), rooted)
 
     def line(self):
         """The next line that the server prints when it starts. It never closes its output: ask for no more."""
@@ -31,13 +36,37 @@ class Zarrd:
     def store(self, mount, key=""):
         return f"{self.base}/store/{mount}/{key}"
 
+    def root(self, mount, key=""):
+        """The address of a key of a mount that is also the store at the root of an address of its own."""
+        return f"{self.roots[mount]}/{key}"
+
     def data(self, mount, path):
         return f"{self.base}/v1/data/{mount}/{path}"
 
+    def upload(self, folder, mount, prefix=""):
+        """Puts every file of the folder into the store."""
+        with requests.Session() as session:
+            for key, value in files(folder):
+                url = self.store(mount, urllib.parse.quote(prefix + key))
+                session.put(url, data=value, timeout=SECONDS).raise_for_status()
+
+
+def root(line, mounts):
+    """Where a mount of these is at the root, if that is what the printed line tells."""
+    told = re.fullmatch(r"  (http://127\.0\.0\.1:\d+)/ is /store/(\S+)", line)
+    return {told[2]: told[1]} if told and told[2] in mounts else {}
+
+
+def files(folder):
+    """Every file below a folder: its path from there, and what is in it."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder).as_posix(), path.read_bytes()
+
 
 @contextlib.contextmanager
-def zarrd(*arguments):
-    """Runs `zarrd serve` and asserts that SIGTERM ends it well."""
+def zarrd(*arguments, rooted=()):
+    """Runs `zarrd serve` and asserts that SIGTERM ends it well. The mounts `rooted` have addresses of their own."""
     with subprocess.Popen(
         [os.environ["ZARRD"], "serve", *arguments, "--listen", "127.0.0.1:0"],
         env={"ZARRD__LOG__LEVEL": "warn"},
@@ -46,7 +75,7 @@ def zarrd(*arguments):
         text=True,
     ) as process:
         try:
-            yield Zarrd(process)
+            yield Zarrd(process, rooted)
             process.send_signal(signal.SIGTERM)
             assert process.wait(SECONDS) == 0
         finally:

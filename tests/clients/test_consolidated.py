@@ -11,12 +11,11 @@ import clients
 from arrays import ARRAYS, ATTRIBUTES, FORMATS, path
 from processes import SECONDS
 
-STORES = {"fsspec": lambda url: url, "obstore": lambda url: clients.obstore_store(url, read_only=True)}
 DOCUMENTS = {2: ".zmetadata", 3: "zarr.json"}
 
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
-@pytest.mark.parametrize("open_store", STORES.values(), ids=STORES)
+@clients.over_each_store("zarr-python", "read")
 def test_a_hierarchy_opens_with_one_document(server, mount, open_store, zarr_format):
     outer, inner = FORMATS[zarr_format].split("/")
     group = zarr.open_consolidated(
@@ -52,9 +51,10 @@ def test_what_is_made_is_what_zarr_python_makes(server, mount, zarr_format, tmp_
 
 @pytest.mark.parametrize("zarr_format", FORMATS)
 @pytest.mark.parametrize("group", arrays.GROUPS)
-def test_xarray_opens_a_dataset_with_consolidated_metadata(server, zarr_format, group):
-    url = server.store("datasets", f"v{zarr_format}")
-    with xarray.open_zarr(url, group=group, consolidated=True, zarr_format=zarr_format) as opened:
+@clients.over_each_store("xarray", "read")
+def test_xarray_opens_a_dataset_with_consolidated_metadata(server, backend, open_store, zarr_format, group):
+    store = open_store(server.store(f"datasets-{backend}", f"v{zarr_format}"))
+    with xarray.open_zarr(store, group=group, consolidated=True, zarr_format=zarr_format) as opened:
         xarray.testing.assert_identical(opened.load(), arrays.dataset())
     assert numpy.isnan(opened.temperature.values).any()
 

@@ -41,9 +41,7 @@ def test_the_printed_commands_work_when_pasted(demo):
     assert bytes_.split()[1:17] == [b"%02x" % byte for byte in shard[:16]]
 
 
-@pytest.mark.parametrize(
-    "open_store", [str, lambda url: clients.obstore_store(url, read_only=True)], ids=["fsspec", "obstore"]
-)
+@pytest.mark.parametrize("open_store", clients.STORES.values(), ids=clients.STORES)
 @pytest.mark.parametrize(
     ("path", "zarr_format"),
     [("sharded", 3), ("image/0", 3), ("image/2", 3), ("field", 3), ("v2/blosc", 2)],

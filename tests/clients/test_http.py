@@ -1,4 +1,4 @@
-"""What curl is told: ranges, HEAD, conditions, absence, and listings."""
+"""What curl is told: ranges, HEAD, conditions, absence, listings, and uploads of every kind."""
 
 import email
 import json
@@ -31,6 +31,7 @@ def url(server, mount):
     return server.store(mount, KEY)
 
 
+@pytest.mark.client("curl", "read")
 def test_a_value_is_the_stored_bytes(url, shard):
     status, headers, body = curl(url)
     assert (status, body) == (200, shard)
@@ -50,6 +51,7 @@ def test_a_value_is_the_stored_bytes(url, shard):
         ("-99999999", 0, None),
     ],
 )
+@pytest.mark.client("curl", "read")
 def test_a_range_is_that_part(url, shard, asked, start, end):
     status, headers, body = curl(url, "-r", asked)
     first, last, _ = slice(start, end).indices(len(shard))
@@ -59,16 +61,19 @@ def test_a_range_is_that_part(url, shard, asked, start, end):
     assert headers["ETag"] == curl(url)[1]["ETag"]
 
 
+@pytest.mark.client("curl", "read")
 def test_several_ranges_are_answered_with_the_whole_value(url, shard):
     status, _, body = curl(url, "-r", "0-3,8-11")
     assert (status, body) == (200, shard)
 
 
+@pytest.mark.client("curl", "read")
 def test_a_range_past_the_end_is_416_with_the_length(url, shard):
     status, headers, _ = curl(url, "-r", f"{len(shard)}-")
     assert (status, headers["Content-Range"]) == (416, f"bytes */{len(shard)}")
 
 
+@pytest.mark.client("curl", "read")
 def test_head_is_get_without_the_body(url, shard):
     status, headers, body = curl(url, "--head")
     _, of_get, _ = curl(url)
@@ -79,6 +84,7 @@ def test_head_is_get_without_the_body(url, shard):
         assert headers[field]
 
 
+@pytest.mark.client("curl", "read")
 def test_conditions_are_checked_in_order(url, shard):
     etag = curl(url)[1]["ETag"]
     assert etag.startswith('"')
@@ -102,12 +108,14 @@ def test_conditions_are_checked_in_order(url, shard):
 @pytest.mark.parametrize(
     "missing", ["nothing/zarr.json", f"{path('v3_sharded')}/c/9/9/9", f"{path('v3_half')}/.zarray"]
 )
+@pytest.mark.client("curl", "read")
 def test_what_is_missing_is_404_for_every_question(server, mount, missing, arguments):
     status, headers, _ = curl(server.store(mount, missing), *arguments)
     assert status == 404
     assert headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.client("curl", "read")
 def test_a_slice_is_revalidated_by_its_tag(server, mount):
     url = server.data(mount, path("v3_sharded")) + "?slice=3:9,::-1,7"
     status, headers, body = curl(url)
@@ -116,6 +124,7 @@ def test_a_slice_is_revalidated_by_its_tag(server, mount):
     assert curl(url, "-r", "-10")[::2] == (206, body[-10:])
 
 
+@pytest.mark.client("curl", "list")
 def test_a_recursive_listing_names_every_key_and_its_size(server, mount):
     status, _, body = curl(server.store(mount) + "?recursive&format=json")
     listed = json.loads(body)
@@ -127,6 +136,7 @@ def test_a_recursive_listing_names_every_key_and_its_size(server, mount):
     }
 
 
+@pytest.mark.client("curl", "list")
 def test_a_directory_listing_names_keys_and_prefixes(server, mount):
     status, _, body = curl(server.store(mount, "old/inner/"), "-H", "Accept: application/json")
     listed = json.loads(body)
@@ -138,6 +148,7 @@ def test_a_directory_listing_names_keys_and_prefixes(server, mount):
     assert listed["prefixes"] == sorted(f"old/inner/{folder.name}/" for folder in here.iterdir() if folder.is_dir())
 
 
+@pytest.mark.parametrize("backend", ["local", "s3"], indirect=True)
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 def test_a_mount_is_read_only_unless_it_says_otherwise(server, mount, shard, method):
     status, headers, _ = curl(server.store(mount, KEY), "-X", method)
@@ -145,3 +156,34 @@ def test_a_mount_is_read_only_unless_it_says_otherwise(server, mount, shard, met
     assert "GET" in headers["Allow"]
     assert method not in headers["Allow"]
     assert (server.files / KEY).read_bytes() == shard
+
+
+UPLOADS = {
+    "of known length": (["--upload-file", "{file}"], None),
+    "in chunks": (["--upload-file", "-"], "{file}"),
+    "that waits to be asked for": (["--upload-file", "{file}", "--header", "Expect: 100-continue"], None),
+    "in chunks that waits": (["--upload-file", "-", "--header", "Expect: 100-continue"], "{file}"),
+    "as a body": (["--request", "PUT", "--data-binary", "@{file}"], None),
+}
+
+
+@pytest.mark.client("curl", "write", "read")
+@pytest.mark.parametrize("size", [0, 5, 3_000_000])
+@pytest.mark.parametrize("upload", UPLOADS)
+def test_an_upload_is_stored(server, writable, tmp_path, upload, size):
+    file = tmp_path / "file"
+    file.write_bytes(bytes(range(251)) * (size // 251 + 1))
+    with open(file, "r+b") as opened:
+        opened.truncate(size)
+    arguments, given = UPLOADS[upload]
+    url = server.store(writable, f"curl/{upload.replace(' ', '-')}/{size}")
+    command = ["curl", "--silent", "--show-error", "--fail", "--max-time", "30", "--write-out", "%{http_code}"]
+    command += [argument.format(file=file) for argument in arguments] + [url]
+    # S3 does not tell whether there was a value before.
+    for statuses in [{"201", "204"}, {"204"}]:
+        with open(file if given else "/dev/null", "rb") as stdin:
+            answer = subprocess.run(command, stdin=stdin, check=True, capture_output=True, timeout=60)
+        assert answer.stdout.decode() in statuses
+        assert curl(url)[::2] == (200, file.read_bytes())
+    assert curl(url, "--request", "DELETE")[0] == 204
+    assert curl(url)[0] == 404

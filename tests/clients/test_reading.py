@@ -3,28 +3,50 @@
 import numpy
 import pytest
 import requests
+import tensorstore
 import zarr
 
+import arrays
 import clients
 from arrays import ARRAYS, ATTRIBUTES, FORMATS, path
 from processes import SECONDS
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("reader", clients.READERS)
-def test_an_array_reads_equal(server, mount, reader, name):
+@clients.with_each_reader
+def test_an_array_reads_equal(server, mount, read, name):
     array = ARRAYS[name]
-    read = clients.READERS[reader](server.store(mount), path(name), array.zarr_format)
-    clients.assert_same(read, array.values)
+    clients.assert_same(read(server.store(mount), path(name), array.zarr_format), array.values)
 
 
-@pytest.mark.parametrize("open_store", [lambda url: url, lambda url: clients.obstore_store(url, read_only=True)])
+@clients.over_each_store("zarr-python", "read")
 def test_a_part_of_a_shard_reads_equal(server, mount, open_store):
     array = zarr.open_array(open_store(server.store(mount, path("v3_sharded"))), mode="r")
     numpy.testing.assert_array_equal(array[30:40, 5, ::3], ARRAYS["v3_sharded"].values[30:40, 5, ::3])
 
 
+@pytest.mark.client("tensorstore http", "read")
+def test_a_shard_that_changes_is_read_at_one_version(server, writable):
+    url = server.store(writable, "changing-shard")
+    values = arrays.values("uint16", 64, 64)
+    array = zarr.create_array(url, data=values, shards=(64, 64), chunks=(8, 8))
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "http", "base_url": f"{url}/"},
+        # What was read before is asked for again, and the index of the shard is kept.
+        "context": {"cache_pool": {"total_bytes_limit": 10_000_000}},
+        "recheck_cached_data": True,
+    }
+    opened = tensorstore.open(spec, read=True).result(timeout=SECONDS)
+    for turn in range(5):
+        clients.assert_same(opened[turn : turn + 9, 3:40].read().result(timeout=SECONDS), values[turn : turn + 9, 3:40])
+        clients.assert_same(opened.read().result(timeout=SECONDS), values)
+        values = values[::-1].copy()
+        array[...] = values
+
+
 @pytest.mark.parametrize("zarr_format", FORMATS)
+@pytest.mark.client("zarr-python + fsspec", "list")
 def test_the_members_of_nested_groups_are_listed(server, mount, zarr_format):
     outer, inner = FORMATS[zarr_format].split("/")
     group = zarr.open_group(server.store(mount, outer), mode="r")

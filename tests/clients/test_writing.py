@@ -22,6 +22,7 @@ def data_of(server, mount, path):
 
 
 @pytest.mark.parametrize("name", ["v3_sharded", "v3_zstd_missing_nan", "v3_scalar", "v2_blosc", "v2_fortran_slashes"])
+@pytest.mark.client("zarr-python + obstore", "write")
 def test_an_array_written_through_obstore_reads_equal(server, writable, name):
     array = arrays.ARRAYS[name]
     # Arrays alone: what zarr-python does about the groups above an array, obstore refuses to do over HTTP.
@@ -31,6 +32,7 @@ def test_an_array_written_through_obstore_reads_equal(server, writable, name):
     clients.assert_same(data_of(server, writable, f"obstore/{name}"), array.values)
 
 
+@pytest.mark.client("zarr-python + fsspec", "write")
 def test_an_array_written_through_fsspec_reads_equal(server, writable):
     values = arrays.values("int16", 30, 20)
     url = server.store(writable, "fsspec/array")
@@ -39,6 +41,7 @@ def test_an_array_written_through_fsspec_reads_equal(server, writable):
     clients.assert_same(data_of(server, writable, "fsspec/array"), values)
 
 
+@pytest.mark.client("zarr-python + obstore", "write")
 def test_what_is_overwritten_or_erased_is_read_anew(server, writable):
     store = clients.obstore_store(server.store(writable, "changing"))
     values = arrays.values("uint8", 40, 40)

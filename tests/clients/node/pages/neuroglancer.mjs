@@ -1,0 +1,35 @@
+// Shows what the fragment of the address says, and finishes with where on the page the picture is, once all of it is.
+import "./neuroglancer/main.bundle.js";
+
+const { viewer } = window;
+const MILLISECONDS = 20000;
+
+const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+
+// What it tells its user, of failures mostly.
+function told() {
+  const states = viewer.layerManager.managedLayers.flatMap(({ layer }) => layer?.dataSources ?? []);
+  const errors = states.map(({ loadState }) => loadState?.error?.message);
+  const messages = [...document.querySelectorAll("[class*=status]")].map((element) => element.textContent);
+  return [...errors, ...messages].filter(Boolean).join("; ");
+}
+
+function isShown() {
+  const layers = viewer.layerManager.managedLayers;
+  const sources = layers.flatMap(({ layer }) => layer?.dataSources ?? []);
+  return sources.length > 0 && sources.every(({ loadState }) => loadState && !loadState.error) && viewer.isReady();
+}
+
+async function shown() {
+  const deadline = performance.now() + MILLISECONDS;
+  while (!isShown()) {
+    if (performance.now() > deadline) throw new Error(`nothing is shown: ${told()}`);
+    await frame();
+  }
+  viewer.display.draw();
+  await frame();
+  const { x, y, width, height } = document.querySelector(".neuroglancer-rendered-data-panel").getBoundingClientRect();
+  return { x, y, width, height };
+}
+
+window.finished = shown();

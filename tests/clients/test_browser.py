@@ -1,0 +1,272 @@
+"""Pages in Chromium use a server of another origin: Neuroglancer shows its images, others read, and scripts see what
+they must. Screenshots are left in the folder `ZARRD_SCREENSHOTS`, or else in a temporary one."""
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import pathlib
+import threading
+import urllib.parse
+
+import numpy
+import pytest
+import zarr
+
+import clients
+import images
+import processes
+import programs
+import table
+import wire
+from arrays import ARRAYS, path
+from programs import array
+
+SCALE = 10
+"""Pixels of the screen for each of the image."""
+
+# Whatever the channel, elements are grey as they are.
+SHADER = "void main() { emitGrayscale(toNormalized(getDataValue())); }"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Where the programs are."""
+    return programs.of_node(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session")
+def pages(folder, tmp_path_factory):
+    """The address of a server of its own for pages: another origin than any store."""
+    bundle = tmp_path_factory.mktemp("pages")
+    programs.run("node", folder / "bundle.mjs", bundle)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Says nothing."""
+
+    handler = functools.partial(Handler, directory=bundle)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browse(pages, folder):
+    """Opens a page, with what is the fragment of its address, and a file for its screenshot; what it finishes with."""
+    with programs.running("node", folder / "browse.mjs", table.program("chromium")) as ask:
+
+        def browse(page, fragment, png=None):
+            found = ask({"url": f"{pages}/{page}.html#{fragment}", "png": png and str(png)})
+            assert "error" not in found, found
+            return found
+
+        yield browse
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory, request):
+    """Where screenshots are left."""
+    folder = pathlib.Path(os.environ.get("ZARRD_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"screenshots are left in {folder}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def store(server, writable, tmp_path_factory):
+    """A store with the image, in both versions, and one of its channels as an array of each format."""
+    folder = tmp_path_factory.mktemp("shown")
+    for version in images.VERSIONS:
+        images.write(folder / "shown" / version, version)
+    channel = images.PIXELS[0]
+    options = {"data": channel, "chunks": (1, 16, 16)}
+    zarr.create_array(folder / "shown/sharded", shards=(3, 32, 32), dimension_names=images.DIMENSIONS[1:], **options)
+    zarr.create_array(folder / "shown/chunked", dimension_names=images.DIMENSIONS[1:], **options)
+    zarr.create_array(folder / "shown/v2", zarr_format=2, **options)
+    server.upload(folder, writable)
+    return server.store(writable, "shown")
+
+
+NAMED, UNNAMED = images.DIMENSIONS[1:], ("d0", "d1", "d2")
+SOURCES = {
+    "zarr3-sharded": ("sharded/|zarr3:", NAMED),
+    "zarr3-chunked": ("chunked/|zarr3:", NAMED),
+    "zarr2": ("v2/|zarr2:", UNNAMED),
+    "zarr": ("sharded/|zarr:", NAMED),
+    "detected": ("sharded/", NAMED),
+    "detected-v2": ("v2/", UNNAMED),
+    "detected-without-a-slash": ("sharded", NAMED),
+    "ome-0.4": ("0.4/|zarr2:", NAMED),
+    "ome-0.5": ("0.5/|zarr3:", NAMED),
+}
+"""What Neuroglancer is told of each source, and how the dimensions are then called."""
+
+
+def neuroglancer(name, url):
+    """What the address of Neuroglancer says, for it to show the middle of the image: slice 1 of channel 0."""
+    source, dimensions = SOURCES[name]
+    layer = {"type": "image", "name": "image", "source": f"{url}/{source}", "shader": SHADER}
+    position = numpy.array(images.PIXELS.shape[1:]) / 2
+    if name.startswith("ome"):
+        # There, whole numbers are the middles of the pixels, and the channels are no place.
+        position -= 0.5
+        layer |= {"localDimensions": {"c'": [1, ""]}, "localPosition": [0]}
+    return {
+        "layers": [layer],
+        "dimensions": {dimension: [1, ""] for dimension in dimensions},
+        "position": position.tolist(),
+        "displayDimensions": list(reversed(dimensions)),
+        "crossSectionScale": 1 / SCALE,
+        "layout": "xy",
+        "showAxisLines": False,
+        "showScaleBar": False,
+        "showDefaultAnnotations": False,
+    }
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.client("Neuroglancer", "read")
+def test_neuroglancer_shows_every_pixel_of_the_image(browse, store, backend, screenshots, name):
+    state = json.dumps(neuroglancer(name, store))
+    png = screenshots / f"neuroglancer-{backend}-{name}.png"
+    shown = browse("neuroglancer", "!" + urllib.parse.quote(state), png)
+    panel, screen = shown["finished"], array(shown["screenshot"])
+    expected = images.PIXELS[0, 1]
+    rows, columns = (
+        (panel[start] + panel[length] / 2 + (numpy.arange(pixels) - pixels / 2 + 0.5) * SCALE).astype(int)
+        for start, length, pixels in zip("yx", ("height", "width"), expected.shape)
+    )
+    clients.assert_same(screen[rows][:, columns, :3], numpy.stack([expected] * 3, axis=-1))
+
+
+@pytest.fixture(scope="session")
+def read_in_browser(browse):
+    """Reads by a client what is at paths of a store, in a page."""
+
+    def read(client, url, *paths):
+        question = json.dumps({"client": client, "url": url.rstrip("/"), "paths": paths})
+        return browse("read", urllib.parse.quote(question))["finished"]
+
+    return read
+
+
+@pytest.mark.parametrize("client", ["zarrita", "zarrita-suffix"])
+@pytest.mark.client("zarrita (Chromium)", "read")
+def test_zarrita_reads_equal_in_a_page(server, mount, read_in_browser, client):
+    names = ["v3_sharded", "v3_sharded_sparse", "v3_zstd_missing_nan", "v2_blosc", "v2_fortran_slashes"]
+    found = read_in_browser(client, server.store(mount), *map(path, names))
+    for name, values in zip(names, found, strict=True):
+        clients.assert_same(array(values), ARRAYS[name].values)
+
+
+@pytest.mark.client("Viv (Chromium)", "read")
+def test_viv_reads_equal_in_a_page(store, read_in_browser):
+    for levels in read_in_browser("viv", store, *images.VERSIONS):
+        for level, values in zip(levels, images.LEVELS, strict=True):
+            clients.assert_same(array(level), values)
+
+
+@pytest.fixture(scope="session")
+def facts(browse, tmp_path_factory):
+    """What a script in a page has seen, and what of it went over the wire, by the path of the request."""
+    config = tmp_path_factory.mktemp("config") / "zarrd.toml"
+    config.write_text(f"""
+        [http.cors]
+        writes = true
+        [mounts.facts]
+        url = {json.dumps(str(tmp_path_factory.mktemp("facts")))}
+        writable = true
+    """)
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(processes.zarrd("--config", str(config)))
+        tapped = stack.enter_context(wire.tap(running.base))
+        running.base = tapped.base
+        return browse("facts", running.store("facts"))["finished"] | {"requests": tapped.requests}
+
+
+OLD, NEW = "0123456789" * 20, "abcdefghij" * 20
+"""What the page writes, and writes later."""
+
+
+def asked(facts, key):
+    """The fields of the requests for a key, without the preflights."""
+    return [fields for line, fields in facts["requests"] if line.startswith(f"GET /store/facts/{key} ")]
+
+
+def test_a_page_reads_values_and_their_fields(facts):
+    assert facts["created"]["status"] == 201
+    for name, body in [("whole", OLD), ("head", "")]:
+        found = facts[name]
+        assert (found["status"], found["body"]) == (200, body)
+        assert found["fields"]["Content-Length"] == str(len(OLD))
+        assert found["fields"]["Accept-Ranges"] == "bytes"
+        assert found["fields"]["ETag"].startswith('"')
+        assert found["fields"]["Last-Modified"]
+
+
+@pytest.mark.parametrize("name", ["missing", "missing range", "missing suffix"])
+def test_a_page_sees_that_a_value_is_missing(facts, name):
+    assert facts[name]["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "body", "content_range"),
+    [
+        ("range", 206, OLD[3:7], "bytes 3-6/200"),
+        ("suffix", 206, OLD[-3:], "bytes 197-199/200"),
+        ("several", 200, OLD, None),
+    ],
+)
+def test_a_page_reads_ranges(facts, name, status, body, content_range):
+    found = facts[name]
+    assert (found["status"], found["body"], found["fields"]["Content-Range"]) == (status, body, content_range)
+    assert found["fields"]["ETag"] == facts["whole"]["fields"]["ETag"]
+
+
+def test_a_page_sees_that_a_range_is_beyond_the_end(facts):
+    assert (facts["beyond"]["status"], facts["beyond"]["fields"]["Content-Range"]) == (416, "bytes */200")
+
+
+def test_a_page_sees_what_became_of_its_conditions(facts):
+    assert facts["unchanged"]["status"] == 304
+    assert facts["unchanged"]["fields"]["ETag"] == facts["whole"]["fields"]["ETag"]
+    assert facts["changed"]["status"] == 412
+
+
+def test_a_page_is_led_to_a_listing(facts):
+    assert facts["redirected"]["status"] == 200
+    assert facts["redirected"]["url"].endswith("/store/facts/folder/")
+    assert '<a href="value">' in facts["redirected"]["body"]
+    assert facts["redirected"]["body"] == facts["listed in a folder"]["body"]
+    assert facts["erased"]["status"] == 204
+
+
+def test_a_range_is_completed_from_the_cache_of_the_browser(facts):
+    assert (facts["part"]["status"], facts["part"]["body"]) == (206, OLD[:11])
+    assert (facts["stitched"]["status"], facts["stitched"]["body"]) == (206, OLD[:101])
+    assert ("bytes=11-100", facts["part"]["fields"]["ETag"]) in [
+        (fields.get("range"), fields.get("if-range")) for fields in asked(facts, "parts")
+    ]
+
+
+def test_a_range_of_a_changed_value_is_never_completed_with_what_was(facts):
+    assert facts["stitched anew"]["body"] == NEW[:151]
+    # It had something to complete, and asked whether it is still so.
+    assert facts["stitched"]["fields"]["ETag"] in [fields.get("if-none-match") for fields in asked(facts, "parts")[2:]]
+    # A script may ask in the way that a browser asks where it need not ask first.
+    assert (facts["another"]["status"], facts["another"]["body"]) == (200, OLD)
+    assert (facts["the same"]["status"], facts["the same"]["body"]) == (206, OLD[3:7])
+
+
+def test_the_cache_of_the_browser_is_revalidated(facts):
+    assert [facts[name]["body"] for name in ("first", "second", "third")] == [OLD, OLD, NEW]
+    first, second, third = asked(facts, "again")
+    etag = facts["first"]["fields"]["ETag"]
+    assert [request.get("if-none-match") for request in (first, second, third)] == [None, etag, etag]
+    assert facts["third"]["fields"]["ETag"] != etag
