@@ -15,6 +15,7 @@ mod local;
 mod object;
 mod open;
 mod options;
+mod own_names;
 mod partial;
 mod secret;
 mod types;

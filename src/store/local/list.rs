@@ -15,9 +15,10 @@ use rustix::io::Errno;
 use super::Area;
 use super::blocking::Blocking;
 use super::failure::os;
-use super::root::{Root, is_file, is_reserved};
+use super::root::{Root, is_file};
 use super::version::info_of;
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::own_names::is_reserved;
 use crate::store::{DirListing, ListEntry, StoreError, ValueInfo};
 
 /// The most names that one step of a walk looks at.

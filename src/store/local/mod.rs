@@ -43,9 +43,6 @@ use super::{
 };
 use crate::key::{StoreKey, StorePrefix};
 
-/// The directory below a root that belongs to the store itself.
-const RESERVED: &str = ".zarr-server";
-
 /// What becomes of symbolic links below the root.
 ///
 /// Where links are followed, two keys may lead to one file. To conditional writes they are two keys all the same: each

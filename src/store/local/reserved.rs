@@ -15,12 +15,13 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pwrite};
 
+use super::Durability;
 use super::blocking::detach;
 use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
-use super::{Durability, RESERVED};
+use crate::store::own_names::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
 /// What the lock file holds while no server has the root open, unless the last one died or made nothing durable.

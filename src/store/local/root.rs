@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
+use super::Symlinks;
 use super::failure::{is_absence, os};
-use super::{RESERVED, Symlinks};
 use crate::store::StoreError;
+use crate::store::own_names::is_reserved;
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -142,11 +143,6 @@ impl Root {
         }
         Err(Errno::NOENT)
     }
-}
-
-/// Whether a key lies in the store's own directory, at any depth: a root may stand below another.
-pub(super) fn is_reserved(key: &str) -> bool {
-    key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
 }
 
 /// Whether this is a regular file.

@@ -22,10 +22,10 @@ use super::failure::{failed, is_absence, os};
 use super::locks::{KeyLock, lock};
 use super::read::head;
 use super::reserved::Staged;
-use super::root::is_reserved;
 use super::version::info_of;
 use super::{Area, Durability};
 use crate::key::StoreKey;
+use crate::store::own_names::{check_not_reserved, is_reserved};
 use crate::store::{SetOutcome, StoreError, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.
@@ -246,9 +246,7 @@ impl Area {
 const NAME_TOO_LONG: StoreError = StoreError::InvalidKey("a name between slashes is longer than 255 bytes");
 
 fn check_name(key: &StoreKey) -> Result<(), StoreError> {
-    if is_reserved(key.as_str()) {
-        return Err(StoreError::InvalidKey("`.zarr-server` belongs to the store itself"));
-    }
+    check_not_reserved(key.as_str())?;
     if key.as_str().split('/').any(|name| name.len() > MAX_NAME_BYTES) {
         return Err(NAME_TOO_LONG);
     }

@@ -37,18 +37,21 @@ pub(super) async fn checked(
     query: Option<&str>,
     response: HttpResponse,
 ) -> Result<HttpResponse, HttpError> {
-    if !response.status().is_success() || !matches!(*method, Method::GET | Method::HEAD) {
+    if !response.status().is_success() || !matches!(method.as_str(), "GET" | "HEAD" | "PROPFIND") {
         return Ok(response);
     }
     if is_encoded(&response) {
         return Err(HttpError::new(HttpErrorKind::Interrupted, Unusable::Encoded));
     }
-    if !is_listing(query.unwrap_or_default()) {
+    // Any other success is a web server that cannot list.
+    let is_multistatus = method.as_str() == "PROPFIND" && response.status().as_u16() == 207;
+    if !is_multistatus && !is_listing(query.unwrap_or_default()) {
         return Ok(response);
     }
     let (parts, body) = response.into_parts();
     let page = collect(body).await?;
-    let complaint = complaint(&String::from_utf8_lossy(&page));
+    let text = String::from_utf8_lossy(&page);
+    let complaint = if is_multistatus { complaint_of_multistatus(&text) } else { complaint(&text) };
     match complaint {
         None => Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::from(page)))),
         Some(complaint) => Err(HttpError::new(HttpErrorKind::Interrupted, complaint)),
@@ -85,16 +88,9 @@ async fn collect(body: HttpResponseBody) -> Result<Vec<u8>, HttpError> {
     }
 }
 
+/// What is wrong with a page of a bucket's listing, if anything is.
 fn complaint(page: &str) -> Option<Unusable> {
-    let page = page.trim_end();
-    let is_whole = |name: &str| match page.split_once(&format!("<{name}")) {
-        Some((_, rest)) => {
-            let is_empty = rest.ends_with("/>") && rest.matches('>').count() == 1;
-            is_empty || page.ends_with(&format!("</{name}>"))
-        }
-        None => false,
-    };
-    if !is_whole("ListBucketResult") && !is_whole("EnumerationResults") {
+    if !is_whole(page, "ListBucketResult") && !is_whole(page, "EnumerationResults") {
         return Some(Unusable::NotAListing);
     }
     let goes_on = page.contains("<IsTruncated>true</IsTruncated>");
@@ -103,9 +99,35 @@ fn complaint(page: &str) -> Option<Unusable> {
     (goes_on && !says_where).then_some(Unusable::NoNextPage)
 }
 
+/// As [`complaint`], of a web server's listing (RFC 4918), which has no pages.
+fn complaint_of_multistatus(page: &str) -> Option<Unusable> {
+    (!is_whole(page, "multistatus")).then_some(Unusable::NotAListing)
+}
+
+/// Whether the element of this name, with any prefix, begins on the page and is the last to end.
+fn is_whole(page: &str, name: &str) -> bool {
+    page.trim_end().split_once(name).is_some_and(|(_, rest)| {
+        let is_empty = rest.ends_with("/>") && rest.matches('>').count() == 1;
+        is_empty || rest.strip_suffix('>').is_some_and(|rest| rest.ends_with(name))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_whole_multistatus_is_a_listing_of_a_web_server() {
+        for page in [
+            "<?xml version=\"1.0\"?><D:multistatus xmlns:D=\"DAV:\"><D:response/></D:multistatus>\n",
+            "<multistatus xmlns='DAV:'/>",
+        ] {
+            assert!(complaint_of_multistatus(page).is_none(), "{page}");
+        }
+        for page in ["", "<html></html>", "<D:multistatus xmlns:D=\"DAV:\"><D:response/>", "<a/>"] {
+            assert!(complaint_of_multistatus(page).is_some(), "{page}");
+        }
+    }
 
     #[test]
     fn only_a_whole_page_that_says_where_it_goes_on_is_a_listing() {

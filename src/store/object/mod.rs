@@ -30,6 +30,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use self::failure::failure;
+use super::own_names::{RESERVED, check_not_reserved, is_reserved};
 use super::{
     ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
     ValueStream, Version, WriteCondition,
@@ -53,9 +54,8 @@ pub struct ObjectOptions {
     pub known: bool,
 }
 
-/// The names that belong to the store itself: the first segment of the keys it tries conditions with.
-const RESERVED: &str = ".zarr-server";
-/// The same at a web server, which may be one of this kind and keep that name for itself.
+/// How the key begins that conditions are tried with at a web server, which may be one of this kind and keep
+/// [`RESERVED`] for itself.
 const PROBE: &str = ".zarr-server-probe-";
 
 /// A store over a backend of `object_store`.
@@ -147,7 +147,7 @@ impl ObjectBackend {
 
     /// Whether a key belongs to the store itself, at any depth: a mount may stand below another.
     fn is_reserved(&self, key: &str) -> bool {
-        self.kind != StoreKind::Http && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
+        self.kind != StoreKind::Http && is_reserved(key)
     }
 
     /// A key of the store itself.
@@ -242,8 +242,8 @@ impl Store for ObjectBackend {
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         self.check_writable()?;
-        if self.is_reserved(key.as_str()) {
-            return Err(StoreError::InvalidKey("`.zarr-server` belongs to the store itself"));
+        if self.kind != StoreKind::Http {
+            check_not_reserved(key.as_str())?;
         }
         self.write(key, body, condition).await
     }

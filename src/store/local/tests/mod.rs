@@ -10,7 +10,8 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{Durability, LocalOptions, LocalStore, RESERVED, Symlinks};
+use super::{Durability, LocalOptions, LocalStore, Symlinks};
+use crate::store::own_names::RESERVED;
 
 /// A writable store in a directory of its own. Without fsync: its promise is power's, and cannot be seen here.
 fn store() -> (TempDir, LocalStore) {
