@@ -23,9 +23,9 @@ def obstore_store(url, **options):
 
 
 class ObstoreWriter(zarr.storage.ObjectStore):
-    """The same with what obstore leaves out over HTTP and groups inside of groups need: a key set only if it is not there.
+    """The same with what obstore leaves out over HTTP, and groups inside of groups need: to set what is not there yet.
 
-    What it takes is a header. zarr-python makes copies of a store from its parts, so the second one is made when asked for.
+    All it takes is a header. zarr-python copies a store by its parts, so what sends it is made when it is asked for.
     """
 
     async def set_if_not_exists(self, key, value):

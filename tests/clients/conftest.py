@@ -14,11 +14,11 @@ the client and what it does, and so counts for the table that is printed at the 
     writable-{backend}      for tests to write to and, with one request, to erase from; they keep to keys of their own
     empty-{backend}         the same for suites that want a store of their own, and empty it themselves
 
-All but the second are also stores at the root of an address of their own: `server.root(mount, key)`.
+All but the second are stores at the root of an address of their own too: `server.root(mount, key)`.
 
 `server.upload(folder, mount, prefix)` puts every file of a folder there. What is in memory got there so. A client's
-program is found by `table.program("rclone")`, and its package, if only one file needs it, by `table.module("rasterio")`:
-then one that is not there is `missing` in the table, and the run fails.
+program is found by `table.program("rclone")`, and its package, if only one test needs it, by
+`table.module("webdav4.client")`: then one that is not there is `missing` in the table, and the run fails.
 """
 
 import json

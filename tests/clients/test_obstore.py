@@ -14,7 +14,7 @@ CLIENT = "zarr-python + obstore"
 
 @pytest.fixture
 def store(server, empty):
-    return clients.ObstoreWriter(clients.obstore_http_store(server.root(empty)))
+    return clients.WRITERS["obstore"](server.root(empty))
 
 
 @pytest.mark.client(CLIENT, "list")

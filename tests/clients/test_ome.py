@@ -27,7 +27,8 @@ def images(server, backend, tmp_path_factory):
         for version, fmt in FORMATS.items():
             group = zarr.open_group(folder / f"{version}.zarr", mode="w", zarr_format=fmt.zarr_format)
             ome_zarr.writer.write_image(IMAGE, group, scale_factors=[2, 4], fmt=fmt, axes="cyx")
-            ome_zarr.writer.write_labels(LABELS, group, name="cells", scaler=None, scale_factors=[2, 4], fmt=fmt, axes="yx")
+            options = {"scaler": None, "scale_factors": [2, 4], "fmt": fmt, "axes": "yx"}
+            ome_zarr.writer.write_labels(LABELS, group, name="cells", **options)
     server.upload(folder, f"writable-{backend}", "ome/")
     return {version: server.store(f"writable-{backend}", f"ome/{version}.zarr") for version in FORMATS}
 

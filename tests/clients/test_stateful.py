@@ -1,17 +1,19 @@
 """zarr-python's own state machines: any order of what can be done to a store, against a model that is right.
 
-They draw the same each time, and so few steps that they end soon. What a client or a backend cannot do is told where the
-machine leaves it out.
+They draw the same each time, and so few steps that they end soon. What a client or a backend cannot do is told where
+the machine leaves it out.
 """
 
 import base64
 
 import hypothesis
+import obstore
 import pytest
 import zarr.storage
 from hypothesis import strategies
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
-from zarr.core.buffer import cpu
+from zarr.abc.store import RangeByteRequest
+from zarr.core.buffer import cpu, default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
 from zarr.testing.strategies import keys
@@ -20,7 +22,7 @@ import clients
 from zarrd_store import ZarrdStore
 
 CLIENTS = {
-    "zarr-python + obstore": lambda server, mount: clients.ObstoreWriter(clients.obstore_http_store(server.root(mount))),
+    "zarr-python + obstore": lambda server, mount: clients.WRITERS["obstore"](server.root(mount)),
     "zarr-python + all routes": lambda server, mount: ZarrdStore(server.base, mount),
 }
 
@@ -75,6 +77,17 @@ class KeysOfObstore(Keys):
     """Without parts that are asked for: obstore raises an error for one behind the end of a value."""
 
     get_partial_values = None
+
+
+@pytest.mark.client("zarr-python + obstore", "read")
+def test_obstore_reads_no_part_behind_the_end(server, empty):
+    store = CLIENTS["zarr-python + obstore"](server, empty)
+    sync(store.set("key", cpu.Buffer.from_bytes(b"1234")))
+    prototype = default_buffer_prototype()
+    (part,) = sync(store.get_partial_values(prototype, [("key", RangeByteRequest(2, 9))]))
+    assert part.to_bytes() == b"34"
+    with pytest.raises(obstore.exceptions.BaseError, match="416"):
+        sync(store.get_partial_values(prototype, [("key", RangeByteRequest(4, 9))]))
 
 
 class KeysOfZarrd(Keys):

@@ -1,4 +1,4 @@
-"""A store of zarr-python that asks for all that the server offers to one: parts of values, conditions, JSON listings."""
+"""A store of zarr-python over all that the server offers to one: parts of values, conditions, listings as JSON."""
 
 import asyncio
 import struct
