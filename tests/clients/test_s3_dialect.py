@@ -16,6 +16,7 @@ import zarr
 import zarr.storage
 
 import clients
+import table
 from arrays import ARRAYS, ATTRIBUTES, FORMATS, path
 from processes import SECONDS
 
@@ -281,7 +282,7 @@ def rclone(server, *arguments):
     remote = {"TYPE": "s3", "PROVIDER": "Other", "ENDPOINT": endpoint(server)}
     # Nothing of what this machine may say of Amazon's S3.
     environment = {"PATH": os.environ["PATH"]} | {f"RCLONE_CONFIG_ZARRD_{name}": value for name, value in remote.items()}
-    command = ["rclone", "--config", "", *arguments]
+    command = [table.program("rclone"), "--config", "", *arguments]
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout
 
 
