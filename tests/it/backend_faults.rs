@@ -27,6 +27,9 @@ fn serve(store: SharedStore) -> Server {
     builder.finish()
 }
 
+/// What PATCH writes into the value.
+const PART: &[u8] = b"0123456789";
+
 /// What is asked of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ask {
@@ -43,9 +46,15 @@ enum Ask {
     DeleteIf,
     List,
     ListAll,
+    /// A part of the value.
+    Patch,
+    /// The same listings and values in other dialects.
+    Propfind,
+    S3Get,
+    S3List,
 }
 
-const ASKS: [Ask; 12] = [
+const ASKS: [Ask; 16] = [
     Ask::Get,
     Ask::Range,
     Ask::Head,
@@ -58,6 +67,10 @@ const ASKS: [Ask; 12] = [
     Ask::DeleteIf,
     Ask::List,
     Ask::ListAll,
+    Ask::Patch,
+    Ask::Propfind,
+    Ask::S3Get,
+    Ask::S3List,
 ];
 
 /// What came of it.
@@ -73,14 +86,14 @@ impl Ask {
     /// The requests to the backend that fail, and a part of the keys they are about.
     fn at(self) -> (Kind, &'static str) {
         match self {
-            Self::Get | Self::Range => (Kind::Get, "value"),
+            Self::Get | Self::Range | Self::S3Get => (Kind::Get, "value"),
             Self::Head => (Kind::Head, "value"),
             Self::Slice => (Kind::Get, "plain/c/"),
             Self::Shard => (Kind::Get, "shards/c/"),
             Self::Open => (Kind::Get, "plain/zarr.json"),
-            Self::Put | Self::PutIf => (Kind::Put, "value"),
+            Self::Put | Self::PutIf | Self::Patch => (Kind::Put, "value"),
             Self::Delete | Self::DeleteIf => (Kind::Delete, "value"),
-            Self::List | Self::ListAll => (Kind::List, ""),
+            Self::List | Self::ListAll | Self::Propfind | Self::S3List => (Kind::List, ""),
         }
     }
 
@@ -97,8 +110,8 @@ impl Ask {
             // What a server calls a value, is one.
             Fault::Garbage | Fault::ErrorBody => self.at().0 == Kind::List,
             Fault::DoneThenReset | Fault::DoneThen(_) => !self.reads() && self.at().0 != Kind::List,
-            Fault::Conflict => matches!(self, Self::PutIf | Self::DeleteIf),
-            Fault::Flipped => matches!(self, Self::Put | Self::PutIf),
+            Fault::Conflict => matches!(self, Self::PutIf | Self::Patch | Self::DeleteIf),
+            Fault::Flipped => self.at().0 == Kind::Put,
             _ => true,
         }
     }
@@ -107,7 +120,7 @@ impl Ask {
     fn outlives(self, fault: Fault) -> bool {
         match fault {
             Fault::HangMidBody => self.at().0 == Kind::Get,
-            Fault::NoTag => self.at().0 == Kind::List || self == Self::PutIf,
+            Fault::NoTag => self.at().0 == Kind::List || matches!(self, Self::PutIf | Self::Patch),
             Fault::Status(status) => matches!(status, 429 | 500 | 502 | 503),
             Fault::ClockSkew
             | Fault::CutWithoutLength
@@ -204,14 +217,18 @@ impl Scene {
         self.server = serve(self.store.clone());
     }
 
-    fn new_value() -> Bytes {
-        noise(8).take(2000).collect()
+    /// What a write makes of the value.
+    fn new_value(&self, ask: Ask) -> Bytes {
+        match ask {
+            Ask::Patch => [&self.value[..10], PART, &self.value[20..]].concat().into(),
+            _ => noise(8).take(2000).collect(),
+        }
     }
 
     async fn ask(&self, ask: Ask) -> Attempt {
         let matches = tag(&self.value);
         let if_match = [("if-match", &*matches)];
-        let new = Self::new_value();
+        let new = self.new_value(ask);
         let request = match ask {
             Ask::Get => request(Method::GET, "/store/m/value", &[], ""),
             Ask::Range => request(Method::GET, "/store/m/value", &[("range", "bytes=100-1099")], ""),
@@ -224,6 +241,12 @@ impl Scene {
             Ask::DeleteIf => request(Method::DELETE, "/store/m/value", &if_match, ""),
             Ask::List => request(Method::GET, "/store/m/?format=json", &[], ""),
             Ask::ListAll => request(Method::GET, "/store/m/?format=json&recursive", &[], ""),
+            Ask::Patch => {
+                request(Method::PATCH, "/store/m/value", &[("content-range", "bytes 10-19/*")], PART)
+            }
+            Ask::Propfind => request(Method::from_bytes(b"PROPFIND").unwrap(), "/store/m/", &[], ""),
+            Ask::S3Get => request(Method::GET, "/s3/m/value", &[], ""),
+            Ask::S3List => request(Method::GET, "/s3/m?list-type=2", &[], ""),
         };
         timeout(PATIENCE, self.server.attempt(request)).await.expect("an answer, whatever the backend does")
     }
@@ -233,7 +256,7 @@ impl Scene {
         let status = answer.status.as_u16();
         let body = match &answer.body {
             Ok(body) => body,
-            Err(_) if status == 200 || status == 206 => return Ok(Came::Failed),
+            Err(_) if matches!(status, 200 | 206 | 207) => return Ok(Came::Failed),
             Err(error) => return Err(format!("{status} that breaks off: {error}")),
         };
         let stored = self.s3.value("value");
@@ -241,7 +264,7 @@ impl Scene {
             let found = wanted.contains(&stored);
             if found { Ok(()) } else { Err("something else is stored now".to_owned()) }
         };
-        let (old, new) = (self.value.clone(), Self::new_value());
+        let (old, new) = (self.value.clone(), self.new_value(ask));
         if matches!(status, 502..=504) {
             for canary in ["canary", "127.0.0.1", "bucket", "prefix"] {
                 if String::from_utf8_lossy(body).contains(canary) {
@@ -249,7 +272,7 @@ impl Scene {
                 }
             }
             match ask {
-                Ask::Put | Ask::PutIf => is(stored.as_ref(), &[Some(&old), Some(&new)])?,
+                Ask::Put | Ask::PutIf | Ask::Patch => is(stored.as_ref(), &[Some(&old), Some(&new)])?,
                 Ask::Delete | Ask::DeleteIf => is(stored.as_ref(), &[Some(&old), None])?,
                 _ => {}
             }
@@ -268,7 +291,7 @@ impl Scene {
             (0..edge).flat_map(|row| elements[row * 16..][..edge * 2].to_vec()).collect()
         };
         let right = match ask {
-            Ask::Get => (200, exact(&old)),
+            Ask::Get | Ask::S3Get => (200, exact(&old)),
             Ask::Range => (206, exact(&old[100..1100])),
             Ask::Head => {
                 let length = answer.headers.get("content-length").and_then(|length| length.to_str().ok());
@@ -277,15 +300,28 @@ impl Scene {
             }
             Ask::Slice | Ask::Open => (200, exact(&corner(&self.plain, 4))),
             Ask::Shard => (200, exact(&corner(&self.shards, 2))),
-            Ask::Put | Ask::PutIf => {
+            Ask::Put | Ask::PutIf | Ask::Patch => {
                 let tells = answer.headers.get("etag").is_none_or(|found| *found == tag(&new));
                 let stored = is(stored.as_ref(), &[Some(&new)]).map(|()| Came::Right);
                 (204, if tells { stored } else { Err("another tag than the value's".to_owned()) })
             }
             Ask::Delete | Ask::DeleteIf => (204, is(stored.as_ref(), &[None]).map(|()| Came::Right)),
             Ask::List | Ask::ListAll => (200, self.lists(ask == Ask::ListAll, body)),
+            Ask::Propfind => (207, self.tells(body, "<D:resourcetype/>", "<D:href>/store/m/", "</D:href>")),
+            Ask::S3List => (200, self.tells(body, "<Key>", "<Key>", "</Key>")),
         };
         if status == right.0 { right.1 } else { Err(format!("{status}: {body:?}")) }
+    }
+
+    /// Whether a listing in XML, of which each line with `mark` is about a key, tells of every key.
+    fn tells(&self, body: &Bytes, mark: &str, before: &str, after: &str) -> Result<Came, String> {
+        let text = String::from_utf8_lossy(body).replace("<Contents>", "\n<Contents>");
+        let keys = text.lines().filter(|line| line.contains(mark));
+        let keys: Vec<&str> = keys
+            .filter_map(|line| line.split_once(before)?.1.split_once(after))
+            .map(|(key, _)| key)
+            .collect();
+        if keys == self.keys { Ok(Came::Right) } else { Err(format!("other keys: {text}")) }
     }
 
     fn lists(&self, all: bool, body: &Bytes) -> Result<Came, String> {
@@ -355,7 +391,7 @@ async fn a_fault_of_the_backend_is_outlived_or_told_and_never_wrong_bytes_or_an_
             cells.extend([When::Nth(0), When::Always].map(|when| (ask, fault, when)));
         }
     }
-    assert!(cells.len() > 400, "only {} cells", cells.len());
+    assert!(cells.len() > 600, "only {} cells", cells.len());
     let lanes = (0..LANES).map(|lane| {
         let cells: Vec<_> = cells.iter().copied().skip(lane).step_by(LANES).collect();
         async move {
