@@ -47,7 +47,8 @@ impl Shutdown {
     }
 }
 
-/// SIGTERM and SIGINT, caught from when this is made: they no longer end the process by themselves.
+/// SIGTERM and SIGINT, caught from when this is made: they no longer end the process by themselves. Nor does SIGXFSZ, which
+/// comes with a write beyond the longest file that the system allows: that write fails, and only it.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -60,6 +61,8 @@ impl Signals {
     /// # Errors
     /// If the system refuses.
     pub fn catch() -> std::io::Result<Self> {
+        // What was caught once never ends the process again, though nobody listens.
+        drop(signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?);
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
