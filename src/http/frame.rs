@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use super::body::Absent;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
+use super::validators::from_text;
 use crate::error::ErrorClass;
 
 /// Names a request, on its way in and out.
@@ -73,7 +74,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         _ => {
             // Keyed and counted: unlike any other of this process, and unlikely to be like another process's.
             let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
-            HeaderValue::from_str(&format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
+            from_text(format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
         }
     }
 }
