@@ -50,6 +50,7 @@ impl Service<Request<Incoming>> for Watched {
             Some(is_read) => {
                 request.map(|body| Body::new(RequestBody { body, is_read: Arc::clone(is_read) }))
             }
+            None if request.body().is_end_stream() => request.map(|_| Body::empty()),
             None => request.map(Body::new),
         };
         request.extensions_mut().insert(ConnectInfo(self.peer));

@@ -110,6 +110,9 @@ impl CacheControl {
 
 /// The header; checked when the state was built.
 fn header(text: &str) -> HeaderValue {
+    if text == REVALIDATE {
+        return HeaderValue::from_static(REVALIDATE);
+    }
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(REVALIDATE))
 }
 

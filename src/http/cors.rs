@@ -3,10 +3,9 @@
 //! Headers are only added; whether the method is offered is the route's matter, and OPTIONS reaches a handler that
 //! touches no store. The options were checked when the state was built, so nothing here can fail.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Uri};
-use axum::middleware::Next;
 use axum::response::Response;
 
 use super::options::CorsOptions;
@@ -54,10 +53,14 @@ const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Na
      X-Amz-Bucket-Region, X-Amz-Request-Id";
 
 /// The layer.
-pub(super) async fn share(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn share<F: Future<Output = Response>>(
+    state: &AppState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let preflight = request.method() == Method::OPTIONS;
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     put_headers(response.headers_mut(), &state.options().cors, origin.as_ref(), preflight);
     response
 }

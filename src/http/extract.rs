@@ -4,6 +4,7 @@
 //! slashes collapse, `+` is itself, nothing is normalised or folded. A decoded `/`, a bad escape, bytes that are no
 //! UTF-8, and what [`StoreKey`] refuses are 400. axum's own decoded path parameters are never used for keys.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
@@ -51,8 +52,8 @@ impl Classify for PathError {
 
 /// A raw path, split and decoded: the mount's name and what follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Located {
-    mount: String,
+struct Located<'a> {
+    mount: Cow<'a, str>,
     /// Decoded segments joined with `/`; no slash at either end.
     rest: String,
     /// Whether the path ended in a slash.
@@ -65,10 +66,10 @@ fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
-fn locate(raw_path: &str, literals: usize) -> Result<Located, PathError> {
+fn locate(raw_path: &str, literals: usize) -> Result<Located<'_>, PathError> {
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
-    let rest = names.map(decode).collect::<Result<Vec<_>, _>>()?.join("/");
+    let rest = joined(names, raw_path.len())?;
     if !mount.is_empty() {
         // A mount's name is looked up, but `..` in its place is as wrong as in a key.
         StoreKey::parse(&mount)?;
@@ -76,8 +77,23 @@ fn locate(raw_path: &str, literals: usize) -> Result<Located, PathError> {
     Ok(Located { mount, rest, ends_in_slash: raw_path.ends_with('/') })
 }
 
+/// Raw segments, decoded and joined with `/`: at most `length` bytes.
+fn joined<'a>(names: impl Iterator<Item = &'a str>, length: usize) -> Result<String, PathError> {
+    let mut text = String::with_capacity(length);
+    for name in names {
+        if !text.is_empty() {
+            text.push('/');
+        }
+        text.push_str(&decode(name)?);
+    }
+    Ok(text)
+}
+
 /// Decodes one raw segment, once.
-fn decode(segment: &str) -> Result<String, PathError> {
+fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
+    if segment.bytes().all(|byte| byte != b'%') {
+        return Ok(Cow::Borrowed(segment));
+    }
     let mut bytes = segment.bytes();
     while let Some(byte) = bytes.next() {
         let mut is_hex = || bytes.next().is_some_and(|digit| digit.is_ascii_hexdigit());
@@ -87,7 +103,7 @@ fn decode(segment: &str) -> Result<String, PathError> {
     }
     match percent_decode_str(segment).decode_utf8() {
         Ok(text) if text.contains('/') => Err(PathError::EscapedSlash),
-        Ok(text) => Ok(text.into_owned()),
+        Ok(text) => Ok(text),
         Err(_) => Err(PathError::NotUtf8),
     }
 }
@@ -131,8 +147,7 @@ impl Place {
 
     /// What a raw path names where a mount is the store at the root path.
     fn at_root(raw_path: &str) -> Result<Self, PathError> {
-        let names = segments(raw_path).map(decode).collect::<Result<Vec<_>, _>>()?;
-        Self::parse(&names.join("/"), raw_path.ends_with('/'))
+        Self::parse(&joined(segments(raw_path), raw_path.len())?, raw_path.ends_with('/'))
     }
 }
 

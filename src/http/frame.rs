@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -11,17 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures::FutureExt;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 
 use super::body::Absent;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
+use super::validators::from_text;
 use crate::error::ErrorClass;
 
 /// Names a request, on its way in and out.
@@ -30,16 +32,18 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 const REQUEST_ID_BYTES: usize = 128;
 
 /// The outermost layer: names the request, writes problem documents, and logs the request when its body has ended.
-pub(super) async fn observe(mut request: Request, next: Next) -> Response {
+pub(super) async fn observe<F: Future<Output = Response>>(
+    mut request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     request.headers_mut().insert(X_REQUEST_ID, id.clone());
-    let id_text = id.to_str().unwrap_or_default().to_owned();
-    let (method, path) = (request.method().clone(), escaped(request.uri().path()));
-    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
-    let mut response = problem::render(next.run(request).await, &id_text);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = problem::render(next(request).await, text(&id));
     let headers = response.headers_mut();
-    headers.insert(X_REQUEST_ID, id);
+    headers.insert(X_REQUEST_ID, id.clone());
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         *response.body_mut() = Body::new(Absent);
@@ -47,9 +51,13 @@ pub(super) async fn observe(mut request: Request, next: Next) -> Response {
     let status = response.status().as_u16();
     response.map(|body| {
         let expected = if method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
-        let route = route.unwrap_or_else(|| "unmatched".to_owned());
-        Body::new(Observed { body, started, id: id_text, method, route, path, status, expected, sent: 0 })
+        Body::new(Observed { body, started, id, method, route, uri, status, expected, sent: 0 })
     })
+}
+
+/// A request id as text.
+fn text(id: &HeaderValue) -> &str {
+    id.to_str().unwrap_or_default()
 }
 
 /// The request id that came with the request, if it is one that can be logged, or a new one.
@@ -66,7 +74,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         _ => {
             // Keyed and counted: unlike any other of this process, and unlikely to be like another process's.
             let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
-            HeaderValue::from_str(&format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
+            from_text(format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
         }
     }
 }
@@ -76,14 +84,15 @@ fn escaped(path: &str) -> String {
     path.escape_default().to_string()
 }
 
-/// A body that counts itself and writes the access log when it ends, breaks or is dropped.
+/// A body that counts itself and writes the access log when it ends, breaks or is dropped. What it writes is put into
+/// words only then, and only if somebody reads it.
 struct Observed {
     body: Body,
     started: Instant,
-    id: String,
+    id: HeaderValue,
     method: Method,
-    route: String,
-    path: String,
+    route: Option<MatchedPath>,
+    uri: Uri,
     status: u16,
     expected: Option<u64>,
     sent: u64,
@@ -105,7 +114,7 @@ impl HttpBody for Observed {
             }
             Poll::Ready(Some(Err(error))) => {
                 let causes = problem::causes(error);
-                tracing::error!(request_id = self.id, causes, "answer cut off");
+                tracing::error!(request_id = text(&self.id), causes, "answer cut off");
             }
             Poll::Ready(None) | Poll::Pending => {}
         }
@@ -124,10 +133,10 @@ impl HttpBody for Observed {
 impl Drop for Observed {
     fn drop(&mut self) {
         tracing::info!(
-            request_id = self.id,
+            request_id = text(&self.id),
             method = self.method.as_str(),
-            route = self.route,
-            path = self.path,
+            route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+            path = escaped(self.uri.path()),
             status = self.status,
             bytes = self.sent,
             complete = self.expected.is_none_or(|expected| self.sent >= expected),
@@ -138,7 +147,11 @@ impl Drop for Observed {
 }
 
 /// Refuses URLs that are too long and methods that no route offers.
-pub(super) async fn limit(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn limit<F: Future<Output = Response>>(
+    state: &AppState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     let limit = state.options().url_bytes;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
@@ -149,16 +162,20 @@ pub(super) async fn limit(State(state): State<AppState>, request: Request, next:
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         return Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response();
     }
-    next.run(request).await
+    next(request).await
 }
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
 /// the client's; so do COPY and MOVE, as how much they copy is the client's.
-pub(super) async fn deadline(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn deadline<F: Future<Output = Response>>(
+    state: &AppState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     if matches!(request.method().as_str(), "PUT" | "PATCH" | "COPY" | "MOVE") {
-        return next.run(request).await;
+        return next(request).await;
     }
-    match timeout(state.deadline(), next.run(request)).await {
+    match timeout(state.deadline(), next(request)).await {
         Ok(response) => response,
         Err(_) => Problem::of_class(ErrorClass::TimedOut).into_response(),
     }
@@ -169,8 +186,18 @@ pub(super) async fn deadline(State(state): State<AppState>, request: Request, ne
 #[error("a handler panicked: {0}")]
 struct Panicked(String);
 
+/// Answers 500 when a handler panics.
+pub(super) async fn catch_panics<F: Future<Output = Response>>(
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    // What the handler held is gone with it; what others see of it stands behind locks of its own.
+    let answer = AssertUnwindSafe(async { next(request).await }).catch_unwind().await;
+    answer.unwrap_or_else(panicked)
+}
+
 /// The answer for a handler that panicked.
-pub(super) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
+fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(text) => *text,
         Err(payload) => payload.downcast::<&str>().map_or_else(|_| "?".to_owned(), |text| text.to_string()),

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use bytes::Bytes;
 
 use crate::key::StoreKey;
 use crate::store::{ValueInfo, Version};
@@ -19,12 +20,12 @@ const YEAR_10000: u64 = 253_402_300_800;
 
 /// A version as an entity tag, quotes included.
 pub(super) fn entity_tag(version: &Version) -> String {
-    format!("{}\"{}\"", if version.is_strong() { "" } else { "W/" }, version.tag())
+    [if version.is_strong() { "\"" } else { "W/\"" }, version.tag(), "\""].concat()
 }
 
 /// Puts `ETag` and `Last-Modified` into an answer's headers.
 pub(super) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
-    if let Ok(tag) = HeaderValue::from_str(&entity_tag(&info.version)) {
+    if let Some(tag) = from_text(entity_tag(&info.version)) {
         headers.insert(header::ETAG, tag);
     }
     if let Some(date) = info.modified.and_then(http_date) {
@@ -39,7 +40,12 @@ pub(super) fn http_date(time: SystemTime) -> Option<HeaderValue> {
     if seconds >= YEAR_10000 {
         return None;
     }
-    HeaderValue::from_str(&httpdate::fmt_http_date(time)).ok()
+    from_text(httpdate::fmt_http_date(time))
+}
+
+/// A text as a header's value, without a copy; `None` if it has what headers cannot carry.
+pub(super) fn from_text(text: String) -> Option<HeaderValue> {
+    HeaderValue::from_maybe_shared(Bytes::from(text)).ok()
 }
 
 /// The front of a digest as an opaque tag: 128 bits in hexadecimal.

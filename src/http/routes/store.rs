@@ -146,7 +146,10 @@ pub(super) async fn get_value(
     if status == StatusCode::PARTIAL_CONTENT {
         head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
     }
-    Ok(Some((status, head, value_body(value).await?).into_response()))
+    let mut answer = Response::new(value_body(value).await?);
+    *answer.status_mut() = status;
+    *answer.headers_mut() = head;
+    Ok(Some(answer))
 }
 
 /// The answer to HEAD of a value; `None` if the backend says that the key does not exist.
@@ -167,9 +170,13 @@ pub(super) async fn head_value(
     }
 }
 
+/// How many headers an answer has, about.
+const HEADERS: usize = 16;
+
 /// The headers that a value has under every status.
 fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    // Room for those that are put there on the way out as well.
+    let mut headers = HeaderMap::with_capacity(HEADERS);
     put_validators(&mut headers, info);
     headers.insert(header::CACHE_CONTROL, mount.cache_control.of_value(key));
     headers.insert(header::CONTENT_TYPE, content_type(key));

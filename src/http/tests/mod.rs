@@ -3,6 +3,7 @@
 mod dav;
 mod faults;
 mod frame;
+mod hops;
 mod list;
 mod read;
 mod rooted;

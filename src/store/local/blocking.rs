@@ -1,7 +1,8 @@
 //! The one door from async to the file system's blocking calls.
 //!
-//! Every file operation of this store runs here, on tokio's blocking threads, and never more of them at once
-//! than the store's own limit: a slow disk holds up the store that stands on it, not the whole process.
+//! Every file operation of this store that may wait runs here, on tokio's blocking threads, and never more of them at
+//! once than the store's own limit: a slow disk holds up the store that stands on it, not the whole process. Those that
+//! cannot wait are in `now`.
 
 use std::sync::Arc;
 
@@ -17,12 +18,19 @@ pub const MAX_CONCURRENCY: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Blocking {
     gate: Arc<Semaphore>,
+    /// How many operations went through.
+    #[cfg(test)]
+    pub(super) hops: Arc<std::sync::atomic::AtomicU64>,
 }
 
 impl Blocking {
     /// A gate that lets `concurrency` operations through at once (1 to [`MAX_CONCURRENCY`]).
     pub(super) fn new(concurrency: usize) -> Self {
-        Self { gate: Arc::new(Semaphore::new(concurrency.clamp(1, MAX_CONCURRENCY))) }
+        Self {
+            gate: Arc::new(Semaphore::new(concurrency.clamp(1, MAX_CONCURRENCY))),
+            #[cfg(test)]
+            hops: Arc::default(),
+        }
     }
 
     /// Runs `work` on a blocking thread. Once it has begun, it runs to its end, whoever still waits for it.
@@ -30,6 +38,8 @@ impl Blocking {
         &self,
         work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        #[cfg(test)]
+        self.hops.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let gate = Arc::clone(&self.gate);
         let permit = gate.acquire_owned().await.map_err(|closed| failed("wait for a thread", closed))?;
         let work = move || {

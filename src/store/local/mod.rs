@@ -11,6 +11,7 @@ mod disk;
 mod failure;
 mod list;
 mod locks;
+mod now;
 mod read;
 mod reserved;
 mod root;
@@ -79,7 +80,7 @@ pub struct LocalOptions {
     pub durability: Durability,
     /// Whether values may be written. Only one server may open a root for writing.
     pub writable: bool,
-    /// How many file operations may be under way at once: 1 to [`MAX_CONCURRENCY`].
+    /// How many file operations that may wait can be under way at once: 1 to [`MAX_CONCURRENCY`].
     pub concurrency: usize,
 }
 
@@ -155,6 +156,19 @@ impl LocalStore {
     }
 }
 
+#[cfg(test)]
+impl LocalStore {
+    /// How many file operations were handed to threads.
+    pub(crate) fn hops(&self) -> u64 {
+        self.blocking.hops.load(Ordering::Relaxed)
+    }
+
+    /// Whether reads are tried without a thread; the file system says.
+    pub(crate) fn reads_now(&self) -> bool {
+        self.area.root.now
+    }
+}
+
 #[async_trait]
 impl Store for LocalStore {
     fn kind(&self) -> StoreKind {
@@ -162,6 +176,9 @@ impl Store for LocalStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if let Ok(found) = read::head_now(&self.area.root, key) {
+            return Ok(found);
+        }
         let (area, key) = (Arc::clone(&self.area), key.clone());
         self.blocking.run(move || read::head(&area.root, &key)).await
     }
@@ -172,9 +189,12 @@ impl Store for LocalStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
-        let started =
-            self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await?;
+        let started = if let Ok(started) = read::start_now(&self.area.root, key, range, if_match) {
+            started?
+        } else {
+            let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
+            self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await?
+        };
         Ok(started.map(|started| match started {
             Started::Complete(value) => value,
             Started::Streamed(opened) => opened.into_value(self.blocking.clone()),

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, unfold};
 use rustix::fs::{Stat, fstat};
 
-use super::blocking::Blocking;
+use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
-use super::root::Root;
-use super::version::{info_of, size_of, was_written_between};
+use super::now;
+use super::root::{OpenNow, Root};
+use super::version::{info_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 
@@ -24,6 +25,10 @@ use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStre
 const AT_ONCE_BYTES: u64 = 1 << 20;
 /// Longer reads come in pieces of this length.
 const PIECE_BYTES: u64 = 512 << 10;
+/// Up to this length, what is asked for is read without a hop, if it is in memory: for longer, others would wait.
+const NOW_BYTES: u64 = 256 << 10;
+/// Pieces that are in memory have this length: two of them stay in the processor's own cache.
+const NOW_PIECE_BYTES: usize = 128 << 10;
 /// How often a read begins again because the file was written to meanwhile.
 const TRIES: usize = 3;
 
@@ -31,6 +36,21 @@ const TRIES: usize = 3;
 pub(super) fn head(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
     Ok(root.open_file(key.as_str())?.map(|(_, stat)| info_of(&stat)))
 }
+
+/// As [`head`], if it can be told without waiting; `Err` if it cannot.
+pub(super) fn head_now(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, Waits> {
+    match root.open_file_now(key.as_str()) {
+        OpenNow::Unknown => Err(Waits),
+        OpenNow::Absent => Ok(None),
+        OpenNow::Found(file, stat) => {
+            let_go(file, &stat);
+            Ok(Some(info_of(&stat)))
+        }
+    }
+}
+
+/// Says that an answer takes waiting.
+pub(super) struct Waits;
 
 /// What [`start`] found: a value that is complete, or one that is still to be streamed.
 pub(super) enum Started {
@@ -43,6 +63,10 @@ pub(super) struct Opened {
     file: Arc<File>,
     stat: Stat,
     range: Range<u64>,
+    /// Buffers that were handed out, the one that is used next first.
+    lent: [Bytes; 2],
+    /// Whether pieces are looked for in memory.
+    now: bool,
 }
 
 /// Opens a key's value and reads it, if little is asked for.
@@ -56,20 +80,62 @@ pub(super) fn start(
         let Some((file, stat)) = root.open_file(key.as_str())? else {
             return Ok(None);
         };
-        let info = info_of(&stat);
-        if if_match.is_some_and(|version| *version != info.version) {
-            return Err(StoreError::VersionChanged);
-        }
-        let size = size_of(&stat);
-        let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+        let (info, range) = wanted(&stat, range, if_match)?;
         if range.end - range.start > AT_ONCE_BYTES {
-            return Ok(Some(Started::Streamed(Opened { file: Arc::new(file), stat, range })));
+            return Ok(Some(Started::Streamed(Opened::new(file, stat, range, root.now))));
         }
         if let Some(bytes) = read_piece(&file, &stat, range.clone())? {
             return Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes) })));
         }
     }
     Err(StoreError::VersionChanged)
+}
+
+/// As [`start`], if it can be done without waiting and without keeping others waiting.
+pub(super) fn start_now(
+    root: &Root,
+    key: &StoreKey,
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<Result<Option<Started>, StoreError>, Waits> {
+    let (file, stat) = match root.open_file_now(key.as_str()) {
+        OpenNow::Unknown => return Err(Waits),
+        OpenNow::Absent => return Ok(Ok(None)),
+        OpenNow::Found(file, stat) => (file, stat),
+    };
+    let (info, range) = match wanted(&stat, range, if_match) {
+        Ok(wanted) => wanted,
+        Err(error) => return Ok(Err(error)),
+    };
+    let length = range.end - range.start;
+    if length > AT_ONCE_BYTES {
+        return Ok(Ok(Some(Started::Streamed(Opened::new(file, stat, range, root.now)))));
+    }
+    let mut bytes = match usize::try_from(length) {
+        Ok(capacity) if length <= NOW_BYTES => vec![0; capacity],
+        _ => return Err(Waits),
+    };
+    let Some(after) = read_now(&file, &stat, &mut bytes, range.start) else {
+        let_go(file, &stat);
+        return Err(Waits);
+    };
+    let_go(file, &after);
+    Ok(Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes.into()) }))))
+}
+
+/// What is known of a file, and which of its bytes are wanted.
+fn wanted(
+    stat: &Stat,
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<(ValueInfo, Range<u64>), StoreError> {
+    let info = info_of(stat);
+    if if_match.is_some_and(|version| *version != info.version) {
+        return Err(StoreError::VersionChanged);
+    }
+    let size = info.size;
+    let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+    Ok((info, range))
 }
 
 /// The bytes of a range; `None` if the file was written to since `stat` was taken.
@@ -87,7 +153,27 @@ fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Byte
     Ok((!was_written_between(stat, &after)).then(|| bytes.into()))
 }
 
+/// Fills a buffer with bytes of the version that `stat` is of, and says how the file looks after that; `None` if that
+/// takes waiting, or cannot be done.
+fn read_now(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
+    if !bytes.is_empty() && !now::read(file, bytes, at) {
+        return None;
+    }
+    fstat(file).ok().filter(|after| !was_written_between(stat, after))
+}
+
+/// Closes a file that has just looked like this. If its name is gone, this may free all of it: a matter of the disk.
+fn let_go(file: File, stat: &Stat) {
+    if stat.st_nlink == 0 {
+        detach(move || drop(file));
+    }
+}
+
 impl Opened {
+    fn new(file: File, stat: Stat, range: Range<u64>, now: bool) -> Self {
+        Self { file: Arc::new(file), stat, range, lent: [const { Bytes::new() }; 2], now }
+    }
+
     /// The value, whose bytes are read as they are asked for.
     pub(super) fn into_value(self, blocking: Blocking) -> Value {
         let (info, range) = (info_of(&self.stat), self.range.clone());
@@ -101,6 +187,11 @@ impl Opened {
             if at >= opened.range.end {
                 return None;
             }
+            // Whoever collects pieces that are all at hand gives others their turn.
+            tokio::task::consume_budget().await;
+            if let Some(piece) = opened.piece_now() {
+                return Some((Ok(piece), Some((opened, blocking))));
+            }
             let next = opened.range.end.min(at.saturating_add(PIECE_BYTES));
             let (file, stat) = (Arc::clone(&opened.file), opened.stat);
             let read = move || read_piece(&file, &stat, at..next)?.ok_or(StoreError::VersionChanged);
@@ -110,5 +201,27 @@ impl Opened {
             Some((piece, next))
         })
         .boxed()
+    }
+
+    /// The next piece, if it is in memory. Its buffer is used again once whoever got it has let go of it.
+    fn piece_now(&mut self) -> Option<Bytes> {
+        if !self.now {
+            return None;
+        }
+        let [next, other] = &mut self.lent;
+        let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
+        bytes.resize(NOW_PIECE_BYTES, 0);
+        let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
+        let piece = bytes.get_mut(..left.min(NOW_PIECE_BYTES))?;
+        let length = piece.len();
+        let is_read = read_now(&self.file, &self.stat, piece, self.range.start).is_some();
+        let bytes = bytes.freeze();
+        if !is_read {
+            *next = bytes;
+            return None;
+        }
+        *next = std::mem::replace(other, bytes.clone());
+        self.range.start += u64::try_from(length).ok()?;
+        Some(bytes.slice(..length))
     }
 }

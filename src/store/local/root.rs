@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
-use super::Symlinks;
 use super::failure::{is_absence, os};
+use super::{Symlinks, now};
 use crate::store::StoreError;
 use crate::store::own_names::is_reserved;
 
@@ -28,6 +28,18 @@ pub(super) struct Root {
     symlinks: Symlinks,
     /// Whether `openat2` is there to do the resolving.
     pub(super) by_kernel: bool,
+    /// Whether what the kernel has in memory is tried without a blocking thread.
+    pub(super) now: bool,
+}
+
+/// What can be said of a key's file without waiting.
+pub(super) enum OpenNow {
+    /// Nothing: [`Root::open_file`] has to be asked, where waiting does no harm.
+    Unknown,
+    /// There is none.
+    Absent,
+    /// It is open.
+    Found(File, Stat),
 }
 
 impl Root {
@@ -41,7 +53,8 @@ impl Root {
         if symlinks == Symlinks::Within && !by_kernel {
             return Err(StoreError::NotSupported("links within the root, without the system call `openat2`"));
         }
-        Ok(Self { fd, path, symlinks, by_kernel })
+        let now = by_kernel && now::is_for(&fd);
+        Ok(Self { fd, path, symlinks, by_kernel, now })
     }
 
     /// The root's own descriptor.
@@ -71,6 +84,25 @@ impl Root {
         };
         let stat = fstat(&fd).map_err(|errno| os("look at the value's file", errno))?;
         Ok(is_file(&stat).then(|| (File::from(fd), stat)))
+    }
+
+    /// As [`Root::open_file`], from what the kernel has in memory alone. Whatever is not plain to see there is
+    /// [`OpenNow::Unknown`], every failure with it.
+    pub(super) fn open_file_now(&self, key: &str) -> OpenNow {
+        if !self.now {
+            return OpenNow::Unknown;
+        }
+        if is_reserved(key) {
+            return OpenNow::Absent;
+        }
+        match now::open(&self.fd, key, FILE, self.symlinks) {
+            Ok(fd) => match fstat(&fd) {
+                Ok(stat) if is_file(&stat) => OpenNow::Found(File::from(fd), stat),
+                Ok(_) | Err(_) => OpenNow::Unknown,
+            },
+            Err(Errno::NOENT) if self.check().is_ok() => OpenNow::Absent,
+            Err(_) => OpenNow::Unknown,
+        }
     }
 
     /// Opens the directory of a prefix, or of the root for an empty text. `None` if there is none.
@@ -162,7 +194,7 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
 }
 
 #[cfg(target_os = "linux")]
-mod kernel {
+pub(super) mod kernel {
     //! Resolution by the kernel.
 
     use std::os::fd::OwnedFd;
@@ -182,11 +214,16 @@ mod kernel {
         flags: OFlags,
         symlinks: Symlinks,
     ) -> Result<OwnedFd, Errno> {
-        let mut how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        if symlinks == Symlinks::Deny {
-            how |= ResolveFlags::NO_SYMLINKS;
+        openat2(root, path, flags, Mode::empty(), policy(symlinks))
+    }
+
+    /// How names are resolved where links are not followed wherever they lead.
+    pub(in crate::store::local) fn policy(symlinks: Symlinks) -> ResolveFlags {
+        match symlinks {
+            Symlinks::Deny => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS,
+            Symlinks::Within => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+            Symlinks::Follow => ResolveFlags::empty(),
         }
-        openat2(root, path, flags, Mode::empty(), how)
     }
 }
 

@@ -5,6 +5,7 @@
 //! write of this process gets a modification time of its own from [`next_modified`], later than any it gave out
 //! before and than the one of the file it replaces.
 
+use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,10 +24,15 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
 }
 
 fn version_of(stat: &Stat) -> Version {
-    Version::strong(&format!(
+    // Room for six numbers of 64 bits and what stands between them.
+    let mut tag = String::with_capacity(6 * 17);
+    // Writing to a `String` cannot fail.
+    let _ = write!(
+        tag,
         "{:x}-{:x}.{:x}-{:x}.{:x}-{:x}",
         stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec, stat.st_size,
-    ))
+    );
+    Version::strong(&tag)
 }
 
 fn modified_of(stat: &Stat) -> Option<SystemTime> {

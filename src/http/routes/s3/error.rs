@@ -6,7 +6,6 @@
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::xml::{XML, Xml};
@@ -17,13 +16,16 @@ use crate::http::problem::{Dialect, Problem, READ_METHODS};
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// Has the answers of the S3 routes, and of what stands before them, speak S3.
-pub(in crate::http) async fn speak(request: Request, next: Next) -> Response {
+pub(in crate::http) async fn speak<F: Future<Output = Response>>(
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     if !is_s3(&request) {
-        return next.run(request).await;
+        return next(request).await;
     }
     let resource = request.uri().path().to_owned();
     let id = request.headers().get(X_REQUEST_ID).cloned();
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     if let Some(id) = id {
         response.headers_mut().insert(X_AMZ_REQUEST_ID, id);
     }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod links;
+mod now;
 mod races;
 mod tree;
 mod writes;

@@ -1,0 +1,167 @@
+//! Reads without a thread give what reads on a thread give.
+
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use rustix::fs::{Advice, fadvise};
+
+use super::*;
+use crate::store::local::root::OpenNow;
+use crate::store::tests::{key, read};
+use crate::store::{ByteRange, Store, StoreError, Version};
+
+/// A read-only store over a directory of its own.
+fn served() -> (TempDir, LocalStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+    (directory, store)
+}
+
+/// The same store, where no read is tried without a thread.
+fn by_threads(directory: &TempDir) -> LocalStore {
+    let mut store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+    Arc::get_mut(&mut store.area).unwrap().root.now = false;
+    store
+}
+
+/// Bytes of which no two stretches are alike.
+fn bytes(length: u32) -> Vec<u8> {
+    (0..length / 4).flat_map(u32::to_le_bytes).collect()
+}
+
+#[tokio::test]
+async fn both_ways_of_reading_say_the_same() {
+    let (directory, store) = served();
+    let other = by_threads(&directory);
+    let sizes = [0, 4, 16 << 10, 256 << 10, (256 << 10) + 4, 1 << 20, (1 << 20) + 4, 5 << 20];
+    for size in sizes {
+        std::fs::write(directory.path().join(size.to_string()), bytes(size)).unwrap();
+    }
+    std::fs::create_dir(directory.path().join("directory")).unwrap();
+    symlink("4", directory.path().join("link")).unwrap();
+    let keys =
+        sizes.iter().map(u32::to_string).chain(["none", "directory", "link", "4/4"].map(str::to_owned));
+    let strange = Version::strong("strange");
+    for key in keys.map(|text| key(&text)) {
+        assert_eq!(store.head(&key).await.unwrap(), other.head(&key).await.unwrap(), "{key}");
+        for range in [
+            ByteRange::Whole,
+            ByteRange::Bounded(1, 3),
+            ByteRange::Bounded(70_000, 140_001),
+            ByteRange::From(1 << 20),
+            ByteRange::Suffix(300_000),
+        ] {
+            for version in [None, Some(&strange)] {
+                let answer = |value: Result<Option<crate::store::Value>, StoreError>| async {
+                    match value {
+                        Ok(Some(value)) => {
+                            let (info, range) = (value.info.clone(), value.range.clone());
+                            format!("{info:?} {range:?} {:?}", value.bytes(1 << 30).await.unwrap())
+                        }
+                        none_or_error => format!("{none_or_error:?}"),
+                    }
+                };
+                let one = answer(store.get(&key, range, version).await).await;
+                let two = answer(other.get(&key, range, version).await).await;
+                assert!(one == two, "{key} {range:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_memory_takes_no_thread() {
+    let (directory, store) = served();
+    std::fs::write(directory.path().join("small"), bytes(16 << 10)).unwrap();
+    std::fs::write(directory.path().join("large"), bytes(8 << 20)).unwrap();
+    // Where the file system is not one that may be asked, each look and read takes one, and each piece of the large one.
+    let (fewest, most) = if store.area.root.now { (0, 40) } else { (400, u64::MAX) };
+    for _ in 0..100 {
+        assert!(store.head(&key("small")).await.unwrap().is_some());
+        assert_eq!(read(&store, "small").await.unwrap().len(), 16 << 10);
+        assert_eq!(read(&store, "none").await, None);
+        assert_eq!(read(&store, "large").await.unwrap().len(), 8 << 20);
+    }
+    let hops = store.hops();
+    assert!((fewest..=most).contains(&hops), "{hops}");
+}
+
+#[tokio::test]
+async fn what_is_not_in_memory_is_read_all_the_same() {
+    let (directory, store) = served();
+    for (name, length) in [("small", 64 << 10), ("large", 3 << 20)] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes(length)).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        for keep in [0, 40_960] {
+            fadvise(&file, keep, None, Advice::DontNeed).unwrap();
+            assert!(read(&store, name).await.unwrap() == bytes(length), "{name} {keep}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_other_programs_do_is_seen_at_once() {
+    let (directory, store) = served();
+    let path = directory.path().join("a");
+    for _ in 0..50 {
+        assert_eq!(read(&store, "a").await, None);
+        std::fs::write(&path, "one").unwrap();
+        assert_eq!(read(&store, "a").await.unwrap(), "one");
+        let version = store.head(&key("a")).await.unwrap().unwrap().version;
+        std::fs::write(directory.path().join("b"), "other").unwrap();
+        std::fs::rename(directory.path().join("b"), &path).unwrap();
+        assert_eq!(read(&store, "a").await.unwrap(), "other");
+        let old = store.get(&key("a"), ByteRange::Whole, Some(&version)).await;
+        assert!(matches!(old, Err(StoreError::VersionChanged)));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(store.head(&key("a")).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn pieces_that_are_kept_stay_what_they_are() {
+    let (directory, store) = served();
+    let all = bytes(5 << 20);
+    std::fs::write(directory.path().join("a"), &all).unwrap();
+    let value = store.get(&key("a"), ByteRange::Bounded(3, (5 << 20) - 5), None).await.unwrap().unwrap();
+    let pieces: Vec<Bytes> = value.body.into_stream().try_collect().await.unwrap();
+    assert!(pieces.concat() == all[3..all.len() - 5]);
+}
+
+#[tokio::test]
+async fn a_file_written_to_between_two_pieces_ends_the_read() {
+    let (directory, store) = served();
+    let path = directory.path().join("a");
+    std::fs::write(&path, bytes(3 << 20)).unwrap();
+    let past = std::time::SystemTime::UNIX_EPOCH;
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(past).unwrap();
+    let mut stream = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap().body.into_stream();
+    assert!(stream.try_next().await.unwrap().is_some());
+    file.write_all_at(b"new", 2 << 20).unwrap();
+    assert!(matches!(stream.try_next().await, Err(StoreError::VersionChanged)));
+}
+
+#[tokio::test]
+async fn a_root_that_was_removed_is_not_a_store_without_values() {
+    let (directory, store) = served();
+    assert_eq!(read(&store, "a").await, None);
+    drop(directory);
+    assert!(store.head(&key("a")).await.is_err());
+    assert!(store.get(&key("a"), ByteRange::Whole, None).await.is_err());
+}
+
+#[test]
+fn files_of_other_machines_and_programs_are_left_to_threads() {
+    let open = |path: &str| LocalStore::open(Path::new(path), &LocalOptions::default()).unwrap();
+    assert!(!open("/proc").area.root.now);
+    // Nor does the way there lead over a mount point, whatever the root is.
+    let mut store = open("/");
+    Arc::get_mut(&mut store.area).unwrap().root.now = true;
+    assert!(matches!(store.area.root.open_file_now("proc/version"), OpenNow::Unknown));
+}
