@@ -4,7 +4,6 @@
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -16,7 +15,6 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::FutureExt;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 
@@ -186,18 +184,8 @@ pub(super) async fn deadline<F: Future<Output = Response>>(
 #[error("a handler panicked: {0}")]
 struct Panicked(String);
 
-/// Answers 500 when a handler panics.
-pub(super) async fn catch_panics<F: Future<Output = Response>>(
-    request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
-    // What the handler held is gone with it; what others see of it stands behind locks of its own.
-    let answer = AssertUnwindSafe(async { next(request).await }).catch_unwind().await;
-    answer.unwrap_or_else(panicked)
-}
-
 /// The answer for a handler that panicked.
-fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
+pub(super) fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     let text = match payload.downcast::<String>() {
         Ok(text) => *text,
         Err(payload) => payload.downcast::<&str>().map_or_else(|_| "?".to_owned(), |text| text.to_string()),

@@ -12,6 +12,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use tower::ServiceExt;
+use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
@@ -159,6 +160,7 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     routes
         .fallback(frame::no_route)
         .method_not_allowed_fallback(frame::no_method)
+        .layer(CatchPanicLayer::custom(frame::panicked))
         .layer(from_fn_with_state(state.clone(), pass))
         .with_state(state)
 }
@@ -167,12 +169,11 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 /// that these do.
 ///
 /// From the outermost inwards: request id, log and problem documents; cross-origin headers; the dialect of S3; limits;
-/// panics; the deadline. Admission stands further in, on the routes that move stored bytes.
+/// the deadline. Further in stand the layer for panics and, on the routes that move stored bytes, admission.
 async fn pass(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let state = &state;
     let in_time = |request| frame::deadline(state, request, |request| next.run(request));
-    let caught = |request| frame::catch_panics(request, in_time);
-    let limited = |request| frame::limit(state, request, caught);
+    let limited = |request| frame::limit(state, request, in_time);
     let spoken = |request| s3::speak(request, limited);
     let shared = |request| cors::share(state, request, spoken);
     frame::observe(request, shared).await
