@@ -2,8 +2,9 @@
 //!
 //! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A selection's cost is known from
 //! metadata alone ([`Plan`]); its versions are known before its bytes, or with them where all of them fit in one band
-//! ([`Snapshot`]); its elements come band by band in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded chunks and never learn whether there is a
-//! cache: `cache` implements the trait from above. Encoding formats and HTTP are not this room's business.
+//! ([`Snapshot`]); its elements come band by band in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded
+//! chunks and never learn whether there is a cache: `cache` implements the trait from above. Encoding formats and HTTP
+//! are not this room's business.
 
 mod chains;
 mod coalesce;

@@ -26,7 +26,7 @@ pub struct FetchOptions {
     pub coalesce_gap_bytes: u64,
     /// The most bytes that ranges are merged to.
     pub coalesce_fetch_bytes: u64,
-    /// Fetches of one request under way at a time.
+    /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
     pub concurrency: usize,
     /// Bytes that may be fetched and decoded at a time, over all requests.
     pub inflight_bytes: u64,
@@ -37,7 +37,7 @@ impl Default for FetchOptions {
         Self {
             coalesce_gap_bytes: 4 << 10,
             coalesce_fetch_bytes: 16 << 20,
-            concurrency: 16,
+            concurrency: 32,
             inflight_bytes: 512 << 20,
         }
     }
@@ -46,7 +46,7 @@ impl Default for FetchOptions {
 /// Gives decoded chunks and shard indexes of stored values.
 #[async_trait]
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
-    /// Fetches of one request that may be under way at a time.
+    /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
 
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it

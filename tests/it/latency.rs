@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use tokio::time::Instant;
-use zarrd::array::FetchOptions;
 use zarrd::http::Mount;
 use zarrd::store::SharedStore;
 
@@ -17,6 +16,8 @@ use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, spell};
 use crate::support::server::{Answer, Server, erase, put};
 
+/// Questions of one request under way at a time.
+const CONCURRENCY: usize = 16;
 const LATENCY: Duration = Duration::from_millis(20);
 const LITTLE: Codec = Codec::Bytes { big: false };
 const ALL: Dim = Dim::Slice { start: None, stop: None, step: None };
@@ -50,6 +51,7 @@ impl Scene {
     async fn serve(counting: &Arc<Counting>) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
         server.fetch.coalesce_gap_bytes = 0;
+        server.fetch.concurrency = CONCURRENCY;
         let server = server.finish();
         assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
         server
@@ -62,8 +64,8 @@ impl Scene {
         let answer = self.server.ask(Method::GET, &url, headers).await;
         // The clock of the runtime counts milliseconds.
         let rounds = start.elapsed().as_micros().div_ceil(LATENCY.as_micros());
-        let most = FetchOptions::default().concurrency;
-        assert!(self.counting.most_under_way() <= most, "{}", self.counting.most_under_way());
+        let most = self.counting.most_under_way();
+        assert!(most <= CONCURRENCY, "{most}");
         assert_eq!(self.counting.lists(), 0);
         let took = Took {
             looks: self.counting.heads(),
@@ -84,7 +86,7 @@ impl Scene {
 
 /// How many rounds so many questions take at best.
 fn rounds(questions: usize) -> u32 {
-    u32::try_from(questions.div_ceil(FetchOptions::default().concurrency)).unwrap()
+    u32::try_from(questions.div_ceil(CONCURRENCY)).unwrap()
 }
 
 /// 365 days of 4 × 4 elements, a day a chunk.
