@@ -1,9 +1,10 @@
 //! Chunks in, elements out: plan → snapshot → fetch (async) → decode (cpu) → assemble.
 //!
 //! Zarr core 3.1, "Chunk grids"; Zarr codecs, "sharding-indexed" (partial reads). A selection's cost is known from
-//! metadata alone ([`Plan`]); its versions are known before its bytes ([`Snapshot`]); its elements come band by band
-//! in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded chunks and never learn whether there is a
-//! cache: `cache` implements the trait from above. Encoding formats and HTTP are not this room's business.
+//! metadata alone ([`Plan`]); its versions are known before its bytes, or with them where all of them fit in one band
+//! ([`Snapshot`]); its elements come band by band in bounded memory ([`Reader`]). Reads ask a [`ChunkSource`] for decoded
+//! chunks and never learn whether there is a cache: `cache` implements the trait from above. Encoding formats and HTTP
+//! are not this room's business.
 
 mod chains;
 mod coalesce;
@@ -14,6 +15,7 @@ mod read;
 mod resolve;
 mod snapshot;
 mod source;
+mod stored;
 mod trace;
 
 pub use error::ArrayError;
@@ -21,7 +23,8 @@ pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::Snapshot;
-pub use source::{ChunkSource, DirectSource, FetchOptions, StoredValue};
+pub use source::{ChunkSource, DirectSource, FetchOptions};
+pub use stored::{Found, FoundPart, StoredKey, StoredValue};
 pub use trace::Trace;
 
 use std::sync::Arc;
@@ -115,6 +118,12 @@ impl Array {
             coords: coords.to_vec(),
             source,
         })
+    }
+
+    /// Where a stored chunk stands in the store.
+    fn stored_key(&self, coords: &[u64]) -> Result<StoredKey, ArrayError> {
+        let key = self.chunk_key(coords)?;
+        Ok(StoredKey { mount: Arc::clone(&self.mount), store: Arc::clone(&self.store), key })
     }
 
     /// The dimensions of the array in the smallest chunks that are decoded on their own: the innermost inner chunks of a

@@ -1,25 +1,31 @@
 //! [`Reader`]: the elements of a snapshot, band by band.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use futures::future::{Either, FutureExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 
 use super::plan::Band;
 use super::resolve::{Task, resolve};
-use super::{Array, ArrayError, ChunkSource, Snapshot, Trace};
-use crate::chunk::{AssembleError, Elements, ElementsMut, Window};
+use super::snapshot::Chunks;
+use super::{Array, ArrayError, ChunkSource, Found, Plan, Snapshot, StoredValue, Trace};
+use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Window};
 use crate::codec::CodecChain;
 use crate::cpu::Cpu;
 
-/// Stored chunks of one band whose shard indexes are looked up at a time.
-const RESOLVE_CONCURRENCY: usize = 16;
+/// Stored chunks of one band that are found, and whose shard indexes are looked up, at a time. How many of them are read
+/// is a matter of the request's turns.
+const RESOLVE_CONCURRENCY: usize = 64;
 /// Groups of chunks of one band that are loaded at a time.
-const LOAD_CONCURRENCY: usize = 8;
+const LOAD_CONCURRENCY: usize = 16;
+/// Loads that are put in their places in one go, if so many are ready: those that come from memory are.
+const PASTE_TOGETHER: usize = 512;
 /// Bands assembled ahead of the one that is being sent.
 const BANDS_AHEAD: usize = 1;
 /// Copying less than this is not worth a hop to another thread.
-const INLINE_BYTES: usize = 32 << 10;
+const INLINE_BYTES: usize = 128 << 10;
 
 /// Reads elements.
 #[derive(Clone, Debug)]
@@ -34,11 +40,47 @@ struct Loaded {
     pieces: Vec<(Option<Elements>, Window)>,
 }
 
+/// What comes of a piece of work.
+enum Step {
+    /// A stored chunk was found, and this is to be done.
+    Resolved { coords: ChunkCoords, value: Option<Arc<StoredValue>>, tasks: Vec<Task> },
+    /// Elements are at hand.
+    Loaded(Loaded),
+}
+
 impl Reader {
     /// A reader that gets its chunks from `source`.
     #[must_use]
     pub fn new(source: Arc<dyn ChunkSource>, cpu: Cpu) -> Self {
         Self { source, cpu }
+    }
+
+    /// What a new request's reads are traced by.
+    #[must_use]
+    pub fn trace(&self) -> Arc<Trace> {
+        Arc::new(Trace::new(self.source.concurrency()))
+    }
+
+    /// The versions of the chunks that a plan touches, and all its elements with them where these fit in one band: then
+    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone.
+    ///
+    /// # Errors
+    /// [`ArrayError`].
+    pub async fn snapshot(&self, plan: &Plan, trace: &Arc<Trace>) -> Result<Snapshot, ArrayError> {
+        let mut bands = plan.bands(0..plan.response_bytes());
+        let (Some(band), None) = (bands.next(), bands.next()) else {
+            return Snapshot::take(plan, trace).await;
+        };
+        let mut chunks = Chunks::new();
+        let find = |coords: ChunkCoords, chain: Arc<CodecChain>| async move {
+            let key = plan.array().stored_key(&coords)?;
+            Ok((coords, self.source.find(&key, &chain, trace).await?))
+        };
+        let note = |coords, value| {
+            chunks.insert(coords, value);
+        };
+        let elements = self.assemble(plan, &band, trace, find, note).await?;
+        Ok(Snapshot::of_read(plan.clone(), chunks, elements))
     }
 
     /// The elements whose items are these bytes of the answer: in C order and canonical form. Assembled in bounded memory,
@@ -49,13 +91,17 @@ impl Reader {
     #[must_use]
     pub fn elements(
         &self,
-        snapshot: &Snapshot,
+        mut snapshot: Snapshot,
         bytes: Range<u64>,
         trace: &Arc<Trace>,
     ) -> BoxStream<'static, Result<Elements, ArrayError>> {
+        if let Some(elements) = snapshot.take_elements() {
+            let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(elements.items().len());
+            let part = elements.slice(place(bytes.start)..place(bytes.end));
+            return stream::once(std::future::ready(Ok(part))).boxed();
+        }
         let (reader, trace) = (self.clone(), Arc::clone(trace));
         let bands = snapshot.plan().bands(bytes.clone());
-        let snapshot = snapshot.clone();
         stream::iter(bands)
             .map(move |band| {
                 let (reader, snapshot, bytes) = (reader.clone(), snapshot.clone(), bytes.clone());
@@ -71,51 +117,100 @@ impl Reader {
             .boxed()
     }
 
-    /// Assembles one band.
+    /// Assembles one band of a snapshot.
     async fn band(
         &self,
         snapshot: &Snapshot,
         band: &Band,
         trace: &Arc<Trace>,
     ) -> Result<Elements, ArrayError> {
-        let array = snapshot.plan().array();
+        let find = |coords: ChunkCoords, _: Arc<CodecChain>| {
+            let value = snapshot.value(&coords).cloned();
+            std::future::ready(Ok((coords, Found::seen(value))))
+        };
+        self.assemble(snapshot.plan(), band, trace, find, |_, _| {}).await
+    }
+
+    /// Assembles one band of chunks as `find` finds them, and has each noted.
+    async fn assemble<F: Future<Output = Result<(ChunkCoords, Found), ArrayError>>>(
+        &self,
+        plan: &Plan,
+        band: &Band,
+        trace: &Arc<Trace>,
+        find: impl Fn(ChunkCoords, Arc<CodecChain>) -> F,
+        mut note: impl FnMut(ChunkCoords, Option<Arc<StoredValue>>),
+    ) -> Result<Elements, ArrayError> {
+        let array = plan.array();
         let item_bytes = array.metadata().data_type.item_bytes();
         let length =
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
         let window = Window::packed(band.subset.axes(), item_bytes);
-        let source = self.source.as_ref();
-        let tasks = stream::iter(window.cut(array.grid().axes()))
-            .map(|(coords, window)| async move {
-                let shape = array.grid().shape_of(&coords);
-                let chain = self.chain(array, &coords, &shape).await?;
-                resolve(source, snapshot.value(&coords), chain, shape, window, trace).await
-            })
-            .buffered(RESOLVE_CONCURRENCY)
-            .map_ok(|tasks| stream::iter(tasks).map(Ok))
-            .try_flatten();
-        let loaded = tasks
-            .map(|task| async move {
-                match task {
-                    Ok(task) => self.load(task, trace).await,
-                    Err(error) => Err(error),
-                }
-            })
-            .buffer_unordered(LOAD_CONCURRENCY);
-        let mut loaded = std::pin::pin!(loaded.ready_chunks(LOAD_CONCURRENCY));
         let mut out = if array.metadata().data_type.is_variable() {
-            ElementsMut::variable(vec![0; length], snapshot.plan().heap_limit())
+            ElementsMut::variable(vec![0; length], plan.heap_limit())
         } else {
             ElementsMut::fixed(vec![0; length], item_bytes)
         };
-        while let Some(batch) = loaded.next().await {
-            let batch: Vec<Loaded> = batch.into_iter().collect::<Result<_, _>>()?;
-            let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
-            let paste = move |mut out: ElementsMut| paste_all(&batch, &fill, &mut out).map(|()| out);
-            let pasted =
-                if length <= INLINE_BYTES { paste(out) } else { self.cpu.run(move || paste(out)).await? };
-            out = pasted.map_err(|error| snapshot.plan().unassembled(error))?;
+        let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
+        let resolved = async |coords: ChunkCoords, window| {
+            let shape = array.grid().shape_of(&coords);
+            let chain = self.chain(array, &coords, &shape).await?;
+            let (coords, found) = find(coords, Arc::clone(&chain)).await?;
+            let value = found.value.clone();
+            let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
+            Ok(Step::Resolved { coords, value, tasks })
+        };
+        let mut chunks = window.cut(array.grid().axes());
+        let mut tasks = VecDeque::new();
+        let (mut resolving, mut loading, mut batch) = (0, 0, Vec::new());
+        // All in one set: what has a turn at the store must never stand still for what waits for one.
+        let mut underway = FuturesUnordered::new();
+        loop {
+            while loading < LOAD_CONCURRENCY
+                && let Some(task) = tasks.pop_front()
+            {
+                loading += 1;
+                underway.push(Either::Left(self.load(task, trace)));
+            }
+            while tasks.is_empty()
+                && resolving < RESOLVE_CONCURRENCY
+                && let Some((coords, window)) = chunks.next()
+            {
+                resolving += 1;
+                underway.push(Either::Right(resolved(coords, window)));
+            }
+            let step = match underway.next().now_or_never() {
+                Some(Some(step)) if batch.len() < PASTE_TOGETHER => Some(step),
+                at_hand => {
+                    if !batch.is_empty() {
+                        let (batch, fill) = (std::mem::take(&mut batch), Arc::clone(&fill));
+                        let paste = move |mut out| paste_all(&batch, &fill, &mut out).map(|()| out);
+                        let pasted = if length <= INLINE_BYTES {
+                            paste(out)
+                        } else {
+                            self.cpu.run(move || paste(out)).await?
+                        };
+                        out = pasted.map_err(|error| plan.unassembled(error))?;
+                    }
+                    match at_hand {
+                        Some(step) => step,
+                        None => underway.next().await,
+                    }
+                }
+            };
+            match step.transpose()? {
+                Some(Step::Resolved { coords, value, tasks: more }) => {
+                    resolving -= 1;
+                    note(coords, value);
+                    tasks.extend(more);
+                }
+                Some(Step::Loaded(loaded)) => {
+                    loading -= 1;
+                    batch.push(loaded);
+                }
+                // Nothing is left to begin, or it would have been begun.
+                None => return Ok(out.freeze()),
+            }
         }
-        Ok(out.freeze())
     }
 
     /// The chain of a chunk. Binding it takes as long as the document is long.
@@ -132,11 +227,12 @@ impl Reader {
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
-    async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Loaded, ArrayError> {
-        match task {
+    async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+        let (shape, pieces) = match task {
             Task::Fill { shape, windows } => {
-                Ok(Loaded { shape, pieces: windows.into_iter().map(|window| (None, window)).collect() })
+                (shape, windows.into_iter().map(|window| (None, window)).collect())
             }
+            Task::Show { elements, shape, window } => (shape, vec![(Some(elements), window)]),
             Task::Load { value, chain, shape, parts } => {
                 let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
                 let elements = self.source.elements(&value, &chain, &ranges, trace).await;
@@ -145,9 +241,10 @@ impl Reader {
                     .zip(windows)
                     .map(|(elements, window)| Ok((Some(elements?), window)))
                     .collect::<Result<_, ArrayError>>()?;
-                Ok(Loaded { shape, pieces })
+                (shape, pieces)
             }
-        }
+        };
+        Ok(Step::Loaded(Loaded { shape, pieces }))
     }
 }
 

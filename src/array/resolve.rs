@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use super::{ArrayError, ChunkSource, StoredValue, Trace};
-use crate::chunk::{ChunkAxis, Window};
+use super::{ArrayError, ChunkSource, Found, FoundPart, StoredValue, Trace};
+use crate::chunk::{ChunkAxis, Elements, Window};
 use crate::codec::CodecChain;
+use crate::codec::sharding_indexed::ShardIndex;
 
 /// Parts of one value are loaded together up to this many decoded bytes.
 const GROUP_BYTES: u64 = 8 << 20;
@@ -17,6 +18,8 @@ const GROUP_BYTES: u64 = 8 << 20;
 pub(super) enum Task {
     /// There is no such chunk: fill its windows.
     Fill { shape: Arc<[u64]>, windows: Vec<Window> },
+    /// These are the elements of the chunk: show the window.
+    Show { elements: Elements, shape: Arc<[u64]>, window: Window },
     /// Load these byte ranges of a value, decode each, and show its window.
     Load {
         value: Arc<StoredValue>,
@@ -30,22 +33,30 @@ pub(super) enum Task {
 struct Place {
     /// `None` if it does not exist.
     stored: Option<(Arc<StoredValue>, Range<u64>)>,
+    /// The index, if it is at hand.
+    index: Option<Arc<ShardIndex>>,
     chain: Arc<CodecChain>,
     shape: Arc<[u64]>,
 }
 
-/// What must be done to show `window` of a chunk of this shape and chain, stored as `value` if at all.
+/// What must be done to show `window` of a chunk of this shape and chain, found to be stored so.
 pub(super) async fn resolve(
     source: &dyn ChunkSource,
-    value: Option<&Arc<StoredValue>>,
+    found: Found,
     chain: Arc<CodecChain>,
     shape: Vec<u64>,
     window: Window,
     trace: &Arc<Trace>,
 ) -> Result<Vec<Task>, ArrayError> {
-    let stored = value.map(|value| (Arc::clone(value), 0..value.info.size));
+    let stored = found.value.map(|value| (Arc::clone(&value), 0..value.info.size));
+    let shape = shape.into();
+    let index = match found.part {
+        FoundPart::Nothing => None,
+        FoundPart::Index(index) => Some(index),
+        FoundPart::Elements(elements) => return Ok(vec![Task::Show { elements, shape, window }]),
+    };
     let mut tasks = Vec::new();
-    let place = Place { stored, chain, shape: shape.into() };
+    let place = Place { stored, index, chain, shape };
     resolve_place(source, place, vec![window], &mut tasks, trace).await?;
     Ok(tasks)
 }
@@ -68,7 +79,10 @@ fn resolve_place<'a>(
             tasks.push(Task::Load { value, chain: place.chain, shape: place.shape, parts });
             return Ok(());
         };
-        let index = source.shard_index(&value, &place.chain, range.clone(), trace).await?;
+        let index = match place.index {
+            Some(index) => index,
+            None => source.shard_index(&value, &place.chain, range.clone(), trace).await?,
+        };
         let inner_shape: Arc<[u64]> = sharding.inner_shape().into();
         let grid: Vec<ChunkAxis> = inner_shape
             .iter()
@@ -96,8 +110,8 @@ fn resolve_place<'a>(
                 let part = range.start + entry.start..range.start + entry.end;
                 if inner_chain.sharding().is_some() {
                     let stored = Some((Arc::clone(&value), part));
-                    let inner =
-                        Place { stored, chain: Arc::clone(inner_chain), shape: Arc::clone(&inner_shape) };
+                    let (chain, shape) = (Arc::clone(inner_chain), Arc::clone(&inner_shape));
+                    let inner = Place { stored, index: None, chain, shape };
                     resolve_place(source, inner, vec![window], tasks, trace).await?;
                 } else {
                     parts.push((part, window));

@@ -1,16 +1,19 @@
-//! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes.
+//! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes or together with them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{ArrayError, Plan, StoredValue};
-use crate::chunk::{ChunkCoords, Window};
+use super::{ArrayError, Plan, StoredValue, Trace};
+use crate::chunk::{ChunkCoords, Elements, Window};
 use crate::store::Version;
 
-/// Versions asked for at a time.
-const CONCURRENCY: usize = 32;
+/// Versions wanted at a time; how many are asked for is a matter of the request's turns.
+const CONCURRENCY: usize = 64;
+
+/// Stored chunks by their coordinates; `None` where there is no such chunk.
+pub(super) type Chunks = HashMap<ChunkCoords, Option<Arc<StoredValue>>>;
 
 /// A plan, and for each stored chunk it touches the version it is read at, or that it does not exist.
 ///
@@ -18,15 +21,16 @@ const CONCURRENCY: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     plan: Plan,
-    chunks: Arc<HashMap<ChunkCoords, Option<Arc<StoredValue>>>>,
+    chunks: Arc<Chunks>,
+    elements: Option<Elements>,
 }
 
 impl Snapshot {
-    /// Asks the store for the versions of the chunks that a plan touches.
+    /// Asks the store for the versions of the chunks that a plan touches, and reads none of them.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn take(plan: &Plan) -> Result<Self, ArrayError> {
+    pub async fn take(plan: &Plan, trace: &Trace) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
         let coords: Vec<ChunkCoords> = Window::packed(plan.subset().axes(), 1)
             .cut(array.grid().axes())
@@ -36,22 +40,25 @@ impl Snapshot {
             .map(|coords| {
                 let array = Arc::clone(&array);
                 async move {
-                    let key = array.chunk_key(&coords)?;
-                    let value = match array.store.head(&key).await {
-                        Ok(Some(info)) => {
-                            let (mount, store) = (Arc::clone(&array.mount), Arc::clone(&array.store));
-                            Some(Arc::new(StoredValue { mount, store, key, info }))
-                        }
-                        Ok(None) => None,
-                        Err(source) => return Err(ArrayError::Store { key, source }),
-                    };
-                    Ok((coords, value))
+                    let value = array.stored_key(&coords)?.look(trace).await?;
+                    Ok::<_, ArrayError>((coords, value))
                 }
             })
             .buffer_unordered(CONCURRENCY)
             .try_collect()
             .await?;
-        Ok(Self { plan: plan.clone(), chunks: Arc::new(chunks) })
+        Ok(Self { plan: plan.clone(), chunks: Arc::new(chunks), elements: None })
+    }
+
+    /// A plan that was read: its chunks as they were found, and all its elements.
+    pub(super) fn of_read(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
+        Self { plan, chunks: Arc::new(chunks), elements: Some(elements) }
+    }
+
+    /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can
+    /// change them in place.
+    pub(super) fn take_elements(&mut self) -> Option<Elements> {
+        self.elements.take()
     }
 
     /// The plan.

@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
-use super::{ArrayError, Trace};
+use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
 use crate::cpu::Cpu;
-use crate::key::StoreKey;
-use crate::store::{ByteRange, SharedStore, StoreError, ValueInfo};
+use crate::store::{ByteRange, StoreError, Value};
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub struct FetchOptions {
     pub coalesce_gap_bytes: u64,
     /// The most bytes that ranges are merged to.
     pub coalesce_fetch_bytes: u64,
-    /// Fetches of one request under way at a time.
+    /// Questions to the store of one request under way at a time: looks at chunks, and fetches.
     pub concurrency: usize,
     /// Bytes that may be fetched and decoded at a time, over all requests.
     pub inflight_bytes: u64,
@@ -38,28 +37,27 @@ impl Default for FetchOptions {
         Self {
             coalesce_gap_bytes: 4 << 10,
             coalesce_fetch_bytes: 16 << 20,
-            concurrency: 16,
+            concurrency: 32,
             inflight_bytes: 512 << 20,
         }
     }
 }
 
-/// A stored chunk (or shard) at one version.
-#[derive(Clone, Debug)]
-pub struct StoredValue {
-    /// The mount's name, which keeps equal keys of different mounts apart.
-    pub mount: Arc<str>,
-    /// Where it is stored.
-    pub store: SharedStore,
-    /// Its key.
-    pub key: StoreKey,
-    /// Its size and version.
-    pub info: ValueInfo,
-}
-
 /// Gives decoded chunks and shard indexes of stored values.
 #[async_trait]
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
+    /// Questions to the store of one request that may be under way at a time.
+    fn concurrency(&self) -> usize;
+
+    /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
+    /// does, so what has to be read in any case is read at once: a chunk whole, of a shard the index.
+    async fn find(
+        &self,
+        key: &StoredKey,
+        chain: &Arc<CodecChain>,
+        trace: &Arc<Trace>,
+    ) -> Result<Found, ArrayError>;
+
     /// The elements (C order, canonical form) that each of these byte ranges of a value decodes to by `chain`, in the
     /// order asked. One that fails does not keep the others from succeeding.
     async fn elements(
@@ -109,8 +107,10 @@ impl DirectSource {
     }
 
     /// Reads one range of a value, at its version and exactly that range.
-    async fn read(value: &StoredValue, range: Range<u64>) -> Result<Bytes, ArrayError> {
+    async fn read(value: &StoredValue, range: Range<u64>, trace: &Trace) -> Result<Bytes, ArrayError> {
         let length = range.end - range.start;
+        let _turn = trace.turn().await;
+        let start = Instant::now();
         let bytes = async {
             if length == 0 {
                 return Ok(Bytes::new());
@@ -128,7 +128,80 @@ impl DirectSource {
             }
             found.bytes(length).await
         };
-        bytes.await.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
+        let bytes = bytes.await;
+        trace.fetched_since(start);
+        bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
+    }
+
+    /// Reads what has to be read of a chunk in any case, whatever its version: all of it, or a shard's index. The bytes
+    /// are `None` where they are not what was hoped for, and have to be asked for anew.
+    async fn read_blind(
+        key: &StoredKey,
+        chain: &CodecChain,
+        trace: &Trace,
+    ) -> Result<Option<(Arc<StoredValue>, Option<Bytes>)>, ArrayError> {
+        let index = chain.sharding().map(|sharding| (sharding.index_location(), sharding.index_bytes()));
+        let asked = match index {
+            None => ByteRange::Whole,
+            Some((IndexLocation::End, bytes)) => ByteRange::Suffix(bytes),
+            Some((IndexLocation::Start, bytes)) => ByteRange::Bounded(0, bytes),
+        };
+        let failed = |source| ArrayError::Store { key: key.key.clone(), source };
+        let turn = trace.turn().await;
+        let start = Instant::now();
+        let found = match key.store.get(&key.key, asked, None).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            // Shorter than any index: what is there is told as it is of any other value.
+            Err(StoreError::RangeNotSatisfiable { .. }) => {
+                drop(turn);
+                return Ok(key.look(trace).await?.map(|value| (value, None)));
+            }
+            Err(source) => return Err(failed(source)),
+        };
+        let value = key.at(found.info.clone());
+        let size = value.info.size;
+        let (wanted, limit) = match chain.sharding() {
+            None => (Some(0..size), chain.encoded_limit()),
+            Some(sharding) => (sharding.index_range(size).ok(), sharding.index_bytes()),
+        };
+        let is_hoped_for = |found: &Value| Some(&found.range) == wanted.as_ref() && found.len() <= limit;
+        if !is_hoped_for(&found) {
+            return Ok(Some((value, None)));
+        }
+        let bytes = found.bytes(limit).await;
+        trace.fetched_since(start);
+        Ok(Some((value, Some(bytes.map_err(failed)?))))
+    }
+
+    /// Decodes the index of the shard that stands at `shard` in a value.
+    async fn decode_index(
+        &self,
+        value: &StoredValue,
+        chain: &Arc<CodecChain>,
+        shard: Range<u64>,
+        encoded: Bytes,
+    ) -> Result<Arc<ShardIndex>, ArrayError> {
+        let (bound, shard_bytes) = (Arc::clone(chain), shard.end.saturating_sub(shard.start));
+        let index = self.cpu.run_sized(encoded.len() as u64, move || match bound.sharding() {
+            Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
+            None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
+        });
+        index.await?.map(Arc::new).map_err(|source| undecodable(value, &shard, source))
+    }
+
+    /// Decodes one part of a value.
+    async fn decode(
+        &self,
+        value: &StoredValue,
+        chain: &Arc<CodecChain>,
+        part: &Range<u64>,
+        encoded: Bytes,
+        shared: bool,
+    ) -> Result<Elements, ArrayError> {
+        let (bound, bytes) = (Arc::clone(chain), chain.decoded_bytes().max(encoded.len() as u64));
+        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared)).await;
+        decoded?.map_err(|source| undecodable(value, part, source))
     }
 
     /// Fetches one range and decodes each wanted part of it.
@@ -143,9 +216,7 @@ impl DirectSource {
         let fetched = fetch.range.end - fetch.range.start;
         let decoded = chain.decoded_bytes().saturating_mul(fetch.wanted.len() as u64);
         let _permit = self.reserve(fetched.saturating_add(decoded)).await;
-        let start = Instant::now();
-        let read = Self::read(value, fetch.range.clone()).await;
-        trace.fetched_since(start);
+        let read = Self::read(value, fetch.range.clone(), trace).await;
         let bytes = match read {
             Ok(bytes) => bytes,
             Err(error) => return fetch.wanted.into_iter().map(|place| (place, Err(error.clone()))).collect(),
@@ -157,16 +228,7 @@ impl DirectSource {
                 let part = ranges.get(place).cloned().unwrap_or_default();
                 let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
                 let encoded = bytes.slice(offset(part.start)..offset(part.end));
-                let chain = Arc::clone(chain);
-                async move {
-                    let decoded = self.cpu.run(move || decode(&chain, encoded, shared)).await;
-                    let elements = match decoded {
-                        Ok(Ok(elements)) => Ok(elements),
-                        Ok(Err(source)) => Err(undecodable(value, &part, source)),
-                        Err(error) => Err(error.into()),
-                    };
-                    (place, elements)
-                }
+                async move { (place, self.decode(value, chain, &part, encoded, shared).await) }
             })
             .buffer_unordered(self.cpu.threads())
             .collect()
@@ -176,7 +238,7 @@ impl DirectSource {
     }
 }
 
-/// Decodes one part of what was fetched. Elements that are the encoded bytes themselves are copied out of a fetch that
+/// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves are copied out of a fetch that
 /// holds other parts too: kept on their own, they would keep all of it in memory.
 fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Elements, CodecError> {
     if !shared {
@@ -192,6 +254,32 @@ fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> Ar
 
 #[async_trait]
 impl ChunkSource for DirectSource {
+    fn concurrency(&self) -> usize {
+        self.options.concurrency
+    }
+
+    async fn find(
+        &self,
+        key: &StoredKey,
+        chain: &Arc<CodecChain>,
+        trace: &Arc<Trace>,
+    ) -> Result<Found, ArrayError> {
+        // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
+        let bytes = chain.sharding().map_or(chain.decoded_bytes(), Sharding::index_bytes);
+        let _permit = self.reserve(bytes.saturating_mul(2)).await;
+        let Some((value, encoded)) = Self::read_blind(key, chain, trace).await? else {
+            return Ok(Found::seen(None));
+        };
+        let Some(encoded) = encoded else { return Ok(Found::seen(Some(value))) };
+        let (start, whole) = (Instant::now(), 0..value.info.size);
+        let part = if chain.sharding().is_some() {
+            FoundPart::Index(self.decode_index(&value, chain, whole, encoded).await?)
+        } else {
+            FoundPart::Elements(self.decode(&value, chain, &whole, encoded, false).await?)
+        };
+        trace.decoded_since(start);
+        Ok(Found { value: Some(value), part })
+    }
     async fn elements(
         &self,
         value: &Arc<StoredValue>,
@@ -237,18 +325,7 @@ impl ChunkSource for DirectSource {
         let index = sharding.index_range(shard_bytes).map_err(|source| undecodable(value, &shard, source))?;
         let range = shard.start + index.start..shard.start + index.end;
         let _permit = self.reserve(sharding.index_bytes().saturating_mul(2)).await;
-        let start = Instant::now();
-        let encoded = Self::read(value, range.clone()).await;
-        trace.fetched_since(start);
-        let encoded = encoded?;
-        let bound = Arc::clone(chain);
-        let index = self.cpu.run(move || match bound.sharding() {
-            Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
-            None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
-        });
-        match index.await? {
-            Ok(index) => Ok(Arc::new(index)),
-            Err(source) => Err(undecodable(value, &range, source)),
-        }
+        let encoded = Self::read(value, range, trace).await?;
+        self.decode_index(value, chain, shard, encoded).await
     }
 }

@@ -1,12 +1,15 @@
-//! [`Trace`]: what one request's reads did, for its headers and the log.
+//! [`Trace`]: one request's reads: their turns at the store, and what they did, for its headers and the log.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Counts and times of one request's reads. Chunks that another request was loading already count as hits; times are
-/// sums over what ran side by side.
-#[derive(Debug, Default)]
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Turns, counts and times of one request's reads. Chunks that another request was loading already count as hits; times
+/// are sums over what ran side by side.
+#[derive(Debug)]
 pub struct Trace {
+    turns: Semaphore,
     hits: AtomicU64,
     misses: AtomicU64,
     fetch_micros: AtomicU64,
@@ -14,6 +17,25 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// For a request that may have so many fetches under way at a time.
+    #[must_use]
+    pub fn new(fetches: usize) -> Self {
+        let turns = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
+        Self {
+            turns,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            fetch_micros: AtomicU64::new(0),
+            decode_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for a turn to fetch. Whoever has one waits for nothing but the store.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.turns.acquire().await.ok()
+    }
+
     /// Counts chunks that did not have to be loaded.
     pub fn add_hits(&self, chunks: u64) {
         self.hits.fetch_add(chunks, Relaxed);

@@ -5,6 +5,7 @@
 //! Weights are bytes. A load is shared by all who want its result while it runs, and belongs to none of them
 //! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
 
+mod finds;
 mod flights;
 mod nodes;
 mod shelf;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub struct CacheOptions {
     /// Bytes of decoded chunks.
     pub decoded_bytes: u64,
-    /// Bytes of shard indexes.
+    /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
     pub index_bytes: u64,
     /// Bytes of opened nodes (arrays and groups), as estimated from the length of their documents.
     pub node_bytes: u64,

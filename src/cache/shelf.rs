@@ -60,12 +60,27 @@ where
             .collect()
     }
 
+    /// What is remembered.
+    pub(super) fn recall(&self, key: &K) -> Option<T> {
+        self.cache.get(key)
+    }
+
+    /// Whether it is remembered; asking does not count as using it.
+    pub(super) fn holds(&self, key: &K) -> bool {
+        self.cache.contains_key(key)
+    }
+
+    /// Remembers something, if it is not too large.
+    pub(super) fn remember(&self, key: &K, value: &T) {
+        if (self.weigh)(key, value) <= self.largest {
+            self.cache.insert(key.clone(), value.clone());
+        }
+    }
+
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
     pub(super) fn land(&self, ticket: Ticket<K, Outcome<T>>, outcome: Outcome<T>) {
-        if let Ok(value) = &outcome
-            && (self.weigh)(ticket.key(), value) <= self.largest
-        {
-            self.cache.insert(ticket.key().clone(), value.clone());
+        if let Ok(value) = &outcome {
+            self.remember(ticket.key(), value);
         }
         ticket.land(outcome);
     }

@@ -7,15 +7,18 @@ use async_trait::async_trait;
 use futures::future::join_all;
 
 use super::CacheOptions;
+use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Outcome, Shelf, TRIES};
-use crate::array::{ArrayError, ChunkSource, StoredValue, Trace};
+use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::Version;
 
+/// The part of what is for indexes that is for versions.
+const VERSIONS_SHARE: u64 = 4;
 /// What an inner chunk takes in a shard's index in memory.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
@@ -52,6 +55,7 @@ pub struct CachedSource {
     inner: Arc<dyn ChunkSource>,
     decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
+    finds: Finds,
 }
 
 impl CachedSource {
@@ -61,10 +65,34 @@ impl CachedSource {
         let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
-        let indexes = Shelf::new(options.index_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
-            id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
-        });
-        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes) }
+        let versions_bytes = options.index_bytes / VERSIONS_SHARE;
+        let indexes =
+            Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
+                id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
+            });
+        let finds = Finds::new(versions_bytes);
+        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
+    }
+
+    /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
+    fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
+        self.finds.latest(key).is_some_and(|info| {
+            let whole = 0..info.size;
+            let id = PartId::new(&key.at(info), chain, whole);
+            if chain.sharding().is_some() { self.indexes.holds(&id) } else { self.decoded.holds(&id) }
+        })
+    }
+
+    /// Remembers what was read of a chunk.
+    fn remember(&self, found: &Found, chain: &CodecChain) {
+        let Some(value) = &found.value else { return };
+        let id = PartId::new(value, chain, 0..value.info.size);
+        match &found.part {
+            FoundPart::Nothing => return,
+            FoundPart::Elements(elements) => self.decoded.remember(&id, elements),
+            FoundPart::Index(index) => self.indexes.remember(&id, index),
+        }
+        self.finds.note(&value.mount, &value.key, &value.info);
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving; it ends when all have left.
@@ -89,12 +117,31 @@ impl CachedSource {
             for (ticket, outcome) in claimed.into_iter().zip(outcomes) {
                 source.decoded.land(ticket, outcome);
             }
+            source.finds.note(&value.mount, &value.key, &value.info);
         });
     }
 }
 
 #[async_trait]
 impl ChunkSource for CachedSource {
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
+
+    async fn find(&self, key: &StoredKey, chain: &Arc<CodecChain>, trace: &Arc<Trace>) -> Outcome<Found> {
+        let is_remembered = || self.remembers(key, chain);
+        if is_remembered() {
+            return Ok(Found::seen(key.look(trace).await?));
+        }
+        let (source, bound) = (self.clone(), Arc::clone(chain));
+        let land = move |found: &Found| source.remember(found, &bound);
+        let (found, is_own) = self.finds.find(&self.inner, key, chain, trace, is_remembered, land).await?;
+        if matches!(found.part, FoundPart::Elements(_)) {
+            if is_own { trace.add_misses(1) } else { trace.add_hits(1) }
+        }
+        Ok(found)
+    }
+
     async fn elements(
         &self,
         value: &Arc<StoredValue>,
@@ -144,7 +191,12 @@ impl ChunkSource for CachedSource {
         let id = PartId::new(value, chain, shard.clone());
         let (inner, value, chain) = (Arc::clone(&self.inner), Arc::clone(value), Arc::clone(chain));
         let trace = Arc::clone(trace);
-        let load = async move { inner.shard_index(&value, &chain, shard, &trace).await };
+        let finds = self.finds.clone();
+        let load = async move {
+            let index = inner.shard_index(&value, &chain, shard, &trace).await?;
+            finds.note(&value.mount, &value.key, &value.info);
+            Ok(index)
+        };
         let index = self.indexes.get(&id, Box::pin(load)).await;
         index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.key.to_string() }))
     }

@@ -2,8 +2,8 @@
 //!
 //! A pool of as many threads as there are cores, and one queue before it. What waits there belongs to the pool and not
 //! to whoever waits for it: a caller who stands still (a client that does not read) holds nobody up, and the work of one
-//! who has left is dropped when its turn comes. Nothing that decodes, copies or renders more than a few kilobytes runs
-//! on the reactor.
+//! who has left is dropped when its turn comes. Nothing that decodes or renders more than a few kilobytes, or copies
+//! more than a hundred or so, runs on the reactor.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use crate::error::{Classify, ErrorClass};
+
+/// Work on no more bytes than this is not worth the way to another thread.
+const INLINE_BYTES: u64 = 8 << 10;
 
 /// How many threads work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +95,22 @@ impl Cpu {
         });
         result.await.map_err(|_closed| CpuError::Panicked)
     }
+
+    /// As [`Cpu::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
+    /// way to another thread and back.
+    ///
+    /// # Errors
+    /// [`CpuError::Panicked`] if `work` panics.
+    pub async fn run_sized<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CpuError> {
+        if bytes > INLINE_BYTES {
+            return self.run(work).await;
+        }
+        catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| CpuError::Panicked)
+    }
 }
 
 impl fmt::Debug for Cpu {
@@ -113,6 +132,15 @@ mod tests {
             assert_eq!(cpu.run(|| -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
         }
         assert_eq!(cpu.run(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn small_work_is_done_on_the_spot_and_its_panic_is_an_error_too() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let thread = || std::thread::current().id();
+        assert_eq!(cpu.run_sized(INLINE_BYTES, thread).await, Ok(thread()));
+        assert_ne!(cpu.run_sized(INLINE_BYTES + 1, thread).await, Ok(thread()));
+        assert_eq!(cpu.run_sized(0, || -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
     }
 
     #[tokio::test]

@@ -1,8 +1,10 @@
 //! Answering with decoded elements: plan → version → conditions → first band → head → the rest.
 //!
 //! The length of the answer is known from metadata and its entity tag from the versions of the chunks it touches, so a
-//! 304, a 412, a 413 and a 416 read no chunk. The first elements are decoded before the head is sent: what cannot be
-//! decoded is told by a status. A failure after that breaks the body off visibly.
+//! 304, a 412, a 413 and a 416 read no chunk. Where there is neither a condition nor a range and one band is all there is,
+//! versions and elements are read together, which asks the store once for a chunk and not twice. The first elements are
+//! decoded before the head is sent: what cannot be decoded is told by a status. A failure after that breaks the body off
+//! visibly.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -184,18 +186,24 @@ impl Elements {
         headers: &HeaderMap,
         plan: &Plan,
     ) -> Result<Response, ElementsError> {
-        let snapshot = Snapshot::take(plan).await?;
-        let planned = self.started.elapsed();
+        let limit = state.options().whole_bytes;
+        let trace = state.reader().trace();
+        // What has to be read in any case is read at once. Whatever may need no element looks first.
+        let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
+            render::writer(self.rendering.style, &self.contents, limit)?;
+            let planned = self.started.elapsed();
+            (state.reader().snapshot(plan, &trace).await?, planned)
+        } else {
+            (Snapshot::take(plan, &trace).await?, self.started.elapsed())
+        };
         let version = self.version(&snapshot);
         let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
             Verdict::Failed => return Ok(Problem::of_class(ErrorClass::PreconditionFailed).into_response()),
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
-                let trace = Arc::new(Trace::default());
-                let limit = state.options().whole_bytes;
                 let mut answer = match render::writer(self.rendering.style, &self.contents, limit)? {
-                    Some(writer) => self.whole(state, method, &snapshot, writer, &trace).await?,
-                    None => self.binary(state, method, headers, &snapshot, &version, &trace).await?,
+                    Some(writer) => self.whole(state, method, snapshot, writer, &trace).await?,
+                    None => self.binary(state, method, headers, snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), planned, &trace);
                 answer
@@ -232,7 +240,7 @@ impl Elements {
         state: &AppState,
         method: &Method,
         headers: &HeaderMap,
-        snapshot: &Snapshot,
+        snapshot: Snapshot,
         version: &Version,
         trace: &Arc<Trace>,
     ) -> Result<Response, ArrayError> {
@@ -275,7 +283,7 @@ impl Elements {
     fn parts(
         &self,
         state: &AppState,
-        snapshot: &Snapshot,
+        snapshot: Snapshot,
         preamble: &Bytes,
         wanted: Range<u64>,
         trace: &Arc<Trace>,
@@ -310,7 +318,7 @@ impl Elements {
     fn converted(
         &self,
         state: &AppState,
-        snapshot: &Snapshot,
+        snapshot: Snapshot,
         wanted: Range<u64>,
         trace: &Arc<Trace>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
@@ -341,13 +349,14 @@ impl Elements {
         &self,
         state: &AppState,
         method: &Method,
-        snapshot: &Snapshot,
+        snapshot: Snapshot,
         mut writer: Box<dyn Writer>,
         trace: &Arc<Trace>,
     ) -> Result<Response, ElementsError> {
         let limit = state.options().whole_bytes;
         let mut text = Vec::new();
-        let mut elements = state.reader().elements(snapshot, 0..snapshot.plan().response_bytes(), trace);
+        let bytes = snapshot.plan().response_bytes();
+        let mut elements = state.reader().elements(snapshot, 0..bytes, trace);
         while let Some(part) = elements.try_next().await? {
             let conversion = Arc::clone(&self.conversion);
             let written = state.cpu().run(move || {
@@ -385,6 +394,18 @@ impl Elements {
         }
         headers.insert(header::VARY, HeaderValue::from_static("accept"));
     }
+}
+
+/// Whether a request may be answered without its elements, or with some of them.
+fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
+    let names = [
+        header::RANGE,
+        header::IF_MATCH,
+        header::IF_NONE_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_UNMODIFIED_SINCE,
+    ];
+    names.iter().any(|name| headers.contains_key(name))
 }
 
 /// Refuses an answer that has grown longer than the limit.

@@ -26,6 +26,7 @@ mod hierarchy;
 mod hostile;
 mod hostile_memory;
 mod killed;
+mod latency;
 mod leaving;
 mod listings;
 mod metadata;

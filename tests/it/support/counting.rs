@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
-use zarrd::array::{ArrayError, ChunkSource, StoredValue, Trace};
+use zarrd::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
 use zarrd::chunk::Elements;
 use zarrd::codec::CodecChain;
 use zarrd::codec::sharding_indexed::ShardIndex;
@@ -27,7 +28,13 @@ pub struct Counting {
     gate: Semaphore,
     failing: AtomicBool,
     given_up: Arc<AtomicUsize>,
+    /// What an answer about a chunk takes to arrive; what it says is from before.
+    latency: Duration,
+    under_way: Arc<AtomicUsize>,
+    most: AtomicUsize,
+    lists: AtomicUsize,
     heads: AtomicUsize,
+    blind: AtomicUsize,
     documents: AtomicUsize,
 }
 
@@ -36,13 +43,23 @@ const OPEN: usize = 1 << 20;
 
 impl Counting {
     pub fn new(inner: SharedStore) -> Arc<Self> {
+        Self::slow(inner, Duration::ZERO)
+    }
+
+    /// The same, whose answers about chunks take so long to arrive.
+    pub fn slow(inner: SharedStore, latency: Duration) -> Arc<Self> {
         Arc::new(Self {
             inner,
+            latency,
+            under_way: Arc::default(),
+            most: AtomicUsize::new(0),
+            lists: AtomicUsize::new(0),
             reads: Mutex::default(),
             gate: Semaphore::new(OPEN),
             failing: AtomicBool::new(false),
             given_up: Arc::default(),
             heads: AtomicUsize::new(0),
+            blind: AtomicUsize::new(0),
             documents: AtomicUsize::new(0),
         })
     }
@@ -74,9 +91,45 @@ impl Counting {
         self.ranges().iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Forgets what was read.
+    /// Forgets what was asked for.
     pub fn forget(&self) {
         self.reads.lock().unwrap().clear();
+        for counter in [&self.most, &self.lists, &self.heads, &self.blind, &self.documents] {
+            counter.store(0, SeqCst);
+        }
+    }
+
+    /// How many looks at chunks there were.
+    pub fn heads(&self) -> usize {
+        self.heads.load(SeqCst)
+    }
+
+    /// How many listings there were.
+    pub fn lists(&self) -> usize {
+        self.lists.load(SeqCst)
+    }
+
+    /// How many questions about chunks were under way at a time, at most.
+    pub fn most_under_way(&self) -> usize {
+        self.most.load(SeqCst)
+    }
+
+    /// How many questions about chunks are under way.
+    pub fn under_way(&self) -> usize {
+        self.under_way.load(SeqCst)
+    }
+
+    /// Waits for what an answer takes to arrive.
+    async fn arrive(&self) {
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
+        }
+    }
+
+    fn begin(&self) -> Question {
+        let now = self.under_way.fetch_add(1, SeqCst) + 1;
+        self.most.fetch_max(now, SeqCst);
+        Question(Arc::clone(&self.under_way))
     }
 
     /// How many metadata documents were read.
@@ -89,10 +142,11 @@ impl Counting {
         self.given_up.load(SeqCst)
     }
 
-    /// Waits until so many requests have asked for the version of a chunk and have gone on from there as far as they get
+    /// Waits until so many requests have asked for a chunk, by a look or a read of any version, and have gone on from there as far as they get
     /// while the gate is shut. For runtimes of one thread, on which nothing else runs meanwhile.
     pub async fn waiting(&self, requests: usize) {
-        until(|| self.heads.load(SeqCst) >= requests && !self.ranges().is_empty()).await;
+        until(|| self.heads.load(SeqCst) + self.blind.load(SeqCst) >= requests && !self.ranges().is_empty())
+            .await;
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
@@ -103,10 +157,10 @@ impl Counting {
 pub async fn until(condition: impl Fn() -> bool) {
     let wait = async {
         while !condition() {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(10), wait).await.expect("it never happened");
+    tokio::time::timeout(Duration::from_secs(10), wait).await.expect("it never happened");
 }
 
 fn is_chunk(key: &StoreKey) -> bool {
@@ -124,6 +178,15 @@ impl Drop for Underway {
     }
 }
 
+/// A question that is under way.
+struct Question(Arc<AtomicUsize>);
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
 #[async_trait]
 impl Store for Counting {
     fn kind(&self) -> StoreKind {
@@ -132,10 +195,14 @@ impl Store for Counting {
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         if is_chunk(key) {
+            let _question = self.begin();
             self.heads.fetch_add(1, SeqCst);
             if self.failing.load(SeqCst) {
                 return Err(StoreError::Backend(Arc::new(std::io::Error::other("as the test wants"))));
             }
+            let info = self.inner.head(key).await;
+            self.arrive().await;
+            return info;
         }
         self.inner.head(key).await
     }
@@ -150,9 +217,13 @@ impl Store for Counting {
             self.documents.fetch_add(1, SeqCst);
             return self.inner.get(key, range, if_match).await;
         }
+        let _question = self.begin();
         let size = self.inner.head(key).await?.map_or(0, |info| info.size);
         let read = range.resolve(size).unwrap_or(0..0);
         self.reads.lock().unwrap().push((key.to_string(), read));
+        if if_match.is_none() {
+            self.blind.fetch_add(1, SeqCst);
+        }
         let mut underway = Underway(Some(Arc::clone(&self.given_up)));
         self.gate.acquire().await.unwrap().forget();
         let value = if self.failing.load(SeqCst) {
@@ -160,6 +231,7 @@ impl Store for Counting {
         } else {
             self.inner.get(key, range, if_match).await
         };
+        self.arrive().await;
         underway.0 = None;
         value
     }
@@ -182,6 +254,7 @@ impl Store for Counting {
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.lists.fetch_add(1, SeqCst);
         self.inner.list_dir(prefix).await
     }
 
@@ -190,6 +263,7 @@ impl Store for Counting {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.lists.fetch_add(1, SeqCst);
         self.inner.list_prefix(prefix, after)
     }
 
@@ -210,6 +284,23 @@ pub struct CountingSource {
 
 #[async_trait]
 impl ChunkSource for CountingSource {
+    fn concurrency(&self) -> usize {
+        self.inner.concurrency()
+    }
+
+    async fn find(
+        &self,
+        key: &StoredKey,
+        chain: &Arc<CodecChain>,
+        trace: &Arc<Trace>,
+    ) -> Result<Found, ArrayError> {
+        let found = self.inner.find(key, chain, trace).await?;
+        if matches!(found.part, FoundPart::Elements(_)) {
+            *self.decodes.lock().unwrap().entry((key.key.to_string(), 0)).or_default() += 1;
+        }
+        Ok(found)
+    }
+
     async fn elements(
         &self,
         value: &Arc<StoredValue>,

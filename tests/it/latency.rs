@@ -1,0 +1,205 @@
+//! A store that takes its time: how often it is asked, for how many bytes, and how much of that goes side by side.
+//!
+//! Time is the runtime's own and stands still while anything runs, so that what is measured is waiting alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use tokio::time::Instant;
+use zarrd::http::Mount;
+use zarrd::store::SharedStore;
+
+use crate::support::counting::Counting;
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory};
+use crate::support::model::{Dim, Model, spell};
+use crate::support::server::{Answer, Server, erase, put};
+
+/// Questions of one request under way at a time.
+const CONCURRENCY: usize = 16;
+const LATENCY: Duration = Duration::from_millis(20);
+const LITTLE: Codec = Codec::Bytes { big: false };
+const ALL: Dim = Dim::Slice { start: None, stop: None, step: None };
+
+/// A server that has opened its one array, `a`, and nothing else.
+struct Scene {
+    server: Server,
+    counting: Arc<Counting>,
+    store: SharedStore,
+    model: Model,
+}
+
+/// What a request took.
+#[derive(Debug, PartialEq, Eq)]
+struct Took {
+    looks: usize,
+    reads: usize,
+    bytes: u64,
+    /// How often as long as one question takes.
+    rounds: u32,
+}
+
+impl Scene {
+    async fn new(array: &Array) -> Self {
+        let store = memory();
+        let model = array.store(&store, "a").await;
+        let counting = Counting::slow(Arc::clone(&store), LATENCY);
+        Self { server: Self::serve(&counting).await, counting, store, model }
+    }
+
+    async fn serve(counting: &Arc<Counting>) -> Server {
+        let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
+        server.fetch.coalesce_gap_bytes = 0;
+        server.fetch.concurrency = CONCURRENCY;
+        let server = server.finish();
+        assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
+        server
+    }
+
+    async fn ask(&self, dims: &[Dim], headers: &[(&'static str, &str)]) -> (Answer, Took) {
+        self.counting.forget();
+        let start = Instant::now();
+        let url = format!("/v1/data/m/a?slice={}", spell(dims));
+        let answer = self.server.ask(Method::GET, &url, headers).await;
+        // The clock of the runtime counts milliseconds.
+        let rounds = start.elapsed().as_micros().div_ceil(LATENCY.as_micros());
+        let most = self.counting.most_under_way();
+        assert!(most <= CONCURRENCY, "{most}");
+        assert_eq!(self.counting.lists(), 0);
+        let took = Took {
+            looks: self.counting.heads(),
+            reads: self.counting.ranges().len(),
+            bytes: self.counting.bytes(),
+            rounds: u32::try_from(rounds).unwrap(),
+        };
+        (answer, took)
+    }
+
+    /// Asks for elements, which must be right.
+    async fn read(&self, dims: &[Dim]) -> Took {
+        let (answer, took) = self.ask(dims, &[]).await;
+        assert_eq!((answer.status, &*answer.body), (StatusCode::OK, &*self.model.select(dims).elements));
+        took
+    }
+}
+
+/// How many rounds so many questions take at best.
+fn rounds(questions: usize) -> u32 {
+    u32::try_from(questions.div_ceil(CONCURRENCY)).unwrap()
+}
+
+/// 365 days of 4 × 4 elements, a day a chunk.
+fn days() -> Array {
+    Array::of(&[365, 4, 4]).chunks(&[1, 4, 4])
+}
+
+/// 4 × 4 shards of 4 × 4 × 4 inner chunks of 4 × 8 × 8 elements.
+fn volume(at_start: bool) -> Array {
+    let shards = Shards { at_start, ..Shards::of(&[4, 8, 8], &[LITTLE]) };
+    Array::of(&[16, 128, 128]).chunks(&[16, 32, 32]).codecs([shards.codec()])
+}
+
+/// Bytes of the index of such a shard: 64 inner chunks and a checksum.
+const INDEX: u64 = 64 * 16 + 4;
+/// Bytes of such an inner chunk.
+const INNER: u64 = 4 * 8 * 8 * 2;
+
+#[tokio::test(start_paused = true)]
+async fn one_pixel_through_365_chunks_is_365_reads_side_by_side_and_no_look() {
+    let scene = Scene::new(&days()).await;
+    let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
+    let cold = Took { looks: 0, reads: 365, bytes: 365 * 32, rounds: rounds(365) };
+    assert_eq!(scene.read(&pixel).await, cold);
+    let warm = Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) };
+    assert_eq!(scene.read(&pixel).await, warm);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_that_are_not_there_are_asked_for_once_each() {
+    let scene = Scene::new(&days()).await;
+    for day in 0..365 {
+        erase(&scene.store, &format!("a/c/{day}/0/0")).await;
+    }
+    let (answer, took) = scene.ask(&[ALL, Dim::Index(1), Dim::Index(2)], &[]).await;
+    assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 365 * 2));
+    assert_eq!(took, Took { looks: 0, reads: 365, bytes: 0, rounds: rounds(365) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_plane_of_a_sharded_volume_is_an_index_and_a_range_of_each_shard() {
+    for at_start in [false, true] {
+        let scene = Scene::new(&volume(at_start)).await;
+        let plane = [Dim::Index(5), ALL, ALL];
+        // The 16 inner chunks of each of the 16 shards are neighbours.
+        let cold = Took { looks: 0, reads: 32, bytes: 16 * (INDEX + 16 * INNER), rounds: rounds(32) };
+        assert_eq!(scene.read(&plane).await, cold);
+        let warm = Took { looks: 16, reads: 0, bytes: 0, rounds: 1 };
+        assert_eq!(scene.read(&plane).await, warm);
+        // Other inner chunks of the same shards: the indexes are remembered.
+        let other = Took { looks: 16, reads: 16, bytes: 16 * 16 * INNER, rounds: 2 };
+        assert_eq!(scene.read(&[Dim::Index(9), ALL, ALL]).await, other);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plane_across_the_inner_chunks_reads_these_alone() {
+    let scene = Scene::new(&volume(false)).await;
+    let plane = [ALL, ALL, Dim::Index(5)];
+    // In each of 4 shards there are 16 inner chunks, none of them neighbours.
+    let cold = Took { looks: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
+    assert_eq!(scene.read(&plane).await, cold);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_need_no_element_looks_and_reads_nothing() {
+    let mut scene = Scene::new(&days()).await;
+    let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
+    let (answer, _) = scene.ask(&pixel, &[]).await;
+    // Nothing is remembered.
+    scene.server = Scene::serve(&scene.counting).await;
+    let (unchanged, took) = scene.ask(&pixel, &[("if-none-match", answer.header("etag"))]).await;
+    assert_eq!(unchanged.status, StatusCode::NOT_MODIFIED);
+    assert_eq!(took, Took { looks: 365, reads: 0, bytes: 0, rounds: rounds(365) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slice_of_a_million_chunks_takes_what_a_slice_of_ten_does() {
+    let mut all = Vec::new();
+    for length in [10_usize, 1_000_000, 1_000_000_000_000] {
+        let few = Array::of(&[10]).chunks(&[1]);
+        let store = memory();
+        few.store(&store, "a").await;
+        let (name, mut document) = few.document();
+        document["shape"] = serde_json::json!([length]);
+        put(&store, &format!("a/{name}"), document.to_string()).await;
+        let counting = Counting::slow(Arc::clone(&store), LATENCY);
+        let server = Server::of(Arc::clone(&counting) as SharedStore);
+        let start = Instant::now();
+        let body = server.elements("m/a", "3:8").await;
+        let counts = (counting.documents(), counting.lists(), counting.heads(), counting.ranges());
+        all.push((body, counts, start.elapsed()));
+    }
+    assert_eq!(all[0].1, (1, 0, 0, vec![0..2; 5]));
+    assert!(all.iter().all(|took| *took == all[0]), "{all:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_joins_a_read_that_began_before_a_write_gets_what_was_written() {
+    let array = Array::of(&[4]).uniform(1);
+    let scene = Scene::new(&array).await;
+    let ask = || {
+        let server = scene.server.clone();
+        tokio::spawn(async move { server.elements("m/a", ":").await })
+    };
+    let first = ask();
+    // Answered already, and on its way.
+    while scene.counting.under_way() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let newer = array.uniform(2);
+    put(&scene.store, "a/c/0", newer.chunk(&newer.model(), &[0])).await;
+    let second = ask();
+    assert_eq!(*first.await.unwrap(), [1; 8]);
+    assert_eq!(*second.await.unwrap(), [2; 8]);
+}
