@@ -90,7 +90,7 @@ class Data:
         self.make_fields(random)
         for part in self.slices:
             values = numpy.ascontiguousarray(part.of(self.open(part.array)).read().result())
-            (self.folder / "slices" / part.file).write_bytes(values.tobytes())
+            self.file(part).write_bytes(values.tobytes())
 
     def make_volumes(self, random):
         little = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -151,6 +151,10 @@ class Data:
     @property
     def shard_file(self):
         return "A/c/0/0/0"
+
+    def file(self, part):
+        """A slice's elements as a plain file."""
+        return self.folder / "slices" / part.file
 
 
 def open_array(folder, name, driver=None, **more):

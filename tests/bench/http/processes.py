@@ -76,10 +76,10 @@ def ended(process):
 
 
 @contextlib.contextmanager
-def zarrd(folder, environment=(), core=None):
-    """Serves the folder as the mount `bench`."""
+def zarrd(folder, decoded_bytes, core=None):
+    """Serves the folder as the mount `bench`, with so much memory for decoded chunks."""
     command = [os.environ["ZARRD"], "serve", f"bench={folder}", "--listen", "127.0.0.1:0"]
-    settings = {"ZARRD__LOG__LEVEL": "warn", **dict(environment)}
+    settings = {"ZARRD__LOG__LEVEL": "warn", "ZARRD__CACHE__DECODED_BYTES": str(decoded_bytes)}
     with (
         subprocess.Popen(
             command if core is None else pinned(core, *command),
@@ -98,7 +98,7 @@ def zarrd(folder, environment=(), core=None):
 def start_up_seconds(folder):
     """From the start of zarrd to its first answer."""
     start = time.perf_counter()
-    with zarrd(folder) as server:
+    with zarrd(folder, decoded_bytes=0) as server:
         get(f"{server.base}/healthz")
         return time.perf_counter() - start
 

@@ -6,23 +6,30 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Goal:
-    """What a figure must be, and what it is meant to be: at least, or at most."""
+    """What a ratio must be, if anything, and what it is meant to be: at least, or at most. `name` is that of the ratio."""
 
-    floor: float
+    name: str
+    floor: float | None
     aim: float
     at_least: bool = True
-    unit: str = ""
 
-    def verdict(self, figure):
-        def met(bound):
-            return figure >= bound if self.at_least else figure <= bound
+    def met(self, bound, ratio):
+        return bound is None or (ratio >= bound if self.at_least else ratio <= bound)
 
-        return "reached" if met(self.aim) else "floor" if met(self.floor) else "**below**"
+    def text(self, bound):
+        return "" if bound is None else f"{self.name} {'≥' if self.at_least else '≤'} {bound:g}"
 
-    def cells(self, figure):
-        sign = "≥" if self.at_least else "≤"
-        bounds = [f"{sign} {bound:g}{self.unit}" for bound in (self.floor, self.aim)]
-        return [*bounds, self.verdict(figure)]
+
+def judged(goals, ratios):
+    """The floors, the aims, and which of them all these ratios meet."""
+    if not goals:
+        return ["–", "–", "–"]
+    floors = ", ".join(filter(None, (goal.text(goal.floor) for goal in goals)))
+    aims = ", ".join(goal.text(goal.aim) for goal in goals)
+    if all(goal.met(goal.aim, ratios[goal.name]) for goal in goals):
+        return [floors, aims, "reached"]
+    held = all(goal.met(goal.floor, ratios[goal.name]) for goal in goals)
+    return [floors, aims, "floor" if held else "**below**"]
 
 
 class Rounds:
@@ -35,22 +42,24 @@ class Rounds:
         for measure, figure in measures.items():
             self.figures.setdefault((row, contender, measure), []).append(figure)
 
-    def median(self, row, contender, measure):
-        return statistics.median(self.figures[row, contender, measure])
+    def of(self, row, contender, measure):
+        return self.figures[row, contender, measure]
 
-    def ratio(self, row, measure, one, other):
+    def median(self, row, contender, measure):
+        return statistics.median(self.of(row, contender, measure))
+
+    def ratio(self, row, measure, one, other, added=0):
         """The median of the rounds' own ratios: what both met in a round cancels out."""
-        pairs = zip(self.figures[row, one, measure], self.figures[row, other, measure])
-        return statistics.median(mine / theirs for mine, theirs in pairs)
+        pairs = zip(self.of(row, one, measure), self.of(row, other, measure))
+        return statistics.median(mine / (theirs + added) for mine, theirs in pairs)
+
+    def each(self, row, contender, measure, by):
+        """A measure for each of another, over all rounds."""
+        return sum(self.of(row, contender, measure)) / sum(self.of(row, contender, by))
 
     @property
     def count(self):
         return max(map(len, self.figures.values()))
-
-
-def goal_cells(goal, figure):
-    """The floor, the aim and the verdict, where there is a goal."""
-    return goal.cells(figure) if goal else ["–", "–", "–"]
 
 
 def show(title, header, rows):
@@ -58,10 +67,9 @@ def show(title, header, rows):
     print(f"| {' | '.join(header)} |")
     print(f"|{'---|' * len(header)}")
     for row in rows:
-        print(f"| {' | '.join(map(str, row))} |")
-    print(flush=True)
+        print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
 def milliseconds(microseconds):
     figure = microseconds / 1000
-    return f"{figure:.3f}" if figure < 1 else f"{figure:.2f}" if figure < 100 else f"{figure:.0f}"
+    return f"{figure:.3f}" if figure < 1 else f"{figure:.2f}" if figure < 100 else f"{figure:,.0f}"
