@@ -209,9 +209,12 @@ def wrk(url, connections, seconds, headers):
     ) as process:
         try:
             time.sleep(seconds)
-            # It takes whole seconds only, and tells what it has when it is interrupted.
-            process.send_signal(signal.SIGINT)
-            output, _ = process.communicate(timeout=SECONDS)
+            # It takes whole seconds only, and tells what it has when it is interrupted. While it starts, it is deaf.
+            while process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
+            output = process.stdout.read()
         finally:
             process.kill()
     return json.loads(output.splitlines()[-1])
