@@ -5,15 +5,17 @@ FROM rust:1.95 AS build
 WORKDIR /build
 # Dependencies change seldom: a build of an empty crate with the same manifest keeps them in a layer of their own.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir -p src tests/it \
- && touch src/lib.rs tests/it/main.rs \
+RUN mkdir -p src tests/it tests/bench \
+ && touch src/lib.rs tests/it/main.rs tests/bench/codec.rs tests/bench/chunk.rs \
  && echo 'fn main() {}' > src/main.rs \
  && cargo build --locked --profile dist \
  && rm -r src tests target/dist/zarrd target/dist/deps/*zarrd* target/dist/.fingerprint/zarrd-*
 COPY config/default.toml config/default.toml
 COPY src src
-# The test binary is not built here, but the manifest names it.
-RUN mkdir -p tests/it && touch tests/it/main.rs && cargo build --locked --profile dist
+# The tests and benches are not built here, but the manifest names them.
+RUN mkdir -p tests/it tests/bench \
+ && touch tests/it/main.rs tests/bench/codec.rs tests/bench/chunk.rs \
+ && cargo build --locked --profile dist
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /build/target/dist/zarrd /usr/local/bin/zarrd

@@ -1,0 +1,117 @@
+"""Starts the contenders, has them measured in turn, and prints the tables; `run` says what of."""
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import os
+import pathlib
+import platform
+import statistics
+import sys
+import tempfile
+import time
+
+import data
+import processes
+import raw
+import slices
+import table
+
+MIB = 1 << 20
+DECODED_BYTES = 3 << 30
+"""Memory for decoded chunks where they are kept: enough for all that slices touch."""
+OTHER_BUDGETS = (32 + 64 + 512 + 512) * MIB
+"""By default: indexes and nodes that are kept, answers and fetches under way."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """Seconds of one load and of a section, and the most rounds of it."""
+
+    load: float
+    section: float
+    rounds: int
+
+
+SMALL = Effort(load=0.35, section=48, rounds=5)
+FULL = Effort(load=1.5, section=180, rounds=5)
+
+
+class Bench:
+    """The data set, the servers and the readers."""
+
+    def __init__(self, stack, scratch, small):
+        self.small = small
+        self.effort = SMALL if small else FULL
+        self.data = data.Data(os.environ["ZARRD_BENCH_DATA"], small)
+        folder = self.data.folder
+        self.warm = stack.enter_context(processes.zarrd(folder, DECODED_BYTES, core=0))
+        self.cold = stack.enter_context(processes.zarrd(folder, 0))
+        self.nginx = stack.enter_context(processes.nginx(folder, scratch / "nginx", open_files=False, core=0))
+        self.kept = stack.enter_context(processes.nginx(folder, scratch / "kept", open_files=True, core=0))
+        self.readers = {
+            name: stack.enter_context(processes.reader(name, folder))
+            for name in ("zarrs", "tensorstore", "zarr-python")
+        }
+
+    def rounds(self, contenders):
+        """The contenders round by round, each time another one first, within the time of a section."""
+        contenders = list(contenders)
+        begin = time.monotonic()
+        for done in range(self.effort.rounds):
+            start = time.monotonic()
+            first = done % len(contenders)
+            yield contenders[first:] + contenders[:first]
+            now = time.monotonic()
+            if now - begin + (now - start) > self.effort.section:
+                return
+
+    def the_rest(self):
+        def memory(what, server, bound):
+            resident, peak = (server.resident_bytes(field) / MIB for field in ("VmRSS", "VmHWM"))
+            return [f"RSS after the run, {what}, MiB", f"{resident:,.0f} (most {peak:,.0f})", bound]
+
+        def budget(decoded):
+            return f"≤ {64 + (decoded + OTHER_BUDGETS) / MIB:,.0f}: 64, cache and budgets"
+
+        starts = [processes.start_up_seconds(self.data.folder) * 1000 for _ in range(5)]
+        rows = [
+            memory("zarrd, warm", self.warm, budget(DECODED_BYTES)),
+            memory("zarrd, cold", self.cold, budget(0)),
+            memory("nginx", self.nginx, "–"),
+            ["start to first answer, ms", f"{statistics.median(starts):.0f}", "< 100"],
+            ["binary, MB", f"{pathlib.Path(os.environ['ZARRD']).stat().st_size / 1e6:.1f}", "< 40"],
+        ]
+        table.show("The rest", ["what", "is", "bound"], rows)
+
+
+def machine():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(": ")[2] for line in lines if line.startswith("model name"))
+    return f"{len(processes.CORES)} cores ({next(names, platform.machine())})"
+
+
+def load_average():
+    return "load " + ", ".join(f"{load:.1f}" for load in os.getloadavg())
+
+
+def main():
+    arguments = argparse.ArgumentParser(prog="tests/bench/http/run")
+    arguments.add_argument("--small", action="store_true", help="an eighth of the data, in less than three minutes")
+    small = arguments.parse_args().small
+    with contextlib.ExitStack() as stack:
+        scratch = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        bench = Bench(stack, scratch, small)
+        today = datetime.datetime.now(datetime.UTC).date()
+        print(f"{today}, {machine()}, {'small' if small else 'full'} data set; {load_average()} before the run")
+        start = time.monotonic()
+        raw.run(bench)
+        sending = slices.warm(bench)
+        slices.cold(bench, sending)
+        bench.the_rest()
+    print(f"measured in {time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

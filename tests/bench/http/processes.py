@@ -1,0 +1,220 @@
+"""The processes of a run: the servers on free ports, the readers, the load. Each is ended by who started it."""
+
+import contextlib
+import getpass
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).parent
+SECONDS = 60
+"""How long a process may take to start, to answer and to end."""
+
+CORES = sorted(os.sched_getaffinity(0))
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def pinned(core, *command):
+    """A command on one core, where there is more than one: servers on the first, the load on the last."""
+    return [*(["taskset", "-c", str(CORES[core])] if len(CORES) > 1 else []), *map(str, command)]
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process, base):
+        self.process = process
+        self.base = base
+
+    def processes(self):
+        """It and those that it started."""
+        pid = self.process.pid
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [pid, *map(int, children.split())]
+
+    def cpu_seconds(self):
+        """What its threads have used by now, those that have ended too."""
+        total = 0
+        for pid in self.processes():
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / TICKS
+
+    def resident_bytes(self, field="VmRSS"):
+        total = 0
+        for pid in self.processes():
+            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+            total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
+        return total
+
+
+def get(url, headers=()):
+    """A response's headers and its body."""
+    request = urllib.request.Request(url, headers=dict(headers))
+    with urllib.request.urlopen(request, timeout=SECONDS) as response:
+        return response.headers, response.read()
+
+
+@contextlib.contextmanager
+def ended(process):
+    """Ends a process: asks first."""
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def zarrd(folder, decoded_bytes, core=None):
+    """Serves the folder as the mount `bench`, with so much memory for decoded chunks."""
+    command = [os.environ["ZARRD"], "serve", f"bench={folder}", "--listen", "127.0.0.1:0"]
+    settings = {"ZARRD__LOG__LEVEL": "warn", "ZARRD__CACHE__DECODED_BYTES": str(decoded_bytes)}
+    with (
+        subprocess.Popen(
+            command if core is None else pinned(core, *command),
+            env=settings | {"PATH": os.environ["PATH"]},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+        ended(process),
+    ):
+        line = process.stdout.readline().strip()
+        assert line.startswith("zarrd listens on "), line
+        yield Server(process, line.removeprefix("zarrd listens on "))
+
+
+def start_up_seconds(folder):
+    """From the start of zarrd to its first answer."""
+    start = time.perf_counter()
+    with zarrd(folder, decoded_bytes=0) as server:
+        get(f"{server.base}/healthz")
+        return time.perf_counter() - start
+
+
+CONFIGURATION = """
+daemon off;
+worker_processes 1;
+user {user};
+pid {scratch}/nginx.pid;
+error_log {scratch}/error.log;
+events {{ worker_connections 2048; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush off;
+    keepalive_requests 1000000000;
+    {open_file_cache}
+    client_body_temp_path {scratch}/body;
+    proxy_temp_path {scratch}/proxy;
+    fastcgi_temp_path {scratch}/fastcgi;
+    uwsgi_temp_path {scratch}/uwsgi;
+    scgi_temp_path {scratch}/scgi;
+    server {{ listen 127.0.0.1:{port}; root {folder}; }}
+}}
+"""
+
+
+@contextlib.contextmanager
+def nginx(folder, scratch, open_files, core):
+    """Serves the folder, keeping files open or not."""
+    scratch.mkdir()
+    port = free_port()
+    cache = "open_file_cache max=10000 inactive=1h; open_file_cache_valid 1m;" if open_files else ""
+    configuration = scratch / "nginx.conf"
+    configuration.write_text(
+        CONFIGURATION.format(user=getpass.getuser(), scratch=scratch, port=port, folder=folder, open_file_cache=cache)
+    )
+    program = shutil.which("nginx") or "/usr/sbin/nginx"
+    command = pinned(core, program, "-c", configuration, "-p", scratch, "-e", scratch / "error.log")
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process, ended(process):
+        wait_for(port, process)
+        yield Server(process, f"http://127.0.0.1:{port}")
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def wait_for(port, process):
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), SECONDS).close()
+        except ConnectionRefusedError:
+            assert process.poll() is None, "nginx has ended"
+            assert time.monotonic() < deadline, "nginx does not start"
+            time.sleep(0.02)
+
+
+class Reader:
+    """A reader in a process of its own."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def read(self, part, times, seconds):
+        """Reads a slice; seconds of each time, and the sum of the bytes."""
+        question = {"array": part.array, "start": part.start, "shape": part.shape, "times": times, "seconds": seconds}
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "the reader has ended"
+        answer = json.loads(line)
+        return answer["seconds"], answer["sum"]
+
+
+@contextlib.contextmanager
+def reader(name, folder):
+    """A reader by its library's name."""
+    command = {
+        "zarrs": [os.environ["ZARRD_BENCH_READERS"], folder],
+    }.get(name, [sys.executable, "-B", HERE / "reader.py", name, folder])
+    with (
+        subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        ended(process),
+    ):
+        yield Reader(process)
+
+
+def load(url, connections, seconds, headers=()):
+    """Asks for a URL over and over for so many seconds; what `load.lua` tells, and requests a second. Where nothing was
+    answered in that time, as on a busy machine, once more for longer."""
+    while True:
+        told = wrk(url, connections, seconds, headers)
+        assert told["errors"] == 0, f"{url}: {told}"
+        if told["requests"]:
+            return told | {"rate": told["requests"] / told["duration"] * 1e6}
+        seconds *= 3
+        assert seconds < SECONDS, f"{url}: no answer"
+
+
+def wrk(url, connections, seconds, headers):
+    lines = [item for name, value in headers for item in ("-H", f"{name}: {value}")]
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}s", f"--timeout={SECONDS}s", "-s", HERE / "load.lua"]
+    with subprocess.Popen(
+        pinned(-1, *command, *lines, url), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            time.sleep(seconds)
+            # It takes whole seconds only, and tells what it has when it is interrupted. While it starts, it is deaf.
+            while process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
+            output = process.stdout.read()
+        finally:
+            process.kill()
+    return json.loads(output.splitlines()[-1])

@@ -1,0 +1,105 @@
+"""Decoded slices: warm, against nginx with the same bytes in a file; cold, against readers that send nothing."""
+
+import statistics
+import time
+
+import numpy
+
+import processes
+import table
+from table import Goal
+
+WARM = {"plane": Goal("p50", 0.35, 0.8), "block": Goal("p50", 0.55, 0.9), "series": Goal("p50", 0.06, 0.3)}
+SLOWEST = Goal("p99", 2, 2, at_least=False)
+COLD = (Goal("ratio", 1.15, 0.8, at_least=False),)
+
+
+def url(server, part):
+    return f"{server.base}/v1/data/bench/{part.array}?slice={part.query}"
+
+
+def check(bench, server, part):
+    """Asserts that an answer is what it must be; how long it took, and whether it came from the cache."""
+    start = time.perf_counter()
+    headers, body = processes.get(url(server, part))
+    seconds = time.perf_counter() - start
+    assert body == bench.data.file(part).read_bytes(), f"{part.name} is not what it must be"
+    return seconds, headers["Zarrd-Cache"]
+
+
+def warm(bench):
+    """Shows the table; returns what one client waits for nginx to send each slice, in microseconds."""
+    rows = [(part, clients) for part in bench.data.slices for clients in (1, 16)]
+    again = {}
+    for part in bench.data.slices:
+        check(bench, bench.warm, part)
+        again[part.name] = check(bench, bench.warm, part)
+    measured = table.Rounds()
+    for turn in bench.rounds(("zarrd", "nginx")):
+        for part, clients in rows:
+            for name in turn:
+                if name == "zarrd":
+                    # Long enough for each client to be answered.
+                    seconds = max(bench.effort.load, 3 * clients * again[part.name][0])
+                    told = processes.load(url(bench.warm, part), clients, seconds)
+                else:
+                    told = processes.load(f"{bench.kept.base}/slices/{part.file}", clients, bench.effort.load)
+                measured.add((part.name, clients), name, p50=told["p50"], p99=told["p99"])
+    lines = []
+    for part, clients in rows:
+        row = part.name, clients
+        cells = [f"{part.name}, {clients}"]
+        for name in ("zarrd", "nginx"):
+            cells.append(" / ".join(table.milliseconds(measured.median(row, name, at)) for at in ("p50", "p99")))
+        ratios = {
+            "p50": measured.ratio(row, "p50", "nginx", "zarrd"),
+            "p99": measured.ratio(row, "p99", "zarrd", "nginx"),
+        }
+        goals = (WARM[part.kind], *((SLOWEST,) if clients > 1 else ()))
+        figures = [f"{ratio:.2f}" for ratio in ratios.values()]
+        lines.append([*cells, again[part.name][1], *figures, *table.judged(goals, ratios)])
+    table.show(
+        f"Warm slices: p50 / p99 in ms (medians of {measured.count} rounds)",
+        ["slice, clients", "zarrd", "nginx, same bytes", "cache", "p50: nginx ÷ zarrd", "p99: zarrd ÷ nginx", "floor", "aim",
+         "is"],
+        lines,
+    )
+    return {part.name: measured.median((part.name, 1), "nginx", "p50") for part in bench.data.slices}
+
+
+def cold(bench, sending):
+    """Shows the table. What a reader takes is taken to be followed by the send, as of nginx."""
+    first = {}
+    for part in bench.data.slices:
+        expected = int(numpy.fromfile(bench.data.file(part), numpy.uint8).sum(dtype=numpy.uint64))
+        for name, reader in bench.readers.items():
+            _, total = reader.read(part, times=1, seconds=0)
+            assert total == expected, f"{name} reads {part.name} otherwise"
+        first[part.name], cache = check(bench, bench.cold, part)
+        assert cache != "hit", "what is cold must not be cached"
+    contenders = ("zarrd", *bench.readers)
+    measured = table.Rounds()
+    for turn in bench.rounds(contenders):
+        for part in bench.data.slices:
+            for name in turn:
+                if name == "zarrd":
+                    seconds = max(bench.effort.load, 3 * first[part.name])
+                    p50 = processes.load(url(bench.cold, part), 1, seconds)["p50"]
+                else:
+                    each, _ = bench.readers[name].read(part, times=20, seconds=bench.effort.load)
+                    p50 = statistics.median(each) * 1e6
+                measured.add(part.name, name, p50=p50)
+    lines = []
+    for part in bench.data.slices:
+        p50 = {name: measured.median(part.name, name, "p50") for name in contenders}
+        better = min(("zarrs", "tensorstore"), key=p50.get)
+        send = sending[part.name]
+        ratio = measured.ratio(part.name, "p50", "zarrd", better, added=send)
+        cells = [table.milliseconds(time) for time in (*p50.values(), send)]
+        lines.append([part.name, *cells, f"{ratio:.2f} ({better})", *table.judged(COLD, {"ratio": ratio})])
+    table.show(
+        f"Cold slices: p50 in ms (medians of {measured.count} rounds); ratio = zarrd ÷ (the better of zarrs and tensorstore"
+        " + the send)",
+        ["slice", *contenders, "the send", "ratio", "floor", "aim", "is"],
+        lines,
+    )
