@@ -20,7 +20,7 @@ pub struct StoreOptions {
     pub symlinks: Symlinks,
     /// Local: when a write is acknowledged.
     pub durability: Durability,
-    /// Local: how many file operations may be under way at once (1 to 64).
+    /// Local: how many file operations that may wait can be under way at once (1 to 64).
     pub concurrency: usize,
 
     /// Remote: read "403 Forbidden" as "no such key". Needed for buckets that may be read but not listed; with
