@@ -90,6 +90,16 @@ impl Array {
         self.chains.first().sharding().is_some()
     }
 
+    /// Bytes of what is decoded at a time when decoded: of a chunk, or of a shard's inner chunk. Where chunks vary, of the
+    /// first.
+    fn decoded_bytes(&self) -> u64 {
+        let mut chain = self.chains.first();
+        while let Some(sharding) = chain.sharding() {
+            chain = sharding.inner_chain();
+        }
+        chain.decoded_bytes()
+    }
+
     /// The codecs, if they are bound to this shape of a stored chunk already.
     fn bound_chain(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
         self.chains.bound(shape)

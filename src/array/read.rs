@@ -15,6 +15,10 @@ use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Window};
 use crate::codec::CodecChain;
 use crate::cpu::Cpu;
 
+/// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
+const HELD_BYTES: u64 = 64 << 20;
+/// but this many chunks, however large each is.
+const HELD_CHUNKS: usize = 4;
 /// Stored chunks of one band that are found, and whose shard indexes are looked up, at a time. How many of them are read
 /// is a matter of the request's turns.
 const RESOLVE_CONCURRENCY: usize = 64;
@@ -159,27 +163,33 @@ impl Reader {
             let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
             Ok(Step::Resolved { coords, value, tasks })
         };
+        let held = usize::try_from(HELD_BYTES / array.decoded_bytes().max(1)).unwrap_or(usize::MAX);
+        let at_a_time = |most: usize| held.clamp(HELD_CHUNKS, most);
+        // Of shards, no more is found than their indexes.
+        let most_resolving =
+            if array.is_sharded() { RESOLVE_CONCURRENCY } else { at_a_time(RESOLVE_CONCURRENCY) };
+        let (most_loading, most_pasted) = (at_a_time(LOAD_CONCURRENCY), at_a_time(PASTE_TOGETHER));
         let mut chunks = window.cut(array.grid().axes());
         let mut tasks = VecDeque::new();
         let (mut resolving, mut loading, mut batch) = (0, 0, Vec::new());
         // All in one set: what has a turn at the store must never stand still for what waits for one.
         let mut underway = FuturesUnordered::new();
         loop {
-            while loading < LOAD_CONCURRENCY
+            while loading < most_loading
                 && let Some(task) = tasks.pop_front()
             {
                 loading += 1;
                 underway.push(Either::Left(self.load(task, trace)));
             }
             while tasks.is_empty()
-                && resolving < RESOLVE_CONCURRENCY
+                && resolving < most_resolving
                 && let Some((coords, window)) = chunks.next()
             {
                 resolving += 1;
                 underway.push(Either::Right(resolved(coords, window)));
             }
             let step = match underway.next().now_or_never() {
-                Some(Some(step)) if batch.len() < PASTE_TOGETHER => Some(step),
+                Some(Some(step)) if batch.len() < most_pasted => Some(step),
                 at_hand => {
                     if !batch.is_empty() {
                         let (batch, fill) = (std::mem::take(&mut batch), Arc::clone(&fill));
