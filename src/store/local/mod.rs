@@ -25,7 +25,6 @@ pub use blocking::MAX_CONCURRENCY;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, TryStreamExt};
@@ -106,18 +105,23 @@ struct Area {
     durability: Durability,
     disk: Arc<Disk>,
     new_directories: NewDirectories,
-    /// Set when the disk failed to take what was written.
-    broken: AtomicBool,
 }
 
 impl Area {
     /// The staging area, if writes are possible.
     fn writable(&self) -> Result<Arc<Reserved>, StoreError> {
         let reserved = self.reserved.as_ref().ok_or(StoreError::ReadOnly)?;
-        if self.broken.load(Ordering::SeqCst) {
+        if reserved.is_broken() {
             return Err(os("write: an earlier write did not reach the disk", rustix::io::Errno::IO));
         }
         Ok(Arc::clone(reserved))
+    }
+
+    /// Takes no more writes from now on: the disk failed to take what was written.
+    fn give_up(&self) {
+        if let Some(reserved) = &self.reserved {
+            reserved.give_up();
+        }
     }
 }
 
@@ -150,7 +154,6 @@ impl LocalStore {
             durability: options.durability,
             disk: Arc::default(),
             new_directories: NewDirectories::default(),
-            broken: AtomicBool::new(false),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })
     }
@@ -160,7 +163,7 @@ impl LocalStore {
 impl LocalStore {
     /// How many file operations were handed to threads.
     pub(crate) fn hops(&self) -> u64 {
-        self.blocking.hops.load(Ordering::Relaxed)
+        self.blocking.hops.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Whether reads are tried without a thread; the file system says.

@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
@@ -24,7 +24,8 @@ use super::version::{next_modified, timespec};
 use crate::store::own_names::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
-/// What the lock file holds while no server has the root open, unless the last one died or made nothing durable.
+/// What the lock file holds while no server has the root open, unless the last one died, failed to make durable what it wrote, or
+/// was not to.
 const CLOSED: &[u8] = b"closed\n";
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
@@ -33,6 +34,8 @@ pub(super) struct Reserved {
     staging: OwnedFd,
     lock: OwnedFd,
     durability: Durability,
+    /// Set when the disk failed to take what was written.
+    broken: AtomicBool,
 }
 
 impl Reserved {
@@ -58,13 +61,24 @@ impl Reserved {
             root.sync_file_system().map_err(|errno| os("make durable what another left", errno))?;
         }
         ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
-        Ok(Self { staging, lock, durability })
+        Ok(Self { staging, lock, durability, broken: AtomicBool::new(false) })
+    }
+
+    /// Whether the disk failed to take what was written.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::SeqCst)
+    }
+
+    /// Says that it did.
+    pub(super) fn give_up(&self) {
+        self.broken.store(true, Ordering::SeqCst);
     }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        if self.durability == Durability::Fsync {
+        // What readers saw and no disk has is no good end.
+        if self.durability == Durability::Fsync && !self.is_broken() {
             // Where it cannot be written, the next start takes a little longer.
             let _ = pwrite(&self.lock, CLOSED, 0);
         }

@@ -8,7 +8,6 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::TryStreamExt;
@@ -219,7 +218,7 @@ impl Area {
         }
         staged.sync().map_err(|errno| {
             if errno == Errno::IO {
-                self.broken.store(true, Ordering::SeqCst);
+                self.give_up();
             }
             os("make the value durable", errno)
         })
@@ -238,7 +237,7 @@ impl Area {
     /// calls it, it is not said that nothing was written, and no further write is acknowledged until the store is
     /// opened again: asked a second time, the system might call durable what it has given up.
     fn unsettled(&self, doing: &'static str, errno: Errno) -> StoreError {
-        self.broken.store(true, Ordering::SeqCst);
+        self.give_up();
         failed(doing, std::io::Error::from(errno))
     }
 }

@@ -126,7 +126,7 @@ impl HttpService for Connector {
             return Err(stalled());
         };
         let response = patient(response?, self.stall);
-        if leads_to_the_directory(&uri.to_string(), &response) {
+        if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
@@ -137,10 +137,12 @@ impl HttpService for Connector {
 
 /// Web servers answer the name of a directory with a redirect to the same name and a slash: there is a prefix of
 /// that name, and no value.
-fn leads_to_the_directory(asked: &str, response: &HttpResponse) -> bool {
+fn leads_to_the_directory(asked: &impl std::fmt::Display, response: &HttpResponse) -> bool {
+    if !response.status().is_redirection() {
+        return false;
+    }
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());
-    let (true, Some(location), Ok(asked)) = (response.status().is_redirection(), location, Url::parse(asked))
-    else {
+    let (Some(location), Ok(asked)) = (location, Url::parse(&asked.to_string())) else {
         return false;
     };
     let directory = format!("{}/", asked.path());

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -108,6 +107,10 @@ async fn a_root_that_was_closed_is_told_from_one_that_may_hold_what_is_not_on_th
         drop(store);
         assert_eq!(is_marked(), marked, "closed");
     }
+    let store = open(Durability::Fsync);
+    store.area.give_up();
+    drop(store);
+    assert!(!is_marked(), "closed after a disk that failed");
 }
 
 #[tokio::test]
@@ -157,7 +160,7 @@ async fn a_file_that_others_shorten_or_change_while_it_is_read_is_an_error() {
 async fn after_a_write_did_not_reach_the_disk_no_other_is_acknowledged() {
     let (_directory, store) = store();
     put(&store, "a", "x").await;
-    store.area.broken.store(true, Ordering::SeqCst);
+    store.area.give_up();
     let always = WriteCondition::Always;
     assert!(matches!(store.set(&key("a"), body("y"), always.clone()).await, Err(StoreError::Backend(_))));
     assert!(matches!(store.erase(&key("a"), always).await, Err(StoreError::Backend(_))));
