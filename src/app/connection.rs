@@ -4,14 +4,12 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 
 use super::patience::{Limits, Patience};
-use super::service::Watched;
+use super::service::{Routes, Watched};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;
 
@@ -51,18 +49,18 @@ pub(super) fn builder() -> Builder<TokioExecutor> {
 }
 
 /// Serves one connection to its end. Dropping the future cuts it off.
-pub(super) async fn serve(
+pub(super) async fn serve<R: Routes>(
     builder: Builder<TokioExecutor>,
     stream: TcpStream,
     peer: SocketAddr,
-    routes: Router,
+    routes: R,
     limits: Limits,
     shutdown: Shutdown,
 ) {
     // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
     let _ = stream.set_nodelay(true);
     let patience = Patience::new(Instant::now());
-    let service = Watched { routes: TowerToHyperService::new(routes), patience: patience.clone(), peer };
+    let service = Watched { routes, patience: patience.clone() };
     let io = TokioIo::new(Socket::new(stream, patience.clone()));
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut ticks = tokio::time::interval(tick(&limits));

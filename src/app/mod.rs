@@ -19,20 +19,20 @@ pub use error::AppError;
 pub use health::is_alive;
 pub use patience::Limits;
 pub use serve::serve;
+pub use service::Routes;
 pub use shutdown::{Phase, Shutdown, Signals};
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
-use crate::cache::{CachedSource, NodeCache};
+use crate::cache::{CachedSource, NodeCache, ValueCache};
 use crate::config::Config;
 use crate::cpu::Cpu;
-use crate::http::{self, AppState, Arrays, Mount};
+use crate::http::{AppState, Arrays, Mount, Site};
 use crate::store::{self, SharedStore, StoreOptions};
 use banner::{Demo, MountLine, RootLine};
 
@@ -73,12 +73,13 @@ impl App {
             lines.push(MountLine::of(&mount, "built in"));
             mounts.push(mount);
         }
+        let values = ValueCache::new(config.cache.value_bytes);
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
             let mount = Mount {
                 name: name.clone(),
-                store: open(name, &options.url, &store, &cpu)?,
+                store: values.over(name, open(name, &options.url, &store, &cpu)?),
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
@@ -93,9 +94,9 @@ impl App {
         Ok(Self { config, state, mounts: lines, demo })
     }
 
-    /// The routes.
-    pub fn router(&self) -> Router {
-        http::router(self.state.clone())
+    /// What the server's own address serves.
+    pub fn site(&self) -> Site {
+        Site::whole(self.state.clone())
     }
 
     /// Binds every address, says so on standard output, and serves until a signal ends it.
@@ -106,13 +107,13 @@ impl App {
         // Before anyone can know the address: a signal that comes early must find someone.
         let signals = Signals::catch().map_err(AppError::Signals)?;
         let (address, listener) = bind(self.config.server.listen).await?;
-        let (mut sites, mut roots) = (vec![(listener, self.router())], Vec::new());
+        let (mut sites, mut roots) = (vec![(listener, self.site())], Vec::new());
         for (name, mount) in &self.config.mounts {
             roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(name, host, address)));
-            let routes = http::mount_router(&self.state, name);
-            if let (Some(listen), Some(routes)) = (mount.listen, routes) {
+            let site = Site::of_mount(&self.state, name);
+            if let (Some(listen), Some(site)) = (mount.listen, site) {
                 let (address, listener) = bind(listen).await?;
-                sites.push((listener, routes));
+                sites.push((listener, site));
                 roots.push(banner::root_of_listener(name, address));
             }
         }

@@ -7,13 +7,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::connection;
 use super::patience::Limits;
+use super::service::Routes;
 use super::shutdown::{Phase, Shutdown};
 
 /// Pauses after a failed `accept`, from the first to the longest.
@@ -26,12 +26,12 @@ const CUT: Duration = Duration::from_secs(1);
 
 /// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
 /// rest. Returns when no connection is left.
-pub async fn serve(listener: TcpListener, routes: Router, limits: Limits, shutdown: Shutdown) {
+pub async fn serve<R: Routes>(listener: TcpListener, routes: R, limits: Limits, shutdown: Shutdown) {
     serve_all(vec![(listener, routes)], limits, shutdown).await;
 }
 
 /// [`serve`] for several listeners, each with its own routes: they share the bound on connections, and end together.
-pub(super) async fn serve_all(sites: Vec<(TcpListener, Router)>, limits: Limits, shutdown: Shutdown) {
+pub(super) async fn serve_all<R: Routes>(sites: Vec<(TcpListener, R)>, limits: Limits, shutdown: Shutdown) {
     let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
     // As many at a time as the configuration has listeners.
     join_all(sites.into_iter().map(|(listener, routes)| accept(listener, routes, limits, &shutdown, &room)))
@@ -51,9 +51,9 @@ pub(super) async fn serve_all(sites: Vec<(TcpListener, Router)>, limits: Limits,
 }
 
 /// Accepts until the drain begins; the listener is closed on return.
-async fn accept(
+async fn accept<R: Routes>(
     listener: TcpListener,
-    routes: Router,
+    routes: R,
     limits: Limits,
     shutdown: &Shutdown,
     room: &Arc<Semaphore>,

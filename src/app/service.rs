@@ -3,37 +3,46 @@
 //! RFC 9112 §3.2 (Host), §6.1 (Transfer-Encoding), §9.6 (Connection). hyper refuses most malformed heads by itself; the
 //! rules here are those it leaves open. What a request means is not looked at.
 
-use std::net::SocketAddr;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
-use axum::extract::ConnectInfo;
 use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
-use hyper_util::service::TowerToHyperService;
 
 use super::patience::{Patience, Ticket};
+use crate::http::Site;
+
+/// What answers the requests of a listener.
+pub trait Routes: Clone + Send + Sync + 'static {
+    /// The answer to a request.
+    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send;
+}
+
+impl Routes for Site {
+    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send {
+        Self::answer(self, request)
+    }
+}
 
 /// The routes as one connection sees them.
 #[derive(Clone, Debug)]
-pub(super) struct Watched {
-    pub(super) routes: TowerToHyperService<Router>,
+pub(super) struct Watched<R> {
+    pub(super) routes: R,
     pub(super) patience: Patience,
-    pub(super) peer: SocketAddr,
 }
 
-impl Service<Request<Incoming>> for Watched {
+impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
     type Response = Response<ResponseBody>;
-    type Error = std::convert::Infallible;
+    type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
@@ -46,17 +55,16 @@ impl Service<Request<Incoming>> for Watched {
         // send its next request into nothing.
         let is_read = (request.version() < Version::HTTP_2 && !request.body().is_end_stream())
             .then(|| Arc::new(AtomicBool::new(false)));
-        let mut request = match &is_read {
+        let request = match &is_read {
             Some(is_read) => {
                 request.map(|body| Body::new(RequestBody { body, is_read: Arc::clone(is_read) }))
             }
             None if request.body().is_end_stream() => request.map(|_| Body::empty()),
             None => request.map(Body::new),
         };
-        request.extensions_mut().insert(ConnectInfo(self.peer));
-        let response = self.routes.call(request);
+        let routes = self.routes.clone();
         Box::pin(async move {
-            let mut response = response.await?;
+            let mut response = routes.answer(request).await;
             if is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed)) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

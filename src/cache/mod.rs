@@ -1,4 +1,4 @@
-//! Remembering: decoded chunks, shard indexes and opened nodes.
+//! Remembering: decoded chunks, shard indexes, opened nodes and small stored values.
 //!
 //! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
 //! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.
@@ -10,9 +10,11 @@ mod flights;
 mod nodes;
 mod shelf;
 mod source;
+mod values;
 
 pub use nodes::NodeCache;
 pub use source::CachedSource;
+pub use values::ValueCache;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +28,12 @@ pub struct CacheOptions {
     pub index_bytes: u64,
     /// Bytes of opened nodes (arrays and groups), as estimated from the length of their documents.
     pub node_bytes: u64,
+    /// Bytes of small stored values, as they are stored.
+    pub value_bytes: u64,
 }
 
 impl Default for CacheOptions {
     fn default() -> Self {
-        Self { decoded_bytes: 256 << 20, index_bytes: 32 << 20, node_bytes: 64 << 20 }
+        Self { decoded_bytes: 256 << 20, index_bytes: 32 << 20, node_bytes: 64 << 20, value_bytes: 64 << 20 }
     }
 }

@@ -10,9 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -66,12 +65,16 @@ fn units(bytes: u64) -> u32 {
 }
 
 /// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
-pub(super) async fn admit(State(state): State<AppState>, request: Request, next: Next) -> Response {
+pub(super) async fn admit<F: Future<Output = Response>>(
+    state: &AppState,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
     if request.method() == Method::OPTIONS {
-        return next.run(request).await;
+        return next(request).await;
     }
     match state.admission().enter(state.options().stream_bytes).await {
-        Ok(permit) => permit.hold(next.run(request).await),
+        Ok(permit) => permit.hold(next(request).await),
         Err(problem) => problem.into_response(),
     }
 }

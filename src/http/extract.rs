@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::problem::Problem;
@@ -163,6 +163,17 @@ pub(super) struct StoreTarget {
 }
 
 impl StoreTarget {
+    /// What a URL names; of `mount` where that is the store at the root path.
+    pub(super) fn of(state: &AppState, uri: &Uri, mount: Option<&Arc<Mount>>) -> Result<Self, Problem> {
+        let raw_path = uri.path();
+        if let Some(mount) = mount {
+            return Ok(Self { mount: Arc::clone(mount), place: Place::at_root(raw_path)?, rooted: true });
+        }
+        let located = locate(raw_path, 1)?;
+        let place = Place::parse(&located.rest, located.ends_in_slash)?;
+        Ok(Self { mount: mount_of(state, &located.mount)?, place, rooted: false })
+    }
+
     /// The path of the mount's root, without a slash at its end.
     pub(super) fn base(&self) -> String {
         if self.rooted { String::new() } else { format!("/{STORE}/{}", encode(&self.mount.name)) }
@@ -194,13 +205,8 @@ impl FromRequestParts<AppState> for StoreTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let raw_path = parts.uri.path();
-        if let Some(Rooted(mount)) = parts.extensions.get() {
-            return Ok(Self { mount: Arc::clone(mount), place: Place::at_root(raw_path)?, rooted: true });
-        }
-        let located = locate(raw_path, 1)?;
-        let place = Place::parse(&located.rest, located.ends_in_slash)?;
-        Ok(Self { mount: mount_of(state, &located.mount)?, place, rooted: false })
+        let mount = parts.extensions.get().map(|Rooted(mount)| mount);
+        Self::of(state, &parts.uri, mount)
     }
 }
 

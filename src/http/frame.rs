@@ -29,8 +29,31 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// Longest request id that is taken over from a client or proxy.
 const REQUEST_ID_BYTES: usize = 128;
 
+/// Which route a request takes, by its template.
+#[derive(Clone, Debug)]
+pub(super) enum Route {
+    /// One that was chosen without the router.
+    Chosen(&'static str),
+    /// One that the router found.
+    Matched(MatchedPath),
+    /// There is none.
+    None,
+}
+
+impl Route {
+    /// The template, such as `/store/{mount}/{*key}`.
+    pub(super) fn template(&self) -> Option<&str> {
+        match self {
+            Self::Chosen(template) => Some(template),
+            Self::Matched(path) => Some(path.as_str()),
+            Self::None => None,
+        }
+    }
+}
+
 /// The outermost layer: names the request, writes problem documents, and logs the request when its body has ended.
 pub(super) async fn observe<F: Future<Output = Response>>(
+    route: &Route,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -38,7 +61,6 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     let id = request_id(request.headers());
     request.headers_mut().insert(X_REQUEST_ID, id.clone());
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = problem::render(next(request).await, text(&id));
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, id.clone());
@@ -49,7 +71,17 @@ pub(super) async fn observe<F: Future<Output = Response>>(
     let status = response.status().as_u16();
     response.map(|body| {
         let expected = if method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
-        Body::new(Observed { body, started, id, method, route, uri, status, expected, sent: 0 })
+        Body::new(Observed {
+            body,
+            started,
+            id,
+            method,
+            route: route.clone(),
+            uri,
+            status,
+            expected,
+            sent: 0,
+        })
     })
 }
 
@@ -89,7 +121,7 @@ struct Observed {
     started: Instant,
     id: HeaderValue,
     method: Method,
-    route: Option<MatchedPath>,
+    route: Route,
     uri: Uri,
     status: u16,
     expected: Option<u64>,
@@ -133,7 +165,7 @@ impl Drop for Observed {
         tracing::info!(
             request_id = text(&self.id),
             method = self.method.as_str(),
-            route = self.route.as_ref().map_or("unmatched", MatchedPath::as_str),
+            route = self.route.template().unwrap_or("unmatched"),
             path = escaped(self.uri.path()),
             status = self.status,
             bytes = self.sent,

@@ -29,6 +29,7 @@ mod range;
 mod read;
 mod router;
 mod routes;
+mod site;
 mod state;
 mod validators;
 
@@ -40,5 +41,6 @@ mod tests;
 pub use cache_control::CacheControl;
 pub use host::{canonical as canonical_host, is_host};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
-pub use router::{mount_router, openapi, router};
+pub use router::openapi;
+pub use site::Site;
 pub use state::{AppState, Arrays, Mount};

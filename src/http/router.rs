@@ -1,27 +1,25 @@
 //! The one list of routes: from it come the router, the `OpenAPI` document, and the layers around both.
 //!
 //! The store routes stand in two routers: below `/store/{mount}`, and at the root path where a mount has a host or a
-//! listener of its own. There every path is a key or a prefix of it. Who routes there says which mount it is
-//! ([`Rooted`]); the host is looked at before any route.
+//! listener of its own. There every path is a key or a prefix of it. `site` chooses between them, and says which mount
+//! it is.
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
-use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
-use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::extract::Rooted;
+use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, s3, service, store, write};
 use super::state::AppState;
-use super::{admission, cors, frame, host};
+use super::{admission, cors, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -102,61 +100,37 @@ fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> Ut
     (schemas, paths, methods.fallback(s3::other_method))
 }
 
-/// The whole HTTP surface over a state. Requests to the host of a mount go to that mount alone.
-pub fn router(state: AppState) -> axum::Router {
-    let admit = from_fn_with_state(state.clone(), admission::admit);
+/// The routes of the whole surface.
+pub(super) fn all(state: AppState) -> axum::Router {
     let (routes, _) =
-        always().merge(decoded()).merge(stored().merge(s3_dialect()).route_layer(admit)).split_for_parts();
+        always().merge(decoded()).merge(admitted(stored().merge(s3_dialect()), &state)).split_for_parts();
     // `none` keeps the page from asking a validator on the internet.
     let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
-    let main = framed(routes.merge(documentation), state.clone());
-    if !state.has_hosts() {
-        return main;
-    }
-    let sites = Sites { main, rooted: rooted(state.clone()), state };
-    axum::Router::new().fallback(by_host).with_state(sites)
-}
-
-/// The HTTP surface of one mount as the store at the root path; `None` if there is no mount of this name.
-#[must_use]
-pub fn mount_router(state: &AppState, name: &str) -> Option<axum::Router> {
-    let mount = state.mount(name)?;
-    Some(rooted(state.clone()).layer(Extension(Rooted(mount.clone()))))
+    framed(routes.merge(documentation), state)
 }
 
 /// The store routes of whichever mount is at the root path.
-fn rooted(state: AppState) -> axum::Router {
+pub(super) fn rooted(state: AppState) -> axum::Router {
     let ((_, _, key), (_, _, root)) = (of_keys(), of_the_root());
-    let admit = from_fn_with_state(state.clone(), admission::admit);
-    framed(axum::Router::new().route("/{*key}", key).route("/", root).route_layer(admit), state)
+    let routes = OpenApiRouter::new().route("/{*key}", key).route("/", root);
+    framed(admitted(routes, &state).into(), state)
 }
 
-/// The routers of one address, of which the request's host chooses one.
-#[derive(Clone, Debug)]
-struct Sites {
-    main: axum::Router,
-    rooted: axum::Router,
-    state: AppState,
-}
-
-async fn by_host(State(sites): State<Sites>, mut request: Request) -> Response {
-    let authority = host::authority(request.uri(), request.headers());
-    let name = authority.map(|authority| host::canonical(authority.host()));
-    let site = match name.and_then(|name| sites.state.mount_of_host(&name).cloned()) {
-        Some(mount) => {
-            request.extensions_mut().insert(Rooted(mount));
-            sites.rooted
-        }
-        None => sites.main,
+/// Routes that pass through admission.
+fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<AppState> {
+    let admit = |State(state): State<AppState>, request: Request, next: Next| async move {
+        admission::admit(&state, request, |request| next.run(request)).await
     };
-    match site.oneshot(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    }
+    routes.route_layer(from_fn_with_state(state.clone(), admit))
 }
 
-/// Routes with what every request passes through.
+/// Routes with what every request passes through. It is one layer, because each layer's clones and boxes cost as much as
+/// all that these do.
 fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
+    let pass = |State(state): State<AppState>, request: Request, next: Next| async move {
+        let route = request.extensions().get::<MatchedPath>().cloned().map_or(Route::None, Route::Matched);
+        pass(&state, route, request, |request| next.run(request)).await
+    };
     routes
         .fallback(frame::no_route)
         .method_not_allowed_fallback(frame::no_method)
@@ -165,18 +139,21 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
         .with_state(state)
 }
 
-/// The way of a request to its route and back: one layer, because each layer's clones and boxes cost as much as all
-/// that these do.
+/// The way of a request to its route and back.
 ///
 /// From the outermost inwards: request id, log and problem documents; cross-origin headers; the dialect of S3; limits;
-/// the deadline. Further in stand the layer for panics and, on the routes that move stored bytes, admission.
-async fn pass(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let state = &state;
-    let in_time = |request| frame::deadline(state, request, |request| next.run(request));
+/// the deadline. Further in stand the catching of panics and, where stored bytes are moved, admission.
+pub(super) async fn pass<F: Future<Output = Response>>(
+    state: &AppState,
+    route: Route,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    let in_time = |request| frame::deadline(state, request, next);
     let limited = |request| frame::limit(state, request, in_time);
-    let spoken = |request| s3::speak(request, limited);
+    let spoken = |request| s3::speak(&route, request, limited);
     let shared = |request| cors::share(state, request, spoken);
-    frame::observe(request, shared).await
+    frame::observe(&route, request, shared).await
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.

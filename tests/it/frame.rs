@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use axum::routing::{get, post};
 use futures::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use zarrd::app::{Limits, Shutdown, serve};
+use tower::ServiceExt;
+use zarrd::app::{Limits, Routes, Shutdown, serve};
 
 /// A limit that a test waits for.
 const SHORT: Duration = Duration::from_millis(300);
@@ -40,6 +42,16 @@ struct Server {
     task: JoinHandle<()>,
     /// Set when the body of `/endless` has been dropped.
     dropped: Arc<AtomicBool>,
+}
+
+/// Routes that are not the server's own.
+#[derive(Clone)]
+struct Plain(Router);
+
+impl Routes for Plain {
+    async fn answer(&self, request: Request<Body>) -> Response {
+        self.0.clone().oneshot(request).await.unwrap()
+    }
 }
 
 /// Says that it was dropped.
@@ -81,7 +93,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
-        let task = tokio::spawn(serve(listener, routes, limits, shutdown.clone()));
+        let task = tokio::spawn(serve(listener, Plain(routes), limits, shutdown.clone()));
         Self { address, shutdown, task, dropped }
     }
 

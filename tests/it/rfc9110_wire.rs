@@ -6,29 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, Method};
 use bytes::Bytes;
-use tokio::net::TcpListener;
-use zarrd::app::{Limits, Shutdown, serve};
 use zarrd::http::Mount;
 use zarrd::store::StoreOptions;
 
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, cpu, put};
-
-const LIMITS: Limits = Limits {
-    first_byte: Duration::from_mins(1),
-    header: Duration::from_mins(1),
-    idle: Duration::from_mins(1),
-    write_stall: Duration::from_mins(1),
-    drain: Duration::from_secs(1),
-    max_connections: 100,
-};
-
-async fn listen(server: &Server) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, server.router(), LIMITS, Shutdown::default()));
-    address
-}
 
 fn client(http2: bool) -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -66,7 +48,7 @@ async fn both_versions_of_http_answer_alike_and_with_a_date() {
     put(&store, "text", "0123456789").await;
     let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish();
     let tag = server.get("/store/m/text").await.header("etag").to_owned();
-    let address = listen(&server).await;
+    let address = server.listen().await;
     let (one, two) = (client(false), client(true));
     let asked: &[Asked<'_>] = &[
         ("GET", "/", &[], ""),

@@ -9,6 +9,7 @@
 
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
@@ -65,26 +66,31 @@ use crate::store::ValueInfo;
 pub(in crate::http) async fn get_key(
     State(state): State<AppState>,
     target: StoreTarget,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let mount = &target.mount;
+    read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// The answer to GET or HEAD of a key or a prefix.
+pub(in crate::http) async fn read_or_list(
+    state: &AppState,
+    target: &StoreTarget,
+    head: &Parts,
+) -> Result<Response, Problem> {
+    let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
     match &target.place {
-        Place::Prefix(prefix) => list::answer(mount, prefix, &uri, &headers, state.options()).await,
-        Place::Key(key)
-            if let Some(made) = consolidated::answer(&state, mount, key, &uri, &headers).await? =>
-        {
+        Place::Prefix(prefix) => list::answer(mount, prefix, uri, headers, state.options()).await,
+        Place::Key(key) if let Some(made) = consolidated::answer(state, mount, key, uri, headers).await? => {
             Ok(made)
         }
         Place::Key(key) => {
-            let found = match method {
-                Method::HEAD => head_value(mount, key, &headers).await?,
-                _ => get_value(mount, key, &headers).await?,
+            let found = match head.method {
+                Method::HEAD => head_value(mount, key, headers).await?,
+                _ => get_value(mount, key, headers).await?,
             };
             match found {
                 Some(response) => Ok(response),
-                None => absent(mount, key, &uri, &headers).await,
+                None => absent(mount, key, uri, headers).await,
             }
         }
     }

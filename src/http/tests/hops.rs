@@ -6,9 +6,8 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::response::Response;
 use futures::TryStreamExt;
-use tower::ServiceExt;
 
-use crate::http::{AppState, Arrays, HttpOptions, Mount, router};
+use crate::http::{AppState, Arrays, HttpOptions, Mount, Site};
 use crate::store::{LocalOptions, LocalStore};
 
 const ROUNDS: u64 = 100;
@@ -20,10 +19,10 @@ async fn values_in_the_page_cache_are_answered_without_another_thread() {
     std::fs::write(directory.path().join("large"), vec![7; 4 << 20]).unwrap();
     let store = Arc::new(LocalStore::open(directory.path(), &LocalOptions::default()).unwrap());
     let mounts = [Mount::read_only("d", store.clone())];
-    let router = router(AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).unwrap());
+    let site = Site::whole(AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).unwrap());
     let send = async |method: &str, key: &str, name: &str, value: &str| -> Response {
         let request = Request::builder().method(method).uri(format!("/store/d/{key}")).header(name, value);
-        router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+        site.answer(request.body(Body::empty()).unwrap()).await
     };
     let tag = send("HEAD", "small", "accept", "*/*").await.headers()["etag"].to_str().unwrap().to_owned();
     for (method, key, name, value, status, length) in [

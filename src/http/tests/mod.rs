@@ -14,15 +14,13 @@ mod write;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::TryStreamExt;
-use tower::ServiceExt;
 
 use super::test_store::TestStore;
-use super::{AppState, HttpOptions, Mount, router};
+use super::{AppState, HttpOptions, Mount, Site};
 
 /// Headers as names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -31,7 +29,7 @@ type Headers<'a> = &'a [(&'a str, &'a str)];
 struct Server {
     store: Arc<TestStore>,
     state: AppState,
-    router: Router,
+    site: Site,
 }
 
 /// What a client got.
@@ -57,8 +55,8 @@ impl Server {
             Mount { writable: true, ..mount("w") },
         ];
         let state = AppState::new(mounts, crate::http::Arrays::uncached(), options).unwrap();
-        let router = router(state.clone());
-        Self { store, state, router }
+        let site = Site::whole(state.clone());
+        Self { store, state, site }
     }
 
     async fn send_body(&self, method: &str, url: &str, headers: Headers<'_>, body: Body) -> Answer {
@@ -66,7 +64,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+        let response = self.site.answer(request.body(body).unwrap()).await;
         let (parts, body) = response.into_parts();
         let body: Result<Vec<Bytes>, _> = body.into_data_stream().try_collect().await;
         let body = body.map(|parts| parts.concat().into()).map_err(|error| error.to_string());

@@ -1,7 +1,7 @@
 //! A mount at the root path of a host or a listener of its own.
 
 use super::{Answer, Headers, Server, TestStore};
-use crate::http::{AppState, Arrays, HttpOptions, Mount, mount_router, router};
+use crate::http::{AppState, Arrays, HttpOptions, Mount, Site};
 
 const VALUES: &[(&str, &[u8])] = &[
     ("healthz", b"a key"),
@@ -25,9 +25,12 @@ fn sites() -> Sites {
         Mount { writable: true, allow_prefix_delete: true, hosts, ..Mount::read_only("m", store.clone()) };
     let other = Mount::read_only("n", TestStore::new());
     let state = AppState::new([mount, other], Arrays::uncached(), HttpOptions::default()).unwrap();
-    assert!(mount_router(&state, "none").is_none());
-    let server = |router| Server { store: store.clone(), state: state.clone(), router };
-    Sites { by_name: server(router(state.clone())), rooted: server(mount_router(&state, "m").unwrap()) }
+    assert!(Site::of_mount(&state, "none").is_none());
+    let server = |site| Server { store: store.clone(), state: state.clone(), site };
+    Sites {
+        by_name: server(Site::whole(state.clone())),
+        rooted: server(Site::of_mount(&state, "m").unwrap()),
+    }
 }
 
 impl Sites {

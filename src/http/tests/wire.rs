@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::extract::Request;
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,7 +14,12 @@ use crate::store::StoreError;
 async fn connect(server: &Server) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = server.router.clone();
+    let site = server.site.clone();
+    let answer = move |request: Request| {
+        let site = site.clone();
+        async move { site.answer(request).await }
+    };
+    let router = axum::Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, router).await });
     TcpStream::connect(address).await.unwrap()
 }

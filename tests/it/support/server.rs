@@ -1,23 +1,34 @@
-//! A server without a socket: requests go straight to the router.
+//! A server without a socket: requests go straight to its site.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
-use tower::ServiceExt;
+use zarrd::app::{Limits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount};
+use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
 
 use super::counting::{CountingSource, Decodes};
+
+/// Of connections, where they do not matter.
+const LIMITS: Limits = Limits {
+    first_byte: Duration::from_mins(1),
+    header: Duration::from_mins(1),
+    idle: Duration::from_mins(1),
+    write_stall: Duration::from_mins(1),
+    drain: Duration::from_secs(1),
+    max_connections: 100,
+};
 
 /// An answer, collected; its body may have broken off.
 #[derive(Debug)]
@@ -72,7 +83,7 @@ impl Answer {
 
 /// A server.
 #[derive(Clone)]
-pub struct Server(axum::Router);
+pub struct Server(Site);
 
 /// What a server is built of.
 pub struct ServerBuilder {
@@ -104,11 +115,6 @@ impl Server {
             codec: CodecLimits::default(),
             decodes: None,
         }
-    }
-
-    /// The routes, to be served on a real listener.
-    pub fn router(&self) -> axum::Router {
-        self.0.clone()
     }
 
     pub async fn get(&self, url: &str) -> Answer {
@@ -145,7 +151,7 @@ impl Server {
 
     /// As [`Self::send`], where the answer may break off.
     pub async fn attempt(&self, request: Request<Body>) -> Attempt {
-        let answer = self.0.clone().oneshot(request).await.unwrap();
+        let answer = self.0.answer(request).await;
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await;
         Attempt { status: parts.status, headers: parts.headers, body }
@@ -155,8 +161,7 @@ impl Server {
     pub async fn listen(&self) -> SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let router = self.0.clone();
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        tokio::spawn(serve(listener, self.0.clone(), LIMITS, Shutdown::default()));
         address
     }
 
@@ -189,7 +194,7 @@ impl ServerBuilder {
             metadata: self.metadata,
             codec: self.codec,
         };
-        Server(zarrd::http::router(AppState::new(self.mounts, arrays, self.http).unwrap()))
+        Server(Site::whole(AppState::new(self.mounts, arrays, self.http).unwrap()))
     }
 }
 

@@ -4,23 +4,24 @@
 //! request, so that limits, deadlines, panics and a busy server are told in this dialect too. A failure of a backend
 //! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
 
-use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, Method, StatusCode, header};
+use axum::extract::Request;
+use axum::http::{HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::xml::{XML, Xml};
 use crate::error::ErrorClass;
-use crate::http::frame::X_REQUEST_ID;
+use crate::http::frame::{Route, X_REQUEST_ID};
 use crate::http::problem::{Dialect, Problem, READ_METHODS};
 
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// Has the answers of the S3 routes, and of what stands before them, speak S3.
 pub(in crate::http) async fn speak<F: Future<Output = Response>>(
+    route: &Route,
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    if !is_s3(&request) {
+    if !is_s3(route, request.uri()) {
         return next(request).await;
     }
     let resource = request.uri().path().to_owned();
@@ -34,9 +35,8 @@ pub(in crate::http) async fn speak<F: Future<Output = Response>>(
 }
 
 /// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.
-fn is_s3(request: &Request) -> bool {
-    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let path = route.unwrap_or(request.uri().path());
+fn is_s3(route: &Route, uri: &Uri) -> bool {
+    let path = route.template().unwrap_or(uri.path());
     path == "/s3" || path.starts_with("/s3/")
 }
 

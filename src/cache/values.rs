@@ -1,0 +1,184 @@
+//! [`CachedStore`]: a store that remembers small values of the store below it, where that can tell at once whether they
+//! are still the same.
+//!
+//! To look whether a file was replaced takes a fraction of what opening, reading and closing it takes. Each read looks
+//! ([`Store::still_has`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
+//! remembered, and nothing of it is. Writes and listings pass through.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+
+use super::shelf::Shelf;
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::{
+    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+/// Values up to this length are remembered: to copy a longer one takes about as long as to read it.
+const LARGEST_BYTES: u64 = 256 << 10;
+
+/// The name of a mount, and a key of it.
+type Name = (Arc<str>, StoreKey);
+
+/// A value that is remembered, whole.
+#[derive(Clone, Debug)]
+struct Kept {
+    info: ValueInfo,
+    bytes: Bytes,
+}
+
+/// What is remembered of the small values of all mounts. Clones share it.
+#[derive(Clone, Debug)]
+pub struct ValueCache(Arc<Shelf<Name, Arc<Kept>>>);
+
+impl ValueCache {
+    /// Remembers so many bytes of values.
+    #[must_use]
+    pub fn new(capacity_bytes: u64) -> Self {
+        let weigh = |name: &Name, kept: &Arc<Kept>| {
+            [name.1.as_str().len(), kept.info.version.tag().len(), kept.bytes.len()]
+                .map(|part| part as u64)
+                .iter()
+                .sum()
+        };
+        Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
+    }
+
+    /// The store of a mount, with its small values remembered.
+    #[must_use]
+    pub fn over(&self, mount: &str, store: SharedStore) -> SharedStore {
+        // What is in memory needs no copy there.
+        if store.kind() == StoreKind::Memory {
+            return store;
+        }
+        Arc::new(CachedStore { mount: mount.into(), inner: store, values: self.clone() })
+    }
+}
+
+/// A store whose small values are remembered.
+#[derive(Debug)]
+struct CachedStore {
+    mount: Arc<str>,
+    inner: SharedStore,
+    values: ValueCache,
+}
+
+impl CachedStore {
+    fn name(&self, key: &StoreKey) -> Name {
+        (Arc::clone(&self.mount), key.clone())
+    }
+
+    /// The value of a key, if it is remembered and still the same.
+    fn recall(&self, key: &StoreKey) -> Option<Arc<Kept>> {
+        let kept = self.values.0.recall(&self.name(key))?;
+        self.inner.still_has(key, Some(&kept.info.version)).then_some(kept)
+    }
+
+    /// Remembers a value that was read, if it is worth it.
+    fn remember(&self, key: &StoreKey, value: &Value) {
+        let whole = 0..value.info.size;
+        if let ValueBody::Bytes(bytes) = &value.body
+            && value.range == whole
+            && whole.end <= LARGEST_BYTES
+            && self.inner.still_has(key, Some(&value.info.version))
+        {
+            let kept = Kept { info: value.info.clone(), bytes: bytes.clone() };
+            self.values.0.remember(&self.name(key), &Arc::new(kept));
+        }
+    }
+}
+
+impl Kept {
+    /// The value or a part of it.
+    fn value(&self, range: ByteRange, if_match: Option<&Version>) -> Result<Value, StoreError> {
+        if if_match.is_some_and(|version| *version != self.info.version) {
+            return Err(StoreError::VersionChanged);
+        }
+        let size = self.info.size;
+        let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
+        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.bytes.len());
+        let bytes = self.bytes.slice(place(range.start)..place(range.end));
+        Ok(Value { info: self.info.clone(), range, body: ValueBody::Bytes(bytes) })
+    }
+}
+
+#[async_trait]
+impl Store for CachedStore {
+    fn kind(&self) -> StoreKind {
+        self.inner.kind()
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        match self.recall(key) {
+            Some(kept) => Ok(Some(kept.info.clone())),
+            None => self.inner.head(key).await,
+        }
+    }
+
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        self.inner.still_has(key, version)
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        if let Some(kept) = self.recall(key) {
+            return kept.value(range, if_match).map(Some);
+        }
+        let value = self.inner.get(key, range, if_match).await?;
+        if let Some(value) = &value {
+            self.remember(key, value);
+        }
+        Ok(value)
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.inner.set(key, body, condition).await
+    }
+
+    async fn copy(
+        &self,
+        from: &StoreKey,
+        if_match: Option<&Version>,
+        to: &StoreKey,
+        condition: WriteCondition,
+    ) -> Result<Option<Copied>, StoreError> {
+        self.inner.copy(from, if_match, to, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.inner.erase(key, condition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.inner.erase_prefix(prefix).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.inner.list_dir(prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.inner.list_prefix(prefix, after)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}
