@@ -182,3 +182,108 @@ impl Store for CachedStore {
         self.inner.check().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::{LocalOptions, LocalStore};
+
+    fn opened() -> (TempDir, SharedStore) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+        let store = ValueCache::new(16 << 20).over("m", Arc::new(store));
+        (directory, store)
+    }
+
+    fn key(text: &str) -> StoreKey {
+        StoreKey::parse(text).unwrap()
+    }
+
+    async fn bytes(store: &SharedStore, name: &str) -> Option<Bytes> {
+        let value = store.get(&key(name), ByteRange::Whole, None).await.unwrap()?;
+        Some(value.bytes(u64::MAX).await.unwrap())
+    }
+
+    /// Whether two reads of a key are answered from the same memory.
+    async fn is_kept(store: &SharedStore, name: &str) -> bool {
+        let (first, second) = (bytes(store, name).await.unwrap(), bytes(store, name).await.unwrap());
+        assert_eq!(first, second);
+        first.as_ptr() == second.as_ptr()
+    }
+
+    #[tokio::test]
+    async fn small_values_are_read_once_and_long_ones_each_time() {
+        let (directory, store) = opened();
+        fs::write(directory.path().join("small"), vec![1; 256 << 10]).unwrap();
+        fs::write(directory.path().join("long"), vec![1; (256 << 10) + 1]).unwrap();
+        // A file system that cannot be looked at without waiting has nothing remembered.
+        let version = store.head(&key("small")).await.unwrap().unwrap().version;
+        let is_plain = store.still_has(&key("small"), Some(&version));
+        assert_eq!(is_kept(&store, "small").await, is_plain);
+        assert!(!is_kept(&store, "long").await);
+    }
+
+    #[tokio::test]
+    async fn what_is_remembered_is_never_older_than_the_read() {
+        let (directory, store) = opened();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("d/a"), "one").unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "one");
+
+        fs::write(path("d/a"), "two").unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "two", "written in place");
+
+        fs::write(path("b"), "six").unwrap();
+        fs::rename(path("b"), path("d/a")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "six", "replaced");
+
+        fs::rename(path("d"), path("e")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await, None, "its directory is gone");
+        assert_eq!(store.head(&key("d/a")).await.unwrap(), None);
+
+        fs::create_dir(path("d")).unwrap();
+        fs::write(path("d/a"), "ten").unwrap();
+        assert_eq!(bytes(&store, "d/a").await.unwrap(), "ten", "another directory");
+
+        std::os::unix::fs::symlink(path("e/a"), path("link")).unwrap();
+        fs::rename(path("link"), path("d/a")).unwrap();
+        assert_eq!(bytes(&store, "d/a").await, None, "a link is no key");
+    }
+
+    #[tokio::test]
+    async fn ranges_and_conditions_mean_the_same_whether_remembered_or_not() {
+        let (directory, store) = opened();
+        fs::write(directory.path().join("a"), "0123456789").unwrap();
+        let inner = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+        let version = inner.head(&key("a")).await.unwrap().unwrap().version;
+        for if_match in [None, Some(&version), Some(&Version::strong("other"))] {
+            for range in [
+                ByteRange::Whole,
+                ByteRange::Bounded(2, 5),
+                ByteRange::Bounded(8, 100),
+                ByteRange::From(7),
+                ByteRange::Suffix(3),
+                ByteRange::From(10),
+            ] {
+                let told = async |store: &dyn Store| match store.get(&key("a"), range, if_match).await {
+                    Ok(value) => {
+                        let value = value.unwrap();
+                        let (info, range) = (value.info.clone(), value.range.clone());
+                        Ok((info, range, value.bytes(100).await.unwrap()))
+                    }
+                    Err(error) => Err(error.to_string()),
+                };
+                let expected = told(&inner).await;
+                for _ in 0..3 {
+                    assert_eq!(told(&*store).await, expected, "{range:?} {if_match:?}");
+                }
+            }
+        }
+        assert_eq!(store.head(&key("a")).await.unwrap(), inner.head(&key("a")).await.unwrap());
+    }
+}
