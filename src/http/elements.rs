@@ -225,8 +225,7 @@ impl Elements {
         };
         add(RENDERING);
         add(format!("{:?} {:?}", self.rendering, self.subset).as_bytes());
-        let chunks = snapshot.versions();
-        for version in self.node.located.versions().chain(chunks.iter().map(|(_, version)| *version)) {
+        for version in self.node.located.versions().chain(snapshot.versions()) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }

@@ -61,6 +61,13 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Any failure of the backend.
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError>;
 
+    /// Whether it is plain, without any waiting, that a key still has this version, or (`None`) still no value, so that
+    /// [`Store::head`] would say so. For keys that were asked for a moment ago. `false` where that takes a closer look:
+    /// always, unless a store knows better.
+    fn still_has(&self, _key: &StoreKey, _version: Option<&Version>) -> bool {
+        false
+    }
+
     /// `get`, and one range of `get_partial_values`: the value or a part of it, all of one version.
     ///
     /// The range is resolved against the value's size by [`ByteRange::resolve`]; [`Value::range`] says what

@@ -186,6 +186,10 @@ impl Store for LocalStore {
         self.blocking.run(move || read::head(&area.root, &key)).await
     }
 
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        read::still_has(&self.area.root, key, version)
+    }
+
     async fn get(
         &self,
         key: &StoreKey,

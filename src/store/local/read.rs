@@ -16,8 +16,8 @@ use rustix::fs::{Stat, fstat};
 use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
 use super::now;
-use super::root::{OpenNow, Root};
-use super::version::{info_of, was_written_between};
+use super::root::{LookNow, OpenNow, Root};
+use super::version::{info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
 
@@ -46,6 +46,15 @@ pub(super) fn head_now(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>,
             let_go(file, &stat);
             Ok(Some(info_of(&stat)))
         }
+    }
+}
+
+/// Whether it is plain that a key's file is of this version, or (`None`) that there is none.
+pub(super) fn still_has(root: &Root, key: &StoreKey, version: Option<&Version>) -> bool {
+    match (root.look_now(key.as_str()), version) {
+        (LookNow::Found(stat), Some(version)) => is_version_of(version, &stat),
+        (LookNow::Absent, None) => true,
+        (LookNow::Found(_) | LookNow::Absent | LookNow::Unknown, _) => false,
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::failure::{is_absence, os};
@@ -26,6 +26,8 @@ pub(super) struct Root {
     fd: OwnedFd,
     path: PathBuf,
     symlinks: Symlinks,
+    /// The number of the device that the root is on.
+    device: Dev,
     /// Whether `openat2` is there to do the resolving.
     pub(super) by_kernel: bool,
     /// Whether what the kernel has in memory is tried without a blocking thread.
@@ -42,6 +44,16 @@ pub(super) enum OpenNow {
     Found(File, Stat),
 }
 
+/// What can be said of a key's file by its name alone.
+pub(super) enum LookNow {
+    /// Nothing.
+    Unknown,
+    /// There is none.
+    Absent,
+    /// There is this file.
+    Found(Stat),
+}
+
 impl Root {
     /// Opens an existing directory.
     pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Self, StoreError> {
@@ -54,7 +66,8 @@ impl Root {
             return Err(StoreError::NotSupported("links within the root, without the system call `openat2`"));
         }
         let now = by_kernel && now::is_for(&fd);
-        Ok(Self { fd, path, symlinks, by_kernel, now })
+        let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
+        Ok(Self { fd, path, symlinks, device, by_kernel, now })
     }
 
     /// The root's own descriptor.
@@ -102,6 +115,26 @@ impl Root {
             },
             Err(Errno::NOENT) if self.check().is_ok() => OpenNow::Absent,
             Err(_) => OpenNow::Unknown,
+        }
+    }
+
+    /// Looks at a key's file by its name alone, without opening it: for names that were opened a moment ago and so are in
+    /// the kernel's memory.
+    ///
+    /// What a file is, by device, inode, times and size, says that it is the very file that was opened before and was
+    /// not written to since: its bytes are those that the root's policy gave out. It does not say that every directory
+    /// on the way is still none but a directory. Where links are no keys, one that has taken the place of a directory
+    /// and leads to the very same file is taken for that directory, until the name is opened again; wherever else a link
+    /// leads, another file is found, and nothing is given out. What stands on another device than the root is unknown.
+    pub(super) fn look_now(&self, key: &str) -> LookNow {
+        if !self.now || is_reserved(key) {
+            return LookNow::Unknown;
+        }
+        let flags = if self.follows_links() { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        match statat(&self.fd, key, flags) {
+            Ok(stat) if stat.st_dev == self.device && is_file(&stat) => LookNow::Found(stat),
+            Err(Errno::NOENT) if self.check().is_ok() => LookNow::Absent,
+            Ok(_) | Err(_) => LookNow::Unknown,
         }
     }
 

@@ -5,7 +5,7 @@
 //! write of this process gets a modification time of its own from [`next_modified`], later than any it gave out
 //! before and than the one of the file it replaces.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -27,12 +27,32 @@ fn version_of(stat: &Stat) -> Version {
     // Room for six numbers of 64 bits and what stands between them.
     let mut tag = String::with_capacity(6 * 17);
     // Writing to a `String` cannot fail.
-    let _ = write!(
+    let _ = spell(stat, &mut tag);
+    Version::strong(&tag)
+}
+
+/// Whether a file's version is this one; nothing is written anywhere to tell.
+pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
+    let mut rest = Rest(version.tag());
+    version.is_strong() && spell(stat, &mut rest).is_ok() && rest.0.is_empty()
+}
+
+fn spell(stat: &Stat, tag: &mut impl Write) -> fmt::Result {
+    write!(
         tag,
         "{:x}-{:x}.{:x}-{:x}.{:x}-{:x}",
         stat.st_ino, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec, stat.st_size,
-    );
-    Version::strong(&tag)
+    )
+}
+
+/// What is left of a text of which all that was written so far is the beginning.
+struct Rest<'a>(&'a str);
+
+impl Write for Rest<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(text).ok_or(fmt::Error)?;
+        Ok(())
+    }
 }
 
 fn modified_of(stat: &Stat) -> Option<SystemTime> {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -221,6 +222,12 @@ impl Store for ObjectBackend {
             return Ok(None);
         }
         Ok(self.meta(key).await?.map(|meta| self.info(&meta)))
+    }
+
+    /// What is in this process's memory is looked at in no time.
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        let look = || self.head(key).now_or_never()?.ok();
+        self.memory.is_some() && look().is_some_and(|info| info.as_ref().map(|info| &info.version) == version)
     }
 
     async fn get(

@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
 use tokio::sync::Semaphore;
 
+use self::directory::Directory;
 use self::load::Remembered;
 use super::{
     ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
@@ -68,6 +69,15 @@ impl Store for ZipStore {
         };
         entry.kept()?;
         Ok(Some(directory.info(entry)))
+    }
+
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        let is_current =
+            |directory: &Directory| self.inner.still_has(&self.file, Some(&directory.file.version));
+        let Some(directory) = self.remembered().filter(|directory| is_current(directory)) else {
+            return false;
+        };
+        directory.find(key).map(|entry| directory.info(entry).version).as_ref() == version
     }
 
     async fn get(
