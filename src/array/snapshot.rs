@@ -11,6 +11,11 @@ use crate::store::Version;
 /// Versions wanted at a time; how many are asked for is a matter of the request's turns.
 const CONCURRENCY: usize = 64;
 
+/// Chunks that are glanced at before others have their turn: that takes a tenth of a millisecond.
+pub(super) const GLANCES_TOGETHER: usize = 64;
+/// What a chunk takes in a snapshot, with the description of the stored value: roughly, in bytes.
+const CHUNK_BYTES: u64 = 400;
+
 /// Stored chunks with their coordinates; `None` where there is no such chunk.
 pub(super) type Chunks = Vec<(ChunkCoords, Option<Arc<StoredValue>>)>;
 
@@ -23,6 +28,22 @@ pub struct Snapshot {
     /// In C order.
     chunks: Arc<Chunks>,
     elements: Option<Elements>,
+}
+
+/// What is kept of a plan that was read: neither the plan nor its array.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    chunks: Arc<Chunks>,
+    elements: Elements,
+    decoded_chunks: u64,
+}
+
+impl Kept {
+    /// Bytes of memory, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.chunks.len() as u64).saturating_mul(CHUNK_BYTES).saturating_add(self.elements.bytes() as u64)
+    }
 }
 
 impl Snapshot {
@@ -58,6 +79,28 @@ impl Snapshot {
     fn new(plan: Plan, mut chunks: Chunks, elements: Option<Elements>) -> Self {
         chunks.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Self { plan, chunks: Arc::new(chunks), elements }
+    }
+
+    /// What may be kept of a plan that was read, with how many decoded chunks that took: all of it, if its elements are of
+    /// a fixed size and its chunks are there, for then it can be told whether it is still what is stored.
+    pub(super) fn keep(&self, decoded_chunks: u64) -> Option<Kept> {
+        let elements = self.elements.clone()?;
+        let is_variable = self.plan.array().metadata().data_type.is_variable();
+        let is_whole = !is_variable && self.chunks.iter().all(|(_, value)| value.is_some());
+        is_whole.then(|| Kept { chunks: Arc::clone(&self.chunks), elements, decoded_chunks })
+    }
+
+    /// A plan and what was kept of it, if every chunk is still as it was read and that is plain without waiting.
+    pub(super) async fn of_kept(plan: &Plan, kept: Kept, trace: &Trace) -> Option<Self> {
+        let Kept { chunks, elements, decoded_chunks } = kept;
+        for chunks in chunks.chunks(GLANCES_TOGETHER) {
+            if !chunks.iter().all(|(_, value)| value.as_ref().is_some_and(|value| value.is_current(trace))) {
+                return None;
+            }
+            tokio::task::yield_now().await;
+        }
+        trace.add_hits(decoded_chunks);
+        Some(Self { plan: plan.clone(), chunks, elements: Some(elements) })
     }
 
     /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can

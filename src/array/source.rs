@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
-use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
+use super::{ArrayError, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
@@ -54,6 +54,14 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     fn find_now(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &Trace) -> Option<Found> {
         None
     }
+
+    /// What came of the same plan before, if that is kept. Chunks may have changed since.
+    fn recall(&self, _plan: &Plan) -> Option<Kept> {
+        None
+    }
+
+    /// May keep what came of a plan.
+    fn keep(&self, _plan: &Plan, _kept: &Kept) {}
 
     /// As [`ChunkSource::elements`] of one range, if they are in memory.
     fn elements_now(

@@ -3,12 +3,10 @@
 //! A read that began before a request may give it what was there before it, so such a read is shared with care: who
 //! comes later looks for the version that is stored by then, and takes what the read gave only if it is of that one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use futures::future::join;
 
-use super::GLANCES;
 use super::flights::{Boarding, Flights};
 use super::shelf::{Outcome, Shelf};
 use crate::array::{ChunkSource, Found, StoredKey, StoredValue, Trace};
@@ -22,60 +20,19 @@ const KNOWN_BYTES: u64 = 200;
 /// A chunk, whatever its version.
 type Name = (Arc<str>, StoreKey);
 
-/// The last version of a chunk that something is remembered of. There may be a newer one.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) value: Arc<StoredValue>,
-    when: Mutex<When>,
-}
-
-/// When looks that found this version began.
-#[derive(Clone, Copy, Debug, Default)]
-struct When {
-    /// The last one by all the rules.
-    looked: Option<Instant>,
-    /// The last one at all.
-    seen: Option<Instant>,
-}
-
-impl Known {
-    /// Whether this version is what is stored, no longer ago than the request began, and that is plain without waiting.
-    /// One request's look is another's, if it began after that one did.
-    pub(super) fn is_current(&self, trace: &Trace) -> bool {
-        let When { looked, seen } = *self.when();
-        if seen >= Some(trace.began()) {
-            return true;
-        }
-        let now = Instant::now();
-        let version = Some(&self.value.info.version);
-        let is_current = looked.is_some_and(|looked| now.saturating_duration_since(looked) < GLANCES)
-            && self.value.store.still_has(&self.value.key, version);
-        if is_current {
-            let mut when = self.when();
-            when.seen = when.seen.max(Some(now));
-        }
-        is_current
-    }
-
-    /// No code panics while it holds the lock.
-    fn when(&self) -> MutexGuard<'_, When> {
-        self.when.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// What was found last, and reads under way. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Finds {
-    latest: Arc<Shelf<Name, Arc<Known>>>,
+    latest: Arc<Shelf<Name, Arc<StoredValue>>>,
     underway: Arc<Flights<(Name, u64), Outcome<Found>>>,
 }
 
 impl Finds {
     /// Remembers so many bytes of versions.
     pub(super) fn new(capacity_bytes: u64) -> Self {
-        let latest = Shelf::new(capacity_bytes, |name: &Name, known: &Arc<Known>| {
+        let latest = Shelf::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
             (name.1.as_str().len() as u64)
-                .saturating_add(known.value.info.version.tag().len() as u64)
+                .saturating_add(value.info.version.tag().len() as u64)
                 .saturating_add(KNOWN_BYTES)
         });
         Self { latest: Arc::new(latest), underway: Arc::new(Flights::new()) }
@@ -84,28 +41,26 @@ impl Finds {
     /// Something of this version of a chunk is remembered from now on.
     pub(super) fn note(&self, value: &Arc<StoredValue>) {
         let name = (Arc::clone(&value.mount), value.key.clone());
-        if self.latest.recall(&name).is_some_and(|known| known.value.info.version == value.info.version) {
+        if self.latest.recall(&name).is_some_and(|known| known.info.version == value.info.version) {
             return;
         }
-        self.latest.remember(&name, &Arc::new(Known { value: Arc::clone(value), when: Mutex::default() }));
+        self.latest.remember(&name, value);
     }
 
-    /// The last version that was noted.
-    pub(super) fn latest(&self, key: &StoredKey) -> Option<Arc<Known>> {
+    /// The last version that something is remembered of. There may be a newer one.
+    pub(super) fn latest(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
         self.latest.recall(&(Arc::clone(&key.mount), key.key.clone()))
     }
 
     /// The version that is stored now.
     pub(super) async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
-        let now = Instant::now();
         let value = key.look(trace).await?;
         if let Some(value) = &value
             && let Some(known) = self.latest(key)
-            && known.value.info.version == value.info.version
+            && known.info.version == value.info.version
         {
-            let mut when = known.when();
-            when.looked = when.looked.max(Some(now));
-            when.seen = when.seen.max(Some(now));
+            known.note_looks_of(value);
+            return Ok(Some(known));
         }
         Ok(value)
     }

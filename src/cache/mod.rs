@@ -14,13 +14,7 @@ mod source;
 pub use nodes::NodeCache;
 pub use source::CachedSource;
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
-
-/// For so long after a value was looked at by all the rules, a glance at its name will do: names that were asked for a
-/// moment ago are in memory where they are kept, and nobody waits for them.
-const GLANCES: Duration = Duration::from_secs(10);
 
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::GLANCES;
 use super::shelf::Shelf;
-use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
+use crate::array::{ArrayError, GLANCES, NodeId, NodeMemo, Opened, Opening};
 use crate::hierarchy::Located;
 use crate::key::NodePath;
 

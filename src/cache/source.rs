@@ -11,13 +11,15 @@ use super::CacheOptions;
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Outcome, Shelf, TRIES};
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
-use crate::chunk::Elements;
+use crate::array::{ArrayError, ChunkSource, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
+use crate::chunk::{Elements, Subset};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
+/// The part that is for small answers as they were put together.
+const ANSWERS_SHARE: u64 = 4;
 /// What an inner chunk takes in a shard's index in memory.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
@@ -75,7 +77,11 @@ pub struct CachedSource {
     decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
     finds: Finds,
+    answers: Arc<Shelf<AnswerId, Kept>>,
 }
+
+/// What an answer is remembered under: the array's number, and the elements.
+type AnswerId = (u64, Subset);
 
 impl CachedSource {
     /// Remembers what `inner` gives.
@@ -84,19 +90,24 @@ impl CachedSource {
         let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
-        let versions_bytes = options.index_bytes / VERSIONS_SHARE;
-        let indexes =
-            Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
+        let (versions_bytes, answers_bytes) =
+            (options.index_bytes / VERSIONS_SHARE, options.index_bytes / ANSWERS_SHARE);
+        let indexes = Shelf::new(
+            options.index_bytes - versions_bytes - answers_bytes,
+            |id: &PartId, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
-            });
+            },
+        );
         let finds = Finds::new(versions_bytes);
-        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
+        let answers = Shelf::new(answers_bytes, |_: &AnswerId, kept: &Kept| kept.bytes());
+        let (decoded, indexes, answers) = (Arc::new(decoded), Arc::new(indexes), Arc::new(answers));
+        Self { inner, decoded, indexes, finds, answers }
     }
 
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
     fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
-        self.finds.latest(key).is_some_and(|known| {
-            let id = PartId::whole(&known.value, chain);
+        self.finds.latest(key).is_some_and(|value| {
+            let id = PartId::whole(&value, chain);
             if chain.sharding().is_some() { self.indexes.holds(&id) } else { self.decoded.holds(&id) }
         })
     }
@@ -147,20 +158,27 @@ impl ChunkSource for CachedSource {
     }
 
     fn find_now(&self, key: &StoredKey, chain: &CodecChain, trace: &Trace) -> Option<Found> {
-        let known = self.finds.latest(key)?;
-        let id = PartId::whole(&known.value, chain);
+        let id = PartId::whole(&self.finds.latest(key)?, chain);
         let part = if chain.sharding().is_some() {
             FoundPart::Index(self.indexes.recall(&id)?)
         } else {
             FoundPart::Elements(self.decoded.recall(&id)?)
         };
-        if !known.is_current(trace) {
+        if !id.value.is_current(trace) {
             return None;
         }
         if matches!(part, FoundPart::Elements(_)) {
             trace.add_hits(1);
         }
         Some(Found { value: Some(id.value), part })
+    }
+
+    fn recall(&self, plan: &Plan) -> Option<Kept> {
+        self.answers.recall(&(plan.array().id(), plan.subset().clone()))
+    }
+
+    fn keep(&self, plan: &Plan, kept: &Kept) {
+        self.answers.remember(&(plan.array().id(), plan.subset().clone()), kept);
     }
 
     fn elements_now(
