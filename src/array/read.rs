@@ -92,15 +92,12 @@ impl Reader {
     }
 
     /// The versions of the chunks that a plan touches, and all its elements with them where these fit in one band: then
-    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone.
+    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone. What
+    /// was put together before is given again, if it is short and still current.
     ///
     /// # Errors
     /// [`ArrayError`].
     pub async fn snapshot(&self, plan: &Plan, trace: &Arc<Trace>) -> Result<Snapshot, ArrayError> {
-        let mut bands = plan.bands(0..plan.response_bytes());
-        let (Some(band), None) = (bands.next(), bands.next()) else {
-            return Snapshot::take(plan, trace).await;
-        };
         // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
         tokio::task::yield_now().await;
         if let Some(kept) = self.source.recall(plan)
@@ -108,6 +105,10 @@ impl Reader {
         {
             return Ok(snapshot);
         }
+        let mut bands = plan.bands(0..plan.response_bytes());
+        let (Some(band), None) = (bands.next(), bands.next()) else {
+            return Snapshot::take(plan, trace).await;
+        };
         let mut chunks = Chunks::new();
         let note = |coords, value| chunks.push((coords, value));
         let elements = self.assemble(plan, &band, trace, &Versions::Newest, note).await?;

@@ -16,10 +16,10 @@ use crate::chunk::{Elements, Subset};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 
+/// The part of what is for decoded chunks that is for small answers as they were put together of them.
+const ANSWERS_SHARE: u64 = 16;
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
-/// The part that is for small answers as they were put together.
-const ANSWERS_SHARE: u64 = 4;
 /// What an inner chunk takes in a shard's index in memory.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
@@ -87,17 +87,16 @@ impl CachedSource {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Elements| {
-            id.bytes().saturating_add(elements.bytes() as u64)
-        });
-        let (versions_bytes, answers_bytes) =
-            (options.index_bytes / VERSIONS_SHARE, options.index_bytes / ANSWERS_SHARE);
-        let indexes = Shelf::new(
-            options.index_bytes - versions_bytes - answers_bytes,
-            |id: &PartId, index: &Arc<ShardIndex>| {
+        let answers_bytes = options.decoded_bytes / ANSWERS_SHARE;
+        let decoded =
+            Shelf::new(options.decoded_bytes - answers_bytes, |id: &PartId, elements: &Elements| {
+                id.bytes().saturating_add(elements.bytes() as u64)
+            });
+        let versions_bytes = options.index_bytes / VERSIONS_SHARE;
+        let indexes =
+            Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
-            },
-        );
+            });
         let finds = Finds::new(versions_bytes);
         let answers = Shelf::new(answers_bytes, |_: &AnswerId, kept: &Kept| kept.bytes());
         let (decoded, indexes, answers) = (Arc::new(decoded), Arc::new(indexes), Arc::new(answers));

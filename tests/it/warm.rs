@@ -22,7 +22,8 @@ const TIMES: usize = 4;
 
 /// Arrays of 100 × 8 × 8 elements in 100 chunks, or shards, all of whose bytes are this one.
 fn arrays(byte: u8) -> [Array; 3] {
-    let plain = Array::of(&[DAYS, 8, 8]).chunks(&[1, 8, 8]).uniform(byte);
+    let fill = serde_json::json!({ "fill_value": 0 });
+    let plain = Array::of(&[DAYS, 8, 8]).chunks(&[1, 8, 8]).members(fill).uniform(byte);
     let v2 =
         plain.clone().format(Format::V2 { compressor: None, fortran: false, big: false, separator: '/' });
     let sharded = plain.clone().codecs([Shards::of(&[1, 4, 4], &[LITTLE]).codec()]);

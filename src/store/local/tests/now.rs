@@ -13,6 +13,9 @@ use crate::store::local::root::OpenNow;
 use crate::store::tests::{key, read};
 use crate::store::{ByteRange, Store, StoreError, Version};
 
+/// What happens to the files below a root, and its name.
+type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+
 /// A read-only store over a directory of its own.
 fn served() -> (TempDir, LocalStore) {
     let directory = tempfile::tempdir().unwrap();
@@ -169,7 +172,7 @@ fn files_of_other_machines_and_programs_are_left_to_threads() {
 #[tokio::test]
 async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
     let replace = |root: &Path| std::fs::rename(root.join("new"), root.join("c/0/0")).unwrap();
-    let changes: [(&str, &dyn Fn(&Path)); 11] = [
+    let changes: [Change; 11] = [
         ("made", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
         ("with a file", &|root| std::fs::write(root.join("c/0/0"), "1").unwrap()),
         ("written in place", &|root| std::fs::write(root.join("c/0/0"), "12").unwrap()),
