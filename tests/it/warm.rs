@@ -16,11 +16,11 @@ use crate::support::server::{Server, erase, put};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// Chunks of an array.
-const DAYS: usize = 100;
+const DAYS: usize = 70;
 /// How often the same is asked, so that the last answers come from memory in every way there is.
 const TIMES: usize = 4;
 
-/// Arrays of 100 × 8 × 8 elements in 100 chunks, or shards, all of whose bytes are this one.
+/// Arrays of 70 × 8 × 8 elements in 70 chunks, or shards, all of whose bytes are this one.
 fn arrays(byte: u8) -> [Array; 3] {
     let fill = serde_json::json!({ "fill_value": 0 });
     let plain = Array::of(&[DAYS, 8, 8]).chunks(&[1, 8, 8]).members(fill).uniform(byte);
