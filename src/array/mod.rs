@@ -22,12 +22,13 @@ pub use error::ArrayError;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
-pub use snapshot::Snapshot;
+pub use snapshot::{Kept, Snapshot};
 pub use source::{ChunkSource, DirectSource, FetchOptions};
-pub use stored::{Found, FoundPart, StoredKey, StoredValue};
+pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
 pub use trace::Trace;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use chains::Chains;
 
@@ -37,9 +38,13 @@ use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
 use crate::store::SharedStore;
 
+/// How many arrays were bound so far.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
 /// An array whose metadata is bound: nothing left to complain about but the bytes.
 #[derive(Debug)]
 pub struct Array {
+    id: u64,
     mount: Arc<str>,
     store: SharedStore,
     path: NodePath,
@@ -47,6 +52,8 @@ pub struct Array {
     grid: ChunkGrid,
     chunk_keys: ChunkKeyEncoding,
     chains: Chains,
+    /// Of stored chunks, if all have one.
+    chunk_shape: Option<Arc<[u64]>>,
     decoded_axes: Vec<ChunkAxis>,
 }
 
@@ -68,7 +75,15 @@ impl Array {
             .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
         let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
         let decoded_axes = decoded_axes(&grid, chains.first());
-        Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, decoded_axes })
+        let id = COUNT.fetch_add(1, Ordering::Relaxed);
+        let chunk_shape = grid.chunk_shape().map(Arc::from);
+        Ok(Self { id, mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
+    }
+
+    /// A number that no other array of this process has, nor this one when it is opened anew.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// The metadata.
@@ -98,6 +113,11 @@ impl Array {
             chain = sharding.inner_chain();
         }
         chain.decoded_bytes()
+    }
+
+    /// The shape of a stored chunk.
+    fn shape_of(&self, coords: &[u64]) -> Arc<[u64]> {
+        self.chunk_shape.clone().unwrap_or_else(|| self.grid.shape_of(coords).into())
     }
 
     /// The codecs, if they are bound to this shape of a stored chunk already.

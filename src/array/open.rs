@@ -30,6 +30,12 @@ impl Opened {
     pub fn array(&self) -> Result<&Arc<Array>, ArrayError> {
         self.array.as_ref().map_err(Clone::clone)
     }
+
+    /// Whether this is an array that had no chunks which would have shown how their keys are written.
+    fn is_unsettled(&self) -> bool {
+        matches!(&self.node, Node::Array(array)
+            if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified)
+    }
 }
 
 /// What an opened node is remembered under.
@@ -49,6 +55,11 @@ pub type Opening = BoxFuture<'static, Result<Arc<Opened>, ArrayError>>;
 /// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
 #[async_trait]
 pub trait NodeMemo: std::fmt::Debug + Send + Sync {
+    /// The node as it was when it was last opened, if that is remembered and was a moment ago. It may have changed since.
+    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<Arc<Opened>> {
+        None
+    }
+
     /// The node, as remembered or by running `opening`.
     ///
     /// # Errors
@@ -83,6 +94,12 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
+        if let Some(opened) = self.memo.last(&self.mount, path)
+            && !opened.is_unsettled()
+            && self.hierarchy.is_still(path, &opened.located)
+        {
+            return Ok(opened);
+        }
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
             Err(HierarchyError::NoSuchNode { path }) => {
@@ -93,13 +110,8 @@ impl Opener {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
         let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
-        match &opened.node {
-            // Without chunks, an array did not show how their keys are written; by now there may be some.
-            Node::Array(array) if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified => {
-                self.clone().load(id).await
-            }
-            _ => Ok(opened),
-        }
+        // By now there may be some.
+        if opened.is_unsettled() { self.clone().load(id).await } else { Ok(opened) }
     }
 
     /// Reads, parses and binds a node.

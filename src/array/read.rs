@@ -8,8 +8,8 @@ use futures::future::{Either, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 
 use super::plan::Band;
-use super::resolve::{Task, resolve};
-use super::snapshot::Chunks;
+use super::resolve::{Load, Task, resolve, resolve_now};
+use super::snapshot::{Chunks, GLANCES_TOGETHER};
 use super::{Array, ArrayError, ChunkSource, Found, Plan, Snapshot, StoredValue, Trace};
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Window};
 use crate::codec::CodecChain;
@@ -26,6 +26,8 @@ const RESOLVE_CONCURRENCY: usize = 64;
 const LOAD_CONCURRENCY: usize = 16;
 /// Loads that are put in their places in one go, if so many are ready: those that come from memory are.
 const PASTE_TOGETHER: usize = 512;
+/// Answers no longer than this may be kept as they are.
+const KEPT_BYTES: u64 = 128 << 10;
 /// Bands assembled ahead of the one that is being sent.
 const BANDS_AHEAD: usize = 1;
 /// Copying less than this is not worth a hop to another thread.
@@ -47,9 +49,33 @@ struct Loaded {
 /// What comes of a piece of work.
 enum Step {
     /// A stored chunk was found, and this is to be done.
-    Resolved { coords: ChunkCoords, value: Option<Arc<StoredValue>>, tasks: Vec<Task> },
+    Resolved(Resolved),
     /// Elements are at hand.
     Loaded(Loaded),
+}
+
+/// A stored chunk that was found, and what is to be done to show it.
+struct Resolved {
+    coords: ChunkCoords,
+    value: Option<Arc<StoredValue>>,
+    tasks: Vec<Task>,
+}
+
+/// Which versions of chunks are read.
+enum Versions<'a> {
+    /// Those that are stored now.
+    Newest,
+    /// Those of a snapshot.
+    Of(&'a Snapshot),
+}
+
+/// A stored chunk on its way to what is to be done.
+struct Wanted {
+    coords: ChunkCoords,
+    shape: Arc<[u64]>,
+    window: Window,
+    /// What is known of it, if anything is.
+    found: Option<Found>,
 }
 
 impl Reader {
@@ -66,25 +92,35 @@ impl Reader {
     }
 
     /// The versions of the chunks that a plan touches, and all its elements with them where these fit in one band: then
-    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone.
+    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone. What
+    /// was put together before is given again, if it is short and still current.
     ///
     /// # Errors
     /// [`ArrayError`].
     pub async fn snapshot(&self, plan: &Plan, trace: &Arc<Trace>) -> Result<Snapshot, ArrayError> {
+        // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
+        tokio::task::yield_now().await;
+        if let Some(kept) = self.source.recall(plan)
+            && let Some(snapshot) = Snapshot::of_kept(plan, kept, trace).await
+        {
+            return Ok(snapshot);
+        }
         let mut bands = plan.bands(0..plan.response_bytes());
         let (Some(band), None) = (bands.next(), bands.next()) else {
             return Snapshot::take(plan, trace).await;
         };
         let mut chunks = Chunks::new();
-        let find = |coords: ChunkCoords, chain: Arc<CodecChain>| async move {
-            let key = plan.array().stored_key(&coords)?;
-            Ok((coords, self.source.find(&key, &chain, trace).await?))
-        };
-        let note = |coords, value| {
-            chunks.insert(coords, value);
-        };
-        let elements = self.assemble(plan, &band, trace, find, note).await?;
-        Ok(Snapshot::of_read(plan.clone(), chunks, elements))
+        let note = |coords, value| chunks.push((coords, value));
+        let elements = self.assemble(plan, &band, trace, &Versions::Newest, note).await?;
+        let snapshot = Snapshot::of_read(plan.clone(), chunks, elements);
+        // What was in memory already is what is asked for again and again.
+        if let (hits, 0) = trace.hits_and_misses()
+            && plan.response_bytes() <= KEPT_BYTES
+            && let Some(kept) = snapshot.keep(hits)
+        {
+            self.source.keep(plan, &kept);
+        }
+        Ok(snapshot)
     }
 
     /// The elements whose items are these bytes of the answer: in C order and canonical form. Assembled in bounded memory,
@@ -128,20 +164,17 @@ impl Reader {
         band: &Band,
         trace: &Arc<Trace>,
     ) -> Result<Elements, ArrayError> {
-        let find = |coords: ChunkCoords, _: Arc<CodecChain>| {
-            let value = snapshot.value(&coords).cloned();
-            std::future::ready(Ok((coords, Found::seen(value))))
-        };
-        self.assemble(snapshot.plan(), band, trace, find, |_, _| {}).await
+        self.assemble(snapshot.plan(), band, trace, &Versions::Of(snapshot), |_, _| {}).await
     }
 
-    /// Assembles one band of chunks as `find` finds them, and has each noted.
-    async fn assemble<F: Future<Output = Result<(ChunkCoords, Found), ArrayError>>>(
+    /// Assembles one band of chunks of these versions, and has each noted. What is in memory is taken as it comes, in one
+    /// go; all else is waited for side by side.
+    async fn assemble(
         &self,
         plan: &Plan,
         band: &Band,
         trace: &Arc<Trace>,
-        find: impl Fn(ChunkCoords, Arc<CodecChain>) -> F,
+        versions: &Versions<'_>,
         mut note: impl FnMut(ChunkCoords, Option<Arc<StoredValue>>),
     ) -> Result<Elements, ArrayError> {
         let array = plan.array();
@@ -155,14 +188,6 @@ impl Reader {
             ElementsMut::fixed(vec![0; length], item_bytes)
         };
         let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
-        let resolved = async |coords: ChunkCoords, window| {
-            let shape = array.grid().shape_of(&coords);
-            let chain = self.chain(array, &coords, &shape).await?;
-            let (coords, found) = find(coords, Arc::clone(&chain)).await?;
-            let value = found.value.clone();
-            let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
-            Ok(Step::Resolved { coords, value, tasks })
-        };
         let held = usize::try_from(HELD_BYTES / array.decoded_bytes().max(1)).unwrap_or(usize::MAX);
         let at_a_time = |most: usize| held.clamp(HELD_CHUNKS, most);
         // Of shards, no more is found than their indexes.
@@ -171,25 +196,46 @@ impl Reader {
         let (most_loading, most_pasted) = (at_a_time(LOAD_CONCURRENCY), at_a_time(PASTE_TOGETHER));
         let mut chunks = window.cut(array.grid().axes());
         let mut tasks = VecDeque::new();
-        let (mut resolving, mut loading, mut batch) = (0, 0, Vec::new());
+        let (mut resolving, mut loading, mut taken, mut batch) = (0, 0, 0_usize, Vec::new());
         // All in one set: what has a turn at the store must never stand still for what waits for one.
         let mut underway = FuturesUnordered::new();
         loop {
-            while loading < most_loading
-                && let Some(task) = tasks.pop_front()
-            {
-                loading += 1;
-                underway.push(Either::Left(self.load(task, trace)));
+            while batch.len() < most_pasted {
+                if loading < most_loading
+                    && let Some(task) = tasks.pop_front()
+                {
+                    match self.load_now(task, trace) {
+                        Ok(loaded) => batch.push(loaded),
+                        Err(load) => {
+                            loading += 1;
+                            underway.push(Either::Left(self.load(load, trace)));
+                        }
+                    }
+                } else if tasks.is_empty()
+                    && resolving < most_resolving
+                    && let Some((coords, window)) = chunks.next()
+                {
+                    taken += 1;
+                    if taken.is_multiple_of(GLANCES_TOGETHER) {
+                        tokio::task::yield_now().await;
+                    }
+                    match self.resolve_now(array, versions, coords, window, trace)? {
+                        Ok(resolved) => {
+                            note(resolved.coords, resolved.value);
+                            tasks.extend(resolved.tasks);
+                        }
+                        Err(wanted) => {
+                            resolving += 1;
+                            underway.push(Either::Right(self.resolve(array, versions, wanted, trace)));
+                        }
+                    }
+                } else {
+                    break;
+                }
             }
-            while tasks.is_empty()
-                && resolving < most_resolving
-                && let Some((coords, window)) = chunks.next()
-            {
-                resolving += 1;
-                underway.push(Either::Right(resolved(coords, window)));
-            }
+            let is_full = batch.len() >= most_pasted;
             let step = match underway.next().now_or_never() {
-                Some(Some(step)) if batch.len() < most_pasted => Some(step),
+                Some(Some(step)) if !is_full => Some(step),
                 at_hand => {
                     if !batch.is_empty() {
                         let (batch, fill) = (std::mem::take(&mut batch), Arc::clone(&fill));
@@ -202,16 +248,18 @@ impl Reader {
                         out = pasted.map_err(|error| plan.unassembled(error))?;
                     }
                     match at_hand {
-                        Some(step) => step,
+                        Some(Some(step)) => Some(step),
+                        _ if is_full => continue,
+                        Some(None) => None,
                         None => underway.next().await,
                     }
                 }
             };
             match step.transpose()? {
-                Some(Step::Resolved { coords, value, tasks: more }) => {
+                Some(Step::Resolved(resolved)) => {
                     resolving -= 1;
-                    note(coords, value);
-                    tasks.extend(more);
+                    note(resolved.coords, resolved.value);
+                    tasks.extend(resolved.tasks);
                 }
                 Some(Step::Loaded(loaded)) => {
                     loading -= 1;
@@ -221,6 +269,53 @@ impl Reader {
                 None => return Ok(out.freeze()),
             }
         }
+    }
+
+    /// Finds a stored chunk, if what it takes to know what is to be done is in memory.
+    fn resolve_now(
+        &self,
+        array: &Arc<Array>,
+        versions: &Versions<'_>,
+        coords: ChunkCoords,
+        window: Window,
+        trace: &Arc<Trace>,
+    ) -> Result<Result<Resolved, Wanted>, ArrayError> {
+        let shape: Arc<[u64]> = array.shape_of(&coords);
+        let Some(chain) = array.bound_chain(&shape) else {
+            return Ok(Err(Wanted { coords, shape, window, found: None }));
+        };
+        let found = match versions {
+            Versions::Newest => self.source.find_now(&array.stored_key(&coords)?, &chain, trace),
+            Versions::Of(snapshot) => Some(Found::seen(snapshot.value(&coords).cloned())),
+        };
+        let tasks = found.as_ref().and_then(|found| {
+            let (shape, window) = (Arc::clone(&shape), window.clone());
+            resolve_now(self.source.as_ref(), found.clone(), chain, shape, window)
+        });
+        Ok(match (tasks, found) {
+            (Some(tasks), Some(found)) => Ok(Resolved { coords, value: found.value, tasks }),
+            (_, found) => Err(Wanted { coords, shape, window, found }),
+        })
+    }
+
+    /// Finds a stored chunk.
+    async fn resolve(
+        &self,
+        array: &Arc<Array>,
+        versions: &Versions<'_>,
+        wanted: Wanted,
+        trace: &Arc<Trace>,
+    ) -> Result<Step, ArrayError> {
+        let Wanted { coords, shape, window, found } = wanted;
+        let chain = self.chain(array, &coords, &shape).await?;
+        let found = match (found, versions) {
+            (Some(found), _) => found,
+            (None, Versions::Newest) => self.source.find(&array.stored_key(&coords)?, &chain, trace).await?,
+            (None, Versions::Of(snapshot)) => Found::seen(snapshot.value(&coords).cloned()),
+        };
+        let value = found.value.clone();
+        let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
+        Ok(Step::Resolved(Resolved { coords, value, tasks }))
     }
 
     /// The chain of a chunk. Binding it takes as long as the document is long.
@@ -237,23 +332,40 @@ impl Reader {
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
-    async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
-        let (shape, pieces) = match task {
+    /// What a task ends in, if it is in memory, or what has to be loaded.
+    fn load_now(&self, task: Task, trace: &Trace) -> Result<Loaded, Load> {
+        match task {
             Task::Fill { shape, windows } => {
-                (shape, windows.into_iter().map(|window| (None, window)).collect())
+                let pieces = windows.into_iter().map(|window| (None, window)).collect();
+                Ok(Loaded { shape, pieces })
             }
-            Task::Show { elements, shape, window } => (shape, vec![(Some(elements), window)]),
-            Task::Load { value, chain, shape, parts } => {
-                let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-                let elements = self.source.elements(&value, &chain, &ranges, trace).await;
-                let pieces = elements
-                    .into_iter()
-                    .zip(windows)
-                    .map(|(elements, window)| Ok((Some(elements?), window)))
-                    .collect::<Result<_, ArrayError>>()?;
-                (shape, pieces)
+            Task::Show { elements, shape, window } => {
+                Ok(Loaded { shape, pieces: vec![(Some(elements), window)] })
             }
-        };
+            Task::Load(load) => {
+                let recall = |(range, _): &(_, _)| self.source.elements_now(&load.value, &load.chain, range);
+                let Some(elements) = load.parts.iter().map(recall).collect::<Option<Vec<_>>>() else {
+                    return Err(load);
+                };
+                trace.add_hits(elements.len() as u64);
+                let windows = load.parts.into_iter().map(|(_, window)| window);
+                Ok(Loaded {
+                    shape: load.shape,
+                    pieces: elements.into_iter().map(Some).zip(windows).collect(),
+                })
+            }
+        }
+    }
+
+    async fn load(&self, load: Load, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+        let Load { value, chain, shape, parts } = load;
+        let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let elements = self.source.elements(&value, &chain, &ranges, trace).await;
+        let pieces = elements
+            .into_iter()
+            .zip(windows)
+            .map(|(elements, window)| Ok((Some(elements?), window)))
+            .collect::<Result<_, ArrayError>>()?;
         Ok(Step::Loaded(Loaded { shape, pieces }))
     }
 }

@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-
 use super::{ArrayError, ChunkSource, Found, FoundPart, StoredValue, Trace};
 use crate::chunk::{ChunkAxis, Elements, Window};
 use crate::codec::CodecChain;
@@ -20,13 +18,17 @@ pub(super) enum Task {
     Fill { shape: Arc<[u64]>, windows: Vec<Window> },
     /// These are the elements of the chunk: show the window.
     Show { elements: Elements, shape: Arc<[u64]>, window: Window },
-    /// Load these byte ranges of a value, decode each, and show its window.
-    Load {
-        value: Arc<StoredValue>,
-        chain: Arc<CodecChain>,
-        shape: Arc<[u64]>,
-        parts: Vec<(Range<u64>, Window)>,
-    },
+    /// These parts of a value are to be loaded.
+    Load(Load),
+}
+
+/// Byte ranges of a value: each is to be decoded, and its window shown.
+#[derive(Debug)]
+pub(super) struct Load {
+    pub(super) value: Arc<StoredValue>,
+    pub(super) chain: Arc<CodecChain>,
+    pub(super) shape: Arc<[u64]>,
+    pub(super) parts: Vec<(Range<u64>, Window)>,
 }
 
 /// The chunk, shard or inner shard that is being resolved.
@@ -37,6 +39,7 @@ struct Place {
     index: Option<Arc<ShardIndex>>,
     chain: Arc<CodecChain>,
     shape: Arc<[u64]>,
+    window: Window,
 }
 
 /// What must be done to show `window` of a chunk of this shape and chain, found to be stored so.
@@ -44,44 +47,73 @@ pub(super) async fn resolve(
     source: &dyn ChunkSource,
     found: Found,
     chain: Arc<CodecChain>,
-    shape: Vec<u64>,
+    shape: Arc<[u64]>,
     window: Window,
     trace: &Arc<Trace>,
 ) -> Result<Vec<Task>, ArrayError> {
-    let stored = found.value.map(|value| (Arc::clone(&value), 0..value.info.size));
-    let shape = shape.into();
-    let index = match found.part {
-        FoundPart::Nothing => None,
-        FoundPart::Index(index) => Some(index),
-        FoundPart::Elements(elements) => return Ok(vec![Task::Show { elements, shape, window }]),
-    };
-    let mut tasks = Vec::new();
-    let place = Place { stored, index, chain, shape };
-    resolve_place(source, place, vec![window], &mut tasks, trace).await?;
+    let (mut tasks, mut places) = begin(found, chain, shape, window);
+    while let Some(mut place) = places.pop() {
+        if let Some((value, range)) = place.wants_index() {
+            place.index = Some(match source.shard_index_now(value, &place.chain, range) {
+                Some(index) => index,
+                None => source.shard_index(value, &place.chain, range.clone(), trace).await?,
+            });
+        }
+        place.resolve(&mut tasks, &mut places);
+    }
     Ok(tasks)
 }
 
-/// Recursive in the nesting of shards, whose depth is limited when a chain is bound.
-fn resolve_place<'a>(
-    source: &'a dyn ChunkSource,
-    place: Place,
-    windows: Vec<Window>,
-    tasks: &'a mut Vec<Task>,
-    trace: &'a Arc<Trace>,
-) -> BoxFuture<'a, Result<(), ArrayError>> {
-    Box::pin(async move {
-        let Some((value, range)) = place.stored else {
-            tasks.push(Task::Fill { shape: place.shape, windows });
-            return Ok(());
+/// As [`resolve`], if the indexes that it takes are in memory.
+pub(super) fn resolve_now(
+    source: &dyn ChunkSource,
+    found: Found,
+    chain: Arc<CodecChain>,
+    shape: Arc<[u64]>,
+    window: Window,
+) -> Option<Vec<Task>> {
+    let (mut tasks, mut places) = begin(found, chain, shape, window);
+    while let Some(mut place) = places.pop() {
+        if let Some((value, range)) = place.wants_index() {
+            place.index = Some(source.shard_index_now(value, &place.chain, range)?);
+        }
+        place.resolve(&mut tasks, &mut places);
+    }
+    Some(tasks)
+}
+
+/// What is plain from the start, and the place that the rest begins at.
+fn begin(found: Found, chain: Arc<CodecChain>, shape: Arc<[u64]>, window: Window) -> (Vec<Task>, Vec<Place>) {
+    let index = match found.part {
+        FoundPart::Nothing => None,
+        FoundPart::Index(index) => Some(index),
+        FoundPart::Elements(elements) => return (vec![Task::Show { elements, shape, window }], Vec::new()),
+    };
+    let stored = found.value.map(|value| {
+        let whole = 0..value.info.size;
+        (value, whole)
+    });
+    (Vec::new(), vec![Place { stored, index, chain, shape, window }])
+}
+
+impl Place {
+    /// The shard whose index has to be known, if it is not at hand.
+    fn wants_index(&self) -> Option<(&Arc<StoredValue>, &Range<u64>)> {
+        let (value, range) = self.stored.as_ref()?;
+        (self.index.is_none() && self.chain.sharding().is_some()).then_some((value, range))
+    }
+
+    /// What must be done, and inner shards to go on with: no deeper than the nesting is allowed to be where a chain is
+    /// bound. A shard's index is at hand by now.
+    fn resolve(self, tasks: &mut Vec<Task>, places: &mut Vec<Self>) {
+        let Self { stored, index, chain, shape, window } = self;
+        let Some((value, range)) = stored else {
+            tasks.push(Task::Fill { shape, windows: vec![window] });
+            return;
         };
-        let Some(sharding) = place.chain.sharding() else {
-            let parts = windows.into_iter().map(|window| (range.clone(), window)).collect();
-            tasks.push(Task::Load { value, chain: place.chain, shape: place.shape, parts });
-            return Ok(());
-        };
-        let index = match place.index {
-            Some(index) => index,
-            None => source.shard_index(&value, &place.chain, range.clone(), trace).await?,
+        let (Some(sharding), Some(index)) = (chain.sharding(), index) else {
+            tasks.push(Task::Load(Load { value, chain, shape, parts: vec![(range, window)] }));
+            return;
         };
         let inner_shape: Arc<[u64]> = sharding.inner_shape().into();
         let grid: Vec<ChunkAxis> = inner_shape
@@ -93,29 +125,24 @@ fn resolve_place<'a>(
         let together =
             usize::try_from(GROUP_BYTES / inner_chain.decoded_bytes().max(1)).unwrap_or(usize::MAX).max(1);
         let (mut absent, mut parts) = (Vec::new(), Vec::new());
-        for window in windows {
-            for (coords, window) in window.permuted(sharding.order()).cut(&grid) {
-                let number = coords
-                    .iter()
-                    .zip(sharding.chunks_per_shard())
-                    .fold(0, |number: u64, (&coord, &chunks)| {
-                        number.saturating_mul(chunks).saturating_add(coord)
-                    });
-                let entry = usize::try_from(number).ok().and_then(|number| index.get(number));
-                let Some(entry) = entry else {
-                    absent.push(window);
-                    continue;
-                };
-                // Checked to lie inside the shard when the index was decoded.
-                let part = range.start + entry.start..range.start + entry.end;
-                if inner_chain.sharding().is_some() {
-                    let stored = Some((Arc::clone(&value), part));
-                    let (chain, shape) = (Arc::clone(inner_chain), Arc::clone(&inner_shape));
-                    let inner = Place { stored, index: None, chain, shape };
-                    resolve_place(source, inner, vec![window], tasks, trace).await?;
-                } else {
-                    parts.push((part, window));
-                }
+        for (coords, window) in window.permuted(sharding.order()).cut(&grid) {
+            let number =
+                coords.iter().zip(sharding.chunks_per_shard()).fold(0, |number: u64, (&coord, &chunks)| {
+                    number.saturating_mul(chunks).saturating_add(coord)
+                });
+            let entry = usize::try_from(number).ok().and_then(|number| index.get(number));
+            let Some(entry) = entry else {
+                absent.push(window);
+                continue;
+            };
+            // Checked to lie inside the shard when the index was decoded.
+            let part = range.start + entry.start..range.start + entry.end;
+            if inner_chain.sharding().is_some() {
+                let stored = Some((Arc::clone(&value), part));
+                let (chain, shape) = (Arc::clone(inner_chain), Arc::clone(&inner_shape));
+                places.push(Self { stored, index: None, chain, shape, window });
+            } else {
+                parts.push((part, window));
             }
         }
         if !absent.is_empty() {
@@ -125,13 +152,12 @@ fn resolve_place<'a>(
         parts.sort_by_key(|(part, _)| part.start);
         while !parts.is_empty() {
             let rest = parts.split_off(together.min(parts.len()));
-            tasks.push(Task::Load {
+            tasks.push(Task::Load(Load {
                 value: Arc::clone(&value),
                 chain: Arc::clone(inner_chain),
                 shape: Arc::clone(&inner_shape),
                 parts: std::mem::replace(&mut parts, rest),
-            });
+            }));
         }
-        Ok(())
-    })
+    }
 }

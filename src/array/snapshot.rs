@@ -1,6 +1,5 @@
 //! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes or together with them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -12,8 +11,13 @@ use crate::store::Version;
 /// Versions wanted at a time; how many are asked for is a matter of the request's turns.
 const CONCURRENCY: usize = 64;
 
-/// Stored chunks by their coordinates; `None` where there is no such chunk.
-pub(super) type Chunks = HashMap<ChunkCoords, Option<Arc<StoredValue>>>;
+/// Chunks that are glanced at before others have their turn: that takes a tenth of a millisecond.
+pub(super) const GLANCES_TOGETHER: usize = 64;
+/// What a chunk takes in a snapshot, with the description of the stored value: roughly, in bytes.
+const CHUNK_BYTES: u64 = 400;
+
+/// Stored chunks with their coordinates; `None` where there is no such chunk.
+pub(super) type Chunks = Vec<(ChunkCoords, Option<Arc<StoredValue>>)>;
 
 /// A plan, and for each stored chunk it touches the version it is read at, or that it does not exist.
 ///
@@ -21,8 +25,25 @@ pub(super) type Chunks = HashMap<ChunkCoords, Option<Arc<StoredValue>>>;
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     plan: Plan,
+    /// In C order.
     chunks: Arc<Chunks>,
     elements: Option<Elements>,
+}
+
+/// What is kept of a plan that was read: neither the plan nor its array.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    chunks: Arc<Chunks>,
+    elements: Elements,
+    decoded_chunks: u64,
+}
+
+impl Kept {
+    /// Bytes of memory, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.chunks.len() as u64).saturating_mul(CHUNK_BYTES).saturating_add(self.elements.bytes() as u64)
+    }
 }
 
 impl Snapshot {
@@ -47,12 +68,39 @@ impl Snapshot {
             .buffer_unordered(CONCURRENCY)
             .try_collect()
             .await?;
-        Ok(Self { plan: plan.clone(), chunks: Arc::new(chunks), elements: None })
+        Ok(Self::new(plan.clone(), chunks, None))
     }
 
     /// A plan that was read: its chunks as they were found, and all its elements.
     pub(super) fn of_read(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
-        Self { plan, chunks: Arc::new(chunks), elements: Some(elements) }
+        Self::new(plan, chunks, Some(elements))
+    }
+
+    fn new(plan: Plan, mut chunks: Chunks, elements: Option<Elements>) -> Self {
+        chunks.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Self { plan, chunks: Arc::new(chunks), elements }
+    }
+
+    /// What may be kept of a plan that was read, with how many decoded chunks that took: all of it, if its elements are of
+    /// a fixed size and its chunks are there, for then it can be told whether it is still what is stored.
+    pub(super) fn keep(&self, decoded_chunks: u64) -> Option<Kept> {
+        let elements = self.elements.clone()?;
+        let is_variable = self.plan.array().metadata().data_type.is_variable();
+        let is_whole = !is_variable && self.chunks.iter().all(|(_, value)| value.is_some());
+        is_whole.then(|| Kept { chunks: Arc::clone(&self.chunks), elements, decoded_chunks })
+    }
+
+    /// A plan and what was kept of it, if every chunk is still as it was read and that is plain without waiting.
+    pub(super) async fn of_kept(plan: &Plan, kept: Kept, trace: &Trace) -> Option<Self> {
+        let Kept { chunks, elements, decoded_chunks } = kept;
+        for chunks in chunks.chunks(GLANCES_TOGETHER) {
+            if !chunks.iter().all(|(_, value)| value.as_ref().is_some_and(|value| value.is_current(trace))) {
+                return None;
+            }
+            tokio::task::yield_now().await;
+        }
+        trace.add_hits(decoded_chunks);
+        Some(Self { plan: plan.clone(), chunks, elements: Some(elements) })
     }
 
     /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can
@@ -68,25 +116,24 @@ impl Snapshot {
     }
 
     /// The version of each chunk, in C order of their coordinates; `None` where there is no such chunk.
-    #[must_use]
-    pub fn versions(&self) -> Vec<(&ChunkCoords, Option<&Version>)> {
-        let mut versions: Vec<_> = self
-            .chunks
-            .iter()
-            .map(|(coords, value)| (coords, value.as_ref().map(|value| &value.info.version)))
-            .collect();
-        versions.sort_unstable_by_key(|(coords, _)| *coords);
-        versions
+    pub fn versions(&self) -> impl Iterator<Item = Option<&Version>> {
+        self.chunks.iter().map(|(_, value)| value.as_ref().map(|value| &value.info.version))
     }
 
     /// When the newest of the chunks was written, if the store says so of all of them.
     #[must_use]
     pub fn modified(&self) -> Option<std::time::SystemTime> {
-        self.chunks.values().flatten().map(|value| value.info.modified).max().flatten()
+        self.chunks
+            .iter()
+            .filter_map(|(_, value)| value.as_ref())
+            .map(|value| value.info.modified)
+            .max()
+            .flatten()
     }
 
     /// The stored chunk at these coordinates; `None` if there is none.
     pub(super) fn value(&self, coords: &[u64]) -> Option<&Arc<StoredValue>> {
-        self.chunks.get(coords)?.as_ref()
+        let place = self.chunks.binary_search_by(|(known, _)| known.as_slice().cmp(coords)).ok()?;
+        self.chunks.get(place)?.1.as_ref()
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
-use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
+use super::{ArrayError, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
@@ -48,6 +48,40 @@ impl Default for FetchOptions {
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
+
+    /// As [`ChunkSource::find`], where all of it is in memory and known to be what is stored, no older than the request;
+    /// `None` if that cannot be told without waiting.
+    fn find_now(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &Trace) -> Option<Found> {
+        None
+    }
+
+    /// What came of the same plan before, if that is kept. Chunks may have changed since.
+    fn recall(&self, _plan: &Plan) -> Option<Kept> {
+        None
+    }
+
+    /// May keep what came of a plan.
+    fn keep(&self, _plan: &Plan, _kept: &Kept) {}
+
+    /// As [`ChunkSource::elements`] of one range, if they are in memory.
+    fn elements_now(
+        &self,
+        _value: &Arc<StoredValue>,
+        _chain: &CodecChain,
+        _range: &Range<u64>,
+    ) -> Option<Elements> {
+        None
+    }
+
+    /// As [`ChunkSource::shard_index`], if it is in memory.
+    fn shard_index_now(
+        &self,
+        _value: &Arc<StoredValue>,
+        _chain: &CodecChain,
+        _shard: &Range<u64>,
+    ) -> Option<Arc<ShardIndex>> {
+        None
+    }
 
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
     /// does, so what has to be read in any case is read at once: a chunk whole, of a shard the index.

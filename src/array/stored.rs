@@ -1,6 +1,7 @@
 //! [`StoredKey`], [`StoredValue`] and [`Found`]: where a chunk is stored, at which version, and what is known of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::{ArrayError, Trace};
 use crate::chunk::Elements;
@@ -8,8 +9,12 @@ use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::{SharedStore, ValueInfo};
 
+/// For so long after a value was looked at by all the rules, a glance at its name will do: names that were asked for a
+/// moment ago are in memory where they are kept, and nobody waits for them.
+pub const GLANCES: Duration = Duration::from_secs(10);
+
 /// A stored chunk (or shard) at one version.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StoredValue {
     /// The mount's name, which keeps equal keys of different mounts apart.
     pub mount: Arc<str>,
@@ -19,6 +24,51 @@ pub struct StoredValue {
     pub key: StoreKey,
     /// Its size and version.
     pub info: ValueInfo,
+    when: Mutex<When>,
+}
+
+/// When looks that found this version began.
+#[derive(Clone, Copy, Debug, Default)]
+struct When {
+    /// The last one by all the rules.
+    looked: Option<Instant>,
+    /// The last one at all.
+    seen: Option<Instant>,
+}
+
+impl StoredValue {
+    /// Whether this version is what is stored, no longer ago than the request began, and that is plain without waiting.
+    /// A look is for every request that had begun before it.
+    #[must_use]
+    pub fn is_current(&self, trace: &Trace) -> bool {
+        let When { looked, seen } = *self.when();
+        if seen >= Some(trace.began()) {
+            return true;
+        }
+        let now = Instant::now();
+        let is_current = looked.is_some_and(|looked| now.saturating_duration_since(looked) < GLANCES)
+            && self.store.still_has(&self.key, Some(&self.info.version));
+        if is_current {
+            self.note(When { looked, seen: Some(now) });
+        }
+        is_current
+    }
+
+    /// Takes over what was seen of the same version of the same value.
+    pub fn note_looks_of(&self, other: &Self) {
+        let when = *other.when();
+        self.note(when);
+    }
+
+    fn note(&self, new: When) {
+        let mut when = self.when();
+        *when = When { looked: when.looked.max(new.looked), seen: when.seen.max(new.seen) };
+    }
+
+    /// No code panics while it holds the lock.
+    fn when(&self) -> MutexGuard<'_, When> {
+        self.when.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where a chunk (or shard) is stored, if it is.
@@ -39,8 +89,13 @@ impl StoredKey {
     /// Failures of the store.
     pub async fn look(&self, trace: &Trace) -> Result<Option<Arc<StoredValue>>, ArrayError> {
         let _turn = trace.turn().await;
+        let now = Some(Instant::now());
         match self.store.head(&self.key).await {
-            Ok(info) => Ok(info.map(|info| self.at(info))),
+            Ok(info) => Ok(info.map(|info| {
+                let value = self.at(info);
+                value.note(When { looked: now, seen: now });
+                value
+            })),
             Err(source) => Err(ArrayError::Store { key: self.key.clone(), source }),
         }
     }
@@ -49,7 +104,7 @@ impl StoredKey {
     #[must_use]
     pub fn at(&self, info: ValueInfo) -> Arc<StoredValue> {
         let Self { mount, store, key } = self.clone();
-        Arc::new(StoredValue { mount, store, key, info })
+        Arc::new(StoredValue { mount, store, key, info, when: Mutex::default() })
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// are sums over what ran side by side.
 #[derive(Debug)]
 pub struct Trace {
+    began: Instant,
     turns: Semaphore,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -22,12 +23,19 @@ impl Trace {
     pub fn new(fetches: usize) -> Self {
         let turns = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         Self {
+            began: Instant::now(),
             turns,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             fetch_micros: AtomicU64::new(0),
             decode_micros: AtomicU64::new(0),
         }
+    }
+
+    /// When the request began: what was seen since then is new enough for it.
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.began
     }
 
     /// Waits for a turn to fetch. Whoever has one waits for nothing but the store.

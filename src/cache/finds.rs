@@ -12,7 +12,10 @@ use super::shelf::{Outcome, Shelf};
 use crate::array::{ChunkSource, Found, StoredKey, StoredValue, Trace};
 use crate::codec::CodecChain;
 use crate::key::StoreKey;
-use crate::store::{ValueInfo, Version};
+use crate::store::Version;
+
+/// Bytes that a chunk takes here beside its key and tag.
+const KNOWN_BYTES: u64 = 200;
 
 /// A chunk, whatever its version.
 type Name = (Arc<str>, StoreKey);
@@ -20,28 +23,46 @@ type Name = (Arc<str>, StoreKey);
 /// What was found last, and reads under way. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Finds {
-    /// The last version that something is remembered of.
-    latest: Arc<Shelf<Name, ValueInfo>>,
+    latest: Arc<Shelf<Name, Arc<StoredValue>>>,
     underway: Arc<Flights<(Name, u64), Outcome<Found>>>,
 }
 
 impl Finds {
     /// Remembers so many bytes of versions.
     pub(super) fn new(capacity_bytes: u64) -> Self {
-        let latest = Shelf::new(capacity_bytes, |name: &Name, info: &ValueInfo| {
-            (name.1.as_str().len() as u64).saturating_add(info.version.tag().len() as u64)
+        let latest = Shelf::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
+            (name.1.as_str().len() as u64)
+                .saturating_add(value.info.version.tag().len() as u64)
+                .saturating_add(KNOWN_BYTES)
         });
         Self { latest: Arc::new(latest), underway: Arc::new(Flights::new()) }
     }
 
     /// Something of this version of a chunk is remembered from now on.
-    pub(super) fn note(&self, mount: &Arc<str>, key: &StoreKey, info: &ValueInfo) {
-        self.latest.remember(&(Arc::clone(mount), key.clone()), info);
+    pub(super) fn note(&self, value: &Arc<StoredValue>) {
+        let name = (Arc::clone(&value.mount), value.key.clone());
+        if self.latest.recall(&name).is_some_and(|known| known.info.version == value.info.version) {
+            return;
+        }
+        self.latest.remember(&name, value);
     }
 
-    /// The last version that was noted. There may be a newer one.
-    pub(super) fn latest(&self, key: &StoredKey) -> Option<ValueInfo> {
+    /// The last version that something is remembered of. There may be a newer one.
+    pub(super) fn latest(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
         self.latest.recall(&(Arc::clone(&key.mount), key.key.clone()))
+    }
+
+    /// The version that is stored now.
+    pub(super) async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
+        let value = key.look(trace).await?;
+        if let Some(value) = &value
+            && let Some(known) = self.latest(key)
+            && known.info.version == value.info.version
+        {
+            known.note_looks_of(value);
+            return Ok(Some(known));
+        }
+        Ok(value)
     }
 
     /// Reads a chunk by `source`, in a task that no single caller can end by leaving, or shares in such a read, and says
@@ -77,18 +98,18 @@ impl Finds {
                 waiter
             }
             Some(Boarding::Joined(waiter)) => {
-                let (value, shared) = join(key.look(trace), waiter.wait()).await;
+                let (value, shared) = join(self.look(key, trace), waiter.wait()).await;
                 let value = value?;
                 return Ok(match shared.transpose()? {
                     Some(found) if version(found.value.as_ref()) == version(value.as_ref()) => (found, false),
                     Some(_) | None => (Found::seen(value), false),
                 });
             }
-            Some(Boarding::Hit(_)) | None => return Ok((Found::seen(key.look(trace).await?), false)),
+            Some(Boarding::Hit(_)) | None => return Ok((Found::seen(self.look(key, trace).await?), false)),
         };
         match waiter.wait().await {
             Some(found) => found.map(|found| (found, true)),
-            None => Ok((Found::seen(key.look(trace).await?), false)),
+            None => Ok((Found::seen(self.look(key, trace).await?), false)),
         }
     }
 }

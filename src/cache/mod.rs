@@ -1,4 +1,4 @@
-//! Remembering: decoded chunks, shard indexes, opened nodes and small stored values.
+//! Remembering: decoded chunks, small answers made of them, shard indexes, opened nodes and small stored values.
 //!
 //! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
 //! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheOptions {
-    /// Bytes of decoded chunks.
+    /// Bytes of decoded chunks, and of small answers made of them that are asked for again.
     pub decoded_bytes: u64,
     /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
     pub index_bytes: u64,

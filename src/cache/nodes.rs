@@ -1,20 +1,34 @@
 //! [`NodeCache`]: opened nodes, by mount, path and the versions of their documents.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 
 use super::shelf::Shelf;
-use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
+use crate::array::{ArrayError, GLANCES, NodeId, NodeMemo, Opened, Opening};
+use crate::hierarchy::Located;
+use crate::key::NodePath;
 
 /// Bytes of memory that a document takes when parsed, for each of its own, at most.
 const PARSED_RATIO: u64 = 40;
 /// Bytes that a node takes beside what its documents say.
 const NODE_BYTES: u64 = 2 << 10;
+/// The part of the cache that is for what was there last.
+const LATEST_SHARE: u64 = 16;
+/// Bytes that the versions of a node's documents take.
+const LATEST_BYTES: u64 = 300;
 
-/// Remembers opened nodes; the least used fall out.
+/// A node, whatever the versions of its documents.
+type Name = (Arc<str>, NodePath);
+
+/// Remembers opened nodes; the least used fall out. Clones share them.
 #[derive(Clone, Debug)]
-pub struct NodeCache(Arc<Shelf<NodeId, Arc<Opened>>>);
+pub struct NodeCache {
+    nodes: Arc<Shelf<NodeId, Arc<Opened>>>,
+    /// The documents that were there last, and when they were.
+    latest: Arc<Shelf<Name, (Located, Instant)>>,
+}
 
 impl NodeCache {
     /// A cache of so many bytes, as estimated from the length of the documents.
@@ -24,14 +38,32 @@ impl NodeCache {
             let key = id.path.as_str().len() as u64;
             id.located.document_bytes().saturating_mul(PARSED_RATIO).saturating_add(NODE_BYTES + key)
         };
-        Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
+        let latest = Shelf::new(capacity_bytes / LATEST_SHARE, |name: &Name, _: &(Located, Instant)| {
+            (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
+        });
+        let nodes = Shelf::new(capacity_bytes - capacity_bytes / LATEST_SHARE, weigh);
+        Self { nodes: Arc::new(nodes), latest: Arc::new(latest) }
     }
 }
 
 #[async_trait]
 impl NodeMemo for NodeCache {
+    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<Arc<Opened>> {
+        let (mount, path) = (Arc::clone(mount), path.clone());
+        let name = (mount, path);
+        let (located, when) = self.latest.recall(&name)?;
+        if when.elapsed() > GLANCES {
+            return None;
+        }
+        let (mount, path) = name;
+        self.nodes.recall(&NodeId { mount, path, located })
+    }
+
     async fn node(&self, id: NodeId, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
-        let opened = self.0.get(&id, opening).await;
-        opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
+        let now = Instant::now();
+        let opened = self.nodes.get(&id, opening).await;
+        let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
+        self.latest.remember(&(id.mount, id.path), &(id.located, now));
+        Ok(opened)
     }
 }

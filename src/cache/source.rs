@@ -1,5 +1,6 @@
 //! [`CachedSource`]: a [`ChunkSource`] that remembers what the one below it gave, and asks it for nothing twice at once.
 
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,42 +11,62 @@ use super::CacheOptions;
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Outcome, Shelf, TRIES};
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
-use crate::chunk::Elements;
+use crate::array::{ArrayError, ChunkSource, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
+use crate::chunk::{Elements, Subset};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
-use crate::key::StoreKey;
-use crate::store::Version;
 
+/// The part of what is for decoded chunks that is for small answers as they were put together of them.
+const ANSWERS_SHARE: u64 = 16;
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
 /// What an inner chunk takes in a shard's index in memory.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
+/// What the description of a stored value takes in memory, which its parts share: roughly, in bytes.
+const VALUE_BYTES: u64 = 200;
+
 /// What a decoded chunk or an index is remembered under: the bytes it came from, and how they were decoded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 struct PartId {
-    mount: Arc<str>,
-    key: StoreKey,
-    version: Version,
+    value: Arc<StoredValue>,
     range: Range<u64>,
     chain: u64,
 }
 
+impl PartialEq for PartId {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, two) = (&self.value, &other.value);
+        let is_same_value =
+            || one.key == two.key && one.mount == two.mount && one.info.version == two.info.version;
+        self.range == other.range && self.chain == other.chain && (Arc::ptr_eq(one, two) || is_same_value())
+    }
+}
+
+impl Eq for PartId {}
+
+impl Hash for PartId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value.key.hash(state);
+        self.value.info.version.hash(state);
+        self.range.hash(state);
+        self.chain.hash(state);
+    }
+}
+
 impl PartId {
-    fn new(value: &StoredValue, chain: &CodecChain, range: Range<u64>) -> Self {
-        Self {
-            mount: Arc::clone(&value.mount),
-            key: value.key.clone(),
-            version: value.info.version.clone(),
-            range,
-            chain: chain.id(),
-        }
+    fn new(value: &Arc<StoredValue>, chain: &CodecChain, range: Range<u64>) -> Self {
+        Self { value: Arc::clone(value), range, chain: chain.id() }
+    }
+
+    /// All of a value, or of a shard its index.
+    fn whole(value: &Arc<StoredValue>, chain: &CodecChain) -> Self {
+        Self::new(value, chain, 0..value.info.size)
     }
 
     /// Bytes of memory, beside those of every key.
     fn bytes(&self) -> u64 {
-        self.key.as_str().len() as u64
+        (self.value.key.as_str().len() as u64).saturating_add(VALUE_BYTES)
     }
 }
 
@@ -56,29 +77,36 @@ pub struct CachedSource {
     decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
     finds: Finds,
+    answers: Arc<Shelf<AnswerId, Kept>>,
 }
+
+/// What an answer is remembered under: the array's number, and the elements.
+type AnswerId = (u64, Subset);
 
 impl CachedSource {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let decoded = Shelf::new(options.decoded_bytes, |id: &PartId, elements: &Elements| {
-            id.bytes().saturating_add(elements.bytes() as u64)
-        });
+        let answers_bytes = options.decoded_bytes / ANSWERS_SHARE;
+        let decoded =
+            Shelf::new(options.decoded_bytes - answers_bytes, |id: &PartId, elements: &Elements| {
+                id.bytes().saturating_add(elements.bytes() as u64)
+            });
         let versions_bytes = options.index_bytes / VERSIONS_SHARE;
         let indexes =
             Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
             });
         let finds = Finds::new(versions_bytes);
-        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
+        let answers = Shelf::new(answers_bytes, |_: &AnswerId, kept: &Kept| kept.bytes());
+        let (decoded, indexes, answers) = (Arc::new(decoded), Arc::new(indexes), Arc::new(answers));
+        Self { inner, decoded, indexes, finds, answers }
     }
 
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
     fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
-        self.finds.latest(key).is_some_and(|info| {
-            let whole = 0..info.size;
-            let id = PartId::new(&key.at(info), chain, whole);
+        self.finds.latest(key).is_some_and(|value| {
+            let id = PartId::whole(&value, chain);
             if chain.sharding().is_some() { self.indexes.holds(&id) } else { self.decoded.holds(&id) }
         })
     }
@@ -86,13 +114,13 @@ impl CachedSource {
     /// Remembers what was read of a chunk.
     fn remember(&self, found: &Found, chain: &CodecChain) {
         let Some(value) = &found.value else { return };
-        let id = PartId::new(value, chain, 0..value.info.size);
+        let id = PartId::whole(value, chain);
         match &found.part {
             FoundPart::Nothing => return,
             FoundPart::Elements(elements) => self.decoded.remember(&id, elements),
             FoundPart::Index(index) => self.indexes.remember(&id, index),
         }
-        self.finds.note(&value.mount, &value.key, &value.info);
+        self.finds.note(value);
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving; it ends when all have left.
@@ -117,7 +145,7 @@ impl CachedSource {
             for (ticket, outcome) in claimed.into_iter().zip(outcomes) {
                 source.decoded.land(ticket, outcome);
             }
-            source.finds.note(&value.mount, &value.key, &value.info);
+            source.finds.note(&value);
         });
     }
 }
@@ -128,10 +156,52 @@ impl ChunkSource for CachedSource {
         self.inner.concurrency()
     }
 
+    fn find_now(&self, key: &StoredKey, chain: &CodecChain, trace: &Trace) -> Option<Found> {
+        let id = PartId::whole(&self.finds.latest(key)?, chain);
+        let part = if chain.sharding().is_some() {
+            FoundPart::Index(self.indexes.recall(&id)?)
+        } else {
+            FoundPart::Elements(self.decoded.recall(&id)?)
+        };
+        if !id.value.is_current(trace) {
+            return None;
+        }
+        if matches!(part, FoundPart::Elements(_)) {
+            trace.add_hits(1);
+        }
+        Some(Found { value: Some(id.value), part })
+    }
+
+    fn recall(&self, plan: &Plan) -> Option<Kept> {
+        self.answers.recall(&(plan.array().id(), plan.subset().clone()))
+    }
+
+    fn keep(&self, plan: &Plan, kept: &Kept) {
+        self.answers.remember(&(plan.array().id(), plan.subset().clone()), kept);
+    }
+
+    fn elements_now(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &CodecChain,
+        range: &Range<u64>,
+    ) -> Option<Elements> {
+        self.decoded.recall(&PartId::new(value, chain, range.clone()))
+    }
+
+    fn shard_index_now(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &CodecChain,
+        shard: &Range<u64>,
+    ) -> Option<Arc<ShardIndex>> {
+        self.indexes.recall(&PartId::new(value, chain, shard.clone()))
+    }
+
     async fn find(&self, key: &StoredKey, chain: &Arc<CodecChain>, trace: &Arc<Trace>) -> Outcome<Found> {
         let is_remembered = || self.remembers(key, chain);
         if is_remembered() {
-            return Ok(Found::seen(key.look(trace).await?));
+            return Ok(Found::seen(self.finds.look(key, trace).await?));
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
         let land = move |found: &Found| source.remember(found, &bound);
@@ -194,10 +264,10 @@ impl ChunkSource for CachedSource {
         let finds = self.finds.clone();
         let load = async move {
             let index = inner.shard_index(&value, &chain, shard, &trace).await?;
-            finds.note(&value.mount, &value.key, &value.info);
+            finds.note(&value);
             Ok(index)
         };
         let index = self.indexes.get(&id, Box::pin(load)).await;
-        index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.key.to_string() }))
+        index.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.value.key.to_string() }))
     }
 }

@@ -95,6 +95,26 @@ impl Hierarchy {
         Ok(Located { documents, bytes })
     }
 
+    /// Whether it is plain, without any waiting, that these documents still stand under the path as they were located.
+    #[must_use]
+    pub fn is_still(&self, path: &NodePath, located: &Located) -> bool {
+        let still =
+            |name, version| document_key(path, name).is_ok_and(|key| self.store.still_has(&key, version));
+        match &located.documents {
+            Documents::V3 { zarr_json } => still(ZARR_JSON, Some(zarr_json)),
+            Documents::V2Array { zarray, zattrs } => {
+                still(ZARR_JSON, None) && still(ZARRAY, Some(zarray)) && still(ZATTRS, zattrs.as_ref())
+            }
+            Documents::V2Group { zgroup, zattrs } => {
+                still(ZARR_JSON, None)
+                    && still(ZARRAY, None)
+                    && still(ZGROUP, Some(zgroup))
+                    && still(ZATTRS, zattrs.as_ref())
+            }
+            Documents::V1Array { .. } => false,
+        }
+    }
+
     async fn locate_v1(&self, path: &NodePath) -> Result<Located, HierarchyError> {
         let Some(meta) = self.look(path, META).await? else {
             return Err(HierarchyError::NoSuchNode { path: path.clone() });

@@ -24,7 +24,7 @@ use super::negotiate::Offer;
 use super::problem::Problem;
 use super::range;
 use super::state::{AppState, Mount};
-use super::validators::{hex_tag, put_validators};
+use super::validators::{from_text, hex_tag, put_validators};
 use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
 use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
@@ -217,20 +217,20 @@ impl Elements {
 
     /// The version of an answer: of everything it is made of, and how.
     fn version(&self, snapshot: &Snapshot) -> Version {
-        let mut hash = Sha256::new();
         let mut strong = true;
+        let mut text = Vec::with_capacity(1 << 10);
+        // Tags are visible ASCII, and what is said of the rendering escapes what is not: no part has a zero in it.
         let mut add = |part: &[u8]| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
+            text.extend_from_slice(part);
+            text.push(0);
         };
         add(RENDERING);
         add(format!("{:?} {:?}", self.rendering, self.subset).as_bytes());
-        let chunks = snapshot.versions();
-        for version in self.node.located.versions().chain(chunks.iter().map(|(_, version)| *version)) {
+        for version in self.node.located.versions().chain(snapshot.versions()) {
             strong &= version.is_none_or(Version::is_strong);
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }
-        let tag = hex_tag(&hash.finalize());
+        let tag = hex_tag(&Sha256::digest(&text));
         if strong { Version::strong(&tag) } else { Version::weak(&tag) }
     }
 
@@ -381,8 +381,8 @@ impl Elements {
     /// What the elements are, in headers: but for what is too long for one.
     fn describe(&self, headers: &mut HeaderMap) {
         let mut put = |name: HeaderName, text: String| {
-            if let Ok(value) = HeaderValue::from_str(&text)
-                && text.len() <= HEADER_BYTES
+            if text.len() <= HEADER_BYTES
+                && let Some(value) = from_text(text)
             {
                 headers.insert(name, value);
             }
@@ -445,9 +445,13 @@ fn ascii(text: &str) -> String {
 /// What the request cost so far: at the moment the head is sent.
 fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trace) {
     let (fetch, decode) = trace.fetch_and_decode();
-    let [plan, fetch, decode] = [planned, fetch, decode].map(|time| time.as_secs_f64() * 1000.0);
-    let timing = format!("plan;dur={plan:.3}, fetch;dur={fetch:.3}, decode;dur={decode:.3}");
-    if let Ok(timing) = HeaderValue::from_str(&timing) {
+    let mut timing = String::with_capacity(64);
+    for (name, time) in [("plan", planned), (", fetch", fetch), (", decode", decode)] {
+        let (millis, micros) = (time.as_millis(), time.subsec_micros() % 1000);
+        // Writing to a `String` cannot fail.
+        let _ = write!(timing, "{name};dur={millis}.{micros:03}");
+    }
+    if let Some(timing) = from_text(timing) {
         headers.insert(SERVER_TIMING, timing);
     }
     let cache = match trace.hits_and_misses() {

@@ -2,7 +2,6 @@
 //!
 //! Dates outside what HTTP can write are left out rather than guessed. Comparing validators is in `conditions`.
 
-use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -50,11 +49,8 @@ pub(super) fn from_text(text: String) -> Option<HeaderValue> {
 
 /// The front of a digest as an opaque tag: 128 bits in hexadecimal.
 pub(super) fn hex_tag(digest: &[u8]) -> String {
-    digest.iter().take(16).fold(String::with_capacity(32), |mut tag, byte| {
-        // Writing to a `String` cannot fail.
-        let _ = write!(tag, "{byte:02x}");
-        tag
-    })
+    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 /// An HTTP date; `None` where it is not one, which RFC 9110 says to ignore.

@@ -95,7 +95,7 @@ impl StorePrefix {
     /// # Errors
     /// [`KeyError`] if `rest` makes no valid key of it.
     pub fn key(&self, rest: &str) -> Result<StoreKey, KeyError> {
-        StoreKey::parse(&format!("{}{rest}", self.0))
+        StoreKey::parse(&[&*self.0, rest].concat())
     }
 
     /// The prefix `prefix` + `name` + `/`.

@@ -11,7 +11,8 @@ pub(super) const RESERVED: &str = ".zarr-server";
 /// Whether a key, a prefix or a path has a name of the store itself in it, in whatever case: not every file system
 /// tells them apart.
 pub(super) fn is_reserved(key: &str) -> bool {
-    key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
+    // Most keys have no dot at all.
+    key.contains('.') && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
 }
 
 /// Refuses to write such a key.

@@ -47,6 +47,7 @@ mod stampede;
 mod support;
 mod supported;
 mod tidy;
+mod warm;
 mod webdav;
 mod writers;
 mod zarrs;

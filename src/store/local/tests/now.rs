@@ -13,6 +13,9 @@ use crate::store::local::root::OpenNow;
 use crate::store::tests::{key, read};
 use crate::store::{ByteRange, Store, StoreError, Version};
 
+/// What happens to the files below a root, and its name.
+type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+
 /// A read-only store over a directory of its own.
 fn served() -> (TempDir, LocalStore) {
     let directory = tempfile::tempdir().unwrap();
@@ -164,4 +167,52 @@ fn files_of_other_machines_and_programs_are_left_to_threads() {
     let mut store = open("/");
     Arc::get_mut(&mut store.area).unwrap().root.now = true;
     assert!(matches!(store.area.root.open_file_now("proc/version"), OpenNow::Unknown));
+}
+
+#[tokio::test]
+async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
+    let replace = |root: &Path| std::fs::rename(root.join("new"), root.join("c/0/0")).unwrap();
+    let changes: [Change; 11] = [
+        ("made", &|root| std::fs::create_dir_all(root.join("c/0")).unwrap()),
+        ("with a file", &|root| std::fs::write(root.join("c/0/0"), "1").unwrap()),
+        ("written in place", &|root| std::fs::write(root.join("c/0/0"), "12").unwrap()),
+        ("replaced", &|root| {
+            std::fs::write(root.join("new"), "123").unwrap();
+            replace(root);
+        }),
+        ("renamed away", &|root| std::fs::rename(root.join("c/0"), root.join("c/1")).unwrap()),
+        ("a link to elsewhere", &|root| {
+            std::fs::create_dir(root.join("elsewhere")).unwrap();
+            std::fs::write(root.join("elsewhere/0"), "1234").unwrap();
+            symlink("../elsewhere", root.join("c/0")).unwrap();
+        }),
+        ("no link", &|root| std::fs::remove_file(root.join("c/0")).unwrap()),
+        ("renamed back", &|root| std::fs::rename(root.join("c/1"), root.join("c/0")).unwrap()),
+        ("replaced by a link", &|root| {
+            symlink("../../elsewhere/0", root.join("new")).unwrap();
+            replace(root);
+        }),
+        ("no file", &|root| std::fs::remove_file(root.join("c/0/0")).unwrap()),
+        ("a directory", &|root| std::fs::create_dir(root.join("c/0/0")).unwrap()),
+    ];
+    for symlinks in [Symlinks::Deny, Symlinks::Within, Symlinks::Follow] {
+        let directory = tempfile::tempdir().unwrap();
+        let (root, store) = (directory.path(), with_links(directory.path(), symlinks));
+        let key = key("c/0/0");
+        let mut before = None;
+        for (what, change) in &changes {
+            change(root);
+            let now = store.head(&key).await.unwrap().map(|info| info.version);
+            let still = store.still_has(&key, before.as_ref());
+            assert!(!still || before == now, "{symlinks:?} {what}: {before:?} {now:?}");
+            if now.is_some() {
+                assert_ne!(before, now, "{symlinks:?} {what}");
+                assert_eq!(store.still_has(&key, now.as_ref()), store.reads_now(), "{symlinks:?} {what}");
+                assert!(!store.still_has(&key, Some(&Version::strong("strange"))));
+            }
+            before = now;
+        }
+        drop(directory);
+        assert!(!store.still_has(&key, None), "nothing can be said of a root that was removed");
+    }
 }

@@ -1,12 +1,14 @@
 //! Files that come, change and go while they are read.
 
+use std::sync::Arc;
+
 use futures::future::join_all;
 
-use super::super::ZipError;
+use super::super::{ZipError, ZipStore};
 use super::{Below, FILE, Zip, deflated, stored};
 use crate::error::{Classify, ErrorClass};
-use crate::store::tests::{key, keys, read};
-use crate::store::{ByteRange, Store, StoreError, WriteCondition};
+use crate::store::tests::{cpu, key, keys, put, read};
+use crate::store::{ByteRange, ObjectBackend, SharedStore, Store, StoreError, WriteCondition};
 
 /// A file with one large entry, which takes two reads, and one small.
 fn file(byte: u8) -> Vec<u8> {
@@ -27,6 +29,22 @@ async fn a_directory_is_read_once_for_all_who_want_it() {
     assert_eq!(below.gets().len(), 1);
     assert_eq!(keys(&store, "").await.len(), 3);
     assert!(below.gets().is_empty(), "it is remembered");
+}
+
+#[tokio::test]
+async fn a_glance_at_an_entry_is_a_glance_at_the_file() {
+    let inner: SharedStore = Arc::new(ObjectBackend::memory(true));
+    let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu());
+    assert!(!store.still_has(&key("none"), None), "nothing is known of the file");
+    let mut before = None;
+    for byte in 1..=3 {
+        put(&*inner, FILE, file(byte)).await;
+        assert!(!store.still_has(&key("small"), before.as_ref()), "{byte}");
+        before = store.head(&key("small")).await.unwrap().map(|info| info.version);
+        assert!(store.still_has(&key("small"), before.as_ref()), "{byte}");
+        assert!(!store.still_has(&key("large"), before.as_ref()) && !store.still_has(&key("small"), None));
+        assert!(store.still_has(&key("none"), None));
+    }
 }
 
 #[tokio::test]

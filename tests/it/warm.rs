@@ -1,0 +1,187 @@
+//! Answers from memory: what is stored is what they say, whatever happened to it since the last answer.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::http::{Method, StatusCode};
+use zarrd::http::Mount;
+use zarrd::store::{LocalOptions, LocalStore, SharedStore};
+
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, Format, memory};
+use crate::support::server::{Server, erase, put};
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+/// Chunks of an array.
+const DAYS: usize = 70;
+/// How often the same is asked, so that the last answers come from memory in every way there is.
+const TIMES: usize = 4;
+
+/// Arrays of 70 × 8 × 8 elements in 70 chunks, or shards, all of whose bytes are this one.
+fn arrays(byte: u8) -> [Array; 3] {
+    let fill = serde_json::json!({ "fill_value": 0 });
+    let plain = Array::of(&[DAYS, 8, 8]).chunks(&[1, 8, 8]).members(fill).uniform(byte);
+    let v2 =
+        plain.clone().format(Format::V2 { compressor: None, fortran: false, big: false, separator: '/' });
+    let sharded = plain.clone().codecs([Shards::of(&[1, 4, 4], &[LITTLE]).codec()]);
+    [plain, v2, sharded]
+}
+
+/// The bytes of a chunk of such an array.
+fn chunk(array: usize, byte: u8) -> Vec<u8> {
+    let array = arrays(byte)[array].clone();
+    array.chunk(&array.model(), &[0, 0, 0])
+}
+
+/// Asks for a pixel through all chunks again and again, the last of them once more as what needs no element. The chunk in
+/// the middle holds this byte, or is not there.
+async fn check(server: &Server, array: usize, middle: Option<u8>, what: &str) {
+    let url = format!("/v1/data/m/{array}?slice=:,3,5");
+    let expected: Vec<u8> =
+        (0..2 * DAYS).map(|place| if place / 2 == DAYS / 2 { middle.unwrap_or(0) } else { 1 }).collect();
+    for time in 0..TIMES {
+        let answer = server.get(&url).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert!(*answer.body == *expected, "{what}, time {time}: {:?}", answer.body);
+        if time > 0 {
+            assert_eq!(answer.header("zarrd-cache"), "hit", "{what}, time {time}");
+        }
+        let head = server.ask(Method::HEAD, &url, &[]).await;
+        assert_eq!(head.header("etag"), answer.header("etag"), "{what}, time {time}");
+    }
+}
+
+fn middle(root: &Path, array: usize) -> std::path::PathBuf {
+    let before = if array == 1 { "" } else { "c/" };
+    root.join(format!("{array}/{before}{}/0/0", DAYS / 2))
+}
+
+#[tokio::test]
+async fn a_chunk_that_other_programs_change_is_never_answered_from_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let local = LocalStore::open(root, &LocalOptions { writable: true, ..LocalOptions::default() }).unwrap();
+    let store: SharedStore = Arc::new(local);
+    for (array, made) in arrays(1).iter().enumerate() {
+        made.store(&store, &array.to_string()).await;
+        let server = Server::of(Arc::clone(&store));
+        check(&server, array, Some(1), "as it was made").await;
+        let file = middle(root, array);
+        let days = file.parent().unwrap().parent().unwrap();
+        let (away, back) = (root.join(format!("away-{array}")), days.to_path_buf());
+
+        fs::write(&file, chunk(array, 2)).unwrap();
+        // The length is what it was; so that no clock is too coarse to tell.
+        let past = std::time::SystemTime::UNIX_EPOCH;
+        fs::File::options().write(true).open(&file).unwrap().set_modified(past).unwrap();
+        check(&server, array, Some(2), "written in place").await;
+
+        fs::write(root.join("new"), chunk(array, 3)).unwrap();
+        fs::rename(root.join("new"), &file).unwrap();
+        check(&server, array, Some(3), "replaced by another").await;
+
+        fs::rename(&back, &away).unwrap();
+        check(&server, array, None, "its directory renamed away").await;
+
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, chunk(array, 4)).unwrap();
+        check(&server, array, Some(4), "another directory in its place").await;
+
+        fs::remove_file(&file).unwrap();
+        symlink(root.join(format!("away-{array}/0/0")), &file).unwrap();
+        check(&server, array, None, "a link in its place").await;
+
+        fs::remove_dir_all(&back).unwrap();
+        fs::rename(&away, &back).unwrap();
+        check(&server, array, Some(3), "back where it was").await;
+
+        let other = root.join(format!("other-{array}"));
+        fs::create_dir_all(other.join("0")).unwrap();
+        fs::write(other.join("0/0"), chunk(array, 5)).unwrap();
+        fs::remove_dir_all(&back).unwrap();
+        symlink(&other, &back).unwrap();
+        check(&server, array, None, "a link to elsewhere in place of its directory").await;
+
+        fs::remove_file(&back).unwrap();
+        fs::rename(&other, &back).unwrap();
+        check(&server, array, Some(5), "there once more").await;
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_other_programs_change_is_never_answered_from_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let local =
+        LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
+    let store: SharedStore = Arc::new(local.unwrap());
+    for (array, made) in arrays(1).iter().enumerate() {
+        made.store(&store, &array.to_string()).await;
+        let server = Server::of(Arc::clone(&store));
+        check(&server, array, Some(1), "as it was made").await;
+        let (name, mut document) = made.document();
+        document["shape"] = serde_json::json!([DAYS, 8, 5]);
+        fs::write(directory.path().join(format!("{array}/{name}")), document.to_string()).unwrap();
+        let url = format!("/v1/data/m/{array}?slice=:,3,5");
+        assert_eq!(server.get(&url).await.status, StatusCode::BAD_REQUEST);
+        // What wins over it, or is no array any longer.
+        fs::write(
+            directory.path().join(format!("{array}/zarr.json")),
+            r#"{"zarr_format":3,"node_type":"group"}"#,
+        )
+        .unwrap();
+        assert_eq!(server.get(&url).await.status, StatusCode::NOT_FOUND);
+        fs::remove_dir_all(directory.path().join(array.to_string())).unwrap();
+        assert_eq!(server.get(&url).await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_to_a_store_in_memory_is_seen_at_once() {
+    let store = memory();
+    for (array, made) in arrays(1).iter().enumerate() {
+        made.store(&store, &array.to_string()).await;
+        let server = Server::of(Arc::clone(&store));
+        let key = middle(Path::new(""), array);
+        for byte in [Some(1), Some(2), None, Some(3)] {
+            match byte {
+                Some(byte) => put(&store, key.to_str().unwrap(), chunk(array, byte)).await,
+                None => erase(&store, key.to_str().unwrap()).await,
+            }
+            check(&server, array, byte, &format!("{byte:?}")).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let local =
+        LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
+    for store in [memory(), Arc::new(local.unwrap()) as SharedStore] {
+        arrays(1)[0].store(&store, "0").await;
+        let server = Server::build(Mount::read_only("m", Arc::clone(&store))).finish();
+        let url = "/v1/data/m/0?slice=:,3,5";
+        let is_over = Arc::new(AtomicBool::new(false));
+        let crowd: Vec<_> = (0..8)
+            .map(|_| {
+                let (server, is_over) = (server.clone(), Arc::clone(&is_over));
+                tokio::spawn(async move {
+                    while !is_over.load(Ordering::Relaxed) {
+                        server.get(url).await;
+                    }
+                })
+            })
+            .collect();
+        let key = middle(Path::new(""), 0);
+        for byte in 2..=60 {
+            put(&store, key.to_str().unwrap(), chunk(0, byte)).await;
+            let answer = server.get(url).await;
+            assert_eq!(answer.body[DAYS], byte);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        futures::future::join_all(crowd).await;
+    }
+}
