@@ -10,8 +10,8 @@ use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use super::plan::Band;
 use super::resolve::{Task, resolve};
 use super::snapshot::Chunks;
-use super::{Array, ArrayError, ChunkSource, Found, Plan, Snapshot, StoredValue, Trace};
-use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Window};
+use super::{Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace};
+use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
 use crate::cpu::Cpu;
 
@@ -42,6 +42,12 @@ pub struct Reader {
 struct Loaded {
     shape: Arc<[u64]>,
     pieces: Vec<(Option<Elements>, Window)>,
+}
+
+/// Some rows of a chunk, and the chain that decodes no more than these.
+struct Part {
+    chain: Arc<CodecChain>,
+    rows: Rows,
 }
 
 /// What comes of a piece of work.
@@ -158,8 +164,17 @@ impl Reader {
         let resolved = async |coords: ChunkCoords, window| {
             let shape = array.grid().shape_of(&coords);
             let chain = self.chain(array, &coords, &shape).await?;
-            let (coords, found) = find(coords, Arc::clone(&chain)).await?;
+            let part = self.part(&chain, &shape, std::slice::from_ref(&window), item_bytes);
+            let asked = part.as_ref().map_or(&chain, |part| &part.chain);
+            let (coords, found) = find(coords, Arc::clone(asked)).await?;
             let value = found.value.clone();
+            let (shape, window) = match (part, &found.part) {
+                (Some(part), FoundPart::Elements(_)) => {
+                    let window = window.within(&part.rows);
+                    (part.rows.shape, window)
+                }
+                _ => (shape, window),
+            };
             let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
             Ok(Step::Resolved { coords, value, tasks })
         };
@@ -179,7 +194,7 @@ impl Reader {
                 && let Some(task) = tasks.pop_front()
             {
                 loading += 1;
-                underway.push(Either::Left(self.load(task, trace)));
+                underway.push(Either::Left(self.load(task, item_bytes, trace)));
             }
             while tasks.is_empty()
                 && resolving < most_resolving
@@ -237,14 +252,36 @@ impl Reader {
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
-    async fn load(&self, task: Task, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+    /// The part of a chunk that the windows need, where it is not remembered and takes less than the whole.
+    fn part<'a>(
+        &self,
+        chain: &CodecChain,
+        shape: &[u64],
+        windows: impl IntoIterator<Item = &'a Window>,
+        item_bytes: usize,
+    ) -> Option<Part> {
+        if self.source.keeps(chain.decoded_bytes()) {
+            return None;
+        }
+        let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
+        let chain = Arc::new(chain.part(rows.items.clone())?);
+        Some(Part { chain, rows })
+    }
+
+    async fn load(&self, task: Task, item_bytes: usize, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
         let (shape, pieces) = match task {
             Task::Fill { shape, windows } => {
                 (shape, windows.into_iter().map(|window| (None, window)).collect())
             }
             Task::Show { elements, shape, window } => (shape, vec![(Some(elements), window)]),
             Task::Load { value, chain, shape, parts } => {
-                let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+                let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
+                // One part for all, so that neighbours are still fetched together.
+                let (mut chain, mut shape) = (chain, shape);
+                if let Some(part) = self.part(&chain, &shape, &windows, item_bytes) {
+                    windows.iter_mut().for_each(|window| *window = window.within(&part.rows));
+                    (chain, shape) = (part.chain, part.rows.shape.into());
+                }
                 let elements = self.source.elements(&value, &chain, &ranges, trace).await;
                 let pieces = elements
                     .into_iter()

@@ -49,6 +49,12 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
 
+    /// Whether a chunk of so many bytes is remembered once it is decoded. Of others, a reader may ask for the part that it
+    /// wants, by a chain for that part.
+    fn keeps(&self, _decoded_bytes: u64) -> bool {
+        false
+    }
+
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
     /// does, so what has to be read in any case is read at once: a chunk whole, of a shard the index.
     async fn find(
@@ -199,7 +205,7 @@ impl DirectSource {
         encoded: Bytes,
         shared: bool,
     ) -> Result<Elements, ArrayError> {
-        let (bound, bytes) = (Arc::clone(chain), chain.decoded_bytes().max(encoded.len() as u64));
+        let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
         let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared)).await;
         decoded?.map_err(|source| undecodable(value, part, source))
     }
@@ -214,8 +220,12 @@ impl DirectSource {
         trace: &Trace,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let fetched = fetch.range.end - fetch.range.start;
-        let decoded = chain.decoded_bytes().saturating_mul(fetch.wanted.len() as u64);
-        let _permit = self.reserve(fetched.saturating_add(decoded)).await;
+        let parts = fetch.wanted.len() as u64;
+        let decoded = chain.decoded_bytes().saturating_mul(parts);
+        // What is decoded on the way to a part is let go of with it.
+        let beside = chain.working_bytes() - chain.decoded_bytes();
+        let working = beside.saturating_mul(parts.min(self.cpu.threads() as u64));
+        let _permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
         let read = Self::read(value, fetch.range.clone(), trace).await;
         let bytes = match read {
             Ok(bytes) => bytes,
@@ -265,7 +275,7 @@ impl ChunkSource for DirectSource {
         trace: &Arc<Trace>,
     ) -> Result<Found, ArrayError> {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
-        let bytes = chain.sharding().map_or(chain.decoded_bytes(), Sharding::index_bytes);
+        let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
         let Some((value, encoded)) = Self::read_blind(key, chain, trace).await? else {
             return Ok(Found::seen(None));

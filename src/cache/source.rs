@@ -128,6 +128,10 @@ impl ChunkSource for CachedSource {
         self.inner.concurrency()
     }
 
+    fn keeps(&self, decoded_bytes: u64) -> bool {
+        self.decoded.has_room_for(decoded_bytes)
+    }
+
     async fn find(&self, key: &StoredKey, chain: &Arc<CodecChain>, trace: &Arc<Trace>) -> Outcome<Found> {
         let is_remembered = || self.remembers(key, chain);
         if is_remembered() {

@@ -21,4 +21,4 @@ pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;
 pub use selection::{Selection, SelectionError};
 pub use subset::{AxisRange, Subset};
-pub use window::Window;
+pub use window::{Rows, Window};

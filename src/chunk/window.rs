@@ -1,5 +1,7 @@
 //! [`Window`]: which elements of a chunk go where in an answer.
 
+use std::ops::Range;
+
 use super::ChunkAxis;
 use super::subset::AxisRange;
 
@@ -18,6 +20,17 @@ struct WindowAxis {
     range: AxisRange,
     /// Bytes in the answer from one element of the range to the next.
     out_stride: usize,
+}
+
+/// Some rows of a chunk, which stand one after the other in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Bytes of the chunk's items.
+    pub items: Range<u64>,
+    /// Of the rows alone.
+    pub shape: Vec<u64>,
+    /// Where they begin along each dimension.
+    start: Vec<u64>,
 }
 
 impl Window {
@@ -67,6 +80,79 @@ impl Window {
     pub fn part(&self, ranges: &[AxisRange]) -> Self {
         let axes = self.axes.iter().zip(ranges).map(|(axis, &range)| WindowAxis { range, ..*axis }).collect();
         Self { axes, out_offset: self.out_offset }
+    }
+
+    /// Whether the answer is the chunk of this shape as it is, and nothing else.
+    #[must_use]
+    pub fn is_whole(&self, shape: &[u64], item_bytes: usize) -> bool {
+        let whole: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        let packed = Self::packed(&whole, item_bytes);
+        let as_packed = self.axes.iter().zip(&packed.axes).all(|(own, packed)| {
+            let (from, to) = (own.range, packed.range);
+            let is_single = to.count == 1;
+            from.start == 0
+                && from.count == to.count
+                && (is_single || (from.step == 1 && own.out_stride == packed.out_stride))
+        });
+        self.out_offset == 0 && self.axes.len() == shape.len() && as_packed
+    }
+
+    /// The shortest run of whole rows of a chunk of this shape that holds all these windows show of it; `None` if that
+    /// is the whole chunk.
+    ///
+    /// A row is what one place along a dimension has, and the rows are along the first dimension in which the windows show
+    /// more than one place.
+    #[must_use]
+    pub fn rows<'a>(
+        windows: impl Iterator<Item = &'a Self>,
+        shape: &[u64],
+        item_bytes: usize,
+    ) -> Option<Rows> {
+        let mut shown: Vec<Range<u64>> = Vec::new();
+        for window in windows {
+            if window.axes.len() != shape.len() || window.axes.iter().any(|axis| axis.range.count == 0) {
+                return None;
+            }
+            let places = window.ranges().map(|range| {
+                let (first, last) = (range.at(0), range.at(range.count - 1));
+                first.min(last)..first.max(last).saturating_add(1)
+            });
+            if shown.is_empty() {
+                shown = places.collect();
+                continue;
+            }
+            for (shown, places) in shown.iter_mut().zip(places) {
+                *shown = shown.start.min(places.start)..shown.end.max(places.end);
+            }
+        }
+        let along = shown.iter().position(|places| places.end - places.start > 1).unwrap_or(shape.len());
+        let (mut start, mut length) = (0_u64, item_bytes as u64);
+        let mut stride = item_bytes as u64;
+        let mut rows = Rows { items: 0..0, shape: shape.to_vec(), start: vec![0; shape.len()] };
+        for (axis, (places, &edge)) in shown.iter().zip(shape).enumerate().rev() {
+            if places.end > edge {
+                return None;
+            }
+            if axis <= along {
+                start = start.checked_add(places.start.checked_mul(stride)?)?;
+                *rows.shape.get_mut(axis)? = places.end - places.start;
+                *rows.start.get_mut(axis)? = places.start;
+            }
+            length = length.checked_mul(*rows.shape.get(axis)?)?;
+            stride = stride.checked_mul(edge)?;
+        }
+        rows.items = start..start.checked_add(length)?;
+        (length < stride).then_some(rows)
+    }
+
+    /// The window on these rows of the chunk that it is on.
+    #[must_use]
+    pub fn within(&self, rows: &Rows) -> Self {
+        let mut window = self.clone();
+        for (axis, start) in window.axes.iter_mut().zip(&rows.start) {
+            axis.range.start = axis.range.start.saturating_sub(*start);
+        }
+        window
     }
 
     /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,

@@ -4,14 +4,17 @@
 //! backwards with nothing left to check but the bytes. Nothing here knows what any codec does.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::LazyLock;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::CodecError;
 use super::config::Config;
-use super::registry::{ArrayToArray, BoundBytes, BytesToBytes, Context, Kind, kind};
+use super::registry::{
+    ArrayToArray, BoundBytes, BytesInParts, BytesToBytes, Context, ItemsInParts, Kind, kind,
+};
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
 use crate::chunk::Elements;
@@ -43,9 +46,18 @@ impl Default for CodecLimits {
     }
 }
 
-/// A chain of codecs bound to a data type, a chunk shape and a fill value.
+/// A chain of codecs bound to a data type, a chunk shape and a fill value; or one that decodes a part of such a chunk.
 #[derive(Debug)]
 pub struct CodecChain {
+    codecs: Arc<Codecs>,
+    /// The bytes of the decoded items that are wanted, if not all are.
+    part: Option<Range<u64>>,
+    id: u64,
+}
+
+/// The codecs of a chain, bound.
+#[derive(Debug)]
+struct Codecs {
     decoded_bytes: u64,
     limit: u64,
     arrays: Vec<Box<dyn ArrayToArray>>,
@@ -57,7 +69,6 @@ pub struct CodecChain {
     partial: bool,
     /// An unknown codec that the document says a reader need not understand.
     skipped: Option<String>,
-    id: u64,
 }
 
 impl CodecChain {
@@ -121,7 +132,7 @@ impl CodecChain {
             return Err(too_large(decoded_bytes));
         }
         let limit = limits.chunk_bytes;
-        Ok(Self {
+        let codecs = Codecs {
             decoded_bytes,
             limit,
             arrays,
@@ -130,15 +141,38 @@ impl CodecChain {
             encoded_size: size,
             partial,
             skipped,
-            id,
-        })
+        };
+        Ok(Self { codecs: Arc::new(codecs), part: None, id })
     }
 
-    /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element. Of elements of
-    /// variable length, what stands in the heap is not counted: nobody knows before.
+    /// The chain that decodes no more than these bytes of the chunk's items; `None` if it would take as long as to decode
+    /// all of them. They must begin and end with an element.
+    ///
+    /// What stands behind the part in a chunk may be left undecoded, and what is wrong with it is not found then; bytes
+    /// that have a checksum are compared with it all the same.
+    #[must_use]
+    pub fn part(&self, items: Range<u64>) -> Option<Self> {
+        let codecs = &self.codecs;
+        let is_part = items.start < items.end && items.end <= codecs.decoded_bytes && self.part.is_none();
+        if !is_part || codecs.in_parts().is_none() {
+            return None;
+        }
+        let mut hasher = KEYS.build_hasher();
+        (self.id, &items).hash(&mut hasher);
+        Some(Self { codecs: Arc::clone(codecs), part: Some(items), id: hasher.finish() })
+    }
+
+    /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element; or those of the part.
+    /// Of elements of variable length, what stands in the heap is not counted: nobody knows before.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
-        self.decoded_bytes
+        self.part.as_ref().map_or(self.codecs.decoded_bytes, |part| part.end - part.start)
+    }
+
+    /// Bytes that may have to be decoded for it: those of the whole chunk's items.
+    #[must_use]
+    pub fn working_bytes(&self) -> u64 {
+        self.codecs.decoded_bytes
     }
 
     /// The most bytes an encoded chunk may have: what a reader may fetch before it must give up.
@@ -148,7 +182,7 @@ impl CodecChain {
     /// sum of the inner chunks and the index for a shard, and 64 KiB on top.
     #[must_use]
     pub fn encoded_limit(&self) -> u64 {
-        match self.encoded_size {
+        match self.codecs.encoded_size {
             Size::Exact(bytes) => bytes,
             Size::AtMost(bytes) => bytes.saturating_add(FETCH_SLACK_BYTES),
         }
@@ -168,7 +202,53 @@ impl CodecChain {
     /// [`CodecError::Corrupt`] if the bytes are not a chunk of this chain; [`CodecError::ChunkTooLarge`];
     /// [`CodecError::NoMemory`].
     pub fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
-        self.check_limit()?;
+        self.codecs.check_limit()?;
+        match &self.part {
+            None => self.codecs.decode(encoded),
+            Some(part) => self.codecs.decode_part(encoded, part),
+        }
+    }
+
+    /// Encodes a chunk's elements (C order, canonical form).
+    ///
+    /// # Errors
+    /// [`CodecError::Encode`] if there are not exactly the bytes of a whole chunk;
+    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
+    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
+    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
+        self.codecs.check_limit()?;
+        if let Some(name) = self.skipped() {
+            return Err(CodecError::unsupported(name));
+        }
+        self.codecs.encode(elements)
+    }
+
+    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
+    /// codec, only `transpose` stands before it and nothing after it.
+    #[must_use]
+    pub fn sharding(&self) -> Option<&Sharding> {
+        self.codecs.array_to_bytes.sharding().filter(|_| self.codecs.partial)
+    }
+
+    pub(super) fn encoded_size(&self) -> Size {
+        self.codecs.encoded_size
+    }
+
+    /// A codec that was passed over, in this chain or inside its shards.
+    fn skipped(&self) -> Option<&str> {
+        let inner = self.codecs.array_to_bytes.sharding();
+        let inner = inner.and_then(|sharding| sharding.chains().find_map(Self::skipped));
+        self.codecs.skipped.as_deref().or(inner)
+    }
+}
+
+impl Codecs {
+    fn check_limit(&self) -> Result<(), CodecError> {
+        let (bytes, limit) = (self.decoded_bytes, self.limit);
+        if bytes > limit { Err(CodecError::ChunkTooLarge { bytes, limit }) } else { Ok(()) }
+    }
+
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         let mut bytes = encoded;
         for (codec, size) in self.bytes.iter().rev() {
             bytes = codec.decode(bytes, *size)?;
@@ -180,17 +260,30 @@ impl CodecChain {
         Ok(elements)
     }
 
-    /// Encodes a chunk's elements (C order, canonical form).
-    ///
-    /// # Errors
-    /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`];
-    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
-    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
-    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
-        self.check_limit()?;
-        if let Some(name) = self.skipped() {
-            return Err(CodecError::unsupported(name));
+    /// What decodes parts: the last two codecs to decode, where nothing but these moves an element.
+    fn in_parts(&self) -> Option<(&dyn ItemsInParts, &dyn BytesInParts)> {
+        let ((codec, _), true) = (self.bytes.first()?, self.arrays.is_empty()) else { return None };
+        Some((self.array_to_bytes.get().in_parts()?, codec.in_parts()?))
+    }
+
+    fn decode_part(&self, encoded: Bytes, part: &Range<u64>) -> Result<Elements, CodecError> {
+        let place = |at: u64| usize::try_from(at).map_err(|_too_large| CodecError::NoMemory { bytes: at });
+        let part = place(part.start)?..place(part.end)?;
+        let (Some((items, codec)), Some(((_, size), behind))) = (self.in_parts(), self.bytes.split_first())
+        else {
+            return Ok(self.decode(encoded)?.slice(part));
+        };
+        let mut bytes = encoded;
+        for (codec, size) in behind.iter().rev() {
+            bytes = codec.decode(bytes, *size)?;
         }
+        let length = part.len();
+        let bytes = codec.decode_part(bytes, *size, part)?;
+        Size::Exact(length as u64).check(NAME, bytes.len())?;
+        items.decode_part(bytes)
+    }
+
+    fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
         if elements.items().len() as u64 != self.decoded_bytes {
             let (given, expected) = (elements.items().len(), self.decoded_bytes);
             return Err(CodecError::encode(NAME, format!("given {given} bytes instead of {expected}")));
@@ -204,29 +297,6 @@ impl CodecChain {
             bytes = codec.encode(bytes)?;
         }
         Ok(bytes)
-    }
-
-    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
-    /// codec, only `transpose` stands before it and nothing after it.
-    #[must_use]
-    pub fn sharding(&self) -> Option<&Sharding> {
-        self.array_to_bytes.sharding().filter(|_| self.partial)
-    }
-
-    pub(super) fn encoded_size(&self) -> Size {
-        self.encoded_size
-    }
-
-    fn check_limit(&self) -> Result<(), CodecError> {
-        let (bytes, limit) = (self.decoded_bytes, self.limit);
-        if bytes > limit { Err(CodecError::ChunkTooLarge { bytes, limit }) } else { Ok(()) }
-    }
-
-    /// A codec that was passed over, in this chain or inside its shards.
-    fn skipped(&self) -> Option<&str> {
-        let inner = self.array_to_bytes.sharding();
-        let inner = inner.and_then(|sharding| sharding.chains().find_map(Self::skipped));
-        self.skipped.as_deref().or(inner)
     }
 }
 
@@ -304,10 +374,12 @@ fn compose(first: &[usize], then: &[usize]) -> Option<Vec<usize>> {
     then.iter().map(|&axis| first.get(axis).copied()).collect()
 }
 
-/// The hash behind [`CodecChain::id`], keyed anew by each process: nobody can make two documents collide on
+/// The keys of the hash behind [`CodecChain::id`], made anew by each process: nobody can make two documents collide on
 /// purpose.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The hash behind [`CodecChain::id`].
 fn identity(codecs: &[CodecMetadata], chunk: &Representation) -> u64 {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();
     codecs.len().hash(&mut hasher);
     for codec in codecs {

@@ -6,6 +6,9 @@
 
 mod ffi;
 mod frame;
+mod part;
+
+use std::ops::Range;
 
 use ::bytes::Bytes;
 use serde_json::Value;
@@ -14,7 +17,7 @@ use self::ffi::{Compressor, Shuffle};
 use self::frame::Frame;
 use super::CodecError;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
 
 const NAME: &str = "blosc";
@@ -111,5 +114,23 @@ impl BytesToBytes for Blosc {
 
     fn encoded_size(&self, decoded: Size) -> Size {
         decoded.compressed()
+    }
+
+    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+        Some(self)
+    }
+}
+
+impl BytesInParts for Blosc {
+    fn decode_part(&self, encoded: Bytes, size: Size, part: Range<usize>) -> Result<Bytes, CodecError> {
+        let frame = Frame::parse(&encoded)?;
+        size.check(NAME, frame.decoded_bytes())?;
+        if frame.stored().is_none()
+            && let Some(decoded) = part::decode(&frame, &part)?
+        {
+            return Ok(Bytes::from(decoded));
+        }
+        let decoded = self.decode(encoded, size)?;
+        Ok(decoded.slice(part.start.min(decoded.len())..part.end.min(decoded.len())))
     }
 }
