@@ -155,11 +155,16 @@ impl Reader {
         let length =
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
         let window = Window::packed(band.subset.axes(), item_bytes);
-        let mut out = if array.metadata().data_type.is_variable() {
-            ElementsMut::variable(vec![0; length], plan.heap_limit())
-        } else {
-            ElementsMut::fixed(vec![0; length], item_bytes)
+        let is_variable = array.metadata().data_type.is_variable();
+        let empty = || {
+            if is_variable {
+                ElementsMut::variable(vec![0; length], plan.heap_limit())
+            } else {
+                ElementsMut::fixed(vec![0; length], item_bytes)
+            }
         };
+        // Made when it is known that the answer has to be put together.
+        let mut out: Option<ElementsMut> = None;
         let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
         let resolved = async |coords: ChunkCoords, window| {
             let shape = array.grid().shape_of(&coords);
@@ -208,13 +213,17 @@ impl Reader {
                 at_hand => {
                     if !batch.is_empty() {
                         let (batch, fill) = (std::mem::take(&mut batch), Arc::clone(&fill));
+                        if !is_variable && let Some(elements) = whole(&batch, length, item_bytes) {
+                            return Ok(elements);
+                        }
+                        let out_of = out.take().unwrap_or_else(empty);
                         let paste = move |mut out| paste_all(&batch, &fill, &mut out).map(|()| out);
                         let pasted = if length <= INLINE_BYTES {
-                            paste(out)
+                            paste(out_of)
                         } else {
-                            self.cpu.run(move || paste(out)).await?
+                            self.cpu.run(move || paste(out_of)).await?
                         };
-                        out = pasted.map_err(|error| plan.unassembled(error))?;
+                        out = Some(pasted.map_err(|error| plan.unassembled(error))?);
                     }
                     match at_hand {
                         Some(step) => step,
@@ -233,7 +242,7 @@ impl Reader {
                     batch.push(loaded);
                 }
                 // Nothing is left to begin, or it would have been begun.
-                None => return Ok(out.freeze()),
+                None => return Ok(out.unwrap_or_else(empty).freeze()),
             }
         }
     }
@@ -293,6 +302,14 @@ impl Reader {
         };
         Ok(Step::Loaded(Loaded { shape, pieces }))
     }
+}
+
+/// The elements of the one chunk that is all of an answer of so many bytes, as it is.
+fn whole(batch: &[Loaded], length: usize, item_bytes: usize) -> Option<Elements> {
+    let [Loaded { shape, pieces }] = batch else { return None };
+    let [(Some(elements), window)] = &pieces[..] else { return None };
+    let is_whole = elements.items().len() == length && window.is_whole(shape, item_bytes);
+    is_whole.then(|| elements.clone())
 }
 
 /// Puts loaded chunks in their places.

@@ -16,7 +16,13 @@ use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
 use crate::cpu::Cpu;
-use crate::store::{ByteRange, StoreError, Value};
+use crate::store::{ByteRange, StoreError, StoreKind, Value};
+
+/// Chunks are decoded together up to so many bytes.
+const JOB_BYTES: u64 = 1 << 20;
+/// Ranges of a file are merged to no more than this: a file has no latency to save, and what is read at once is decoded
+/// while the rest is read.
+const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,6 +216,34 @@ impl DirectSource {
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
+    /// Decodes some parts of a value, one after the other.
+    async fn decode_job(
+        &self,
+        value: &StoredValue,
+        chain: &Arc<CodecChain>,
+        job: Vec<Part>,
+        shared: bool,
+    ) -> Vec<(usize, Result<Elements, ArrayError>)> {
+        let places: Vec<(usize, Range<u64>)> =
+            job.iter().map(|part| (part.place, part.part.clone())).collect();
+        let bytes = job.iter().fold(0, |bytes: u64, part| {
+            bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
+        });
+        let bound = Arc::clone(chain);
+        let work =
+            move || job.into_iter().map(|part| decode(&bound, part.encoded, shared)).collect::<Vec<_>>();
+        match self.cpu.run_sized(bytes, work).await {
+            Ok(decoded) => places
+                .into_iter()
+                .zip(decoded)
+                .map(|((place, part), decoded)| {
+                    (place, decoded.map_err(|source| undecodable(value, &part, source)))
+                })
+                .collect(),
+            Err(error) => places.into_iter().map(|(place, _)| (place, Err(error.clone().into()))).collect(),
+        }
+    }
+
     /// Fetches one range and decodes each wanted part of it.
     async fn fetch(
         &self,
@@ -233,19 +267,47 @@ impl DirectSource {
         };
         let start = Instant::now();
         let shared = fetch.wanted.len() > 1;
-        let decoded = stream::iter(fetch.wanted)
-            .map(|place| {
-                let part = ranges.get(place).cloned().unwrap_or_default();
-                let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
-                let encoded = bytes.slice(offset(part.start)..offset(part.end));
-                async move { (place, self.decode(value, chain, &part, encoded, shared).await) }
-            })
+        let parts = fetch.wanted.into_iter().map(|place| {
+            let part = ranges.get(place).cloned().unwrap_or_default();
+            let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
+            let encoded = bytes.slice(offset(part.start)..offset(part.end));
+            Part { place, part, encoded }
+        });
+        let decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
+            .map(|job| self.decode_job(value, chain, job, shared))
             .buffer_unordered(self.cpu.threads())
-            .collect()
+            .concat()
             .await;
         trace.decoded_since(start);
         decoded
     }
+}
+
+/// A part of what was fetched.
+struct Part {
+    /// Which of those that are wanted it is.
+    place: usize,
+    /// Where it stands in the value.
+    part: Range<u64>,
+    encoded: Bytes,
+}
+
+/// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
+fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
+    let mut jobs: Vec<Vec<Part>> = Vec::new();
+    let mut room = 0;
+    for part in parts {
+        let bytes = decoded_bytes.max(part.encoded.len() as u64);
+        match jobs.last_mut() {
+            Some(job) if bytes <= room => job.push(part),
+            _ => {
+                jobs.push(vec![part]);
+                room = JOB_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    jobs
 }
 
 /// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves are copied out of a fetch that
@@ -305,8 +367,11 @@ impl ChunkSource for DirectSource {
                 (size > limit).then(|| Err(ArrayError::ChunkTooLong { key: value.key.clone(), size, limit }))
             })
             .collect();
-        let mut fetches =
-            coalesce(ranges, self.options.coalesce_gap_bytes, self.options.coalesce_fetch_bytes);
+        let longest = match value.store.kind() {
+            StoreKind::Local => self.options.coalesce_fetch_bytes.min(LOCAL_FETCH_BYTES),
+            _ => self.options.coalesce_fetch_bytes,
+        };
+        let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
         for fetch in &mut fetches {
             fetch.wanted.retain(|&place| elements[place].is_none());
         }

@@ -2,6 +2,8 @@
 //!
 //! Every size that arrives here was computed at bind time or is the length of something already in memory.
 
+use std::ops::Range;
+
 use bytes::{Bytes, BytesMut};
 
 use super::CodecError;
@@ -36,6 +38,17 @@ pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
     let mut buffer = reserved(bytes.len() as u64)?;
     buffer.extend_from_slice(bytes);
     Ok(buffer)
+}
+
+/// A part of some bytes that does not keep the others in memory.
+///
+/// # Errors
+/// [`CodecError::NoMemory`].
+pub(super) fn cut(bytes: Bytes, part: Range<usize>) -> Result<Bytes, CodecError> {
+    if part == (0..bytes.len()) {
+        return Ok(bytes);
+    }
+    copied(bytes.get(part).unwrap_or_default()).map(Bytes::from)
 }
 
 /// `bytes` bytes of `element` after `element`.

@@ -85,8 +85,7 @@ impl BytesToBytes for Zstd {
 impl BytesInParts for Zstd {
     fn decode_part(&self, encoded: Bytes, size: Size, part: Range<usize>) -> Result<Bytes, CodecError> {
         if !is_worth_a_stop(&encoded, size, part.end) {
-            let decoded = self.decode(encoded, size)?;
-            return Ok(decoded.slice(part.start.min(decoded.len())..part.end.min(decoded.len())));
+            return buffer::cut(self.decode(encoded, size)?, part);
         }
         let mut decoded = buffer::reserved(part.end as u64)?;
         let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
@@ -98,7 +97,7 @@ impl BytesInParts for Zstd {
                 return Err(CodecError::corrupt(NAME, "ends too early"));
             }
         }
-        Ok(Bytes::from(decoded).slice(part))
+        buffer::cut(Bytes::from(decoded), part)
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use self::ffi::{Compressor, Shuffle};
 use self::frame::Frame;
 use super::CodecError;
+use super::buffer;
 use super::config::Config;
 use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
@@ -130,7 +131,6 @@ impl BytesInParts for Blosc {
         {
             return Ok(Bytes::from(decoded));
         }
-        let decoded = self.decode(encoded, size)?;
-        Ok(decoded.slice(part.start.min(decoded.len())..part.end.min(decoded.len())))
+        buffer::cut(self.decode(encoded, size)?, part)
     }
 }
