@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::ChunkAxis;
 use super::subset::AxisRange;
+use super::{ChunkAxis, Runs};
 
 /// Which elements of a chunk (or of an inner chunk) are wanted, and where in the answer's bytes they go.
 ///
@@ -22,14 +22,14 @@ struct WindowAxis {
     out_stride: usize,
 }
 
-/// Some rows of a chunk, which stand one after the other in it.
+/// Some rows of a chunk, or of each the run that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
-    /// Bytes of the chunk's items.
-    pub items: Range<u64>,
-    /// Of the rows alone.
+    /// Where they stand among the chunk's items.
+    pub items: Runs,
+    /// Of what they have, alone.
     pub shape: Vec<u64>,
-    /// Where they begin along each dimension.
+    /// Where that begins along each dimension.
     start: Vec<u64>,
 }
 
@@ -97,8 +97,8 @@ impl Window {
         self.out_offset == 0 && self.axes.len() == shape.len() && as_packed
     }
 
-    /// The shortest run of whole rows of a chunk of this shape that holds all these windows show of it; `None` if that
-    /// is the whole chunk.
+    /// The rows of a chunk of this shape that these windows show something of, and the run within a row that holds it;
+    /// `None` if that is the whole chunk.
     ///
     /// A row is what one place along a dimension has, and the rows are along the first dimension in which the windows show
     /// more than one place.
@@ -108,41 +108,41 @@ impl Window {
         shape: &[u64],
         item_bytes: usize,
     ) -> Option<Rows> {
-        let mut shown: Vec<Range<u64>> = Vec::new();
-        for window in windows {
-            if window.axes.len() != shape.len() || window.axes.iter().any(|axis| axis.range.count == 0) {
-                return None;
-            }
-            let places = window.ranges().map(|range| {
-                let (first, last) = (range.at(0), range.at(range.count - 1));
-                first.min(last)..first.max(last).saturating_add(1)
-            });
-            if shown.is_empty() {
-                shown = places.collect();
-                continue;
-            }
-            for (shown, places) in shown.iter_mut().zip(places) {
-                *shown = shown.start.min(places.start)..shown.end.max(places.end);
-            }
-        }
-        let along = shown.iter().position(|places| places.end - places.start > 1).unwrap_or(shape.len());
-        let (mut start, mut length) = (0_u64, item_bytes as u64);
-        let mut stride = item_bytes as u64;
-        let mut rows = Rows { items: 0..0, shape: shape.to_vec(), start: vec![0; shape.len()] };
+        let shown = shown(windows, shape)?;
+        let next = |from: usize| {
+            let several = shown.iter().skip(from).position(|places| places.end - places.start > 1);
+            several.map_or(shape.len(), |place| from + place)
+        };
+        let along = next(0);
+        let within = next(along + 1);
+        let mut rows = Rows { items: Runs::default(), shape: shape.to_vec(), start: vec![0; shape.len()] };
+        let (mut start, mut count, mut length) = (0_u64, 1, item_bytes as u64);
+        let (mut stride, mut row) = (item_bytes as u64, item_bytes as u64);
         for (axis, (places, &edge)) in shown.iter().zip(shape).enumerate().rev() {
-            if places.end > edge {
-                return None;
-            }
-            if axis <= along {
+            if axis <= within {
                 start = start.checked_add(places.start.checked_mul(stride)?)?;
                 *rows.shape.get_mut(axis)? = places.end - places.start;
                 *rows.start.get_mut(axis)? = places.start;
             }
-            length = length.checked_mul(*rows.shape.get(axis)?)?;
+            if axis == along {
+                (count, row) = (places.end - places.start, stride);
+            } else {
+                length = length.checked_mul(*rows.shape.get(axis)?)?;
+            }
             stride = stride.checked_mul(edge)?;
         }
-        rows.items = start..start.checked_add(length)?;
-        (length < stride).then_some(rows)
+        if length == row {
+            // The rows are whole, and stand one after the other.
+            (count, length) = (1, length.checked_mul(count)?);
+            row = length;
+        }
+        if length >= stride {
+            return None;
+        }
+        let number = |bytes: u64| usize::try_from(bytes).ok();
+        let [start, count, length, stride] = [number(start)?, number(count)?, number(length)?, number(row)?];
+        rows.items = Runs { start, count, length, stride };
+        Some(rows)
     }
 
     /// The window on these rows of the chunk that it is on.
@@ -191,6 +191,28 @@ impl Window {
             Some((coords, window))
         })
     }
+}
+
+/// The places along each dimension between the first and the last that any of the windows shows of a chunk of this shape.
+fn shown<'a>(windows: impl Iterator<Item = &'a Window>, shape: &[u64]) -> Option<Vec<Range<u64>>> {
+    let mut shown: Option<Vec<Range<u64>>> = None;
+    for window in windows {
+        if window.axes.len() != shape.len() || window.axes.iter().any(|axis| axis.range.count == 0) {
+            return None;
+        }
+        let places = window.ranges().map(|range| {
+            let (first, last) = (range.at(0), range.at(range.count - 1));
+            first.min(last)..first.max(last).saturating_add(1)
+        });
+        shown = Some(match shown {
+            None => places.collect(),
+            Some(shown) => {
+                let both = shown.into_iter().zip(places);
+                both.map(|(a, b)| a.start.min(b.start)..a.end.max(b.end)).collect()
+            }
+        });
+    }
+    shown.filter(|shown| shown.iter().zip(shape).all(|(places, &edge)| places.end <= edge))
 }
 
 #[cfg(test)]

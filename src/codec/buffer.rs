@@ -2,11 +2,10 @@
 //!
 //! Every size that arrives here was computed at bind time or is the length of something already in memory.
 
-use std::ops::Range;
-
 use bytes::{Bytes, BytesMut};
 
 use super::CodecError;
+use crate::chunk::Runs;
 
 /// An empty buffer with room for at least `bytes` bytes.
 ///
@@ -40,15 +39,19 @@ pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
     Ok(buffer)
 }
 
-/// A part of some bytes that does not keep the others in memory.
+/// A part of some bytes that does not keep the others in memory: one run after the other, of those that are there.
 ///
 /// # Errors
 /// [`CodecError::NoMemory`].
-pub(super) fn cut(bytes: Bytes, part: Range<usize>) -> Result<Bytes, CodecError> {
-    if part == (0..bytes.len()) {
+pub(super) fn cut(bytes: Bytes, part: &Runs) -> Result<Bytes, CodecError> {
+    if part.bytes() == bytes.len() {
         return Ok(bytes);
     }
-    copied(bytes.get(part).unwrap_or_default()).map(Bytes::from)
+    let mut cut = reserved(part.bytes() as u64)?;
+    for run in part.each() {
+        cut.extend_from_slice(bytes.get(run).unwrap_or_default());
+    }
+    Ok(Bytes::from(cut))
 }
 
 /// `bytes` bytes of `element` after `element`.

@@ -4,20 +4,20 @@
 //! backwards with nothing left to check but the bytes. Nothing here knows what any codec does.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::CodecError;
+use super::buffer;
 use super::config::Config;
 use super::registry::{
     ArrayToArray, BoundBytes, BytesInParts, BytesToBytes, Context, ItemsInParts, Kind, kind,
 };
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
-use crate::chunk::Elements;
+use crate::chunk::{Elements, Runs};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// The name under which complaints about the chain itself are raised.
@@ -25,6 +25,11 @@ const NAME: &str = "codecs";
 
 /// What a reader may fetch beyond the bound of the codecs, where they have one.
 const FETCH_SLACK_BYTES: u64 = 64 << 10;
+
+/// A part is worth decoding on its own if it has no more than so many …
+const MOST_PARTS: u64 = 3;
+/// … of so many parts of a chunk.
+const PART_OF: u64 = 4;
 
 /// Limits on what a chain may be asked to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +56,7 @@ impl Default for CodecLimits {
 pub struct CodecChain {
     codecs: Arc<Codecs>,
     /// The bytes of the decoded items that are wanted, if not all are.
-    part: Option<Range<u64>>,
+    part: Option<Runs>,
     id: u64,
 }
 
@@ -145,16 +150,19 @@ impl CodecChain {
         Ok(Self { codecs: Arc::new(codecs), part: None, id })
     }
 
-    /// The chain that decodes no more than these bytes of the chunk's items; `None` if it would take as long as to decode
-    /// all of them. They must begin and end with an element.
+    /// The chain that decodes no more than these bytes of the chunk's items, which it gives one after the other; `None`
+    /// if that would take about as long as to decode all of them. The runs must begin and end with an element.
     ///
     /// What stands behind the part in a chunk may be left undecoded, and what is wrong with it is not found then; bytes
     /// that have a checksum are compared with it all the same.
     #[must_use]
-    pub fn part(&self, items: Range<u64>) -> Option<Self> {
+    pub fn part(&self, items: Runs) -> Option<Self> {
         let codecs = &self.codecs;
-        let is_part = items.start < items.end && items.end <= codecs.decoded_bytes && self.part.is_none();
-        if !is_part || codecs.in_parts().is_none() {
+        let is_part = items.bytes() > 0
+            && items.bytes() as u64 <= codecs.decoded_bytes / PART_OF * MOST_PARTS
+            && items.end() as u64 <= codecs.decoded_bytes
+            && (items.count == 1 || items.stride >= items.length);
+        if !is_part || self.part.is_some() || codecs.in_parts().is_none() {
             return None;
         }
         let mut hasher = KEYS.build_hasher();
@@ -166,7 +174,7 @@ impl CodecChain {
     /// Of elements of variable length, what stands in the heap is not counted: nobody knows before.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
-        self.part.as_ref().map_or(self.codecs.decoded_bytes, |part| part.end - part.start)
+        self.part.as_ref().map_or(self.codecs.decoded_bytes, |part| part.bytes() as u64)
     }
 
     /// Bytes that may have to be decoded for it: those of the whole chunk's items.
@@ -266,20 +274,17 @@ impl Codecs {
         Some((self.array_to_bytes.get().in_parts()?, codec.in_parts()?))
     }
 
-    fn decode_part(&self, encoded: Bytes, part: &Range<u64>) -> Result<Elements, CodecError> {
-        let place = |at: u64| usize::try_from(at).map_err(|_too_large| CodecError::NoMemory { bytes: at });
-        let part = place(part.start)?..place(part.end)?;
+    fn decode_part(&self, encoded: Bytes, part: &Runs) -> Result<Elements, CodecError> {
         let (Some((items, codec)), Some(((_, size), behind))) = (self.in_parts(), self.bytes.split_first())
         else {
-            return Ok(self.decode(encoded)?.slice(part));
+            return self.decode(encoded)?.map_items(|items| buffer::cut(items, part));
         };
         let mut bytes = encoded;
         for (codec, size) in behind.iter().rev() {
             bytes = codec.decode(bytes, *size)?;
         }
-        let length = part.len();
         let bytes = codec.decode_part(bytes, *size, part)?;
-        Size::Exact(length as u64).check(NAME, bytes.len())?;
+        Size::Exact(part.bytes() as u64).check(NAME, bytes.len())?;
         items.decode_part(bytes)
     }
 

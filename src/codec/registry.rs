@@ -4,7 +4,6 @@
 //! The set is closed; a codec of another name is unsupported, whoever wrote it.
 
 use std::fmt;
-use std::ops::Range;
 
 use ::bytes::Bytes;
 
@@ -17,7 +16,7 @@ use super::{
     n5_default, numcodecs_packbits, packbits, pcodec, quantize, reshape, scale_offset, sharding_indexed,
     shuffle, transpose, vlen, zfp, zlib, zstd,
 };
-use crate::chunk::Elements;
+use crate::chunk::{Elements, Runs};
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
@@ -74,8 +73,9 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
 
 /// A bound codec from bytes to bytes that decodes parts.
 pub(super) trait BytesInParts {
-    /// Decodes at least these of the bytes that [`BytesToBytes::decode`] makes, and gives them alone.
-    fn decode_part(&self, encoded: Bytes, size: Size, part: Range<usize>) -> Result<Bytes, CodecError>;
+    /// Decodes at least these of the bytes that [`BytesToBytes::decode`] makes, and gives them alone, one run after the
+    /// other.
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError>;
 }
 
 /// A bound codec from an array to bytes that decodes some elements as it does all.

@@ -8,7 +8,6 @@
 //! far as it goes. Dictionaries are not supported.
 
 use std::cell::RefCell;
-use std::ops::Range;
 
 use ::bytes::Bytes;
 use ::zstd::bulk::{Compressor, Decompressor};
@@ -21,6 +20,7 @@ use super::config::Config;
 use super::output::{Output, Step};
 use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
+use crate::chunk::Runs;
 
 const NAME: &str = "zstd";
 
@@ -83,17 +83,18 @@ impl BytesToBytes for Zstd {
 }
 
 impl BytesInParts for Zstd {
-    fn decode_part(&self, encoded: Bytes, size: Size, part: Range<usize>) -> Result<Bytes, CodecError> {
-        if !is_worth_a_stop(&encoded, size, part.end) {
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
+        let end = part.end();
+        if !is_worth_a_stop(&encoded, size, end) {
             return buffer::cut(self.decode(encoded, size)?, part);
         }
-        let mut decoded = buffer::reserved(part.end as u64)?;
+        let mut decoded = buffer::reserved(end as u64)?;
         let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
         let (mut input, mut output) = (InBuffer::around(&encoded), OutBuffer::around(&mut decoded));
-        while output.pos() < part.end {
+        while output.pos() < end {
             let before = (input.pos(), output.pos());
             let left = decoder.run(&mut input, &mut output).map_err(|error| corrupt(&error))?;
-            if output.pos() < part.end && (left == 0 || (input.pos(), output.pos()) == before) {
+            if output.pos() < end && (left == 0 || (input.pos(), output.pos()) == before) {
                 return Err(CodecError::corrupt(NAME, "ends too early"));
             }
         }

@@ -8,8 +8,6 @@ mod ffi;
 mod frame;
 mod part;
 
-use std::ops::Range;
-
 use ::bytes::Bytes;
 use serde_json::Value;
 
@@ -20,6 +18,7 @@ use super::buffer;
 use super::config::Config;
 use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
+use crate::chunk::Runs;
 
 const NAME: &str = "blosc";
 
@@ -123,11 +122,11 @@ impl BytesToBytes for Blosc {
 }
 
 impl BytesInParts for Blosc {
-    fn decode_part(&self, encoded: Bytes, size: Size, part: Range<usize>) -> Result<Bytes, CodecError> {
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
         let frame = Frame::parse(&encoded)?;
         size.check(NAME, frame.decoded_bytes())?;
         if frame.stored().is_none()
-            && let Some(decoded) = part::decode(&frame, &part)?
+            && let Some(decoded) = part::decode(&frame, part)?
         {
             return Ok(Bytes::from(decoded));
         }
