@@ -14,6 +14,7 @@ use super::{Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, St
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
 use crate::cpu::Cpu;
+use crate::store::{SharedStore, StoreKind};
 
 /// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
 const HELD_BYTES: u64 = 64 << 20;
@@ -169,7 +170,7 @@ impl Reader {
         let resolved = async |coords: ChunkCoords, window| {
             let shape = array.grid().shape_of(&coords);
             let chain = self.chain(array, &coords, &shape).await?;
-            let part = self.part(&chain, &shape, std::slice::from_ref(&window), item_bytes);
+            let part = self.part(&array.store, &chain, &shape, std::slice::from_ref(&window), item_bytes);
             let asked = part.as_ref().map_or(&chain, |part| &part.chain);
             let (coords, found) = find(coords, Arc::clone(asked)).await?;
             let value = found.value.clone();
@@ -261,15 +262,18 @@ impl Reader {
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
-    /// The part of a chunk that the windows need, where it is not remembered and takes less than the whole.
+    /// The part of a chunk that the windows need, where it is not remembered and takes less than the whole. From far away
+    /// a chunk is fetched once for all who want something of it at a time, so all of it is decoded.
     fn part<'a>(
         &self,
+        store: &SharedStore,
         chain: &CodecChain,
         shape: &[u64],
         windows: impl IntoIterator<Item = &'a Window>,
         item_bytes: usize,
     ) -> Option<Part> {
-        if self.source.keeps(chain.decoded_bytes()) {
+        let is_near = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
+        if !is_near || self.source.keeps(chain.decoded_bytes()) {
             return None;
         }
         let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
@@ -287,7 +291,7 @@ impl Reader {
                 let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
                 // One part for all, so that neighbours are still fetched together.
                 let (mut chain, mut shape) = (chain, shape);
-                if let Some(part) = self.part(&chain, &shape, &windows, item_bytes) {
+                if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes) {
                     windows.iter_mut().for_each(|window| *window = window.within(&part.rows));
                     (chain, shape) = (part.chain, part.rows.shape.into());
                 }

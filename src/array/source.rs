@@ -404,3 +404,29 @@ impl ChunkSource for DirectSource {
         self.decode_index(value, chain, shard, encoded).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
+        let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
+            place,
+            part: 0..length as u64,
+            encoded: vec![0; length].into(),
+        });
+        let jobs = jobs(parts, decoded_bytes);
+        let places: Vec<usize> = jobs.iter().flatten().map(|part| part.place).collect();
+        assert_eq!(places, (0..encoded.len()).collect::<Vec<_>>());
+        jobs.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn small_chunks_are_decoded_together_and_large_ones_apart() {
+        assert_eq!(sizes(&[10; 5], 100), [5]);
+        assert_eq!(sizes(&[10; 5], JOB_BYTES / 2), [2, 2, 1]);
+        assert_eq!(sizes(&[10; 3], JOB_BYTES + 1), [1, 1, 1]);
+        assert_eq!(sizes(&[10, 2 << 20, 10], 100), [1, 1, 1]);
+        assert!(sizes(&[], 100).is_empty());
+    }
+}

@@ -131,6 +131,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn work_is_done_in_the_order_it_came_in() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let works: Vec<_> = (0..20)
+            .map(|number| {
+                let sender = sender.clone();
+                cpu.run(move || sender.send(number).unwrap())
+            })
+            .collect();
+        futures::future::join_all(works).await;
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_queued_is_done_after_the_pool_is_dropped() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let pool = pool::Pool::start(2).unwrap();
+        for number in 0..10 {
+            let sender = sender.clone();
+            pool.push(Box::new(move || sender.send(number).unwrap()));
+        }
+        drop((pool, sender));
+        assert_eq!(receiver.iter().count(), 10);
+    }
+
+    #[tokio::test]
     async fn small_work_is_done_on_the_spot_and_its_panic_is_an_error_too() {
         let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
         let thread = || std::thread::current().id();
