@@ -292,7 +292,9 @@ impl Reader {
                 // One part for all, so that neighbours are still fetched together.
                 let (mut chain, mut shape) = (chain, shape);
                 if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes) {
-                    windows.iter_mut().for_each(|window| *window = window.within(&part.rows));
+                    for window in &mut windows {
+                        *window = window.within(&part.rows);
+                    }
                     (chain, shape) = (part.chain, part.rows.shape.into());
                 }
                 let elements = self.source.elements(&value, &chain, &ranges, trace).await;

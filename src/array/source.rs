@@ -225,7 +225,7 @@ impl DirectSource {
         shared: bool,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let places: Vec<(usize, Range<u64>)> =
-            job.iter().map(|part| (part.place, part.part.clone())).collect();
+            job.iter().map(|part| (part.place, part.range.clone())).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
             bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
         });
@@ -268,10 +268,10 @@ impl DirectSource {
         let start = Instant::now();
         let shared = fetch.wanted.len() > 1;
         let parts = fetch.wanted.into_iter().map(|place| {
-            let part = ranges.get(place).cloned().unwrap_or_default();
+            let range = ranges.get(place).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
-            let encoded = bytes.slice(offset(part.start)..offset(part.end));
-            Part { place, part, encoded }
+            let encoded = bytes.slice(offset(range.start)..offset(range.end));
+            Part { place, range, encoded }
         });
         let decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
             .map(|job| self.decode_job(value, chain, job, shared))
@@ -288,7 +288,7 @@ struct Part {
     /// Which of those that are wanted it is.
     place: usize,
     /// Where it stands in the value.
-    part: Range<u64>,
+    range: Range<u64>,
     encoded: Bytes,
 }
 
@@ -412,7 +412,7 @@ mod tests {
     fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
         let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
             place,
-            part: 0..length as u64,
+            range: 0..length as u64,
             encoded: vec![0; length].into(),
         });
         let jobs = jobs(parts, decoded_bytes);

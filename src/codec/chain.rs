@@ -165,9 +165,8 @@ impl CodecChain {
         if !is_part || self.part.is_some() || codecs.in_parts().is_none() {
             return None;
         }
-        let mut hasher = KEYS.build_hasher();
-        (self.id, &items).hash(&mut hasher);
-        Some(Self { codecs: Arc::clone(codecs), part: Some(items), id: hasher.finish() })
+        let id = KEYS.hash_one((self.id, &items));
+        Some(Self { codecs: Arc::clone(codecs), part: Some(items), id })
     }
 
     /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element; or those of the part.
