@@ -10,10 +10,11 @@ use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use super::plan::Band;
 use super::resolve::{Load, Task, resolve, resolve_now};
 use super::snapshot::{Chunks, GLANCES_TOGETHER};
-use super::{Array, ArrayError, ChunkSource, Found, Plan, Snapshot, StoredValue, Trace};
-use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Window};
+use super::{Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace};
+use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
 use crate::cpu::Cpu;
+use crate::store::{SharedStore, StoreKind};
 
 /// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
 const HELD_BYTES: u64 = 64 << 20;
@@ -44,6 +45,12 @@ pub struct Reader {
 struct Loaded {
     shape: Arc<[u64]>,
     pieces: Vec<(Option<Elements>, Window)>,
+}
+
+/// Some rows of a chunk, and the chain that decodes no more than these.
+struct Part {
+    chain: Arc<CodecChain>,
+    rows: Rows,
 }
 
 /// What comes of a piece of work.
@@ -182,11 +189,16 @@ impl Reader {
         let length =
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
         let window = Window::packed(band.subset.axes(), item_bytes);
-        let mut out = if array.metadata().data_type.is_variable() {
-            ElementsMut::variable(vec![0; length], plan.heap_limit())
-        } else {
-            ElementsMut::fixed(vec![0; length], item_bytes)
+        let is_variable = array.metadata().data_type.is_variable();
+        let empty = || {
+            if is_variable {
+                ElementsMut::variable(vec![0; length], plan.heap_limit())
+            } else {
+                ElementsMut::fixed(vec![0; length], item_bytes)
+            }
         };
+        // Made when it is known that the answer has to be put together.
+        let mut out: Option<ElementsMut> = None;
         let fill: Arc<[u8]> = array.metadata().fill_value.as_bytes().into();
         let held = usize::try_from(HELD_BYTES / array.decoded_bytes().max(1)).unwrap_or(usize::MAX);
         let at_a_time = |most: usize| held.clamp(HELD_CHUNKS, most);
@@ -208,7 +220,7 @@ impl Reader {
                         Ok(loaded) => batch.push(loaded),
                         Err(load) => {
                             loading += 1;
-                            underway.push(Either::Left(self.load(load, trace)));
+                            underway.push(Either::Left(self.load(load, item_bytes, trace)));
                         }
                     }
                 } else if tasks.is_empty()
@@ -239,13 +251,17 @@ impl Reader {
                 at_hand => {
                     if !batch.is_empty() {
                         let (batch, fill) = (std::mem::take(&mut batch), Arc::clone(&fill));
+                        if !is_variable && let Some(elements) = whole(&batch, length, item_bytes) {
+                            return Ok(elements);
+                        }
+                        let out_of = out.take().unwrap_or_else(empty);
                         let paste = move |mut out| paste_all(&batch, &fill, &mut out).map(|()| out);
                         let pasted = if length <= INLINE_BYTES {
-                            paste(out)
+                            paste(out_of)
                         } else {
-                            self.cpu.run(move || paste(out)).await?
+                            self.cpu.run(move || paste(out_of)).await?
                         };
-                        out = pasted.map_err(|error| plan.unassembled(error))?;
+                        out = Some(pasted.map_err(|error| plan.unassembled(error))?);
                     }
                     match at_hand {
                         Some(Some(step)) => Some(step),
@@ -266,7 +282,7 @@ impl Reader {
                     batch.push(loaded);
                 }
                 // Nothing is left to begin, or it would have been begun.
-                None => return Ok(out.freeze()),
+                None => return Ok(out.unwrap_or_else(empty).freeze()),
             }
         }
     }
@@ -308,14 +324,38 @@ impl Reader {
     ) -> Result<Step, ArrayError> {
         let Wanted { coords, shape, window, found } = wanted;
         let chain = self.chain(array, &coords, &shape).await?;
-        let found = match (found, versions) {
-            (Some(found), _) => found,
-            (None, Versions::Newest) => self.source.find(&array.stored_key(&coords)?, &chain, trace).await?,
-            (None, Versions::Of(snapshot)) => Found::seen(snapshot.value(&coords).cloned()),
+        let (found, shape, window) = match (found, versions) {
+            (Some(found), _) => (found, shape, window),
+            (None, Versions::Newest) => self.find(array, &coords, &chain, shape, window, trace).await?,
+            (None, Versions::Of(snapshot)) => (Found::seen(snapshot.value(&coords).cloned()), shape, window),
         };
         let value = found.value.clone();
         let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
         Ok(Step::Resolved(Resolved { coords, value, tasks }))
+    }
+
+    /// What is stored of a chunk now, or of the part of it that a window needs; and the shape of what was found, with the
+    /// window on it.
+    async fn find(
+        &self,
+        array: &Array,
+        coords: &[u64],
+        chain: &Arc<CodecChain>,
+        shape: Arc<[u64]>,
+        window: Window,
+        trace: &Arc<Trace>,
+    ) -> Result<(Found, Arc<[u64]>, Window), ArrayError> {
+        let item_bytes = array.metadata().data_type.item_bytes();
+        let part = self.part(&array.store, chain, &shape, std::slice::from_ref(&window), item_bytes);
+        let asked = part.as_ref().map_or(chain, |part| &part.chain);
+        let found = self.source.find(&array.stored_key(coords)?, asked, trace).await?;
+        Ok(match (part, &found.part) {
+            (Some(part), FoundPart::Elements(_)) => {
+                let window = window.within(&part.rows);
+                (found, part.rows.shape.into(), window)
+            }
+            _ => (found, shape, window),
+        })
     }
 
     /// The chain of a chunk. Binding it takes as long as the document is long.
@@ -330,6 +370,25 @@ impl Reader {
         }
         let (array, coords, shape) = (Arc::clone(array), coords.to_vec(), shape.to_vec());
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
+    }
+
+    /// The part of a chunk that the windows need, where it is not remembered and takes less than the whole. From far away
+    /// a chunk is fetched once for all who want something of it at a time, so all of it is decoded.
+    fn part<'a>(
+        &self,
+        store: &SharedStore,
+        chain: &CodecChain,
+        shape: &[u64],
+        windows: impl IntoIterator<Item = &'a Window>,
+        item_bytes: usize,
+    ) -> Option<Part> {
+        let is_near = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
+        if !is_near || self.source.keeps(chain.decoded_bytes()) {
+            return None;
+        }
+        let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
+        let chain = Arc::new(chain.part(rows.items.clone())?);
+        Some(Part { chain, rows })
     }
 
     /// What a task ends in, if it is in memory, or what has to be loaded.
@@ -357,9 +416,16 @@ impl Reader {
         }
     }
 
-    async fn load(&self, load: Load, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
-        let Load { value, chain, shape, parts } = load;
-        let (ranges, windows): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    async fn load(&self, load: Load, item_bytes: usize, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+        let Load { value, mut chain, mut shape, parts } = load;
+        let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
+        // One part for all, so that neighbours are still fetched together.
+        if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes) {
+            for window in &mut windows {
+                *window = window.within(&part.rows);
+            }
+            (chain, shape) = (part.chain, part.rows.shape.into());
+        }
         let elements = self.source.elements(&value, &chain, &ranges, trace).await;
         let pieces = elements
             .into_iter()
@@ -368,6 +434,14 @@ impl Reader {
             .collect::<Result<_, ArrayError>>()?;
         Ok(Step::Loaded(Loaded { shape, pieces }))
     }
+}
+
+/// The elements of the one chunk that is all of an answer of so many bytes, as it is.
+fn whole(batch: &[Loaded], length: usize, item_bytes: usize) -> Option<Elements> {
+    let [Loaded { shape, pieces }] = batch else { return None };
+    let [(Some(elements), window)] = &pieces[..] else { return None };
+    let is_whole = elements.items().len() == length && window.is_whole(shape, item_bytes);
+    is_whole.then(|| elements.clone())
 }
 
 /// Puts loaded chunks in their places.

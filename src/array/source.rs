@@ -16,7 +16,13 @@ use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
 use crate::cpu::Cpu;
-use crate::store::{ByteRange, StoreError, Value};
+use crate::store::{ByteRange, StoreError, StoreKind, Value};
+
+/// Chunks are decoded together up to so many bytes.
+const JOB_BYTES: u64 = 1 << 20;
+/// Ranges of a file are merged to no more than this: a file has no latency to save, and what is read at once is decoded
+/// while the rest is read.
+const LOCAL_FETCH_BYTES: u64 = 1 << 20;
 
 /// How byte ranges are fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +54,12 @@ impl Default for FetchOptions {
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
+
+    /// Whether a chunk of so many bytes is remembered once it is decoded. Of others, a reader may ask for the part that it
+    /// wants, by a chain for that part.
+    fn keeps(&self, _decoded_bytes: u64) -> bool {
+        false
+    }
 
     /// As [`ChunkSource::find`], where all of it is in memory and known to be what is stored, no older than the request;
     /// `None` if that cannot be told without waiting.
@@ -233,9 +245,37 @@ impl DirectSource {
         encoded: Bytes,
         shared: bool,
     ) -> Result<Elements, ArrayError> {
-        let (bound, bytes) = (Arc::clone(chain), chain.decoded_bytes().max(encoded.len() as u64));
+        let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
         let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared)).await;
         decoded?.map_err(|source| undecodable(value, part, source))
+    }
+
+    /// Decodes some parts of a value, one after the other.
+    async fn decode_job(
+        &self,
+        value: &StoredValue,
+        chain: &Arc<CodecChain>,
+        job: Vec<Part>,
+        shared: bool,
+    ) -> Vec<(usize, Result<Elements, ArrayError>)> {
+        let places: Vec<(usize, Range<u64>)> =
+            job.iter().map(|part| (part.place, part.range.clone())).collect();
+        let bytes = job.iter().fold(0, |bytes: u64, part| {
+            bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
+        });
+        let bound = Arc::clone(chain);
+        let work =
+            move || job.into_iter().map(|part| decode(&bound, part.encoded, shared)).collect::<Vec<_>>();
+        match self.cpu.run_sized(bytes, work).await {
+            Ok(decoded) => places
+                .into_iter()
+                .zip(decoded)
+                .map(|((place, part), decoded)| {
+                    (place, decoded.map_err(|source| undecodable(value, &part, source)))
+                })
+                .collect(),
+            Err(error) => places.into_iter().map(|(place, _)| (place, Err(error.clone().into()))).collect(),
+        }
     }
 
     /// Fetches one range and decodes each wanted part of it.
@@ -248,8 +288,12 @@ impl DirectSource {
         trace: &Trace,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let fetched = fetch.range.end - fetch.range.start;
-        let decoded = chain.decoded_bytes().saturating_mul(fetch.wanted.len() as u64);
-        let _permit = self.reserve(fetched.saturating_add(decoded)).await;
+        let parts = fetch.wanted.len() as u64;
+        let decoded = chain.decoded_bytes().saturating_mul(parts);
+        // What is decoded on the way to a part is let go of with it.
+        let beside = chain.working_bytes() - chain.decoded_bytes();
+        let working = beside.saturating_mul(parts.min(self.cpu.threads() as u64));
+        let _permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
         let read = Self::read(value, fetch.range.clone(), trace).await;
         let bytes = match read {
             Ok(bytes) => bytes,
@@ -257,19 +301,47 @@ impl DirectSource {
         };
         let start = Instant::now();
         let shared = fetch.wanted.len() > 1;
-        let decoded = stream::iter(fetch.wanted)
-            .map(|place| {
-                let part = ranges.get(place).cloned().unwrap_or_default();
-                let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
-                let encoded = bytes.slice(offset(part.start)..offset(part.end));
-                async move { (place, self.decode(value, chain, &part, encoded, shared).await) }
-            })
+        let parts = fetch.wanted.into_iter().map(|place| {
+            let range = ranges.get(place).cloned().unwrap_or_default();
+            let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
+            let encoded = bytes.slice(offset(range.start)..offset(range.end));
+            Part { place, range, encoded }
+        });
+        let decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
+            .map(|job| self.decode_job(value, chain, job, shared))
             .buffer_unordered(self.cpu.threads())
-            .collect()
+            .concat()
             .await;
         trace.decoded_since(start);
         decoded
     }
+}
+
+/// A part of what was fetched.
+struct Part {
+    /// Which of those that are wanted it is.
+    place: usize,
+    /// Where it stands in the value.
+    range: Range<u64>,
+    encoded: Bytes,
+}
+
+/// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
+fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
+    let mut jobs: Vec<Vec<Part>> = Vec::new();
+    let mut room = 0;
+    for part in parts {
+        let bytes = decoded_bytes.max(part.encoded.len() as u64);
+        match jobs.last_mut() {
+            Some(job) if bytes <= room => job.push(part),
+            _ => {
+                jobs.push(vec![part]);
+                room = JOB_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    jobs
 }
 
 /// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves are copied out of a fetch that
@@ -299,7 +371,7 @@ impl ChunkSource for DirectSource {
         trace: &Arc<Trace>,
     ) -> Result<Found, ArrayError> {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
-        let bytes = chain.sharding().map_or(chain.decoded_bytes(), Sharding::index_bytes);
+        let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
         let Some((value, encoded)) = Self::read_blind(key, chain, trace).await? else {
             return Ok(Found::seen(None));
@@ -329,8 +401,11 @@ impl ChunkSource for DirectSource {
                 (size > limit).then(|| Err(ArrayError::ChunkTooLong { key: value.key.clone(), size, limit }))
             })
             .collect();
-        let mut fetches =
-            coalesce(ranges, self.options.coalesce_gap_bytes, self.options.coalesce_fetch_bytes);
+        let longest = match value.store.kind() {
+            StoreKind::Local => self.options.coalesce_fetch_bytes.min(LOCAL_FETCH_BYTES),
+            _ => self.options.coalesce_fetch_bytes,
+        };
+        let mut fetches = coalesce(ranges, self.options.coalesce_gap_bytes, longest);
         for fetch in &mut fetches {
             fetch.wanted.retain(|&place| elements[place].is_none());
         }
@@ -361,5 +436,31 @@ impl ChunkSource for DirectSource {
         let _permit = self.reserve(sharding.index_bytes().saturating_mul(2)).await;
         let encoded = Self::read(value, range, trace).await?;
         self.decode_index(value, chain, shard, encoded).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
+        let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
+            place,
+            range: 0..length as u64,
+            encoded: vec![0; length].into(),
+        });
+        let jobs = jobs(parts, decoded_bytes);
+        let places: Vec<usize> = jobs.iter().flatten().map(|part| part.place).collect();
+        assert_eq!(places, (0..encoded.len()).collect::<Vec<_>>());
+        jobs.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn small_chunks_are_decoded_together_and_large_ones_apart() {
+        assert_eq!(sizes(&[10; 5], 100), [5]);
+        assert_eq!(sizes(&[10; 5], JOB_BYTES / 2), [2, 2, 1]);
+        assert_eq!(sizes(&[10; 3], JOB_BYTES + 1), [1, 1, 1]);
+        assert_eq!(sizes(&[10, 2 << 20, 10], 100), [1, 1, 1]);
+        assert!(sizes(&[], 100).is_empty());
     }
 }

@@ -70,6 +70,11 @@ where
         self.cache.contains_key(key)
     }
 
+    /// Whether something of so many bytes is not too large.
+    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+        bytes <= self.largest
+    }
+
     /// Remembers something, if it is not too large.
     pub(super) fn remember(&self, key: &K, value: &T) {
         if (self.weigh)(key, value) <= self.largest {

@@ -156,6 +156,10 @@ impl ChunkSource for CachedSource {
         self.inner.concurrency()
     }
 
+    fn keeps(&self, decoded_bytes: u64) -> bool {
+        self.decoded.has_room_for(decoded_bytes)
+    }
+
     fn find_now(&self, key: &StoredKey, chain: &CodecChain, trace: &Trace) -> Option<Found> {
         let id = PartId::whole(&self.finds.latest(key)?, chain);
         let part = if chain.sharding().is_some() {

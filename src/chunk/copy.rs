@@ -135,6 +135,71 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn rows_of_a_chunk_show_what_the_chunk_shows(
+            (shape, windows) in prop::collection::vec(1_u64..6, 0..4).prop_flat_map(|shape| {
+                let axes: Vec<_> = shape
+                    .iter()
+                    .map(|&length| {
+                        (0..length).prop_flat_map(move |start| {
+                            let ahead = (1..=length - start, 1_i64..3).prop_map(move |(most, step)| {
+                                range(start, most.div_ceil(step.unsigned_abs()), step)
+                            });
+                            let back = (0..=start).prop_map(move |more| range(start, more + 1, -1));
+                            prop_oneof![ahead, back]
+                        })
+                    })
+                    .collect();
+                (Just(shape), prop::collection::vec(axes, 1..3))
+            }),
+        ) {
+            const ITEM: usize = 2;
+            let bytes = shape.iter().product::<u64>() as usize * ITEM;
+            let chunk: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            let windows: Vec<Window> = windows.iter().map(|ranges| Window::packed(ranges, ITEM)).collect();
+            let rows = Window::rows(windows.iter(), &shape, ITEM);
+            for window in &windows {
+                let length = window.ranges().map(|range| range.count).product::<u64>() as usize * ITEM;
+                let (mut expected, mut out) = (vec![0; length], vec![0; length]);
+                prop_assert!(paste_box(&chunk, &shape, window, ITEM, &mut expected));
+                prop_assert!(!window.is_whole(&shape, ITEM) || expected == chunk);
+                let Some(rows) = &rows else { continue };
+                prop_assert!(rows.items.bytes() < bytes && rows.items.end() <= bytes);
+                let part: Vec<u8> = rows.items.each().flat_map(|run| chunk[run].to_vec()).collect();
+                prop_assert!(paste_box(&part, &rows.shape, &window.within(rows), ITEM, &mut out));
+                prop_assert_eq!(out, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_window_are_no_more_than_it_needs() {
+        let rows = |ranges: &[AxisRange], shape: &[u64]| {
+            let rows = Window::rows(std::iter::once(&Window::packed(ranges, 2)), shape, 2)?.items;
+            Some((rows.start, rows.count, rows.length, rows.stride))
+        };
+        let whole = AxisRange::whole;
+        assert_eq!(rows(&[range(3, 1, 1), whole(8), whole(8)], &[8, 8, 8]), Some((384, 1, 128, 128)));
+        assert_eq!(rows(&[range(0, 1, 1), range(2, 3, 2), range(1, 1, 1)], &[1, 8, 8]), Some((34, 5, 2, 16)));
+        assert_eq!(rows(&[range(4, 2, 1), range(2, 2, 1), whole(8)], &[8, 8, 8]), Some((544, 2, 32, 128)));
+        assert_eq!(rows(&[range(3, 1, 1), range(2, 1, 1)], &[8, 8]), Some((52, 1, 2, 2)));
+        assert_eq!(rows(&[whole(8), range(2, 1, 1)], &[8, 8]), Some((4, 8, 2, 16)));
+        assert_eq!(rows(&[whole(8), whole(8), range(2, 1, 1)], &[8, 8, 8]), None);
+        assert_eq!(rows(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_window_is_whole_if_it_shows_all_of_a_chunk_in_its_order() {
+        let whole = |ranges: &[AxisRange]| Window::packed(ranges, 2).is_whole(&[4, 1, 3], 2);
+        let all = [4, 1, 3].map(AxisRange::whole);
+        assert!(whole(&all));
+        assert!(whole(&[all[0], range(0, 1, -5), all[2]]));
+        assert!(!whole(&[range(3, 4, -1), all[1], all[2]]));
+        assert!(!whole(&[all[0], all[1], range(0, 2, 1)]));
+        assert!(!Window::packed(&all, 2).permuted(&[2, 1, 0]).is_whole(&[3, 1, 4], 2));
+    }
+
     #[test]
     fn a_transposed_window_reads_columns_as_rows() {
         let window = Window::packed(&[range(0, 2, 1), range(0, 3, 1)], 1).permuted(&[1, 0]);

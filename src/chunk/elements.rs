@@ -181,7 +181,7 @@ impl ElementsMut {
     /// [`AssembleError::HeapTooLarge`], [`AssembleError::NoMemory`].
     pub fn filled_with(mut self, element: &[u8]) -> Result<Self, AssembleError> {
         let item = self.item(element)?;
-        self.items.chunks_exact_mut(item.len().max(1)).for_each(|place| place.copy_from_slice(&item));
+        strided::repeat(&mut self.items, &item);
         Ok(self)
     }
 

@@ -68,14 +68,23 @@ pub fn fill(mut dimensions: Vec<Dimension>, element: &[u8], (to, to_at): (&mut [
     let Some((dimensions, run)) = runs(dimensions, element.len(), |last, run| last.to == run) else {
         return;
     };
-    let uniform = element.first().copied().filter(|first| element.iter().all(|byte| byte == first));
-    walk(dimensions, run, (to_at, 0), |t, _| {
-        let place = &mut to[t..t + run];
-        match uniform {
-            Some(byte) => place.fill(byte),
-            None => place.chunks_exact_mut(element.len()).for_each(|place| place.copy_from_slice(element)),
-        }
-    });
+    walk(dimensions, run, (to_at, 0), |t, _| repeat(&mut to[t..t + run], element));
+}
+
+/// Fills a place with one element after the other, of which it has room for a whole number.
+pub(super) fn repeat(place: &mut [u8], element: &[u8]) {
+    let Some((first, rest)) = element.split_first() else { return };
+    if rest.iter().all(|byte| byte == first) {
+        return place.fill(*first);
+    }
+    // Doubling what is there is as fast as copying gets.
+    let mut done = element.len().min(place.len());
+    place[..done].copy_from_slice(&element[..done]);
+    while done < place.len() {
+        let more = done.min(place.len() - done);
+        place.copy_within(..more, done);
+        done += more;
+    }
 }
 
 /// Calls `visit` with the two offsets of each element of the box whose first elements are at `to_at` and `from_at`.

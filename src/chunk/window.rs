@@ -1,7 +1,9 @@
 //! [`Window`]: which elements of a chunk go where in an answer.
 
-use super::ChunkAxis;
+use std::ops::Range;
+
 use super::subset::AxisRange;
+use super::{ChunkAxis, Runs};
 
 /// Which elements of a chunk (or of an inner chunk) are wanted, and where in the answer's bytes they go.
 ///
@@ -18,6 +20,17 @@ struct WindowAxis {
     range: AxisRange,
     /// Bytes in the answer from one element of the range to the next.
     out_stride: usize,
+}
+
+/// Some rows of a chunk, or of each the run that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Where they stand among the chunk's items.
+    pub items: Runs,
+    /// Of what they have, alone.
+    pub shape: Vec<u64>,
+    /// Where that begins along each dimension.
+    start: Vec<u64>,
 }
 
 impl Window {
@@ -69,6 +82,79 @@ impl Window {
         Self { axes, out_offset: self.out_offset }
     }
 
+    /// Whether the answer is the chunk of this shape as it is, and nothing else.
+    #[must_use]
+    pub fn is_whole(&self, shape: &[u64], item_bytes: usize) -> bool {
+        let whole: Vec<AxisRange> = shape.iter().map(|&length| AxisRange::whole(length)).collect();
+        let packed = Self::packed(&whole, item_bytes);
+        let as_packed = self.axes.iter().zip(&packed.axes).all(|(own, packed)| {
+            let (from, to) = (own.range, packed.range);
+            let is_single = to.count == 1;
+            from.start == 0
+                && from.count == to.count
+                && (is_single || (from.step == 1 && own.out_stride == packed.out_stride))
+        });
+        self.out_offset == 0 && self.axes.len() == shape.len() && as_packed
+    }
+
+    /// The rows of a chunk of this shape that these windows show something of, and the run within a row that holds it;
+    /// `None` if that is the whole chunk.
+    ///
+    /// A row is what one place along a dimension has, and the rows are along the first dimension in which the windows show
+    /// more than one place.
+    #[must_use]
+    pub fn rows<'a>(
+        windows: impl Iterator<Item = &'a Self>,
+        shape: &[u64],
+        item_bytes: usize,
+    ) -> Option<Rows> {
+        let shown = shown(windows, shape)?;
+        let next = |from: usize| {
+            let several = shown.iter().skip(from).position(|places| places.end - places.start > 1);
+            several.map_or(shape.len(), |place| from + place)
+        };
+        let along = next(0);
+        let within = next(along + 1);
+        let mut rows = Rows { items: Runs::default(), shape: shape.to_vec(), start: vec![0; shape.len()] };
+        let (mut start, mut count, mut length) = (0_u64, 1, item_bytes as u64);
+        let (mut stride, mut row) = (item_bytes as u64, item_bytes as u64);
+        for (axis, (places, &edge)) in shown.iter().zip(shape).enumerate().rev() {
+            if axis <= within {
+                start = start.checked_add(places.start.checked_mul(stride)?)?;
+                *rows.shape.get_mut(axis)? = places.end - places.start;
+                *rows.start.get_mut(axis)? = places.start;
+            }
+            if axis == along {
+                (count, row) = (places.end - places.start, stride);
+            } else {
+                length = length.checked_mul(*rows.shape.get(axis)?)?;
+            }
+            stride = stride.checked_mul(edge)?;
+        }
+        if length == row {
+            // The rows are whole, and stand one after the other.
+            (count, length) = (1, length.checked_mul(count)?);
+            row = length;
+        }
+        if length >= stride {
+            return None;
+        }
+        let number = |bytes: u64| usize::try_from(bytes).ok();
+        let [start, count, length, stride] = [number(start)?, number(count)?, number(length)?, number(row)?];
+        rows.items = Runs { start, count, length, stride };
+        Some(rows)
+    }
+
+    /// The window on these rows of the chunk that it is on.
+    #[must_use]
+    pub fn within(&self, rows: &Rows) -> Self {
+        let mut window = self.clone();
+        for (axis, start) in window.axes.iter_mut().zip(&rows.start) {
+            axis.range.start = axis.range.start.saturating_sub(*start);
+        }
+        window
+    }
+
     /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,
     /// in C order of the answer. Lazy: the grid may be vast.
     pub fn cut(&self, grid: &[ChunkAxis]) -> impl Iterator<Item = (Vec<u64>, Window)> + use<> {
@@ -105,6 +191,28 @@ impl Window {
             Some((coords, window))
         })
     }
+}
+
+/// The places along each dimension between the first and the last that any of the windows shows of a chunk of this shape.
+fn shown<'a>(windows: impl Iterator<Item = &'a Window>, shape: &[u64]) -> Option<Vec<Range<u64>>> {
+    let mut shown: Option<Vec<Range<u64>>> = None;
+    for window in windows {
+        if window.axes.len() != shape.len() || window.axes.iter().any(|axis| axis.range.count == 0) {
+            return None;
+        }
+        let places = window.ranges().map(|range| {
+            let (first, last) = (range.at(0), range.at(range.count - 1));
+            first.min(last)..first.max(last).saturating_add(1)
+        });
+        shown = Some(match shown {
+            None => places.collect(),
+            Some(shown) => {
+                let both = shown.into_iter().zip(places);
+                both.map(|(a, b)| a.start.min(b.start)..a.end.max(b.end)).collect()
+            }
+        });
+    }
+    shown.filter(|shown| shown.iter().zip(shape).all(|(places, &edge)| places.end <= edge))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use bytes::{Bytes, BytesMut};
 
 use super::CodecError;
+use crate::chunk::Runs;
 
 /// An empty buffer with room for at least `bytes` bytes.
 ///
@@ -36,6 +37,21 @@ pub(super) fn copied(bytes: &[u8]) -> Result<Vec<u8>, CodecError> {
     let mut buffer = reserved(bytes.len() as u64)?;
     buffer.extend_from_slice(bytes);
     Ok(buffer)
+}
+
+/// A part of some bytes that does not keep the others in memory: one run after the other, of those that are there.
+///
+/// # Errors
+/// [`CodecError::NoMemory`].
+pub(super) fn cut(bytes: Bytes, part: &Runs) -> Result<Bytes, CodecError> {
+    if part.bytes() == bytes.len() {
+        return Ok(bytes);
+    }
+    let mut cut = reserved(part.bytes() as u64)?;
+    for run in part.each() {
+        cut.extend_from_slice(bytes.get(run).unwrap_or_default());
+    }
+    Ok(Bytes::from(cut))
 }
 
 /// `bytes` bytes of `element` after `element`.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BoundBytes, Context, ItemsInParts};
 use super::representation::Size;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
@@ -119,6 +119,20 @@ impl ArrayToBytes for BytesCodec {
 
     fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         Size::Exact(self.size).check(NAME, encoded.len())?;
+        self.decode_part(encoded)
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        self.swapped(decoded.into_items())
+    }
+
+    fn in_parts(&self) -> Option<&dyn ItemsInParts> {
+        Some(self)
+    }
+}
+
+impl ItemsInParts for BytesCodec {
+    fn decode_part(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         if let Some(meaning) = self.meaning
             && encoded.iter().any(|&byte| byte != meaning.apply(byte))
         {
@@ -130,10 +144,6 @@ impl ArrayToBytes for BytesCodec {
             return decoded.map(Elements::fixed);
         }
         self.swapped(encoded).map(Elements::fixed)
-    }
-
-    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
-        self.swapped(decoded.into_items())
     }
 }
 

@@ -4,17 +4,20 @@
 //! backwards with nothing left to check but the bytes. Nothing here knows what any codec does.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::CodecError;
+use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToArray, BoundBytes, BytesToBytes, Context, Kind, kind};
+use super::registry::{
+    ArrayToArray, BoundBytes, BytesInParts, BytesToBytes, Context, ItemsInParts, Kind, kind,
+};
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
-use crate::chunk::Elements;
+use crate::chunk::{Elements, Runs};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// The name under which complaints about the chain itself are raised.
@@ -22,6 +25,11 @@ const NAME: &str = "codecs";
 
 /// What a reader may fetch beyond the bound of the codecs, where they have one.
 const FETCH_SLACK_BYTES: u64 = 64 << 10;
+
+/// A part is worth decoding on its own if it has no more than so many …
+const MOST_PARTS: u64 = 3;
+/// … of so many parts of a chunk.
+const PART_OF: u64 = 4;
 
 /// Limits on what a chain may be asked to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +51,18 @@ impl Default for CodecLimits {
     }
 }
 
-/// A chain of codecs bound to a data type, a chunk shape and a fill value.
+/// A chain of codecs bound to a data type, a chunk shape and a fill value; or one that decodes a part of such a chunk.
 #[derive(Debug)]
 pub struct CodecChain {
+    codecs: Arc<Codecs>,
+    /// The bytes of the decoded items that are wanted, if not all are.
+    part: Option<Runs>,
+    id: u64,
+}
+
+/// The codecs of a chain, bound.
+#[derive(Debug)]
+struct Codecs {
     decoded_bytes: u64,
     limit: u64,
     arrays: Vec<Box<dyn ArrayToArray>>,
@@ -57,7 +74,6 @@ pub struct CodecChain {
     partial: bool,
     /// An unknown codec that the document says a reader need not understand.
     skipped: Option<String>,
-    id: u64,
 }
 
 impl CodecChain {
@@ -121,7 +137,7 @@ impl CodecChain {
             return Err(too_large(decoded_bytes));
         }
         let limit = limits.chunk_bytes;
-        Ok(Self {
+        let codecs = Codecs {
             decoded_bytes,
             limit,
             arrays,
@@ -130,15 +146,40 @@ impl CodecChain {
             encoded_size: size,
             partial,
             skipped,
-            id,
-        })
+        };
+        Ok(Self { codecs: Arc::new(codecs), part: None, id })
     }
 
-    /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element. Of elements of
-    /// variable length, what stands in the heap is not counted: nobody knows before.
+    /// The chain that decodes no more than these bytes of the chunk's items, which it gives one after the other; `None`
+    /// if that would take about as long as to decode all of them. The runs must begin and end with an element.
+    ///
+    /// What stands behind the part in a chunk may be left undecoded, and what is wrong with it is not found then; bytes
+    /// that have a checksum are compared with it all the same.
+    #[must_use]
+    pub fn part(&self, items: Runs) -> Option<Self> {
+        let codecs = &self.codecs;
+        let is_part = items.bytes() > 0
+            && items.bytes() as u64 <= codecs.decoded_bytes / PART_OF * MOST_PARTS
+            && items.end() as u64 <= codecs.decoded_bytes
+            && (items.count == 1 || items.stride >= items.length);
+        if !is_part || self.part.is_some() || codecs.in_parts().is_none() {
+            return None;
+        }
+        let id = KEYS.hash_one((self.id, &items));
+        Some(Self { codecs: Arc::clone(codecs), part: Some(items), id })
+    }
+
+    /// Bytes of the chunk's items when decoded: product of the chunk shape × bytes of an element; or those of the part.
+    /// Of elements of variable length, what stands in the heap is not counted: nobody knows before.
     #[must_use]
     pub fn decoded_bytes(&self) -> u64 {
-        self.decoded_bytes
+        self.part.as_ref().map_or(self.codecs.decoded_bytes, |part| part.bytes() as u64)
+    }
+
+    /// Bytes that may have to be decoded for it: those of the whole chunk's items.
+    #[must_use]
+    pub fn working_bytes(&self) -> u64 {
+        self.codecs.decoded_bytes
     }
 
     /// The most bytes an encoded chunk may have: what a reader may fetch before it must give up.
@@ -148,7 +189,7 @@ impl CodecChain {
     /// sum of the inner chunks and the index for a shard, and 64 KiB on top.
     #[must_use]
     pub fn encoded_limit(&self) -> u64 {
-        match self.encoded_size {
+        match self.codecs.encoded_size {
             Size::Exact(bytes) => bytes,
             Size::AtMost(bytes) => bytes.saturating_add(FETCH_SLACK_BYTES),
         }
@@ -168,7 +209,53 @@ impl CodecChain {
     /// [`CodecError::Corrupt`] if the bytes are not a chunk of this chain; [`CodecError::ChunkTooLarge`];
     /// [`CodecError::NoMemory`].
     pub fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
-        self.check_limit()?;
+        self.codecs.check_limit()?;
+        match &self.part {
+            None => self.codecs.decode(encoded),
+            Some(part) => self.codecs.decode_part(encoded, part),
+        }
+    }
+
+    /// Encodes a chunk's elements (C order, canonical form).
+    ///
+    /// # Errors
+    /// [`CodecError::Encode`] if there are not exactly the bytes of a whole chunk;
+    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
+    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
+    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
+        self.codecs.check_limit()?;
+        if let Some(name) = self.skipped() {
+            return Err(CodecError::unsupported(name));
+        }
+        self.codecs.encode(elements)
+    }
+
+    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
+    /// codec, only `transpose` stands before it and nothing after it.
+    #[must_use]
+    pub fn sharding(&self) -> Option<&Sharding> {
+        self.codecs.array_to_bytes.sharding().filter(|_| self.codecs.partial)
+    }
+
+    pub(super) fn encoded_size(&self) -> Size {
+        self.codecs.encoded_size
+    }
+
+    /// A codec that was passed over, in this chain or inside its shards.
+    fn skipped(&self) -> Option<&str> {
+        let inner = self.codecs.array_to_bytes.sharding();
+        let inner = inner.and_then(|sharding| sharding.chains().find_map(Self::skipped));
+        self.codecs.skipped.as_deref().or(inner)
+    }
+}
+
+impl Codecs {
+    fn check_limit(&self) -> Result<(), CodecError> {
+        let (bytes, limit) = (self.decoded_bytes, self.limit);
+        if bytes > limit { Err(CodecError::ChunkTooLarge { bytes, limit }) } else { Ok(()) }
+    }
+
+    fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         let mut bytes = encoded;
         for (codec, size) in self.bytes.iter().rev() {
             bytes = codec.decode(bytes, *size)?;
@@ -180,17 +267,27 @@ impl CodecChain {
         Ok(elements)
     }
 
-    /// Encodes a chunk's elements (C order, canonical form).
-    ///
-    /// # Errors
-    /// [`CodecError::Encode`] if there are not exactly [`CodecChain::decoded_bytes`];
-    /// [`CodecError::Unsupported`] if the chain holds a codec that was passed over;
-    /// [`CodecError::ChunkTooLarge`]; [`CodecError::NoMemory`].
-    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
-        self.check_limit()?;
-        if let Some(name) = self.skipped() {
-            return Err(CodecError::unsupported(name));
+    /// What decodes parts: the last two codecs to decode, where nothing but these moves an element.
+    fn in_parts(&self) -> Option<(&dyn ItemsInParts, &dyn BytesInParts)> {
+        let ((codec, _), true) = (self.bytes.first()?, self.arrays.is_empty()) else { return None };
+        Some((self.array_to_bytes.get().in_parts()?, codec.in_parts()?))
+    }
+
+    fn decode_part(&self, encoded: Bytes, part: &Runs) -> Result<Elements, CodecError> {
+        let (Some((items, codec)), Some(((_, size), behind))) = (self.in_parts(), self.bytes.split_first())
+        else {
+            return self.decode(encoded)?.map_items(|items| buffer::cut(items, part));
+        };
+        let mut bytes = encoded;
+        for (codec, size) in behind.iter().rev() {
+            bytes = codec.decode(bytes, *size)?;
         }
+        let bytes = codec.decode_part(bytes, *size, part)?;
+        Size::Exact(part.bytes() as u64).check(NAME, bytes.len())?;
+        items.decode_part(bytes)
+    }
+
+    fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
         if elements.items().len() as u64 != self.decoded_bytes {
             let (given, expected) = (elements.items().len(), self.decoded_bytes);
             return Err(CodecError::encode(NAME, format!("given {given} bytes instead of {expected}")));
@@ -204,29 +301,6 @@ impl CodecChain {
             bytes = codec.encode(bytes)?;
         }
         Ok(bytes)
-    }
-
-    /// The sharding codec, if parts of an encoded chunk can be read through its index: it is the array→bytes
-    /// codec, only `transpose` stands before it and nothing after it.
-    #[must_use]
-    pub fn sharding(&self) -> Option<&Sharding> {
-        self.array_to_bytes.sharding().filter(|_| self.partial)
-    }
-
-    pub(super) fn encoded_size(&self) -> Size {
-        self.encoded_size
-    }
-
-    fn check_limit(&self) -> Result<(), CodecError> {
-        let (bytes, limit) = (self.decoded_bytes, self.limit);
-        if bytes > limit { Err(CodecError::ChunkTooLarge { bytes, limit }) } else { Ok(()) }
-    }
-
-    /// A codec that was passed over, in this chain or inside its shards.
-    fn skipped(&self) -> Option<&str> {
-        let inner = self.array_to_bytes.sharding();
-        let inner = inner.and_then(|sharding| sharding.chains().find_map(Self::skipped));
-        self.skipped.as_deref().or(inner)
     }
 }
 
@@ -304,10 +378,12 @@ fn compose(first: &[usize], then: &[usize]) -> Option<Vec<usize>> {
     then.iter().map(|&axis| first.get(axis).copied()).collect()
 }
 
-/// The hash behind [`CodecChain::id`], keyed anew by each process: nobody can make two documents collide on
+/// The keys of the hash behind [`CodecChain::id`], made anew by each process: nobody can make two documents collide on
 /// purpose.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+/// The hash behind [`CodecChain::id`].
 fn identity(codecs: &[CodecMetadata], chunk: &Representation) -> u64 {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     let mut hasher = KEYS.build_hasher();
     codecs.len().hash(&mut hasher);
     for codec in codecs {

@@ -16,7 +16,7 @@ use super::{
     n5_default, numcodecs_packbits, packbits, pcodec, quantize, reshape, scale_offset, sharding_indexed,
     shuffle, transpose, vlen, zfp, zlib, zstd,
 };
-use crate::chunk::Elements;
+use crate::chunk::{Elements, Runs};
 
 /// A bound codec from arrays to arrays.
 pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
@@ -65,6 +65,23 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
     /// The size of what bytes of the given size are encoded to, by any legal encoder.
     fn encoded_size(&self, decoded: Size) -> Size;
+    /// The codec, if it decodes a part for less than the whole.
+    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+        None
+    }
+}
+
+/// A bound codec from bytes to bytes that decodes parts.
+pub(super) trait BytesInParts {
+    /// Decodes at least these of the bytes that [`BytesToBytes::decode`] makes, and gives them alone, one run after the
+    /// other.
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError>;
+}
+
+/// A bound codec from an array to bytes that decodes some elements as it does all.
+pub(super) trait ItemsInParts {
+    /// Decodes bytes that begin and end with an element.
+    fn decode_part(&self, encoded: Bytes) -> Result<Elements, CodecError>;
 }
 
 /// A bound codec from an array to bytes.
@@ -75,6 +92,10 @@ pub(super) trait ArrayToBytes: fmt::Debug + Send + Sync {
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
     /// The size of what the array is encoded to, by any legal encoder.
     fn encoded_size(&self) -> Size;
+    /// The codec, if elements stand in their bytes one after the other and mean nothing to each other.
+    fn in_parts(&self) -> Option<&dyn ItemsInParts> {
+        None
+    }
 }
 
 /// A bound codec from an array to bytes. Shards stand out: parts of them can be read.

@@ -4,21 +4,23 @@
 //! used: the output buffer has the size the chain computed, and decoding stops there. Where that is exact, decoding
 //! is from buffer to buffer: a frame's window is the output itself, and none is allocated however large a frame says
 //! it is. Where only a bound is known, the output grows as it is filled, and a frame that wants a window beyond
-//! 128 MiB is refused. Dictionaries are not supported.
+//! 128 MiB is refused. Of a frame that says it holds all there is, and has no checksum, a part is had by decoding as
+//! far as it goes. Dictionaries are not supported.
 
 use std::cell::RefCell;
 
 use ::bytes::Bytes;
 use ::zstd::bulk::{Compressor, Decompressor};
 use ::zstd::stream::raw::{Decoder, Operation};
-use ::zstd::zstd_safe::CParameter;
+use ::zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, get_frame_content_size};
 
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
 use super::output::{Output, Step};
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
+use crate::chunk::Runs;
 
 const NAME: &str = "zstd";
 
@@ -74,6 +76,43 @@ impl BytesToBytes for Zstd {
     fn encoded_size(&self, decoded: Size) -> Size {
         decoded.compressed()
     }
+
+    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+        Some(self)
+    }
+}
+
+impl BytesInParts for Zstd {
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
+        let end = part.end();
+        if !is_worth_a_stop(&encoded, size, end) {
+            return buffer::cut(self.decode(encoded, size)?, part);
+        }
+        let mut decoded = buffer::reserved(end as u64)?;
+        let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
+        let (mut input, mut output) = (InBuffer::around(&encoded), OutBuffer::around(&mut decoded));
+        while output.pos() < end {
+            let before = (input.pos(), output.pos());
+            let left = decoder.run(&mut input, &mut output).map_err(|error| corrupt(&error))?;
+            if output.pos() < end && (left == 0 || (input.pos(), output.pos()) == before) {
+                return Err(CodecError::corrupt(NAME, "ends too early"));
+            }
+        }
+        buffer::cut(Bytes::from(decoded), part)
+    }
+}
+
+/// Whether a value is one frame that says it has the size it must have, without a checksum that takes all of it, and is
+/// wanted to a place far enough from its end. What decoding takes beside is bounded by the size of such a frame.
+fn is_worth_a_stop(encoded: &[u8], size: Size, end: usize) -> bool {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    const FLAG_CHECKSUM: u8 = 0x04;
+    let Size::Exact(bytes) = size else { return false };
+    let is_plain =
+        encoded.starts_with(&MAGIC) && encoded.get(4).is_some_and(|flags| flags & FLAG_CHECKSUM == 0);
+    is_plain
+        && end as u64 <= bytes / 8 * 7
+        && matches!(get_frame_content_size(encoded), Ok(Some(said)) if said == bytes)
 }
 
 /// Decodes what may be much less than the bound it has, in room that grows as it is needed.

@@ -5,10 +5,13 @@
 //! who has left is dropped when its turn comes. Nothing that decodes or renders more than a few kilobytes, or copies
 //! more than a hundred or so, runs on the reactor.
 
+mod pool;
+
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use pool::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
@@ -47,7 +50,7 @@ impl Classify for CpuError {
 /// The pool. Clones share it.
 #[derive(Clone)]
 pub struct Cpu {
-    pool: Arc<rayon::ThreadPool>,
+    pool: Arc<Pool>,
     threads: usize,
 }
 
@@ -59,11 +62,7 @@ impl Cpu {
     pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|number| format!("cpu-{number}"))
-            .build()
-            .map_err(|error| CpuError::NoThreads(error.to_string()))?;
+        let pool = Pool::start(threads).map_err(|error| CpuError::NoThreads(error.to_string()))?;
         Ok(Self { pool: Arc::new(pool), threads })
     }
 
@@ -83,16 +82,13 @@ impl Cpu {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CpuError> {
         let (done, result) = oneshot::channel();
-        self.pool.spawn(move || {
+        self.pool.push(Box::new(move || {
             if done.is_closed() {
                 return;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(work));
-            if let Ok(outcome) = outcome {
-                // Nobody waits any longer: the result is dropped.
-                let _ = done.send(outcome);
-            }
-        });
+            // If it panics, `done` is dropped. If nobody waits any longer, the result is.
+            let _ = done.send(work());
+        }));
         result.await.map_err(|_closed| CpuError::Panicked)
     }
 
@@ -132,6 +128,32 @@ mod tests {
             assert_eq!(cpu.run(|| -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
         }
         assert_eq!(cpu.run(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn work_is_done_in_the_order_it_came_in() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let works: Vec<_> = (0..20)
+            .map(|number| {
+                let sender = sender.clone();
+                cpu.run(move || sender.send(number).unwrap())
+            })
+            .collect();
+        futures::future::join_all(works).await;
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_queued_is_done_after_the_pool_is_dropped() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let pool = pool::Pool::start(2).unwrap();
+        for number in 0..10 {
+            let sender = sender.clone();
+            pool.push(Box::new(move || sender.send(number).unwrap()));
+        }
+        drop((pool, sender));
+        assert_eq!(receiver.iter().count(), 10);
     }
 
     #[tokio::test]

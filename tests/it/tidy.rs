@@ -33,7 +33,6 @@ const SYNC: [&str; 6] = ["error", "key", "metadata", "chunk", "codec", "render"]
 const NAMES: &[(&str, &[&str])] = &[
     ("object_store", &["store"]),
     ("moka", &["cache"]),
-    ("rayon", &["cpu"]),
     ("axum", &["http", "app"]),
     ("StatusCode", &["http", "app"]),
     ("tower", &["http"]),

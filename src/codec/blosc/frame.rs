@@ -12,12 +12,15 @@ use super::{MAX_BYTES, NAME};
 const HEADER_BYTES: usize = 16;
 /// The version of the format that c-blosc 1 writes.
 const VERSION: u8 = 2;
+const FLAG_BYTE_SHUFFLE: u8 = 0x01;
 const FLAG_STORED: u8 = 0x02;
+const FLAG_BIT_SHUFFLE: u8 = 0x04;
 const FLAG_FUTURE: u8 = 0x08;
 const FLAG_WHOLE_BLOCKS: u8 = 0x10;
 /// The compressor's number is in the flags' upper bits: 0 is `BloscLZ`, 1 LZ4, 2 Snappy, 3 zlib, 4 zstd.
 const FORMAT_SHIFT: u8 = 5;
 const BLOSCLZ: u8 = 0;
+const LZ4: u8 = 1;
 const SNAPPY: u8 = 2;
 const LAST_FORMAT: u8 = 4;
 /// Blocks are split by byte plane only for types of so many bytes at most …
@@ -32,9 +35,30 @@ const MAX_BLOSCLZ_BYTES: usize = 8 << 20;
 
 /// A checked frame.
 pub(super) struct Frame<'a> {
-    bytes: &'a [u8],
-    decoded_bytes: usize,
+    walk: Walk<'a>,
     stored: bool,
+}
+
+/// A block of a checked frame, in one stream or in several of equal length when decoded.
+pub(super) struct Block<'a> {
+    /// The streams, each behind its length.
+    pub(super) bytes: &'a [u8],
+    /// Bytes of each stream when decoded.
+    pub(super) stream_bytes: usize,
+    /// How many streams there are.
+    pub(super) streams: usize,
+}
+
+impl<'a> Block<'a> {
+    /// The streams as they stand there; those as long as what they decode to are not compressed.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let mut rest = self.bytes;
+        (0..self.streams).map_while(move |_| {
+            let (stream, behind) = rest.get(4..)?.split_at_checked(number(rest, 0)?)?;
+            rest = behind;
+            Some(stream)
+        })
+    }
 }
 
 fn corrupt(reason: &str) -> CodecError {
@@ -64,42 +88,68 @@ impl<'a> Frame<'a> {
             return Err(corrupt("the decoded length is out of range"));
         }
         let stored = decoded_bytes == 0 || flags & FLAG_STORED != 0;
+        let walk = Walk { bytes, decoded_bytes, block_bytes, type_bytes: usize::from(type_bytes), flags };
         if decoded_bytes == 0 {
-            return Ok(Self { bytes, decoded_bytes, stored });
+            return Ok(Self { walk, stored });
         }
         if flags & FLAG_FUTURE != 0 {
             return Err(corrupt("flags of a later format are set"));
         }
         if stored {
             return if decoded_bytes.checked_add(HEADER_BYTES) == Some(bytes.len()) {
-                Ok(Self { bytes, decoded_bytes, stored })
+                Ok(Self { walk, stored })
             } else {
                 Err(corrupt("the stored bytes are not as many as the header says"))
             };
         }
-        let walk = Walk { bytes, decoded_bytes, block_bytes, type_bytes: usize::from(type_bytes), flags };
         walk.check()?;
-        Ok(Self { bytes, decoded_bytes, stored })
+        Ok(Self { walk, stored })
     }
 
     /// Bytes of what the frame holds.
     pub(super) fn decoded_bytes(&self) -> usize {
-        self.decoded_bytes
+        self.walk.decoded_bytes
+    }
+
+    /// Bytes that each block but the last holds; not 0 in a frame that is compressed.
+    pub(super) fn block_bytes(&self) -> usize {
+        self.walk.block_bytes
+    }
+
+    /// Bytes of a unit that is shuffled.
+    pub(super) fn type_bytes(&self) -> usize {
+        self.walk.type_bytes
+    }
+
+    /// Whether the streams are LZ4.
+    pub(super) fn is_lz4(&self) -> bool {
+        self.walk.flags >> FORMAT_SHIFT == LZ4
+    }
+
+    /// Whether blocks are shuffled by bytes, if they are not by bits.
+    pub(super) fn is_shuffled(&self) -> Option<bool> {
+        (self.walk.flags & FLAG_BIT_SHUFFLE == 0)
+            .then_some(self.walk.flags & FLAG_BYTE_SHUFFLE != 0 && self.walk.type_bytes > 1)
+    }
+
+    /// A block by its number, if the frame is compressed and has so many.
+    pub(super) fn block(&self, index: usize) -> Option<Block<'a>> {
+        if self.stored { None } else { self.walk.block(index) }
     }
 
     /// Where the decoded bytes stand in the frame, if they are not compressed.
     pub(super) fn stored(&self) -> Option<Range<usize>> {
-        self.stored.then(|| HEADER_BYTES..HEADER_BYTES + self.decoded_bytes)
+        self.stored.then(|| HEADER_BYTES..HEADER_BYTES + self.walk.decoded_bytes)
     }
 
     pub(super) fn as_bytes(&self) -> &'a [u8] {
-        self.bytes
+        self.walk.bytes
     }
 
     /// Bytes of scratch memory that the library takes to decompress the frame (at most).
     pub(super) fn scratch_bytes(&self) -> u64 {
         // Twice a block, and four bytes for each part of one.
-        2 * self.decoded_bytes.min(number(self.bytes, 8).unwrap_or(0)) as u64 + 4 * u64::from(u8::MAX)
+        2 * self.walk.decoded_bytes.min(self.walk.block_bytes) as u64 + 4 * u64::from(u8::MAX)
     }
 }
 
@@ -118,7 +168,7 @@ struct Walk<'a> {
     flags: u8,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn check(&self) -> Result<(), CodecError> {
         if self.type_bytes == 0 {
             return Err(corrupt("the element size is 0"));
@@ -135,29 +185,31 @@ impl Walk<'_> {
         else {
             return Err(corrupt("the table of blocks is cut off"));
         };
-        let leftover = self.decoded_bytes % self.block_bytes;
-        for (index, start) in table.as_chunks::<4>().0.iter().enumerate() {
-            let start = usize::try_from(i32::from_le_bytes(*start));
-            let start = start.ok().filter(|&start| start >= HEADER_BYTES + table.len());
-            let block = start.and_then(|start| self.bytes.get(start..));
-            let Some(block) = block else { return Err(corrupt("a block begins outside the frame")) };
-            let last = index + 1 == blocks && leftover > 0;
-            if last { parts(block, leftover, 1, format)? } else { self.full_block(block, format)? }
+        for index in 0..table.len() / 4 {
+            let block = self.block(index).ok_or_else(|| corrupt("a block begins outside the frame"))?;
+            if !self.block_bytes.is_multiple_of(block.streams) {
+                return Err(corrupt("the blocks do not split evenly"));
+            }
+            parts(block.bytes, block.stream_bytes, block.streams, format)?;
         }
         Ok(())
     }
 
-    fn full_block(&self, block: &[u8], format: u8) -> Result<(), CodecError> {
-        let split = self.flags & FLAG_WHOLE_BLOCKS == 0
+    /// Where a block begins, and how it is divided; the last may be shorter than the others.
+    fn block(&self, index: usize) -> Option<Block<'a>> {
+        let blocks = self.decoded_bytes.div_ceil(self.block_bytes);
+        let table_end = HEADER_BYTES.checked_add(blocks.checked_mul(4)?)?;
+        let start = (index < blocks).then(|| number(self.bytes, HEADER_BYTES + 4 * index))??;
+        let bytes = self.bytes.get(start..).filter(|_| start >= table_end)?;
+        let leftover = self.decoded_bytes % self.block_bytes;
+        if index + 1 == blocks && leftover > 0 {
+            return Some(Block { bytes, stream_bytes: leftover, streams: 1 });
+        }
+        let is_split = self.flags & FLAG_WHOLE_BLOCKS == 0
             && self.type_bytes <= MAX_SPLITS
             && self.block_bytes / self.type_bytes >= MIN_SPLIT_BYTES;
-        if !split {
-            return parts(block, self.block_bytes, 1, format);
-        }
-        if !self.block_bytes.is_multiple_of(self.type_bytes) {
-            return Err(corrupt("the blocks do not split evenly"));
-        }
-        parts(block, self.block_bytes / self.type_bytes, self.type_bytes, format)
+        let streams = if is_split { self.type_bytes } else { 1 };
+        Some(Block { bytes, stream_bytes: self.block_bytes / streams, streams })
     }
 }
 

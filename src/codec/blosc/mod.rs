@@ -6,6 +6,7 @@
 
 mod ffi;
 mod frame;
+mod part;
 
 use ::bytes::Bytes;
 use serde_json::Value;
@@ -13,9 +14,11 @@ use serde_json::Value;
 use self::ffi::{Compressor, Shuffle};
 use self::frame::Frame;
 use super::CodecError;
+use super::buffer;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BytesInParts, BytesToBytes, Context};
 use super::representation::Size;
+use crate::chunk::Runs;
 
 const NAME: &str = "blosc";
 
@@ -111,5 +114,22 @@ impl BytesToBytes for Blosc {
 
     fn encoded_size(&self, decoded: Size) -> Size {
         decoded.compressed()
+    }
+
+    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+        Some(self)
+    }
+}
+
+impl BytesInParts for Blosc {
+    fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
+        let frame = Frame::parse(&encoded)?;
+        size.check(NAME, frame.decoded_bytes())?;
+        if frame.stored().is_none()
+            && let Some(decoded) = part::decode(&frame, part)?
+        {
+            return Ok(Bytes::from(decoded));
+        }
+        buffer::cut(self.decode(encoded, size)?, part)
     }
 }

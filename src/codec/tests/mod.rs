@@ -9,6 +9,7 @@ mod filters;
 mod hostile;
 mod numbers;
 mod objects;
+mod parts;
 mod pitfalls;
 mod sharding;
 mod values;
