@@ -21,6 +21,8 @@ use crate::support::process::{Running, peak};
 use crate::support::told::by_hand;
 
 const READERS: usize = 64;
+/// Arrays that many readers read from.
+const ARRAYS: usize = 16;
 /// A `uint16` volume of planes of 512 KiB, in chunks of 16 planes' quarter: 2 MiB each.
 const EDGE: usize = 512;
 const CHUNK: [usize; 3] = [16, EDGE / 2, EDGE / 2];
@@ -63,12 +65,13 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
     std::fs::write(file, bytes).unwrap();
 }
 
-/// Stores the volume, of so many planes, and a value.
-fn store(root: &Path, planes: usize) {
+/// Stores the volume, of so many planes, and a value; the volume under so many names.
+fn store(root: &Path, planes: usize, copies: usize) {
     let array =
         Array::of(&[planes, EDGE, EDGE]).chunks(&CHUNK).codecs([Codec::Bytes { big: false }, Codec::Zstd]);
     let array = array.members(json!({ "fill_value": FILL }));
-    write(root, "a/zarr.json", array.document().1.to_string().as_bytes());
+    let document = array.document().1.to_string();
+    (0..copies).for_each(|copy| write(root, &format!("{copy}/zarr.json"), document.as_bytes()));
     let chunks: Vec<Vec<u8>> = (1..11)
         .map(|kind| {
             let rows =
@@ -80,7 +83,8 @@ fn store(root: &Path, planes: usize) {
     for z in 0..planes / CHUNK[0] {
         for (y, x) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             if let Some(kind) = kind([z, y, x]) {
-                write(root, &format!("a/c/{z}/{y}/{x}"), &chunks[usize::from(kind) - 1]);
+                let chunk = &chunks[usize::from(kind) - 1];
+                (0..copies).for_each(|copy| write(root, &format!("{copy}/c/{z}/{y}/{x}"), chunk));
             }
         }
     }
@@ -141,7 +145,7 @@ async fn sip(
 #[tokio::test]
 async fn readers_that_hardly_read_are_served_within_the_bound() {
     let folder = tempfile::tempdir().unwrap();
-    store(folder.path(), 64);
+    store(folder.path(), 64, 1);
     let settings = [
         ("CACHE__DECODED_BYTES", 16 << 20),
         ("CACHE__INDEX_BYTES", 1 << 20),
@@ -154,7 +158,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
     let (server, bound) = start(folder.path(), &settings);
     let value = std::fs::read(folder.path().join("value")).unwrap();
     let first = Instant::now();
-    let slices = join_all((0..READERS).map(|_| ask(&server, "/v1/data/m/a"))).await;
+    let slices = join_all((0..READERS).map(|_| ask(&server, "/v1/data/m/0"))).await;
     let until = Instant::now() + Duration::from_millis(1500);
     println!("answers have begun after {:?}", first.elapsed());
     let read = join_all(slices.into_iter().map(|slice| sip(slice, until, is_right))).await;
@@ -180,7 +184,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mib = usize::try_from(by_hand("ZARRD_SELECTION_MIB", 768)).unwrap();
     let planes = (mib << 20) / PLANE_BYTES;
-    store(folder.path(), planes);
+    store(folder.path(), planes, 1);
     let settings = [
         ("CACHE__DECODED_BYTES", 16 << 20),
         ("CACHE__INDEX_BYTES", 1 << 20),
@@ -194,7 +198,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
     ];
     let (server, bound) = start(folder.path(), &settings);
     let start = Instant::now();
-    let (mut stream, length) = ask(&server, "/v1/data/m/a").await;
+    let (mut stream, length) = ask(&server, "/v1/data/m/0").await;
     println!("the answer has begun after {:?}", start.elapsed());
     assert_eq!(length, planes * PLANE_BYTES);
     let mut piece = vec![0; PLANE_BYTES];
@@ -204,5 +208,40 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
     }
     let peak = peak(&server);
     println!("{mib} MiB in {:?}: {} MiB at most, {} MiB allowed", start.elapsed(), peak >> 20, bound >> 20);
+    assert!(peak <= bound, "{} MiB of {}", peak >> 20, bound >> 20);
+}
+
+#[tokio::test]
+async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let planes = 1024;
+    store(folder.path(), planes, ARRAYS);
+    let settings = [
+        ("CACHE__DECODED_BYTES", 0),
+        ("CACHE__INDEX_BYTES", 1 << 20),
+        ("CACHE__NODE_BYTES", 1 << 20),
+        ("HTTP__INFLIGHT_BYTES", 32 << 20),
+        ("FETCH__INFLIGHT_BYTES", 32 << 20),
+    ];
+    let (server, bound) = start(folder.path(), &settings);
+    let begin = Instant::now();
+    let series = |reader: usize| {
+        let (y, x) = (reader * 7 % EDGE, reader * 11 % EDGE);
+        let server = &server;
+        async move {
+            let (mut stream, length) =
+                ask(server, &format!("/v1/data/m/{}?slice=:,{y},{x}", reader % ARRAYS)).await;
+            let mut found = vec![0; length];
+            stream.read_exact(&mut found).await.unwrap();
+            let expected = (0..planes).flat_map(|z| {
+                element(kind([z / CHUNK[0], y / CHUNK[1], x / CHUNK[2]]), z % CHUNK[0], y % CHUNK[1])
+                    .to_le_bytes()
+            });
+            assert!(expected.eq(found), "{y}, {x}");
+        }
+    };
+    join_all((0..READERS).map(series)).await;
+    let peak = peak(&server);
+    println!("{:?}: {} MiB at most, {} MiB allowed", begin.elapsed(), peak >> 20, bound >> 20);
     assert!(peak <= bound, "{} MiB of {}", peak >> 20, bound >> 20);
 }
