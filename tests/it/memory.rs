@@ -23,9 +23,9 @@ use crate::support::told::by_hand;
 const READERS: usize = 64;
 /// Arrays that many readers read from.
 const ARRAYS: usize = 16;
-/// A `uint16` volume of planes of 512 KiB, in chunks of 16 planes' quarter: 2 MiB each.
+/// A `uint16` volume of planes of 512 KiB, in chunks of a quarter of 8 planes: 1 MiB each.
 const EDGE: usize = 512;
-const CHUNK: [usize; 3] = [16, EDGE / 2, EDGE / 2];
+const CHUNK: [usize; 3] = [8, EDGE / 2, EDGE / 2];
 /// What stands where no chunk is.
 const FILL: u16 = 65_535;
 const PLANE_BYTES: usize = EDGE * EDGE * 2;
@@ -214,7 +214,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
 #[tokio::test]
 async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_bound() {
     let folder = tempfile::tempdir().unwrap();
-    let planes = 1024;
+    let planes = 512;
     store(folder.path(), planes, ARRAYS);
     let settings = [
         ("CACHE__DECODED_BYTES", 0),
