@@ -49,8 +49,13 @@ impl Scene {
     }
 
     async fn serve(counting: &Arc<Counting>) -> Server {
+        Self::serve_with(counting, 0).await
+    }
+
+    /// A server that fetches what is at most so far apart as one.
+    async fn serve_with(counting: &Arc<Counting>, coalesce_gap_bytes: u64) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
-        server.fetch.coalesce_gap_bytes = 0;
+        server.fetch.coalesce_gap_bytes = coalesce_gap_bytes;
         server.fetch.concurrency = CONCURRENCY;
         let server = server.finish();
         assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
