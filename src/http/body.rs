@@ -24,11 +24,6 @@ use super::problem::Problem;
 use crate::cpu::CpuError;
 use crate::store::{StoreError, Value, ValueBody, ValueStream};
 
-/// The end of a large part is sent on its own. A connection asks for the next part when it has a little of the last one
-/// left, and would keep all of that in memory beside the next for as long as its client takes nothing.
-const LARGE_BYTES: usize = 1 << 20;
-const TAIL_BYTES: usize = 64 << 10;
-
 /// The body of an answer that holds a value or a part of one.
 ///
 /// Waits for the first bytes, so that a backend that fails at once is still told by a status.
@@ -69,7 +64,6 @@ enum Broken<E: Error + 'static> {
 
 /// A stream that is an error unless it has `remaining` bytes.
 struct Exact<E> {
-    /// What comes before the next of `rest`.
     first: Option<Bytes>,
     rest: BoxStream<'static, Result<Bytes, E>>,
     remaining: u64,
@@ -89,10 +83,7 @@ impl<E: Error + Send + Sync + 'static> HttpBody for Exact<E> {
             None => ready!(self.rest.as_mut().poll_next(context)),
         };
         Poll::Ready(match part {
-            Some(Ok(mut part)) => {
-                if part.len() >= LARGE_BYTES && self.remaining > part.len() as u64 {
-                    self.first = Some(Bytes::copy_from_slice(&part.split_off(part.len() - TAIL_BYTES)));
-                }
+            Some(Ok(part)) => {
                 let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
                 Some(match self.remaining.checked_sub(length) {
                     Some(remaining) => {
