@@ -9,8 +9,11 @@ use crate::cache::CacheOptions;
 use crate::config::Config;
 
 const MIB: u64 = 1 << 20;
-/// The program, its threads' stacks and buffers, what the allocator keeps for them.
+/// The program, its threads' stacks and buffers.
 const OWN_BYTES: u64 = 64 * MIB;
+/// The allocator gives freed memory back a tenth of a second later. The bands of answers are what is freed in large pieces:
+/// at full speed about so many are on their way back.
+const FREED_BANDS: u64 = 4;
 /// A connection: at rest it takes about 40 KiB, in the middle of the longest head this much.
 const CONNECTION_KIB: u64 = 160;
 
@@ -19,6 +22,7 @@ const CONNECTION_KIB: u64 = 160;
 pub(super) struct MemoryBound {
     cached: u64,
     under_way: u64,
+    freed: u64,
 }
 
 impl MemoryBound {
@@ -28,13 +32,14 @@ impl MemoryBound {
         Self {
             cached: decoded_bytes.saturating_add(index_bytes).saturating_add(node_bytes),
             under_way: config.http.inflight_bytes.saturating_add(config.fetch.inflight_bytes),
+            freed: config.read.band_bytes.saturating_mul(FREED_BANDS),
         }
     }
 
     /// Bytes, without those for connections. What is kept costs a tenth more than it weighs.
     fn bytes(self) -> u64 {
         let cached = self.cached.saturating_add(self.cached / 10);
-        OWN_BYTES.saturating_add(cached).saturating_add(self.under_way)
+        OWN_BYTES.saturating_add(cached).saturating_add(self.under_way).saturating_add(self.freed)
     }
 }
 
@@ -43,11 +48,12 @@ impl fmt::Display for MemoryBound {
         let mib = |bytes: u64| bytes.div_ceil(MIB);
         write!(
             f,
-            "{} MiB: {} its own, 1.1 × {} cached, {} under way; and up to {CONNECTION_KIB} KiB a connection",
+            "{} MiB: {} its own, 1.1 × {} cached, {} under way, {} freed just now; and up to {CONNECTION_KIB} KiB a connection",
             mib(self.bytes()),
             mib(OWN_BYTES),
             mib(self.cached),
             mib(self.under_way),
+            mib(self.freed),
         )
     }
 }
@@ -62,8 +68,9 @@ mod tests {
         config.cache = CacheOptions { decoded_bytes: 100 * MIB, index_bytes: 60 * MIB, node_bytes: 40 * MIB };
         config.http.inflight_bytes = 30 * MIB;
         config.fetch.inflight_bytes = 5 * MIB;
+        config.read.band_bytes = 2 * MIB;
         let text = MemoryBound::of(&config).to_string();
-        let expected = "319 MiB: 64 its own, 1.1 × 200 cached, 35 under way; and up to 160 KiB a connection";
+        let expected = "327 MiB: 64 its own, 1.1 × 200 cached, 35 under way, 8 freed just now; and up to 160 KiB a connection";
         assert_eq!(text, expected);
     }
 
