@@ -79,7 +79,7 @@ fn fill(root: &Path) {
     let little = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     array("plane", &[512, 512], &[256, 256], json!([little]));
     for chunk in ["0/0", "0/1", "1/0", "1/1"] {
-        write(&format!("plane/c/{chunk}"), &[7; 256 * 256 * 2]);
+        write(&format!("plane/c/{chunk}"), &vec![7; 256 * 256 * 2]);
     }
     array("series", &[128, 16, 16], &[1, 16, 16], json!([little]));
     for chunk in 0..128 {

@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn the_bound_is_what_the_configuration_adds_up_to() {
-        let mut config = Config::default();
-        config.cache = CacheOptions { decoded_bytes: 100 * MIB, index_bytes: 60 * MIB, node_bytes: 40 * MIB };
+        let cache = CacheOptions { decoded_bytes: 100 * MIB, index_bytes: 60 * MIB, node_bytes: 40 * MIB };
+        let mut config = Config { cache, ..Config::default() };
         config.http.inflight_bytes = 30 * MIB;
         config.fetch.inflight_bytes = 5 * MIB;
         config.read.band_bytes = 2 * MIB;
