@@ -28,9 +28,11 @@ pub(super) struct MemoryBound {
 impl MemoryBound {
     pub(super) fn of(config: &Config) -> Self {
         // All of them by name: who adds a cache adds it here.
-        let CacheOptions { decoded_bytes, index_bytes, node_bytes } = config.cache;
+        let CacheOptions { decoded_bytes, index_bytes, node_bytes, value_bytes } = config.cache;
         Self {
-            cached: decoded_bytes.saturating_add(index_bytes).saturating_add(node_bytes),
+            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes]
+                .into_iter()
+                .fold(0, u64::saturating_add),
             under_way: config.http.inflight_bytes.saturating_add(config.fetch.inflight_bytes),
             freed: config.read.band_bytes.saturating_mul(FREED_BANDS),
         }
@@ -64,7 +66,12 @@ mod tests {
 
     #[test]
     fn the_bound_is_what_the_configuration_adds_up_to() {
-        let cache = CacheOptions { decoded_bytes: 100 * MIB, index_bytes: 60 * MIB, node_bytes: 40 * MIB };
+        let cache = CacheOptions {
+            decoded_bytes: 100 * MIB,
+            index_bytes: 60 * MIB,
+            node_bytes: 30 * MIB,
+            value_bytes: 10 * MIB,
+        };
         let mut config = Config { cache, ..Config::default() };
         config.http.inflight_bytes = 30 * MIB;
         config.fetch.inflight_bytes = 5 * MIB;

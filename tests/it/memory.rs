@@ -150,6 +150,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
         ("CACHE__DECODED_BYTES", 16 << 20),
         ("CACHE__INDEX_BYTES", 1 << 20),
         ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
         ("READ__BAND_BYTES", 1 << 20),
         // Room for all of the readers' bands, of which each has two.
         ("HTTP__INFLIGHT_BYTES", 128 << 20),
@@ -191,6 +192,7 @@ async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
         ("CACHE__DECODED_BYTES", 16 << 20),
         ("CACHE__INDEX_BYTES", 1 << 20),
         ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
         ("READ__BAND_BYTES", 8 << 20),
         ("READ__RESPONSE_BYTES", u64::MAX >> 1),
         ("READ__DECODED_BYTES", u64::MAX >> 1),
@@ -222,6 +224,7 @@ async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_boun
         ("CACHE__DECODED_BYTES", 0),
         ("CACHE__INDEX_BYTES", 1 << 20),
         ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
         ("HTTP__INFLIGHT_BYTES", 32 << 20),
         ("FETCH__INFLIGHT_BYTES", 32 << 20),
     ];
