@@ -1,8 +1,9 @@
-//! What the server says when it starts: where it listens, what it serves, what to try.
+//! What the server says when it starts: where it listens, what it serves, how much memory it takes, what to try.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
 
+use super::memory::MemoryBound;
 use super::{demo, health};
 use crate::http::Mount;
 
@@ -55,6 +56,7 @@ pub(super) fn text(
     address: SocketAddr,
     mounts: &[MountLine],
     roots: &[RootLine],
+    memory: MemoryBound,
     demo: Option<Demo>,
 ) -> String {
     let mut text = format!("zarrd listens on http://{address}\n");
@@ -67,6 +69,7 @@ pub(super) fn text(
     for RootLine { name, url } in roots {
         let _ = writeln!(text, "  {url} is /store/{name}");
     }
+    let _ = writeln!(text, "Memory: at most {memory}");
     if demo == Some(Demo::ForWantOfMounts) {
         text.push_str("No mount is configured: this is the built-in demo.\n");
     }

@@ -9,6 +9,7 @@ pub mod demo;
 mod descriptors;
 mod error;
 mod health;
+mod memory;
 mod patience;
 mod serve;
 mod service;
@@ -35,6 +36,7 @@ use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, Mount, Site};
 use crate::store::{self, SharedStore, StoreOptions};
 use banner::{Demo, MountLine, RootLine};
+use memory::MemoryBound;
 
 /// The name of the mount that serves the demo.
 const DEMO: &str = "demo";
@@ -95,6 +97,7 @@ impl App {
     }
 
     /// What the server's own address serves.
+    #[must_use]
     pub fn site(&self) -> Site {
         Site::whole(self.state.clone())
     }
@@ -133,7 +136,7 @@ impl App {
     }
 
     fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
-        let text = banner::text(address, &self.mounts, roots, self.demo);
+        let text = banner::text(address, &self.mounts, roots, MemoryBound::of(&self.config), self.demo);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::future::{Either, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
+use tokio::task::JoinSet;
 
 use super::plan::Band;
 use super::resolve::{Load, Task, resolve, resolve_now};
@@ -13,7 +14,7 @@ use super::snapshot::{Chunks, GLANCES_TOGETHER};
 use super::{Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace};
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, CpuError};
 use crate::store::{SharedStore, StoreKind};
 
 /// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
@@ -153,12 +154,12 @@ impl Reader {
             .map(move |band| {
                 let (reader, snapshot, bytes) = (reader.clone(), snapshot.clone(), bytes.clone());
                 let trace = Arc::clone(&trace);
-                async move {
+                finishing(async move {
                     let elements = reader.band(&snapshot, &band, &trace).await?;
                     let within = |at: u64| usize::try_from(at - band.bytes.start).unwrap_or(usize::MAX);
                     let (start, end) = (bytes.start.max(band.bytes.start), bytes.end.min(band.bytes.end));
                     Ok(elements.slice(within(start)..within(end)))
-                }
+                })
             })
             .buffered(1 + BANDS_AHEAD)
             .boxed()
@@ -442,6 +443,21 @@ fn whole(batch: &[Loaded], length: usize, item_bytes: usize) -> Option<Elements>
     let [(Some(elements), window)] = &pieces[..] else { return None };
     let is_whole = elements.items().len() == length && window.is_whole(shape, item_bytes);
     is_whole.then(|| elements.clone())
+}
+
+/// Work that goes on while nobody asks for it: a client that does not read must not leave a band half put together, with
+/// its chunks in memory. It ends when nobody can ask for it any more.
+fn finishing(
+    work: impl Future<Output = Result<Elements, ArrayError>> + Send + 'static,
+) -> impl Future<Output = Result<Elements, ArrayError>> + Send {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work);
+    async move {
+        match tasks.join_next().await {
+            Some(Ok(done)) => done,
+            Some(Err(_)) | None => Err(CpuError::Panicked.into()),
+        }
+    }
 }
 
 /// Puts loaded chunks in their places.

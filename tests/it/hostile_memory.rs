@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::Array;
-use crate::support::process::{Running, zarrd};
+use crate::support::process::{Running, peak, zarrd};
 
 const LITTLE: Codec = Codec::Bytes { big: false };
 /// How much the peak may grow.
@@ -18,13 +18,6 @@ const MOST_BYTES: u64 = 64 << 20;
 const BOMB_BYTES: usize = 1 << 30;
 /// Requests for one bomb at a time.
 const AT_ONCE: usize = 4;
-
-/// The most memory that the process has had so far, in bytes.
-fn peak(server: &Running) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
-}
 
 fn write(root: &Path, path: &str, bytes: &[u8]) {
     let file = root.join(path);

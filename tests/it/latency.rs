@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use tokio::time::Instant;
+use zarrd::array::FetchOptions;
 use zarrd::http::Mount;
 use zarrd::store::SharedStore;
 
@@ -14,6 +15,8 @@ use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
 use crate::support::model::{Dim, Model, spell};
+use crate::support::process::Running;
+use crate::support::s3::{Kind, TestS3};
 use crate::support::server::{Answer, Server, erase, put};
 
 /// Questions of one request under way at a time.
@@ -49,8 +52,13 @@ impl Scene {
     }
 
     async fn serve(counting: &Arc<Counting>) -> Server {
+        Self::serve_with(counting, 0).await
+    }
+
+    /// A server that fetches what is at most so far apart as one.
+    async fn serve_with(counting: &Arc<Counting>, coalesce_gap_bytes: u64) -> Server {
         let mut server = Server::build(Mount::read_only("m", Arc::clone(counting) as SharedStore));
-        server.fetch.coalesce_gap_bytes = 0;
+        server.fetch.coalesce_gap_bytes = coalesce_gap_bytes;
         server.fetch.concurrency = CONCURRENCY;
         let server = server.finish();
         assert_eq!(server.get("/v1/nodes/m/a").await.status, StatusCode::OK);
@@ -149,6 +157,56 @@ async fn a_plane_across_the_inner_chunks_reads_these_alone() {
     // In each of 4 shards there are 16 inner chunks, none of them neighbours.
     let cold = Took { looks: 0, reads: 4 + 64, bytes: 4 * (INDEX + 16 * INNER), rounds: rounds(4 + 64) };
     assert_eq!(scene.read(&plane).await, cold);
+}
+
+/// A configuration file's way to the backend: the gap, and that ranges of one shard are under way side by side.
+#[tokio::test]
+async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
+    let s3 = TestS3::start().await;
+    // In reverse, and a byte between each two.
+    let shards = Shards { scattered: true, ..Shards::of(&[4], &[LITTLE]) };
+    let array = Array::of(&[64]).codecs([shards.codec()]);
+    let model = array.store(&s3.store(), "a").await;
+    for (gap, reads) in [(0, 16), (1, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("zarrd.toml");
+        let endpoint = s3.options().endpoint.unwrap();
+        let text = format!(
+            "[fetch]\ncoalesce_gap_bytes = {gap}\n[cache]\ndecoded_bytes = 0\nindex_bytes = 0\n\
+             [mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",
+            TestS3::s3_url(),
+        );
+        std::fs::write(&file, text).unwrap();
+        let server = Running::start(&["serve", "--config", file.to_str().unwrap()]);
+        let url = format!("http://{}/v1/data/m/a?slice=:", server.address);
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let before = s3.requests(Kind::Get);
+        let body = reqwest::get(url).await.unwrap().bytes().await.unwrap();
+        assert_eq!(&*body, &*model.select(&[ALL]).elements);
+        // The document and the index come first.
+        assert_eq!(s3.requests(Kind::Get) - before, 2 + reads, "{gap}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
+    // A shard of 8 × 2 × 2 inner chunks of 8 KiB.
+    let shards = Shards::of(&[1, 64, 64], &[LITTLE]);
+    let array = Array::of(&[8, 128, 128]).codecs([shards.codec()]);
+    let mut scene = Scene::new(&array).await;
+    let inner = 64 * 64 * 2;
+    for (dims, needed) in [
+        ([Dim::Index(3), ALL, ALL], 4),
+        ([ALL, Dim::Index(7), ALL], 8 * 2),
+        ([ALL, ALL, Dim::Index(100)], 8 * 2),
+        ([ALL, Dim::Index(100), Dim::Index(10)], 8),
+    ] {
+        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().coalesce_gap_bytes).await;
+        let took = scene.read(&dims).await;
+        let least = 8 * 2 * 2 * 16 + 4 + needed * inner;
+        assert!(took.bytes * 100 <= least * 105, "{took:?}, {least} needed");
+        assert!(took.rounds <= rounds(took.reads) + 1, "{took:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ mod killed;
 mod latency;
 mod leaving;
 mod listings;
+mod memory;
 mod metadata;
 mod names;
 mod nodes;

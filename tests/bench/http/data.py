@@ -1,4 +1,5 @@
-"""The data set: arrays A, A2, B and B2, values of round lengths, and slices of the arrays as plain files.
+"""The data set: arrays A, A2, B and B2, lines of few and of many chunks, values of round lengths, and slices of the arrays
+as plain files.
 
 A is a volume in shards, A2 the same in plain chunks; B is a field over time with a chunk a step, B2 the same in chunks
 along time, of Zarr v2. All are smooth with some noise, so that they compress as measured data does. Made once, and anew
@@ -15,6 +16,10 @@ import tensorstore
 
 VALUES = {"16 KiB": 16 << 10, "256 KiB": 256 << 10, "4 MiB": 4 << 20}
 """Values of these lengths are at `values/LENGTH`, in bytes."""
+
+LINES = {"few": 10, "many": 1_000_000}
+"""Arrays of one dimension, and how many chunks they have, of which the first ten are stored."""
+LINE_CHUNK = 4096
 
 RANGE = (1 << 20, (1 << 20) + (64 << 10))
 """A range of a shard."""
@@ -72,6 +77,11 @@ class Data:
             Slice("B2 pixel", "series", "B2", pixel),
             Slice("B pixel", "series", "B", pixel),
         ]
+        # Of whole chunks, so that each MiB takes as many.
+        self.blocks = [
+            Slice(f"A {d * h * w >> 19} MiB", "block", "A", ((0, d), (0, h), (0, w)))
+            for d, h, w in ((64, 64, 128), (64, 128, 256), (64, 256, 512), (128, 512, 512))
+        ]
         made_of = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
         mark = self.folder / "made-of"
         if not mark.is_file() or mark.read_text() != made_of:
@@ -88,7 +98,12 @@ class Data:
             (self.folder / "values" / str(length)).write_bytes(random.bytes(length))
         self.make_volumes(random)
         self.make_fields(random)
-        for part in self.slices:
+        for name, count in LINES.items():
+            little = {"name": "bytes", "configuration": {"endian": "little"}}
+            line = self.create(name, (count * LINE_CHUNK,), "uint16", (LINE_CHUNK,), [little])
+            stored = min(LINES.values()) * LINE_CHUNK
+            line[:stored].write(numpy.arange(stored, dtype=numpy.uint16)).result()
+        for part in self.slices + self.blocks:
             values = numpy.ascontiguousarray(part.of(self.open(part.array)).read().result())
             self.file(part).write_bytes(values.tobytes())
 

@@ -29,9 +29,11 @@ def pinned(core, *command):
 class Server:
     """A running server."""
 
-    def __init__(self, process, base):
+    def __init__(self, process, base, memory_mib=None):
         self.process = process
         self.base = base
+        self.memory_mib = memory_mib
+        """What it says it takes at most."""
 
     def processes(self):
         """It and those that it started."""
@@ -76,10 +78,12 @@ def ended(process):
 
 
 @contextlib.contextmanager
-def zarrd(folder, decoded_bytes, core=None):
-    """Serves the folder as the mount `bench`, with so much memory for decoded chunks."""
+def zarrd(folder, decoded_bytes=None, core=None, **more):
+    """Serves the folder as the mount `bench`, with so much memory for decoded chunks, and with more settings."""
     command = [os.environ["ZARRD"], "serve", f"bench={folder}", "--listen", "127.0.0.1:0"]
-    settings = {"ZARRD__LOG__LEVEL": "warn", "ZARRD__CACHE__DECODED_BYTES": str(decoded_bytes)}
+    if decoded_bytes is not None:
+        more["CACHE__DECODED_BYTES"] = str(decoded_bytes)
+    settings = {"ZARRD__LOG__LEVEL": "warn"} | {f"ZARRD__{name}": value for name, value in more.items()}
     with (
         subprocess.Popen(
             command if core is None else pinned(core, *command),
@@ -92,7 +96,10 @@ def zarrd(folder, decoded_bytes, core=None):
     ):
         line = process.stdout.readline().strip()
         assert line.startswith("zarrd listens on "), line
-        yield Server(process, line.removeprefix("zarrd listens on "))
+        base = line.removeprefix("zarrd listens on ")
+        memory = "Memory: at most "
+        line = next(line for line in process.stdout if line.startswith(memory))
+        yield Server(process, base, int(line.removeprefix(memory).split()[0]))
 
 
 def start_up_seconds(folder):

@@ -20,6 +20,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// The most memory that the process has had so far, in bytes.
+#[cfg(target_os = "linux")]
+pub fn peak(server: &Running) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
 /// A server of its own process; killed if a test fails before it ends.
 pub struct Running {
     pub child: Child,

@@ -75,7 +75,12 @@ impl TestS3 {
     pub fn store_with(&self, change: impl FnOnce(&mut StoreOptions)) -> SharedStore {
         let mut options = self.options();
         change(&mut options);
-        zarrd::store::open(&format!("s3://{BUCKET}/{PREFIX}"), &options, &cpu()).unwrap()
+        zarrd::store::open(&Self::s3_url(), &options, &cpu()).unwrap()
+    }
+
+    /// The URL of the bucket.
+    pub fn s3_url() -> String {
+        format!("s3://{BUCKET}/{PREFIX}")
     }
 
     /// The URL of the same bucket, for a client of plain HTTP.

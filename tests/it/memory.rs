@@ -1,0 +1,252 @@
+//! The memory that the server says it takes at most is what it takes at most: under clients that hardly read, and while
+//! it streams far more than fits.
+//!
+//! The whole of it by hand, with another binary than the one just built if its path is given:
+//! `ZARRD_SELECTION_MIB=10240 ZARRD_BINARY=… cargo test --test it memory -- --nocapture`.
+#![cfg(target_os = "linux")]
+
+use std::io::BufRead;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::encode::Codec;
+use crate::support::hierarchy::{Array, noise};
+use crate::support::process::{Running, peak};
+use crate::support::told::by_hand;
+
+const READERS: usize = 64;
+/// Arrays that many readers read from.
+const ARRAYS: usize = 8;
+/// A `uint16` volume of planes of 512 KiB, in chunks of a quarter of 8 planes: 1 MiB each.
+const EDGE: usize = 512;
+const CHUNK: [usize; 3] = [8, EDGE / 2, EDGE / 2];
+/// What stands where no chunk is.
+const FILL: u16 = 65_535;
+const PLANE_BYTES: usize = EDGE * EDGE * 2;
+/// Length of the value that is read as it is.
+const VALUE_BYTES: usize = 48 << 20;
+/// What a reader's connection holds on its way, and how long it pauses after that.
+const SIP_BYTES: usize = 64 << 10;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The number that a chunk's elements begin with; `None` for one that is not stored.
+fn kind(coords: [usize; 3]) -> Option<u16> {
+    let kind = (coords[0] * 4 + coords[1] * 2 + coords[2]) % 11;
+    (kind > 0).then(|| u16::try_from(kind).unwrap())
+}
+
+/// The elements of a row within a chunk are all alike: so many.
+fn element(kind: Option<u16>, z: usize, y: usize) -> u16 {
+    kind.map_or(FILL, |kind| kind + 11 * u16::try_from(z * CHUNK[1] + y).unwrap())
+}
+
+/// Whether bytes are those of the array from this place on, which is the start of a row.
+fn is_right(at: usize, bytes: &[u8]) -> bool {
+    let row_bytes = CHUNK[2] * 2;
+    bytes.chunks(row_bytes).enumerate().all(|(row, found)| {
+        let row = at / row_bytes + row;
+        let (z, y, half) = (row / 2 / EDGE, row / 2 % EDGE, row % 2);
+        let kind = kind([z / CHUNK[0], y / CHUNK[1], half]);
+        let expected = element(kind, z % CHUNK[0], y % CHUNK[1]).to_le_bytes();
+        // All alike: the first is right, and each is the one before it.
+        found[..2] == expected && found[2..] == found[..found.len() - 2]
+    })
+}
+
+fn write(root: &Path, path: &str, bytes: &[u8]) {
+    let file = root.join(path);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Stores the volume, of so many planes, and a value; the volume under so many names.
+fn store(root: &Path, planes: usize, copies: usize) {
+    let array =
+        Array::of(&[planes, EDGE, EDGE]).chunks(&CHUNK).codecs([Codec::Bytes { big: false }, Codec::Zstd]);
+    let array = array.members(json!({ "fill_value": FILL }));
+    let document = array.document().1.to_string();
+    (0..copies).for_each(|copy| write(root, &format!("{copy}/zarr.json"), document.as_bytes()));
+    let chunks: Vec<Vec<u8>> = (1..11)
+        .map(|kind| {
+            let rows =
+                (0..CHUNK[0] * CHUNK[1]).map(|row| element(Some(kind), row / CHUNK[1], row % CHUNK[1]));
+            let elements: Vec<u8> = rows.flat_map(|row| row.to_le_bytes().repeat(CHUNK[2])).collect();
+            zstd::bulk::compress(&elements, 1).unwrap()
+        })
+        .collect();
+    for z in 0..planes / CHUNK[0] {
+        for (y, x) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            if let Some(kind) = kind([z, y, x]) {
+                let chunk = &chunks[usize::from(kind) - 1];
+                (0..copies).for_each(|copy| write(root, &format!("{copy}/c/{z}/{y}/{x}"), chunk));
+            }
+        }
+    }
+    let block: Vec<u8> = noise(1).take(VALUE_BYTES / 64).collect();
+    write(root, "value", &block.repeat(64));
+}
+
+/// The server, and the bound that it says it keeps, in bytes.
+fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
+    let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
+    let mut command = Command::new(binary);
+    command.args(["serve", &format!("m={}", root.display())]).env_clear().stdin(Stdio::null());
+    for (name, value) in settings {
+        command.env(format!("ZARRD__{name}"), value.to_string());
+    }
+    let mut server = Running::of(command);
+    let mut line = String::new();
+    while !line.starts_with("Memory: at most ") {
+        line.clear();
+        assert!(server.stdout.read_line(&mut line).unwrap() > 0, "it does not say what it takes");
+    }
+    let mib = line.split(' ').nth(3).unwrap().parse::<u64>().unwrap();
+    (server, mib << 20)
+}
+
+/// An answer, whose body is still to be read.
+async fn ask(server: &Running, path: &str) -> (TcpStream, usize) {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 200 "), "{path}: {head}");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    (stream, length.parse().unwrap())
+}
+
+/// Reads an answer in sips, each checked, until it ends or the time is over; how many bytes there were.
+async fn sip(
+    (mut stream, length): (TcpStream, usize),
+    until: Instant,
+    is_right: impl Fn(usize, &[u8]) -> bool,
+) -> usize {
+    let mut sip = vec![0; SIP_BYTES];
+    let mut at = 0;
+    while at < length && Instant::now() < until {
+        let take = SIP_BYTES.min(length - at);
+        stream.read_exact(&mut sip[..take]).await.unwrap();
+        assert!(is_right(at, &sip[..take]), "at {at}");
+        at += take;
+        tokio::time::sleep(PAUSE).await;
+    }
+    at
+}
+
+#[tokio::test]
+async fn readers_that_hardly_read_are_served_within_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path(), 64, 1);
+    let settings = [
+        ("CACHE__DECODED_BYTES", 16 << 20),
+        ("CACHE__INDEX_BYTES", 1 << 20),
+        ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
+        ("READ__BAND_BYTES", 1 << 20),
+        // Room for all of the readers' bands, of which each has two.
+        ("HTTP__INFLIGHT_BYTES", 128 << 20),
+        // On a busy machine it takes a while until it is known that a reader has left.
+        ("HTTP__QUEUE_MS", 10_000),
+        ("FETCH__INFLIGHT_BYTES", 64 << 20),
+    ];
+    let (server, bound) = start(folder.path(), &settings);
+    let value = std::fs::read(folder.path().join("value")).unwrap();
+    let first = Instant::now();
+    let slices = join_all((0..READERS).map(|_| ask(&server, "/v1/data/m/0"))).await;
+    let until = Instant::now() + Duration::from_millis(1500);
+    println!("answers have begun after {:?}", first.elapsed());
+    let read = join_all(slices.into_iter().map(|slice| sip(slice, until, is_right))).await;
+    println!(
+        "slices: {} to {} bytes read, {} MiB",
+        read.iter().min().unwrap(),
+        read.iter().max().unwrap(),
+        peak(&server) >> 20
+    );
+    assert!(read.iter().all(|read| (SIP_BYTES..64 * PLANE_BYTES).contains(read)), "slow, and none left out");
+    let values = join_all((0..READERS).map(|_| ask(&server, "/store/m/value"))).await;
+    let until = Instant::now() + Duration::from_millis(500);
+    let same = |at: usize, bytes: &[u8]| value[at..at + bytes.len()] == *bytes;
+    let read = join_all(values.into_iter().map(|value| sip(value, until, same))).await;
+    assert!(read.iter().all(|read| (SIP_BYTES..VALUE_BYTES).contains(read)), "slow, and none left out");
+    let peak = peak(&server);
+    println!("{} MiB at most, {} MiB allowed", peak >> 20, bound >> 20);
+    assert!(peak <= bound, "{} MiB of {}", peak >> 20, bound >> 20);
+}
+
+#[tokio::test]
+async fn a_selection_far_larger_than_the_memory_is_streamed_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mib = usize::try_from(by_hand("ZARRD_SELECTION_MIB", 512)).unwrap();
+    let planes = (mib << 20) / PLANE_BYTES;
+    store(folder.path(), planes, 1);
+    let settings = [
+        ("CACHE__DECODED_BYTES", 16 << 20),
+        ("CACHE__INDEX_BYTES", 1 << 20),
+        ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
+        ("READ__BAND_BYTES", 8 << 20),
+        ("READ__RESPONSE_BYTES", u64::MAX >> 1),
+        ("READ__DECODED_BYTES", u64::MAX >> 1),
+        ("READ__CHUNKS", u64::MAX >> 1),
+        ("HTTP__INFLIGHT_BYTES", 64 << 20),
+        ("FETCH__INFLIGHT_BYTES", 64 << 20),
+    ];
+    let (server, bound) = start(folder.path(), &settings);
+    let start = Instant::now();
+    let (mut stream, length) = ask(&server, "/v1/data/m/0").await;
+    println!("the answer has begun after {:?}", start.elapsed());
+    assert_eq!(length, planes * PLANE_BYTES);
+    let mut piece = vec![0; PLANE_BYTES];
+    for plane in 0..planes {
+        stream.read_exact(&mut piece).await.unwrap();
+        assert!(is_right(plane * PLANE_BYTES, &piece), "plane {plane}");
+    }
+    let peak = peak(&server);
+    println!("{mib} MiB in {:?}: {} MiB at most, {} MiB allowed", start.elapsed(), peak >> 20, bound >> 20);
+    assert!(peak <= bound, "{} MiB of {}", peak >> 20, bound >> 20);
+}
+
+#[tokio::test]
+async fn small_answers_out_of_many_large_chunks_are_put_together_within_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let planes = 256;
+    store(folder.path(), planes, ARRAYS);
+    let settings = [
+        ("CACHE__DECODED_BYTES", 0),
+        ("CACHE__INDEX_BYTES", 1 << 20),
+        ("CACHE__NODE_BYTES", 1 << 20),
+        ("CACHE__VALUE_BYTES", 1 << 20),
+        ("HTTP__INFLIGHT_BYTES", 32 << 20),
+        ("FETCH__INFLIGHT_BYTES", 32 << 20),
+    ];
+    let (server, bound) = start(folder.path(), &settings);
+    let begin = Instant::now();
+    let series = |reader: usize| {
+        let (y, x) = (reader * 7 % EDGE, reader * 11 % EDGE);
+        let server = &server;
+        async move {
+            let (mut stream, length) =
+                ask(server, &format!("/v1/data/m/{}?slice=:,{y},{x}", reader % ARRAYS)).await;
+            let mut found = vec![0; length];
+            stream.read_exact(&mut found).await.unwrap();
+            let expected = (0..planes).flat_map(|z| {
+                element(kind([z / CHUNK[0], y / CHUNK[1], x / CHUNK[2]]), z % CHUNK[0], y % CHUNK[1])
+                    .to_le_bytes()
+            });
+            assert!(expected.eq(found), "{y}, {x}");
+        }
+    };
+    join_all((0..READERS).map(series)).await;
+    let peak = peak(&server);
+    println!("{:?}: {} MiB at most, {} MiB allowed", begin.elapsed(), peak >> 20, bound >> 20);
+    assert!(peak <= bound, "{} MiB of {}", peak >> 20, bound >> 20);
+}
