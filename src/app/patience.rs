@@ -5,7 +5,6 @@
 //! wrapper and the service note facts here, and one pure question, [`Patience::overdue`], answers for all of them.
 //! Nothing here sleeps or closes.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,8 +71,8 @@ struct Facts {
     blocked_since: Option<Instant>,
     /// When enough bytes to be called progress were last written, and how many since.
     written: (Instant, usize),
-    /// Requests under way: since when each waits for the client to take more, if it does.
-    requests: HashMap<u64, Option<Instant>>,
+    /// Requests under way, a few at most: since when each waits for the client to take more, if it does.
+    requests: Vec<(u64, Option<Instant>)>,
     next_request: u64,
 }
 
@@ -86,7 +85,7 @@ impl Patience {
             http2: false,
             blocked_since: None,
             written: (now, 0),
-            requests: HashMap::new(),
+            requests: Vec::new(),
             next_request: 0,
         })))
     }
@@ -127,7 +126,7 @@ impl Patience {
         facts.head_since = None;
         let request = facts.next_request;
         facts.next_request += 1;
-        facts.requests.insert(request, None);
+        facts.requests.push((request, None));
         Ticket { patience: self.clone(), request }
     }
 
@@ -140,7 +139,7 @@ impl Patience {
         }
         let last_written = facts.written.0;
         let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall);
-        if facts.requests.values().flatten().any(stalled) {
+        if facts.requests.iter().filter_map(|(_, since)| since.as_ref()).any(stalled) {
             return Some(Overdue::WriteStall);
         }
         if !facts.requests.is_empty() {
@@ -179,7 +178,8 @@ impl Ticket {
     }
 
     fn note(&self, waiting: Option<Instant>) {
-        if let Some(since) = self.patience.facts().requests.get_mut(&self.request) {
+        let mut facts = self.patience.facts();
+        if let Some((_, since)) = facts.requests.iter_mut().find(|(request, _)| *request == self.request) {
             *since = waiting;
         }
     }
@@ -188,7 +188,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut facts = self.patience.facts();
-        facts.requests.remove(&self.request);
+        facts.requests.retain(|(request, _)| *request != self.request);
         if facts.requests.is_empty() {
             facts.quiet_since = Instant::now();
         }

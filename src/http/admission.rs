@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::Request;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -52,6 +51,10 @@ impl Admission {
     /// 503 with `Retry-After` once the queue's time has passed.
     pub(super) async fn enter(&self, bytes: u64) -> Result<Permit, Problem> {
         let units = units(bytes).min(self.units);
+        // Fails while anybody waits, so nobody is overtaken.
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_many_owned(units) {
+            return Ok(Permit { _permit: permit });
+        }
         match timeout(self.queue, Arc::clone(&self.permits).acquire_many_owned(units)).await {
             Ok(Ok(permit)) => Ok(Permit { _permit: permit }),
             _ => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
@@ -65,16 +68,9 @@ fn units(bytes: u64) -> u32 {
 }
 
 /// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
-pub(super) async fn admit<F: Future<Output = Response>>(
-    state: &AppState,
-    request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
-    if request.method() == Method::OPTIONS {
-        return next(request).await;
-    }
+pub(super) async fn admit(state: &AppState, answer: impl Future<Output = Response>) -> Response {
     match state.admission().enter(state.options().stream_bytes).await {
-        Ok(permit) => permit.hold(next(request).await),
+        Ok(permit) => permit.hold(answer.await),
         Err(problem) => problem.into_response(),
     }
 }

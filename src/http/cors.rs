@@ -6,10 +6,8 @@
 use axum::extract::Request;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, Uri};
-use axum::response::Response;
 
 use super::options::CorsOptions;
-use super::state::AppState;
 
 /// Request headers that pages may set, those of WebDAV and of S3's SDKs with them; `*` would not cover `Authorization`.
 const ALLOW_HEADERS: &[&str] = &[
@@ -52,17 +50,24 @@ const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Na
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
      X-Amz-Bucket-Region, X-Amz-Request-Id";
 
-/// The layer.
-pub(super) async fn share<F: Future<Output = Response>>(
-    state: &AppState,
-    request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
-    let origin = request.headers().get(header::ORIGIN).cloned();
-    let preflight = request.method() == Method::OPTIONS;
-    let mut response = next(request).await;
-    put_headers(response.headers_mut(), &state.options().cors, origin.as_ref(), preflight);
-    response
+/// What a request says of who asks.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    origin: Option<HeaderValue>,
+    preflight: bool,
+}
+
+impl Sharing {
+    /// Of a request.
+    pub(super) fn of(request: &Request) -> Self {
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        Self { origin, preflight: request.method() == Method::OPTIONS }
+    }
+
+    /// Puts the headers into the answer's.
+    pub(super) fn put(&self, options: &CorsOptions, headers: &mut HeaderMap) {
+        put_headers(headers, options, self.origin.as_ref(), self.preflight);
+    }
 }
 
 /// Whether a POST that writes may come from where it comes from. Browsers ask before they send a PUT to another origin,

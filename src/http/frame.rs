@@ -1,6 +1,6 @@
 //! What every request passes through: request id, access log, problem documents, limits, panics and deadlines.
 //!
-//! Each is a layer of its own; `router` says in which order they stand. Connection timeouts are `app`'s.
+//! `router` says in which order they stand. Connection timeouts are `app`'s.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 use super::body::Absent;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
-use super::validators::from_text;
+use super::validators::{from_text, hex_tag};
 use crate::error::ErrorClass;
 
 /// Names a request, on its way in and out.
@@ -51,40 +51,6 @@ impl Route {
     }
 }
 
-/// The outermost layer: names the request, writes problem documents, and logs the request when its body has ended.
-pub(super) async fn observe<F: Future<Output = Response>>(
-    route: &Route,
-    mut request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
-    let started = Instant::now();
-    let id = request_id(request.headers());
-    request.headers_mut().insert(X_REQUEST_ID, id.clone());
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let mut response = problem::render(next(request).await, text(&id));
-    let headers = response.headers_mut();
-    headers.insert(X_REQUEST_ID, id.clone());
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-        *response.body_mut() = Body::new(Absent);
-    }
-    let status = response.status().as_u16();
-    response.map(|body| {
-        let expected = if method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
-        Body::new(Observed {
-            body,
-            started,
-            id,
-            method,
-            route: route.clone(),
-            uri,
-            status,
-            expected,
-            sent: 0,
-        })
-    })
-}
-
 /// A request id as text.
 fn text(id: &HeaderValue) -> &str {
     id.to_str().unwrap_or_default()
@@ -104,7 +70,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         _ => {
             // Keyed and counted: unlike any other of this process, and unlikely to be like another process's.
             let number = KEY.hash_one(COUNT.fetch_add(1, Ordering::Relaxed));
-            from_text(format!("{number:016x}")).unwrap_or(HeaderValue::from_static("none"))
+            from_text(hex_tag(&number.to_be_bytes())).unwrap_or(HeaderValue::from_static("none"))
         }
     }
 }
@@ -114,21 +80,57 @@ fn escaped(path: &str) -> String {
     path.escape_default().to_string()
 }
 
-/// A body that counts itself and writes the access log when it ends, breaks or is dropped. What it writes is put into
-/// words only then, and only if somebody reads it.
-struct Observed {
-    body: Body,
+/// A request that has a name and is watched to the end of its answer.
+pub(super) struct Observed {
     started: Instant,
     id: HeaderValue,
     method: Method,
     route: Route,
     uri: Uri,
+}
+
+impl Observed {
+    /// Names a request.
+    pub(super) fn begin(route: Route, request: &mut Request) -> Self {
+        let started = Instant::now();
+        let id = request_id(request.headers());
+        request.headers_mut().insert(X_REQUEST_ID, id.clone());
+        Self { started, id, method: request.method().clone(), route, uri: request.uri().clone() }
+    }
+
+    /// The request's id.
+    pub(super) fn id(&self) -> &HeaderValue {
+        &self.id
+    }
+
+    /// Writes the problem document of an answer that is an error, and logs the request when the answer's body has ended.
+    pub(super) fn end(self, answer: Response) -> Response {
+        let mut answer = problem::render(answer, text(&self.id));
+        let headers = answer.headers_mut();
+        headers.insert(X_REQUEST_ID, self.id.clone());
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+            *answer.body_mut() = Body::new(Absent);
+        }
+        let status = answer.status().as_u16();
+        answer.map(|body| {
+            let expected = if self.method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
+            Body::new(ObservedBody { body, request: self, status, expected, sent: 0 })
+        })
+    }
+}
+
+/// A body that counts itself and writes the access log when it ends, breaks or is dropped. What it writes is put into
+/// words only then, and only if somebody reads it.
+struct ObservedBody {
+    body: Body,
+    request: Observed,
     status: u16,
     expected: Option<u64>,
     sent: u64,
 }
 
-impl HttpBody for Observed {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -144,7 +146,7 @@ impl HttpBody for Observed {
             }
             Poll::Ready(Some(Err(error))) => {
                 let causes = problem::causes(error);
-                tracing::error!(request_id = text(&self.id), causes, "answer cut off");
+                tracing::error!(request_id = text(&self.request.id), causes, "answer cut off");
             }
             Poll::Ready(None) | Poll::Pending => {}
         }
@@ -160,52 +162,48 @@ impl HttpBody for Observed {
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedBody {
     fn drop(&mut self) {
         tracing::info!(
-            request_id = text(&self.id),
-            method = self.method.as_str(),
-            route = self.route.template().unwrap_or("unmatched"),
-            path = escaped(self.uri.path()),
+            request_id = text(&self.request.id),
+            method = self.request.method.as_str(),
+            route = self.request.route.template().unwrap_or("unmatched"),
+            path = escaped(self.request.uri.path()),
             status = self.status,
             bytes = self.sent,
             complete = self.expected.is_none_or(|expected| self.sent >= expected),
-            duration_us = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            duration_us = u64::try_from(self.request.started.elapsed().as_micros()).unwrap_or(u64::MAX),
             "request"
         );
     }
 }
 
 /// Refuses URLs that are too long and methods that no route offers.
-pub(super) async fn limit<F: Future<Output = Response>>(
-    state: &AppState,
-    request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
+pub(super) fn check(state: &AppState, request: &Request) -> Result<(), Problem> {
     let limit = state.options().url_bytes;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
         let detail =
             format!("the URL has {length} bytes; at most {limit} are read; send a long selection by POST");
-        return Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail).into_response();
+        return Err(Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail));
     }
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        return Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response();
+        return Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS));
     }
-    next(request).await
+    Ok(())
 }
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
 /// the client's; so do COPY and MOVE, as how much they copy is the client's.
-pub(super) async fn deadline<F: Future<Output = Response>>(
+pub(super) async fn in_time(
     state: &AppState,
-    request: Request,
-    next: impl FnOnce(Request) -> F,
+    method: &Method,
+    answer: impl Future<Output = Response>,
 ) -> Response {
-    if matches!(request.method().as_str(), "PUT" | "PATCH" | "COPY" | "MOVE") {
-        return next(request).await;
+    if matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE") {
+        return answer.await;
     }
-    match timeout(state.deadline(), next(request)).await {
+    match timeout(state.deadline(), answer).await {
         Ok(response) => response,
         Err(_) => Problem::of_class(ErrorClass::TimedOut).into_response(),
     }

@@ -7,8 +7,9 @@
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -119,7 +120,11 @@ pub(super) fn rooted(state: AppState) -> axum::Router {
 /// Routes that pass through admission.
 fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<AppState> {
     let admit = |State(state): State<AppState>, request: Request, next: Next| async move {
-        admission::admit(&state, request, |request| next.run(request)).await
+        // OPTIONS touches no store.
+        if request.method() == Method::OPTIONS {
+            return next.run(request).await;
+        }
+        admission::admit(&state, next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }
@@ -141,19 +146,27 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// From the outermost inwards: request id, log and problem documents; cross-origin headers; the dialect of S3; limits;
-/// the deadline. Further in stand the catching of panics and, where stored bytes are moved, admission.
+/// Into it: request id, limits, the deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, the
+/// log. Further in stand the catching of panics and, where stored bytes are moved, admission.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,
-    request: Request,
+    mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    let in_time = |request| frame::deadline(state, request, next);
-    let limited = |request| frame::limit(state, request, in_time);
-    let spoken = |request| s3::speak(&route, request, limited);
-    let shared = |request| cors::share(state, request, spoken);
-    frame::observe(&route, request, shared).await
+    let dialect = s3::Dialect::of(&route, request.uri());
+    let observed = frame::Observed::begin(route, &mut request);
+    let sharing = cors::Sharing::of(&request);
+    let method = request.method().clone();
+    let mut answer = match frame::check(state, &request) {
+        Ok(()) => frame::in_time(state, &method, next(request)).await,
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(dialect) = dialect {
+        dialect.speak(observed.id(), &mut answer);
+    }
+    sharing.put(&state.options().cors, answer.headers_mut());
+    observed.end(answer)
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.

@@ -87,14 +87,14 @@ impl Site {
         let state = &self.0.state;
         let read = |request: Request| async move {
             let (head, _) = request.into_parts();
-            let read = async {
-                let target = StoreTarget::of(state, &head.uri, mount)?;
-                store::read_or_list(state, &target, &head).await
-            };
-            let answer = AssertUnwindSafe(read).catch_unwind().await;
+            let target = StoreTarget::of(state, &head.uri, mount)?;
+            store::read_or_list(state, &target, &head).await
+        };
+        let caught = |request| async move {
+            let answer = AssertUnwindSafe(read(request)).catch_unwind().await;
             answer.map_or_else(frame::panicked, IntoResponse::into_response)
         };
-        let admitted = |request| admission::admit(state, request, read);
+        let admitted = |request| admission::admit(state, caught(request));
         router::pass(state, Route::Chosen(route), request, admitted).await
     }
 }

@@ -47,6 +47,17 @@ pub(super) async fn answer(
         "zarr.json" => Document::ZarrJson,
         _ => return Ok(None),
     };
+    Box::pin(made(state, mount, key, document, uri, headers)).await
+}
+
+async fn made(
+    state: &AppState,
+    mount: &Mount,
+    key: &StoreKey,
+    document: Document,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Problem> {
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");

@@ -72,6 +72,8 @@ pub(in crate::http) async fn get_key(
 }
 
 /// The answer to GET or HEAD of a key or a prefix.
+///
+/// Whatever is rarer than a read of a value is boxed: a future is moved at each layer, as large as its largest branch.
 pub(in crate::http) async fn read_or_list(
     state: &AppState,
     target: &StoreTarget,
@@ -79,7 +81,7 @@ pub(in crate::http) async fn read_or_list(
 ) -> Result<Response, Problem> {
     let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
     match &target.place {
-        Place::Prefix(prefix) => list::answer(mount, prefix, uri, headers, state.options()).await,
+        Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, uri, headers, state.options())).await,
         Place::Key(key) if let Some(made) = consolidated::answer(state, mount, key, uri, headers).await? => {
             Ok(made)
         }
@@ -90,7 +92,7 @@ pub(in crate::http) async fn read_or_list(
             };
             match found {
                 Some(response) => Ok(response),
-                None => absent(mount, key, uri, headers).await,
+                None => Box::pin(absent(mount, key, uri, headers)).await,
             }
         }
     }
@@ -134,7 +136,7 @@ pub(in crate::http) async fn other_method(
 }
 
 /// The answer to GET of a value; `None` if the backend says that the key does not exist.
-pub(super) async fn get_value(
+pub(in crate::http) async fn get_value(
     mount: &Mount,
     key: &StoreKey,
     headers: &HeaderMap,

@@ -25,8 +25,9 @@ use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStre
 const AT_ONCE_BYTES: u64 = 1 << 20;
 /// Longer reads come in pieces of this length.
 const PIECE_BYTES: u64 = 512 << 10;
-/// Up to this length, what is asked for is read without a hop, if it is in memory: for longer, others would wait.
-const NOW_BYTES: u64 = 256 << 10;
+/// Up to this length, what is asked for is read without a hop, if it is in memory. That takes less time than a hop; for
+/// longer, others would wait.
+const NOW_BYTES: u64 = 512 << 10;
 /// Pieces that are in memory have this length: two of them stay in the processor's own cache.
 const NOW_PIECE_BYTES: usize = 128 << 10;
 /// How often a read begins again because the file was written to meanwhile.

@@ -4,34 +4,35 @@
 //! request, so that limits, deadlines, panics and a busy server are told in this dialect too. A failure of a backend
 //! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
 
-use axum::extract::Request;
-use axum::http::{HeaderName, Method, StatusCode, Uri, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::xml::{XML, Xml};
 use crate::error::ErrorClass;
-use crate::http::frame::{Route, X_REQUEST_ID};
-use crate::http::problem::{Dialect, Problem, READ_METHODS};
+use crate::http::frame::Route;
+use crate::http::problem::{self, Problem, READ_METHODS};
 
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
-/// Has the answers of the S3 routes, and of what stands before them, speak S3.
-pub(in crate::http) async fn speak<F: Future<Output = Response>>(
-    route: &Route,
-    request: Request,
-    next: impl FnOnce(Request) -> F,
-) -> Response {
-    if !is_s3(route, request.uri()) {
-        return next(request).await;
+/// How the answers of the S3 routes, and of what stands before them, are told.
+#[derive(Debug)]
+pub(in crate::http) struct Dialect {
+    /// What was asked for: a raw path.
+    resource: String,
+}
+
+impl Dialect {
+    /// The dialect of a request, if it is for an S3 route.
+    pub(in crate::http) fn of(route: &Route, uri: &Uri) -> Option<Self> {
+        is_s3(route, uri).then(|| Self { resource: uri.path().to_owned() })
     }
-    let resource = request.uri().path().to_owned();
-    let id = request.headers().get(X_REQUEST_ID).cloned();
-    let mut response = next(request).await;
-    if let Some(id) = id {
-        response.headers_mut().insert(X_AMZ_REQUEST_ID, id);
+
+    /// Has an answer speak S3.
+    pub(in crate::http) fn speak(self, request_id: &HeaderValue, answer: &mut Response) {
+        answer.headers_mut().insert(X_AMZ_REQUEST_ID, request_id.clone());
+        let Self { resource } = self;
+        answer.extensions_mut().insert(problem::Dialect { resource, content_type: XML, write: document });
     }
-    response.extensions_mut().insert(Dialect { resource, content_type: XML, write: document });
-    response
 }
 
 /// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.

@@ -15,4 +15,4 @@ mod page;
 mod query;
 mod xml;
 
-pub(in crate::http) use error::{other_method, speak};
+pub(in crate::http) use error::{Dialect, other_method};
