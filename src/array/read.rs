@@ -109,7 +109,7 @@ impl Reader {
         // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
         tokio::task::yield_now().await;
         if let Some(kept) = self.source.recall(plan)
-            && let Some(snapshot) = Snapshot::of_kept(plan, kept, trace).await
+            && let Some(snapshot) = Snapshot::of_kept(plan, &kept, trace).await
         {
             return Ok(snapshot);
         }

@@ -1,8 +1,10 @@
 //! [`Snapshot`]: the versions of the stored chunks that a plan touches, known before any of their bytes or together with them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
+use tokio::sync::Mutex;
 
 use super::{ArrayError, Plan, StoredValue, Trace};
 use crate::chunk::{ChunkCoords, Elements, Window};
@@ -30,19 +32,44 @@ pub struct Snapshot {
     elements: Option<Elements>,
 }
 
-/// What is kept of a plan that was read: neither the plan nor its array.
+/// What is kept of a plan that was read: neither the plan nor its array. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct Kept(Arc<KeptRead>);
+
+#[derive(Debug)]
+struct KeptRead {
     chunks: Arc<Chunks>,
     elements: Elements,
     decoded_chunks: u64,
+    /// When the last check began that found every chunk as it was read. Held while one is under way: it is for all who
+    /// had come before it began.
+    checked: Mutex<Option<Instant>>,
 }
 
 impl Kept {
     /// Bytes of memory, roughly.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (self.chunks.len() as u64).saturating_mul(CHUNK_BYTES).saturating_add(self.elements.bytes() as u64)
+        let KeptRead { chunks, elements, .. } = &*self.0;
+        (chunks.len() as u64).saturating_mul(CHUNK_BYTES).saturating_add(elements.bytes() as u64)
+    }
+
+    /// Whether every chunk is still as it was read, no longer ago than the request began, and that is plain without
+    /// waiting for the store.
+    async fn is_current(&self, trace: &Trace) -> bool {
+        let mut checked = self.0.checked.lock().await;
+        if *checked >= Some(trace.began()) {
+            return true;
+        }
+        let now = Instant::now();
+        for chunks in self.0.chunks.chunks(GLANCES_TOGETHER) {
+            if !chunks.iter().all(|(_, value)| value.as_ref().is_some_and(|value| value.is_current(trace))) {
+                return false;
+            }
+            tokio::task::yield_now().await;
+        }
+        *checked = Some(now);
+        true
     }
 }
 
@@ -87,20 +114,18 @@ impl Snapshot {
         let elements = self.elements.clone()?;
         let is_variable = self.plan.array().metadata().data_type.is_variable();
         let is_whole = !is_variable && self.chunks.iter().all(|(_, value)| value.is_some());
-        is_whole.then(|| Kept { chunks: Arc::clone(&self.chunks), elements, decoded_chunks })
+        let (chunks, checked) = (Arc::clone(&self.chunks), Mutex::new(None));
+        is_whole.then(|| Kept(Arc::new(KeptRead { chunks, elements, decoded_chunks, checked })))
     }
 
     /// A plan and what was kept of it, if every chunk is still as it was read and that is plain without waiting.
-    pub(super) async fn of_kept(plan: &Plan, kept: Kept, trace: &Trace) -> Option<Self> {
-        let Kept { chunks, elements, decoded_chunks } = kept;
-        for chunks in chunks.chunks(GLANCES_TOGETHER) {
-            if !chunks.iter().all(|(_, value)| value.as_ref().is_some_and(|value| value.is_current(trace))) {
-                return None;
-            }
-            tokio::task::yield_now().await;
+    pub(super) async fn of_kept(plan: &Plan, kept: &Kept, trace: &Trace) -> Option<Self> {
+        if !kept.is_current(trace).await {
+            return None;
         }
-        trace.add_hits(decoded_chunks);
-        Some(Self { plan: plan.clone(), chunks, elements: Some(elements) })
+        let KeptRead { chunks, elements, decoded_chunks, .. } = &*kept.0;
+        trace.add_hits(*decoded_chunks);
+        Some(Self { plan: plan.clone(), chunks: Arc::clone(chunks), elements: Some(elements.clone()) })
     }
 
     /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can

@@ -1,4 +1,4 @@
-//! Remembering: decoded chunks, small answers made of them, shard indexes, opened nodes and small stored values.
+//! Remembering: decoded chunks, small answers made of them, shard indexes, opened nodes, and stored values in small parts.
 //!
 //! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
 //! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.

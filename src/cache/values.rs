@@ -1,10 +1,11 @@
-//! [`CachedStore`]: a store that remembers small values of the store below it, where that can tell at once whether they
-//! are still the same.
+//! [`CachedStore`]: a store that remembers small values, and small parts of values, of the store below it, where that can
+//! tell at once whether they are still the same.
 //!
 //! To look whether a file was replaced takes a fraction of what opening, reading and closing it takes. Each read looks
 //! ([`Store::still_has`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
 //! remembered, and nothing of it is. Writes and listings pass through.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,29 +19,30 @@ use crate::store::{
     ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
-/// Values up to this length are remembered: to copy a longer one takes about as long as to read it.
+/// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
 const LARGEST_BYTES: u64 = 256 << 10;
 
-/// The name of a mount, and a key of it.
-type Name = (Arc<str>, StoreKey);
+/// The name of a mount, a key of it, and the part that is asked for.
+type Asked = (Arc<str>, StoreKey, ByteRange);
 
-/// A value that is remembered, whole.
+/// A value, or a part of one, that is remembered.
 #[derive(Clone, Debug)]
 struct Kept {
     info: ValueInfo,
+    range: Range<u64>,
     bytes: Bytes,
 }
 
 /// What is remembered of the small values of all mounts. Clones share it.
 #[derive(Clone, Debug)]
-pub struct ValueCache(Arc<Shelf<Name, Arc<Kept>>>);
+pub struct ValueCache(Arc<Shelf<Asked, Arc<Kept>>>);
 
 impl ValueCache {
     /// Remembers so many bytes of values.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |name: &Name, kept: &Arc<Kept>| {
-            [name.1.as_str().len(), kept.info.version.tag().len(), kept.bytes.len()]
+        let weigh = |asked: &Asked, kept: &Arc<Kept>| {
+            [asked.1.as_str().len(), kept.info.version.tag().len(), kept.bytes.len()]
                 .map(|part| part as u64)
                 .iter()
                 .sum()
@@ -68,41 +70,35 @@ struct CachedStore {
 }
 
 impl CachedStore {
-    fn name(&self, key: &StoreKey) -> Name {
-        (Arc::clone(&self.mount), key.clone())
+    fn asked(&self, key: &StoreKey, range: ByteRange) -> Asked {
+        (Arc::clone(&self.mount), key.clone(), range)
     }
 
-    /// The value of a key, if it is remembered and still the same.
-    fn recall(&self, key: &StoreKey) -> Option<Arc<Kept>> {
-        let kept = self.values.0.recall(&self.name(key))?;
+    /// The value of a key or a part of it, if it is remembered and still the same.
+    fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<Kept>> {
+        let kept = self.values.0.recall(&self.asked(key, range))?;
         self.inner.still_has(key, Some(&kept.info.version)).then_some(kept)
     }
 
-    /// Remembers a value that was read, if it is worth it.
-    fn remember(&self, key: &StoreKey, value: &Value) {
-        let whole = 0..value.info.size;
+    /// Remembers what was read, if it is worth it.
+    fn remember(&self, key: &StoreKey, asked: ByteRange, value: &Value) {
         if let ValueBody::Bytes(bytes) = &value.body
-            && value.range == whole
-            && whole.end <= LARGEST_BYTES
+            && value.len() <= LARGEST_BYTES
             && self.inner.still_has(key, Some(&value.info.version))
         {
-            let kept = Kept { info: value.info.clone(), bytes: bytes.clone() };
-            self.values.0.remember(&self.name(key), &Arc::new(kept));
+            let kept = Kept { info: value.info.clone(), range: value.range.clone(), bytes: bytes.clone() };
+            self.values.0.remember(&self.asked(key, asked), &Arc::new(kept));
         }
     }
 }
 
 impl Kept {
-    /// The value or a part of it.
-    fn value(&self, range: ByteRange, if_match: Option<&Version>) -> Result<Value, StoreError> {
+    fn value(&self, if_match: Option<&Version>) -> Result<Value, StoreError> {
         if if_match.is_some_and(|version| *version != self.info.version) {
             return Err(StoreError::VersionChanged);
         }
-        let size = self.info.size;
-        let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
-        let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(self.bytes.len());
-        let bytes = self.bytes.slice(place(range.start)..place(range.end));
-        Ok(Value { info: self.info.clone(), range, body: ValueBody::Bytes(bytes) })
+        let (info, range) = (self.info.clone(), self.range.clone());
+        Ok(Value { info, range, body: ValueBody::Bytes(self.bytes.clone()) })
     }
 }
 
@@ -113,7 +109,7 @@ impl Store for CachedStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        match self.recall(key) {
+        match self.recall(key, ByteRange::Whole) {
             Some(kept) => Ok(Some(kept.info.clone())),
             None => self.inner.head(key).await,
         }
@@ -129,12 +125,12 @@ impl Store for CachedStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        if let Some(kept) = self.recall(key) {
-            return kept.value(range, if_match).map(Some);
+        if let Some(kept) = self.recall(key, range) {
+            return kept.value(if_match).map(Some);
         }
         let value = self.inner.get(key, range, if_match).await?;
         if let Some(value) = &value {
-            self.remember(key, value);
+            self.remember(key, range, value);
         }
         Ok(value)
     }
@@ -208,23 +204,28 @@ mod tests {
         Some(value.bytes(u64::MAX).await.unwrap())
     }
 
-    /// Whether two reads of a key are answered from the same memory.
-    async fn is_kept(store: &SharedStore, name: &str) -> bool {
-        let (first, second) = (bytes(store, name).await.unwrap(), bytes(store, name).await.unwrap());
+    /// Whether two reads of the same bytes are answered from the same memory.
+    async fn is_kept(store: &SharedStore, name: &str, range: ByteRange) -> bool {
+        let read = async || {
+            let value = store.get(&key(name), range, None).await.unwrap().unwrap();
+            value.bytes(u64::MAX).await.unwrap()
+        };
+        let (first, second) = (read().await, read().await);
         assert_eq!(first, second);
         first.as_ptr() == second.as_ptr()
     }
 
     #[tokio::test]
-    async fn small_values_are_read_once_and_long_ones_each_time() {
+    async fn small_values_and_small_parts_are_read_once_and_long_ones_each_time() {
         let (directory, store) = opened();
         fs::write(directory.path().join("small"), vec![1; 256 << 10]).unwrap();
         fs::write(directory.path().join("long"), vec![1; (256 << 10) + 1]).unwrap();
         // A file system that cannot be looked at without waiting has nothing remembered.
         let version = store.head(&key("small")).await.unwrap().unwrap().version;
         let is_plain = store.still_has(&key("small"), Some(&version));
-        assert_eq!(is_kept(&store, "small").await, is_plain);
-        assert!(!is_kept(&store, "long").await);
+        assert_eq!(is_kept(&store, "small", ByteRange::Whole).await, is_plain);
+        assert_eq!(is_kept(&store, "long", ByteRange::Suffix(100)).await, is_plain);
+        assert!(!is_kept(&store, "long", ByteRange::Whole).await);
     }
 
     #[tokio::test]

@@ -43,13 +43,13 @@ def connections(bench):
         "16 KiB": f"{bench.warm.base}/store/bench/values/{data.VALUES['16 KiB']}",
         "warm A patch": slices.url(bench.warm, patch),
     }
-    # A thousand connections take a while to come about.
-    seconds = max(1.0, bench.effort.load)
+    # A thousand connections take a while to come about, and are counted from their first.
+    seconds = {count: max(0.7 if count < 1000 else 3.0, bench.effort.load) for count in CONNECTIONS}
     measured = table.Rounds()
     for turn in bench.rounds(CONNECTIONS, share=0.6):
         for name, url in asked.items():
             for count in turn:
-                measured.add(name, count, rate=processes.load(url, count, seconds)["rate"])
+                measured.add(name, count, rate=processes.load(url, count, seconds[count])["rate"])
     lines = []
     for name in asked:
         ratio = measured.ratio(name, "rate", CONNECTIONS[-1], CONNECTIONS[0])
