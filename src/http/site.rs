@@ -8,8 +8,9 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
@@ -95,8 +96,21 @@ impl Site {
             answer.map_or_else(frame::panicked, IntoResponse::into_response)
         };
         let admitted = |request| admission::admit(state, caught(request));
-        router::pass(state, Route::Chosen(route), request, admitted).await
+        let method = request.method().clone();
+        with_length(&method, router::pass(state, Route::Chosen(route), request, admitted).await)
     }
+}
+
+/// An answer as the router would give it: it says how long it is, and to HEAD it has no body.
+fn with_length(method: &Method, mut answer: Response) -> Response {
+    let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if !has_none && let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    if *method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
 }
 
 /// The route of a request that the router would give to [`store::get_key`].
@@ -114,8 +128,6 @@ fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-
     use super::*;
 
     #[test]
