@@ -49,8 +49,10 @@ pub(super) fn from_text(text: String) -> Option<HeaderValue> {
 
 /// The front of a digest as an opaque tag: 128 bits in hexadecimal.
 pub(super) fn hex_tag(digest: &[u8]) -> String {
+    let mut tag = String::with_capacity(32);
     let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+    tag.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
+    tag
 }
 
 /// An HTTP date; `None` where it is not one, which RFC 9110 says to ignore.
