@@ -41,9 +41,8 @@ struct KeptRead {
     chunks: Arc<Chunks>,
     elements: Elements,
     decoded_chunks: u64,
-    /// When the last check began that found every chunk as it was read. Held while one is under way: it is for all who
-    /// had come before it began.
-    checked: Mutex<Option<Instant>>,
+    /// Every chunk was seen as it was read since then. Held while they are looked at: that is for all who had come before.
+    seen: Mutex<Option<Instant>>,
 }
 
 impl Kept {
@@ -57,18 +56,19 @@ impl Kept {
     /// Whether every chunk is still as it was read, no longer ago than the request began, and that is plain without
     /// waiting for the store.
     async fn is_current(&self, trace: &Trace) -> bool {
-        let mut checked = self.0.checked.lock().await;
-        if *checked >= Some(trace.began()) {
+        let mut all_seen = self.0.seen.lock().await;
+        if *all_seen >= Some(trace.began()) {
             return true;
         }
-        let now = Instant::now();
+        let mut first = None;
         for chunks in self.0.chunks.chunks(GLANCES_TOGETHER) {
-            if !chunks.iter().all(|(_, value)| value.as_ref().is_some_and(|value| value.is_current(trace))) {
-                return false;
+            for (_, value) in chunks {
+                let Some(seen) = value.as_ref().and_then(|value| value.seen_for(trace)) else { return false };
+                first = Some(first.map_or(seen, |first: Instant| first.min(seen)));
             }
             tokio::task::yield_now().await;
         }
-        *checked = Some(now);
+        *all_seen = first;
         true
     }
 }
@@ -114,8 +114,8 @@ impl Snapshot {
         let elements = self.elements.clone()?;
         let is_variable = self.plan.array().metadata().data_type.is_variable();
         let is_whole = !is_variable && self.chunks.iter().all(|(_, value)| value.is_some());
-        let (chunks, checked) = (Arc::clone(&self.chunks), Mutex::new(None));
-        is_whole.then(|| Kept(Arc::new(KeptRead { chunks, elements, decoded_chunks, checked })))
+        let (chunks, seen) = (Arc::clone(&self.chunks), Mutex::new(None));
+        is_whole.then(|| Kept(Arc::new(KeptRead { chunks, elements, decoded_chunks, seen })))
     }
 
     /// A plan and what was kept of it, if every chunk is still as it was read and that is plain without waiting.

@@ -41,9 +41,14 @@ impl StoredValue {
     /// A look is for every request that had begun before it.
     #[must_use]
     pub fn is_current(&self, trace: &Trace) -> bool {
+        self.seen_for(trace).is_some()
+    }
+
+    /// When the look began that says so, if [`StoredValue::is_current`].
+    pub(super) fn seen_for(&self, trace: &Trace) -> Option<Instant> {
         let When { looked, seen } = *self.when();
-        if seen >= Some(trace.began()) {
-            return true;
+        if let Some(seen) = seen.filter(|&seen| seen >= trace.began()) {
+            return Some(seen);
         }
         let now = Instant::now();
         let is_current = looked.is_some_and(|looked| now.saturating_duration_since(looked) < GLANCES)
@@ -51,7 +56,7 @@ impl StoredValue {
         if is_current {
             self.note(When { looked, seen: Some(now) });
         }
-        is_current
+        is_current.then_some(now)
     }
 
     /// Takes over what was seen of the same version of the same value.
