@@ -7,9 +7,10 @@ use futures::future::BoxFuture;
 
 use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
-use crate::hierarchy::{Hierarchy, HierarchyError, Located, Node};
+use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
 use crate::metadata::ChunkKeyEncodingMetadata;
+use crate::metadata::dependents::Reading;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -18,8 +19,10 @@ pub struct Opened {
     pub located: Located,
     /// What they say.
     pub node: Node,
+    /// What else there is to say of an array that is declared by another.
+    pub dependent: Option<Arc<Dependent>>,
     /// The array, bound; why not, if its codecs cannot be used or it is a group.
-    array: Result<Arc<Array>, ArrayError>,
+    pub(super) array: Result<Arc<Array>, ArrayError>,
 }
 
 impl Opened {
@@ -59,10 +62,10 @@ pub trait NodeMemo: std::fmt::Debug + Send + Sync {
 /// Opens the nodes of one mount.
 #[derive(Clone, Debug)]
 pub struct Opener {
-    mount: Arc<str>,
-    hierarchy: Hierarchy,
-    limits: CodecLimits,
-    memo: Arc<dyn NodeMemo>,
+    pub(super) mount: Arc<str>,
+    pub(super) hierarchy: Hierarchy,
+    pub(super) limits: CodecLimits,
+    pub(super) memo: Arc<dyn NodeMemo>,
 }
 
 impl Opener {
@@ -78,18 +81,32 @@ impl Opener {
         &self.hierarchy
     }
 
-    /// The node at a path as it is now.
+    /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
-        let located = match self.hierarchy.locate(path).await {
-            Ok(located) => located,
-            Err(HierarchyError::NoSuchNode { path }) => {
-                return Err(self.hierarchy.why_missing(path).await.into());
-            }
-            Err(error) => return Err(error.into()),
-        };
+        self.open_as(path, Reading::Lenient).await
+    }
+
+    /// The same, where declarations are read in this way.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`].
+    pub async fn open_as(&self, path: &NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
+        match self.hierarchy.locate(path).await {
+            Ok(located) => self.open_located(path, located).await,
+            Err(HierarchyError::NoSuchNode { path }) => self.open_dependent(path, reading).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The node at a path, of which the documents are known.
+    pub(super) async fn open_located(
+        &self,
+        path: &NodePath,
+        located: Located,
+    ) -> Result<Arc<Opened>, ArrayError> {
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
         let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
@@ -113,6 +130,6 @@ impl Opener {
                 Array::bind(mount, store, path, Arc::clone(metadata), &self.limits).map(Arc::new)
             }
         };
-        Ok(Arc::new(Opened { located, node, array }))
+        Ok(Arc::new(Opened { located, node, dependent: None, array }))
     }
 }

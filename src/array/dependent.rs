@@ -1,0 +1,78 @@
+//! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
+
+use std::sync::Arc;
+
+use super::{Array, ArrayError, NodeId, Opened, Opener};
+use crate::hierarchy::{Dependents, HierarchyError, Located, Node};
+use crate::key::NodePath;
+use crate::metadata::ZarrFormat;
+use crate::metadata::dependents::{Reading, is_declared};
+
+impl Opener {
+    /// The node that the nearest array above a path declares there.
+    pub(super) async fn open_dependent(
+        &self,
+        path: NodePath,
+        reading: Reading,
+    ) -> Result<Arc<Opened>, ArrayError> {
+        let Some((primary, located)) = self.hierarchy.locate_primary(&path).await? else {
+            return Err(self.hierarchy.why_missing(path).await.into());
+        };
+        let declares = match self.open_located(&primary, located.clone()).await {
+            Ok(opened) => declares(&opened),
+            // It may be wrong about itself and right about its dependents.
+            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => true,
+            Err(error) => return Err(error),
+        };
+        let Some(of_dependent) = located.of_dependent(&primary).filter(|_| declares) else {
+            return Err(self.hierarchy.why_missing(path).await.into());
+        };
+        let opening = self.clone().load_dependent(path.clone(), primary, located, reading);
+        match reading {
+            Reading::Lenient => {
+                let id = NodeId { mount: Arc::clone(&self.mount), path, located: of_dependent };
+                self.memo.node(id, Box::pin(opening)).await
+            }
+            // Rarely asked for: a reader's own check of what it wrote.
+            Reading::Strict => opening.await,
+        }
+    }
+
+    /// The dependents that an opened array declares; `None` if it declares none, or is none.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`].
+    pub async fn dependents(
+        &self,
+        path: &NodePath,
+        opened: &Opened,
+        reading: Reading,
+    ) -> Result<Option<Dependents>, ArrayError> {
+        if opened.dependent.is_some() || !declares(opened) {
+            return Ok(None);
+        }
+        Ok(Some(self.hierarchy.dependents(path, &opened.located, reading).await?))
+    }
+
+    async fn load_dependent(
+        self,
+        path: NodePath,
+        primary: NodePath,
+        located: Located,
+        reading: Reading,
+    ) -> Result<Arc<Opened>, ArrayError> {
+        let dependent = self.hierarchy.dependent(&path, &primary, &located, reading).await?;
+        let (store, metadata) = (Arc::clone(self.hierarchy.store()), Arc::clone(&dependent.array));
+        let node = Node::Array(Arc::clone(&metadata));
+        let array = Array::bind(self.mount, store, primary, metadata, &self.limits).map(Arc::new);
+        Ok(Arc::new(Opened { located, node, dependent: Some(dependent), array }))
+    }
+}
+
+/// Whether a node is an array that may declare others.
+fn declares(opened: &Opened) -> bool {
+    match &opened.node {
+        Node::Array(array) => array.zarr_format == ZarrFormat::V3 && is_declared(&array.attributes),
+        Node::Group(_) => false,
+    }
+}
