@@ -18,23 +18,30 @@ impl Opener {
         let Some((primary, located)) = self.hierarchy.locate_primary(&path).await? else {
             return Err(self.hierarchy.why_missing(path).await.into());
         };
-        let declares = match self.open_located(&primary, located.clone()).await {
-            Ok(opened) => declares(&opened),
+        let (declares, is_broken) = match self.open_located(&primary, located.clone()).await {
+            Ok(opened) => (declares(&opened), false),
             // It may be wrong about itself and right about its dependents.
-            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => true,
+            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => (true, true),
             Err(error) => return Err(error),
         };
         let Some(of_dependent) = located.of_dependent(&primary).filter(|_| declares) else {
             return Err(self.hierarchy.why_missing(path).await.into());
         };
         let opening = self.clone().load_dependent(path.clone(), primary, located, reading);
-        match reading {
+        let opened = match reading {
             Reading::Lenient => {
                 let id = NodeId { mount: Arc::clone(&self.mount), path, located: of_dependent };
                 self.memo.node(id, Box::pin(opening)).await
             }
             // Rarely asked for: a reader's own check of what it wrote.
             Reading::Strict => opening.await,
+        };
+        match opened {
+            // What is above is no array that anybody knows, nor does it declare anything.
+            Err(ArrayError::Hierarchy(HierarchyError::NoSuchDependent { path, .. })) if is_broken => {
+                Err(self.hierarchy.why_missing(path).await.into())
+            }
+            opened => opened,
         }
     }
 

@@ -308,7 +308,7 @@ mod tests {
             json!({"name": "template", "configuration": {"format": "{-1}/{*}", "separator": "."}}),
             json!({"name": "template", "configuration": {"format": "{*}", "separator": ""}}),
         ]);
-        let affix = |name| move |(text, base): (&str, Value)| json!({"name": name, "configuration": {name: text, "base_encoding": base}});
+        let affix = |name: &'static str| move |(text, base): (&str, Value)| json!({"name": name, "configuration": {name: text, "base_encoding": base}});
         prop_oneof![
             leaf.clone(),
             (select(vec!["0", "1", "c/", "c", "0.", "d0/"]), leaf.clone()).prop_map(affix("prefix")),

@@ -29,8 +29,9 @@ pub struct Dependent {
     pub array: Arc<ArrayMetadata>,
     /// The document as the convention completes it.
     pub complete: String,
-    /// The document to be served from the dependent's own path, with default keys.
-    pub rebased: String,
+    /// The document to be served from the dependent's own path, with default keys. `None` if the keys there are, or may
+    /// be, somebody else's.
+    pub rebased: Option<String>,
     /// What the declaration says of it.
     pub partial: String,
     /// The members that are the primary's.
@@ -40,21 +41,22 @@ pub struct Dependent {
 }
 
 impl Dependent {
-    /// Whether another array takes some of its chunks for something else.
+    /// Why some of its chunks are none: another array takes them for something else.
     #[must_use]
-    pub fn collides(&self) -> bool {
-        self.has(DiagnosticCode::KeyCollision)
+    pub fn collision(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| diagnostic.code == DiagnosticCode::KeyCollision)
     }
 
-    /// Whether its chunks cannot be served from its own path, since the keys there are, or may be, somebody else's.
+    /// Why there is nothing to be served from its own path.
     #[must_use]
-    pub fn is_shadowing(&self) -> bool {
-        self.has(DiagnosticCode::NameShadowsChunkKey) || self.has(DiagnosticCode::CollisionUnknown)
+    pub fn withheld(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| withholds(diagnostic))
     }
+}
 
-    fn has(&self, code: DiagnosticCode) -> bool {
-        self.diagnostics.iter().any(|diagnostic| diagnostic.code == code)
-    }
+/// Whether chunks cannot be served from their array's own path.
+fn withholds(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.code, DiagnosticCode::NameShadowsChunkKey | DiagnosticCode::CollisionUnknown)
 }
 
 /// What a primary's document says of itself and its dependents.
@@ -179,17 +181,17 @@ impl Hierarchy {
             let array = Arc::new(member.array()?);
             let place = family.members.iter().position(|other| other.path == member.path);
             let standing = place.and_then(|place| standings.get(place).cloned()).unwrap_or_default();
-            let text = |document: Option<Map<String, Value>>| {
-                Value::Object(document.unwrap_or_default()).to_string()
-            };
+            let text = |document| Value::Object(document).to_string();
+            let diagnostics = [member.diagnostics.clone(), standing].concat();
+            let is_withheld = diagnostics.iter().any(withholds);
             Ok(Some(Dependent {
                 primary: at,
                 array,
-                complete: text(member.complete()),
-                rebased: text(member.rebased()),
+                complete: member.complete().map(text).unwrap_or_default(),
+                rebased: member.rebased().filter(|_| !is_withheld).map(text),
                 partial: member.partial().map(Value::to_string).unwrap_or_default(),
                 inherited: member.inherited().into_iter().map(str::to_owned).collect(),
-                diagnostics: [member.diagnostics.clone(), standing].concat(),
+                diagnostics,
                 below,
             }))
         });

@@ -42,12 +42,26 @@ pub struct Located {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Documents {
-    V3 { zarr_json: Version },
-    V2Array { zarray: Version, zattrs: Option<Version> },
-    V2Group { zgroup: Version, zattrs: Option<Version> },
-    V1Array { meta: Version, attrs: Option<Version> },
+    V3 {
+        zarr_json: Version,
+    },
+    V2Array {
+        zarray: Version,
+        zattrs: Option<Version>,
+    },
+    V2Group {
+        zgroup: Version,
+        zattrs: Option<Version>,
+    },
+    V1Array {
+        meta: Version,
+        attrs: Option<Version>,
+    },
     /// Nothing is stored under the path itself: the array above declares it.
-    Dependent { primary: NodePath, zarr_json: Version },
+    Dependent {
+        primary: NodePath,
+        zarr_json: Version,
+    },
 }
 
 impl Located {
@@ -177,7 +191,11 @@ impl Hierarchy {
         }
     }
 
-    pub(super) async fn look(&self, path: &NodePath, name: &str) -> Result<Option<ValueInfo>, HierarchyError> {
+    pub(super) async fn look(
+        &self,
+        path: &NodePath,
+        name: &str,
+    ) -> Result<Option<ValueInfo>, HierarchyError> {
         let key = document_key(path, name)?;
         let info = self.store.head(&key).await;
         info.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
@@ -195,7 +213,12 @@ impl Hierarchy {
         }
     }
 
-    pub(super) async fn read(&self, path: &NodePath, name: &str, version: &Version) -> Result<Bytes, HierarchyError> {
+    pub(super) async fn read(
+        &self,
+        path: &NodePath,
+        name: &str,
+        version: &Version,
+    ) -> Result<Bytes, HierarchyError> {
         let key = document_key(path, name)?;
         let document = async {
             // Present a moment ago: an absence now is a change.

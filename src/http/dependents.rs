@@ -14,7 +14,7 @@ use crate::array::{ArrayError, Opened};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Dependent, DependentEntry, Dependents, HierarchyError};
 use crate::key::NodePath;
-use crate::metadata::dependents::{DependentError, Diagnostic, DiagnosticCode, Reading};
+use crate::metadata::dependents::{DependentError, Diagnostic, Reading};
 
 /// How a node is looked at.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -83,9 +83,8 @@ pub(super) fn problem_of(error: ArrayError) -> Problem {
 
 /// Refuses elements of which another array says that they are something else.
 pub(super) fn check_collision(opened: &Opened, allowed: bool) -> Result<(), Problem> {
-    let collision = |diagnostic: &&Diagnostic| diagnostic.code == DiagnosticCode::KeyCollision;
-    let found = opened.dependent.iter().flat_map(|dependent| &dependent.diagnostics).find(collision);
-    match found.filter(|_| !allowed) {
+    let collision = opened.dependent.as_ref().and_then(|dependent| dependent.collision());
+    match collision.filter(|_| !allowed) {
         None => Ok(()),
         Some(diagnostic) => {
             let detail = format!("{}; `allow_collision=1` reads them all the same", diagnostic.detail);
@@ -95,11 +94,16 @@ pub(super) fn check_collision(opened: &Opened, allowed: bool) -> Result<(), Prob
 }
 
 /// What the document of a dependent says beside what every array's does.
-pub(super) fn describe(document: &mut Map<String, Value>, dependent: &Dependent, view: View) {
-    let text = match view {
-        View::Complete => &dependent.complete,
-        View::Rebased => &dependent.rebased,
-        View::Partial => &dependent.partial,
+pub(super) fn describe(
+    document: &mut Map<String, Value>,
+    dependent: &Dependent,
+    view: View,
+) -> Result<(), Problem> {
+    let text = match (view, &dependent.rebased) {
+        (View::Complete, _) => &dependent.complete,
+        (View::Partial, _) => &dependent.partial,
+        (View::Rebased, Some(rebased)) => rebased,
+        (View::Rebased, None) => return Err(withheld(dependent)),
     };
     // The text is what a document was written as.
     let metadata = serde_json::from_str(text).unwrap_or_default();
@@ -108,6 +112,18 @@ pub(super) fn describe(document: &mut Map<String, Value>, dependent: &Dependent,
     document.insert("primary".to_owned(), json!(dependent.primary.as_str()));
     document.insert("inherited".to_owned(), json!(dependent.inherited));
     document.insert("diagnostics".to_owned(), remarks(&dependent.diagnostics));
+    Ok(())
+}
+
+/// Why there is no rebased document.
+fn withheld(dependent: &Dependent) -> Problem {
+    match dependent.withheld() {
+        None => Problem::of_class(ErrorClass::NotFound),
+        Some(reason) => {
+            let detail = format!("other readers would read other chunks than the array's: {}", reason.detail);
+            Problem::new(StatusCode::NOT_FOUND, reason.code.name()).detail(detail)
+        }
+    }
 }
 
 /// What the document of a primary says of its dependents. `href` makes links.

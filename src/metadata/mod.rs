@@ -10,8 +10,8 @@ mod chunk_key_encoding;
 mod consolidated;
 mod data_type;
 mod decimal;
-mod document;
 pub mod dependents;
+mod document;
 pub mod draft;
 mod error;
 mod extension;
@@ -37,9 +37,7 @@ pub(crate) use error::shortened;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
 pub use key_template::{KeyPart, KeyTemplate};
-pub use model::{
-    ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat,
-};
+pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat};
 pub use text::{canonical_json, utf32_text, without_padding};
 
 #[cfg(test)]

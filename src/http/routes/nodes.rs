@@ -59,7 +59,7 @@ pub(in crate::http) async fn get_node(
     };
     let mut document = describe(&target.mount, &target.path, &node, &children);
     if let Some(dependent) = &node.dependent {
-        dependents::describe(&mut document, dependent, query.view());
+        dependents::describe(&mut document, dependent, query.view())?;
     }
     if let Some(found) = &found {
         let href = |path: &NodePath| format!("/v1/nodes/{}", url_path(&target.mount, path));

@@ -34,11 +34,11 @@ pub fn is_declared(attributes: &Map<String, Value>) -> bool {
 /// Parses the document of a primary: a name given twice in a declaration is an error, as it is in any document.
 ///
 /// # Errors
-/// [`DependentError::InvalidJson`]; [`DependentError::NotObject`].
+/// [`DependentError::InvalidJson`]; [`DependentError::BadField`] if it is no object.
 pub fn parse_primary(document: &[u8], limits: &MetadataLimits) -> Result<Map<String, Value>, DependentError> {
     match parse_declaring(document, limits, is_declaration) {
         Ok(Value::Object(document)) => Ok(document),
-        Ok(_) => Err(DependentError::NotObject),
+        Ok(_) => Err(DependentError::bad_field("document", "must be an object", false)),
         Err(error) => Err(DependentError::InvalidJson(error)),
     }
 }

@@ -164,7 +164,7 @@ fn a_name_declared_twice_is_no_document_and_another_attribute_given_twice_is_the
         assert_eq!(error.code(), "invalid_json");
         assert!(error.to_string().contains("line 1, column "), "{error}");
     }
-    assert_eq!(parse("[]").unwrap_err().code(), "not_object");
+    assert_eq!(parse("[]").unwrap_err().code(), "bad_field");
 }
 
 #[test]
