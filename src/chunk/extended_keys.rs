@@ -203,10 +203,9 @@ mod tests {
         fn any_template_and_any_key_are_read_without_harm(format in "[{}*0-9:/.c-]{0,12}", key in "[0-9c/.d]{0,12}") {
             let value = json!({"name": "template", "configuration": {"format": format, "separator": "/"}});
             for rank in 0..3 {
-                if let Ok(encoding) = encoding(&value, rank) {
-                    if let Some(coords) = encoding.decode(&key, rank) {
-                        prop_assert_eq!(encoding.encode(&coords), key.clone());
-                    }
+                let Ok(encoding) = encoding(&value, rank) else { continue };
+                if let Some(coords) = encoding.decode(&key, rank) {
+                    prop_assert_eq!(encoding.encode(&coords), key.clone());
                 }
             }
         }

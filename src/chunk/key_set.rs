@@ -195,13 +195,11 @@ impl KeySet {
 
 /// Whether texts of these beginnings differ, each of which goes on with a digit.
 fn differ(one: &[u8], other: &[u8]) -> bool {
-    match one.iter().zip(other).find(|(one, other)| one != other) {
-        Some(_) => true,
-        None => {
-            let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
-            long.get(short.len()).is_some_and(|byte| !byte.is_ascii_digit())
-        }
+    if one.iter().zip(other).any(|(one, other)| one != other) {
+        return true;
     }
+    let (short, long) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    long.get(short.len()).is_some_and(|byte| !byte.is_ascii_digit())
 }
 
 /// What every key of a rank above 0 begins with before its first digit of a coordinate, and ends with behind the last.

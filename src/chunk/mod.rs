@@ -1,9 +1,9 @@
 //! Integer geometry: grids of chunks, their keys, what a request selects, and the copying between boxes.
 //!
-//! Zarr core 3.1, "Chunk grids" and "Chunk key encoding", the extensions "rectilinear", "prefix",
-//! "suffix", "template" and "fanout"; the selection grammar is this server's own (numpy's
-//! meaning). Elements are moved here, and neither read nor decoded. Coordinates and lengths are `u64` in elements; products that may
-//! exceed it are `u128` or saturate, and no grid is ever enumerated as a whole.
+//! Zarr core 3.1, "Chunk grids" and "Chunk key encoding", the extensions "rectilinear", "prefix", "suffix", "template" and
+//! "fanout"; the selection grammar is this server's own (numpy's meaning). Elements are moved here, and neither read nor
+//! decoded. Coordinates and lengths are `u64` in elements; products that may exceed it are `u128` or saturate. No grid is
+//! ever enumerated as a whole, but where the keys of two are compared, within a budget.
 
 mod axis;
 mod copy;

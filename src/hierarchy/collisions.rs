@@ -17,7 +17,7 @@ const MOST_REMARKS: usize = 16;
 pub(super) type Standing = Vec<Diagnostic>;
 
 /// An array whose keys are known.
-struct Keys<'a> {
+struct Placed<'a> {
     /// Its place in the family.
     place: usize,
     path: &'a str,
@@ -25,7 +25,7 @@ struct Keys<'a> {
     keys: KeySet,
 }
 
-impl Keys<'_> {
+impl Placed<'_> {
     fn shown(&self) -> String {
         if self.path.is_empty() { "the primary".to_owned() } else { format!("`{}`", self.path) }
     }
@@ -34,20 +34,20 @@ impl Keys<'_> {
 /// What is to say about the keys of each array of a family.
 pub(super) fn standings(family: &Family) -> Vec<Standing> {
     let mut standings: Vec<Standing> = family.members.iter().map(|_| Vec::new()).collect();
-    let mut remark = |keys: &Keys, code, detail: String| {
+    let mut remark = |keys: &Placed, code, detail: String| {
         let Some(standing) = standings.get_mut(keys.place) else { return };
         if standing.len() < MOST_REMARKS || standing.iter().all(|remark| remark.code != code) {
             standing.push(Diagnostic::new(code, detail));
         }
     };
-    let known: Vec<Keys> = family
+    let known: Vec<Placed> = family
         .members
         .iter()
         .enumerate()
         .filter_map(|(place, member)| {
             let array = member.array.as_ref().ok()?;
             let keys = KeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding);
-            Some(Keys { place, path: &member.path, array, keys })
+            Some(Placed { place, path: &member.path, array, keys })
         })
         .collect();
     let mut budget = MOST_KEYS;
@@ -91,7 +91,7 @@ fn is_same_view(one: &ArrayMetadata, other: &ArrayMetadata) -> bool {
 }
 
 /// Whether the keys that a dependent's chunks would have at its own path are others' chunks, or its own others.
-fn shadow(dependent: &Keys, family: &[Keys], budget: &mut u64) -> Option<(DiagnosticCode, String)> {
+fn shadow(dependent: &Placed, family: &[Placed], budget: &mut u64) -> Option<(DiagnosticCode, String)> {
     let rebased = dependent.keys.below(&format!("{}/", dependent.path));
     match rebased.overlap(&dependent.keys, budget) {
         // The keys are what they would be: whoever else has them reads the same chunks, and that has been said.
@@ -109,11 +109,87 @@ fn shadow(dependent: &Keys, family: &[Keys], budget: &mut u64) -> Option<(Diagno
     })
 }
 
-fn shadowed(key: &str, owner: &Keys) -> (DiagnosticCode, String) {
+fn shadowed(key: &str, owner: &Placed) -> (DiagnosticCode, String) {
     (DiagnosticCode::NameShadowsChunkKey, format!("`{key}` is the key of a chunk of {}", owner.shown()))
 }
 
 fn unknown() -> (DiagnosticCode, String) {
     let detail = "too many chunk keys to tell whether those at its own path are another's".to_owned();
     (DiagnosticCode::CollisionUnknown, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+    use crate::metadata::MetadataLimits;
+    use crate::metadata::dependents::Reading;
+
+    fn prefix(prefix: &str) -> Value {
+        json!({"name": "prefix", "configuration": {"prefix": prefix, "base_encoding": "default"}})
+    }
+
+    /// The codes of the primary and of each dependent, in the order of their names.
+    fn codes(shape: u64, encoding: &Value, dependents: &Value) -> Vec<Vec<&'static str>> {
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": [shape], "data_type": "uint8", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}, "codecs": ["bytes"],
+            "chunk_key_encoding": encoding, "attributes": {"dependent-arrays": dependents},
+        });
+        let family = Family::of(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
+        let names = |standing: Standing| standing.iter().map(|remark| remark.code.name()).collect();
+        standings(&family).into_iter().map(names).collect()
+    }
+
+    #[test]
+    fn a_dependent_stored_below_its_own_name_is_where_it_seems_to_be() {
+        let dependents = json!({"s1": {"chunk_key_encoding": prefix("s1/")}});
+        assert_eq!(codes(1 << 40, &json!("default"), &dependents), [vec![], vec![]]);
+    }
+
+    #[test]
+    fn two_views_of_the_same_chunks_are_aliases_and_neither_shadows_anything() {
+        let dependents = json!({
+            "a": {"chunk_key_encoding": prefix("a/")},
+            "b": {"chunk_key_encoding": prefix("a/"), "data_type": "int8"},
+            "c": {"chunk_key_encoding": prefix("a/"), "codecs": ["bytes", "crc32c"]},
+        });
+        assert_eq!(
+            codes(3, &json!("default"), &dependents),
+            [
+                vec![],
+                vec!["aliased_chunks", "key_collision"],
+                vec!["aliased_chunks", "key_collision"],
+                // As a name, it is the first segment of the primary's keys as well.
+                vec!["key_collision", "key_collision", "name_resembles_chunk_prefix"],
+            ]
+        );
+    }
+
+    #[test]
+    fn a_name_below_which_the_primary_keeps_its_chunks_shadows_them() {
+        let dependents = json!({"s0": {"chunk_key_encoding": prefix("s1/")}});
+        assert_eq!(
+            codes(3, &prefix("s0/"), &dependents),
+            [vec![], vec!["name_shadows_chunk_key", "name_resembles_chunk_prefix"]]
+        );
+    }
+
+    #[test]
+    fn what_takes_too_long_to_tell_is_unknown() {
+        let affixed = |name: &str, text: &str| json!({"chunk_key_encoding": {"name": name, "configuration": {name: text, "base_encoding": "v2"}}});
+        let dependents = json!({"a": affixed("prefix", "1"), "b": affixed("suffix", "1")});
+        let found = codes(1 << 40, &json!("default"), &dependents);
+        assert_eq!(found, [vec![], vec!["collision_unknown"], vec!["collision_unknown"]]);
+    }
+
+    #[test]
+    fn a_thousand_arrays_of_the_same_chunks_are_told_in_a_few_words_each() {
+        let dependents: Map<String, Value> =
+            (0..1000).map(|number| (format!("d{number}"), json!({}))).collect();
+        let found = codes(3, &json!("default"), &Value::Object(dependents));
+        assert_eq!(found.len(), 1001);
+        assert!(found.iter().all(|codes| (1..=MOST_REMARKS + 2).contains(&codes.len())));
+    }
 }

@@ -163,7 +163,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn error(&self, what: &str) -> MetadataError {
         let before = self.text.get(..self.at).unwrap_or_default();
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = before.split(|&byte| byte == b'\n').count();
         let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
         MetadataError::Json(format!("{what} at byte {} (line {line}, column {column})", self.at))
     }
