@@ -138,14 +138,14 @@ mod tests {
             "chunk_key_encoding": encoding, "attributes": {"dependent-arrays": dependents},
         });
         let family = Family::of(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
-        let names = |standing: Standing| standing.iter().map(|remark| remark.code.name()).collect();
-        standings(&family).into_iter().map(names).collect()
+        let names = |standing: &Standing| standing.iter().map(|remark| remark.code.name()).collect();
+        standings(&family).iter().map(names).collect()
     }
 
     #[test]
     fn a_dependent_stored_below_its_own_name_is_where_it_seems_to_be() {
         let dependents = json!({"s1": {"chunk_key_encoding": prefix("s1/")}});
-        assert_eq!(codes(1 << 40, &json!("default"), &dependents), [vec![], vec![]]);
+        assert_eq!(codes(1 << 40, &json!("default"), &dependents), [[""; 0]; 2]);
     }
 
     #[test]
