@@ -86,27 +86,13 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
-        self.open_as(path, Reading::Lenient).await
-    }
-
-    /// The same, where declarations are read in this way.
-    ///
-    /// # Errors
-    /// [`ArrayError::Hierarchy`].
-    pub async fn open_as(&self, path: &NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
-        match self.hierarchy.locate(path).await {
-            Ok(located) => self.open_located(path, located).await,
-            Err(HierarchyError::NoSuchNode { path }) => self.open_dependent(path, reading).await,
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The node at a path, of which the documents are known.
-    pub(super) async fn open_located(
-        &self,
-        path: &NodePath,
-        located: Located,
-    ) -> Result<Arc<Opened>, ArrayError> {
+        let located = match self.hierarchy.locate(path).await {
+            Ok(located) => located,
+            Err(HierarchyError::NoSuchNode { path }) => {
+                return self.open_dependent(path, Reading::Lenient).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
         let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
