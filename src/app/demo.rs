@@ -226,7 +226,7 @@ impl Demo<'_> {
         let prefix = StorePrefix::parse(prefix)?;
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let shape = grid.first_chunk_shape();
-        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
+        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
         let (data_type, fill) = (&metadata.data_type, &metadata.fill_value);
         let chain = CodecChain::bind(&metadata.codecs, data_type, &shape, fill, &CodecLimits::default())?;
         let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::whole(length)).collect();

@@ -8,6 +8,7 @@
 
 mod chains;
 mod coalesce;
+mod dependent;
 mod error;
 mod open;
 mod plan;
@@ -73,7 +74,7 @@ impl Array {
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let chains = Chains::bind(&metadata, grid.first_chunk_shape(), limits)
             .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
-        let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding);
+        let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
         let decoded_axes = decoded_axes(&grid, chains.first());
         let id = COUNT.fetch_add(1, Ordering::Relaxed);
         let chunk_shape = grid.chunk_shape().map(Arc::from);

@@ -7,9 +7,10 @@ use futures::future::BoxFuture;
 
 use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
-use crate::hierarchy::{Hierarchy, HierarchyError, Located, Node};
+use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
 use crate::metadata::ChunkKeyEncodingMetadata;
+use crate::metadata::dependents::Reading;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -18,8 +19,10 @@ pub struct Opened {
     pub located: Located,
     /// What they say.
     pub node: Node,
+    /// What else there is to say of an array that is declared by another.
+    pub dependent: Option<Arc<Dependent>>,
     /// The array, bound; why not, if its codecs cannot be used or it is a group.
-    array: Result<Arc<Array>, ArrayError>,
+    pub(super) array: Result<Arc<Array>, ArrayError>,
 }
 
 impl Opened {
@@ -70,10 +73,10 @@ pub trait NodeMemo: std::fmt::Debug + Send + Sync {
 /// Opens the nodes of one mount.
 #[derive(Clone, Debug)]
 pub struct Opener {
-    mount: Arc<str>,
-    hierarchy: Hierarchy,
-    limits: CodecLimits,
-    memo: Arc<dyn NodeMemo>,
+    pub(super) mount: Arc<str>,
+    pub(super) hierarchy: Hierarchy,
+    pub(super) limits: CodecLimits,
+    pub(super) memo: Arc<dyn NodeMemo>,
 }
 
 impl Opener {
@@ -89,7 +92,7 @@ impl Opener {
         &self.hierarchy
     }
 
-    /// The node at a path as it is now.
+    /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -103,7 +106,7 @@ impl Opener {
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
             Err(HierarchyError::NoSuchNode { path }) => {
-                return Err(self.hierarchy.why_missing(path).await.into());
+                return self.open_dependent(path, Reading::Lenient).await;
             }
             Err(error) => return Err(error.into()),
         };
@@ -125,6 +128,6 @@ impl Opener {
                 Array::bind(mount, store, path, Arc::clone(metadata), &self.limits).map(Arc::new)
             }
         };
-        Ok(Arc::new(Opened { located, node, array }))
+        Ok(Arc::new(Opened { located, node, dependent: None, array }))
     }
 }

@@ -1,11 +1,14 @@
 //! [`ChunkKeyEncoding`]: a chunk's coordinates as a key (Zarr core 3.1, "Chunk key encoding").
+//!
+//! What extensions make of keys is in `extended_keys`.
 
 use std::fmt::Write;
 
+use super::extended_keys;
 use crate::metadata::{ChunkKeyEncodingMetadata, Separator};
 
 /// How chunk coordinates become keys below the array's prefix, and keys become coordinates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding(ChunkKeyEncodingMetadata);
 
 impl ChunkKeyEncoding {
@@ -19,48 +22,25 @@ impl ChunkKeyEncoding {
     #[must_use]
     pub fn encode(&self, coords: &[u64]) -> String {
         let mut key = String::with_capacity(2 + coords.len() * 4);
-        let separator = self.0.separator();
-        let mut before = match self.0 {
-            ChunkKeyEncodingMetadata::Default(_) => {
-                key.push('c');
-                Some(separator)
-            }
-            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => {
-                if coords.is_empty() {
-                    key.push('0');
-                }
-                None
-            }
-        };
-        for coord in coords {
-            if let Some(separator) = before {
-                key.push(separator.as_char());
-            }
-            before = Some(separator);
-            // Writing to a String cannot fail.
-            let _ = write!(key, "{coord}");
+        match &self.0 {
+            ChunkKeyEncodingMetadata::Default(separator) => put_default(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2(separator) => put_v2(&mut key, *separator, coords),
+            ChunkKeyEncodingMetadata::V2Unspecified => put_v2(&mut key, Separator::Dot, coords),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::put(&mut key, keys, coords),
         }
         key
     }
 
     /// The coordinates of a key in its one canonical spelling: decimal digits without leading zeros or signs. `None`
-    /// for anything else.
+    /// for anything else, and for a key that could be those of several chunks.
     #[must_use]
     pub fn decode(&self, key: &str, rank: usize) -> Option<Vec<u64>> {
-        let separator = self.0.separator();
-        let coords = match self.0 {
-            ChunkKeyEncodingMetadata::Default(_) => match (key.strip_prefix('c')?, rank) {
-                ("", 0) => return Some(Vec::new()),
-                (rest, _) => rest.strip_prefix(separator.as_char())?,
-            },
-            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => match (key, rank) {
-                ("0", 0) => return Some(Vec::new()),
-                _ => key,
-            },
-        };
-        let coords: Vec<u64> =
-            coords.split(separator.as_char()).map(parse_canonical).collect::<Option<_>>()?;
-        (coords.len() == rank).then_some(coords)
+        match &self.0 {
+            ChunkKeyEncodingMetadata::Default(separator) => default_coords(key, *separator, rank),
+            ChunkKeyEncodingMetadata::V2(separator) => v2_coords(key, *separator, rank),
+            ChunkKeyEncodingMetadata::V2Unspecified => v2_coords(key, Separator::Dot, rank),
+            ChunkKeyEncodingMetadata::Extended(keys) => extended_keys::coords(key, keys, rank),
+        }
     }
 
     /// The encoding of the specification's default, which `/v1/chunk` uses for arrays of any format.
@@ -68,6 +48,51 @@ impl ChunkKeyEncoding {
     pub fn canonical() -> Self {
         Self(ChunkKeyEncodingMetadata::Default(Separator::Slash))
     }
+}
+
+/// `c`, then each coordinate after a separator.
+pub(super) fn put_default(key: &mut String, separator: Separator, coords: &[u64]) {
+    key.push('c');
+    for coord in coords {
+        key.push(separator.as_char());
+        // Writing to a String cannot fail.
+        let _ = write!(key, "{coord}");
+    }
+}
+
+/// The coordinates joined by a separator; `0` for rank 0.
+pub(super) fn put_v2(key: &mut String, separator: Separator, coords: &[u64]) {
+    if coords.is_empty() {
+        key.push('0');
+    }
+    for (place, coord) in coords.iter().enumerate() {
+        if place > 0 {
+            key.push(separator.as_char());
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(key, "{coord}");
+    }
+}
+
+/// The opposite of [`put_default`].
+pub(super) fn default_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
+    match (key.strip_prefix('c')?, rank) {
+        ("", 0) => Some(Vec::new()),
+        (rest, _) => joined_coords(rest.strip_prefix(separator.as_char())?, separator, rank),
+    }
+}
+
+/// The opposite of [`put_v2`].
+pub(super) fn v2_coords(key: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
+    match (key, rank) {
+        ("0", 0) => Some(Vec::new()),
+        _ => joined_coords(key, separator, rank),
+    }
+}
+
+fn joined_coords(text: &str, separator: Separator, rank: usize) -> Option<Vec<u64>> {
+    let coords: Vec<u64> = text.split(separator.as_char()).map(parse_canonical).collect::<Option<_>>()?;
+    (coords.len() == rank).then_some(coords)
 }
 
 fn parse_canonical(digits: &str) -> Option<u64> {

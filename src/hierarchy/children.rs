@@ -85,8 +85,12 @@ impl Hierarchy {
                 let kind = match self.peek(&child).await {
                     Ok(Node::Array(_)) => Some(NodeKind::Array),
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
-                    Err(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. }) => return Ok(None),
-                    Err(HierarchyError::Metadata { .. }) => None,
+                    Err(
+                        HierarchyError::NoSuchNode { .. }
+                        | HierarchyError::NoSuchDependent { .. }
+                        | HierarchyError::Path { .. },
+                    ) => return Ok(None),
+                    Err(HierarchyError::Metadata { .. } | HierarchyError::Dependent { .. }) => None,
                     Err(
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)

@@ -4,6 +4,7 @@ use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, NodePath, StoreKey};
 use crate::metadata::MetadataError;
+use crate::metadata::dependents::DependentError;
 use crate::store::StoreError;
 
 /// Why a node cannot be opened or listed.
@@ -14,6 +15,22 @@ pub enum HierarchyError {
     NoSuchNode {
         /// The path asked for.
         path: NodePath,
+    },
+    /// Nothing is stored under the path, and the array above declares nothing there.
+    #[error("the array `{primary}` declares no dependent array `{path}`")]
+    NoSuchDependent {
+        /// The path asked for.
+        path: NodePath,
+        /// The array.
+        primary: NodePath,
+    },
+    /// A dependent array cannot be used, or the document that declares it.
+    #[error("`{path}`: {source}")]
+    Dependent {
+        /// The path asked for.
+        path: NodePath,
+        /// Why.
+        source: DependentError,
     },
     /// A document could not be read.
     #[error("`{key}` cannot be read: {source}")]
@@ -75,7 +92,8 @@ pub enum HierarchyError {
 impl Classify for HierarchyError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::NoSuchNode { .. } => ErrorClass::NotFound,
+            Self::NoSuchNode { .. } | Self::NoSuchDependent { .. } => ErrorClass::NotFound,
+            Self::Dependent { source, .. } => source.class(),
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
             Self::TooManyNodes { .. } | Self::TooLong { .. } => ErrorClass::TooLarge,

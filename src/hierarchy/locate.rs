@@ -19,7 +19,7 @@ const META: &str = "meta";
 const ATTRS: &str = "attrs";
 
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
-const TRIES: usize = 3;
+pub(super) const TRIES: usize = 3;
 
 /// Parsing documents up to this length is not worth a hop to another thread.
 pub(super) const INLINE_BYTES: u64 = 16 << 10;
@@ -36,23 +36,39 @@ pub enum Node {
 /// The documents of a node and their versions. Equal values of one path mean an unchanged node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Located {
-    documents: Documents,
-    bytes: u64,
+    pub(super) documents: Documents,
+    pub(super) bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Documents {
-    V3 { zarr_json: Version },
-    V2Array { zarray: Version, zattrs: Option<Version> },
-    V2Group { zgroup: Version, zattrs: Option<Version> },
-    V1Array { meta: Version, attrs: Option<Version> },
+pub(super) enum Documents {
+    V3 {
+        zarr_json: Version,
+    },
+    V2Array {
+        zarray: Version,
+        zattrs: Option<Version>,
+    },
+    V2Group {
+        zgroup: Version,
+        zattrs: Option<Version>,
+    },
+    V1Array {
+        meta: Version,
+        attrs: Option<Version>,
+    },
+    /// Nothing is stored under the path itself: the array above declares it.
+    Dependent {
+        primary: NodePath,
+        zarr_json: Version,
+    },
 }
 
 impl Located {
     /// The versions of the documents, in a fixed order.
     pub fn versions(&self) -> impl Iterator<Item = Option<&Version>> {
         let (first, second) = match &self.documents {
-            Documents::V3 { zarr_json } => (zarr_json, None),
+            Documents::V3 { zarr_json } | Documents::Dependent { zarr_json, .. } => (zarr_json, None),
             Documents::V2Array { zarray: first, zattrs: second }
             | Documents::V2Group { zgroup: first, zattrs: second }
             | Documents::V1Array { meta: first, attrs: second } => (first, second.as_ref()),
@@ -111,7 +127,7 @@ impl Hierarchy {
                     && still(ZGROUP, Some(zgroup))
                     && still(ZATTRS, zattrs.as_ref())
             }
-            Documents::V1Array { .. } => false,
+            Documents::V1Array { .. } | Documents::Dependent { .. } => false,
         }
     }
 
@@ -159,6 +175,8 @@ impl Hierarchy {
         let _room = self.room_for(located.bytes).await;
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
+            // What is not stored has no document of its own; `dependent` reads the primary's.
+            Documents::Dependent { .. } => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
             Documents::V2Array { zarray, zattrs } => Texts::V2Array(
                 self.read(path, ZARRAY, zarray).await?,
                 self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
@@ -193,7 +211,11 @@ impl Hierarchy {
         }
     }
 
-    async fn look(&self, path: &NodePath, name: &str) -> Result<Option<ValueInfo>, HierarchyError> {
+    pub(super) async fn look(
+        &self,
+        path: &NodePath,
+        name: &str,
+    ) -> Result<Option<ValueInfo>, HierarchyError> {
         let key = document_key(path, name)?;
         let info = self.store.head(&key).await;
         info.map_err(|source| HierarchyError::Store { key: key.to_string(), source })
@@ -211,7 +233,12 @@ impl Hierarchy {
         }
     }
 
-    async fn read(&self, path: &NodePath, name: &str, version: &Version) -> Result<Bytes, HierarchyError> {
+    pub(super) async fn read(
+        &self,
+        path: &NodePath,
+        name: &str,
+        version: &Version,
+    ) -> Result<Bytes, HierarchyError> {
         let key = document_key(path, name)?;
         let document = async {
             // Present a moment ago: an absence now is a change.

@@ -1,17 +1,21 @@
 //! Nodes: which metadata documents stand under a path, and what they say.
 //!
 //! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
-//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is not a node. Chunks are not this room's business.
+//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is
+//! not a node, unless the array above declares it (the convention "dependent-arrays"). Chunks are not this room's business.
 
 mod children;
+mod collisions;
 mod consolidate;
 mod copies;
+mod dependents;
 mod draft;
 mod error;
 mod locate;
 mod separator;
 
 pub use children::{Child, Children};
+pub use dependents::{Dependent, DependentEntry, Dependents};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
 

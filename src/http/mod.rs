@@ -13,6 +13,7 @@ mod body;
 mod cache_control;
 mod conditions;
 mod cors;
+mod dependents;
 mod digest;
 mod elements;
 mod extract;

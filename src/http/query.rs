@@ -3,6 +3,7 @@
 //! A parameter that is not known is refused rather than ignored: a misspelt `slice` would otherwise answer with a whole
 //! array. Store routes ignore queries they do not know (clients and caches add their own).
 
+use super::dependents::is_yes;
 use super::problem::Problem;
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass};
@@ -10,7 +11,8 @@ use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
 /// The parameters there are.
-const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, expected_shape";
+const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, expected_shape, strict, \
+    allow_collision";
 
 /// What stands before the name of a dimension.
 const BY_NAME: &str = "isel.";
@@ -26,6 +28,10 @@ pub(super) struct DataQuery {
     pub(super) endian: Endianness,
     pub(super) nan: NanMode,
     pub(super) expected_shape: Option<Vec<u64>>,
+    /// Whether declarations of dependent arrays are read to the letter.
+    pub(super) strict: bool,
+    /// Whether chunks are read that another array takes for something else.
+    pub(super) allow_collision: bool,
 }
 
 /// Why a query is not understood.
@@ -71,6 +77,7 @@ impl DataQuery {
     pub(super) fn parse(pairs: &[(String, String)]) -> Result<Self, QueryError> {
         let mut query = Self::default();
         let (mut endian, mut nan) = (None, None);
+        let (mut strict, mut allow_collision) = (None, None);
         for (name, value) in pairs {
             match name.as_str() {
                 "slice" | "select" => once("slice", &mut query.selection, Selection::parse(value)?)?,
@@ -79,6 +86,8 @@ impl DataQuery {
                 "endian" => once("endian", &mut endian, endian_of(value)?)?,
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
+                "strict" => once("strict", &mut strict, is_yes(value))?,
+                "allow_collision" => once("allow_collision", &mut allow_collision, is_yes(value))?,
                 name => match name.strip_prefix(BY_NAME) {
                     Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
                     None => return Err(QueryError::Unknown(name.chars().take(40).collect())),
@@ -90,6 +99,8 @@ impl DataQuery {
         }
         query.endian = endian.unwrap_or_default();
         query.nan = nan.unwrap_or_default();
+        query.strict = strict.unwrap_or_default();
+        query.allow_collision = allow_collision.unwrap_or_default();
         Ok(query)
     }
 

@@ -5,17 +5,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, GroupMetadata};
+use super::{ArrayMetadata, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {
     /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
     #[must_use]
     pub fn to_document(&self) -> Value {
-        let encoding = match self.chunk_key_encoding {
-            ChunkKeyEncodingMetadata::Default(_) => "default",
-            ChunkKeyEncodingMetadata::V2(_) | ChunkKeyEncodingMetadata::V2Unspecified => "v2",
-        };
-        let separator = self.chunk_key_encoding.separator();
         let codecs: Vec<Value> =
             self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
         let mut document = Map::new();
@@ -24,10 +19,7 @@ impl ArrayMetadata {
         document.insert("shape".to_owned(), json!(self.shape));
         document.insert("data_type".to_owned(), self.data_type.to_metadata());
         document.insert("chunk_grid".to_owned(), self.chunk_grid.to_document());
-        document.insert(
-            "chunk_key_encoding".to_owned(),
-            json!({ "name": encoding, "configuration": { "separator": separator.as_char().to_string() } }),
-        );
+        document.insert("chunk_key_encoding".to_owned(), self.chunk_key_encoding.to_document());
         document.insert("fill_value".to_owned(), self.fill_value.to_json(&self.data_type));
         document.insert("codecs".to_owned(), Value::Array(codecs));
         document.insert("attributes".to_owned(), Value::Object(self.attributes.clone()));

@@ -61,7 +61,20 @@ const ATTRIBUTES: &str = "attributes";
 /// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
 /// `limits.depth`, or gives a name twice outside attributes.
 pub fn parse_document(document: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(document, limits, Repeated::Refused)
+    parse(document, limits, Repeated::Refused, |_| false)
+}
+
+/// Parses a document in whose attributes some members, told by their names, are structure. Otherwise as
+/// [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`], also for names given twice in these members.
+pub(super) fn parse_declaring(
+    document: &[u8],
+    limits: &MetadataLimits,
+    is_structure: fn(&str) -> bool,
+) -> Result<Value, MetadataError> {
+    parse(document, limits, Repeated::Refused, is_structure)
 }
 
 /// Parses a v2 `.zattrs`: an object that is the user's throughout. Otherwise as [`parse_document`].
@@ -72,7 +85,7 @@ pub fn parse_attributes(
     document: &[u8],
     limits: &MetadataLimits,
 ) -> Result<Map<String, Value>, MetadataError> {
-    match parse(document, limits, Repeated::LastWins)? {
+    match parse(document, limits, Repeated::LastWins, |_| false)? {
         Value::Object(attributes) => Ok(attributes),
         _ => Err(MetadataError::invalid(".zattrs", "must be an object")),
     }
@@ -84,7 +97,7 @@ pub fn parse_attributes(
 /// # Errors
 /// As [`parse_document`], but for names given twice: the last one counts.
 pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(text, limits, Repeated::LastWins)
+    parse(text, limits, Repeated::LastWins, |_| false)
 }
 
 /// Shows each member of an object: its name, and where in `text` its value stands. Nothing is made of the values, so
@@ -97,7 +110,7 @@ pub(super) fn visit_members(
     depth: usize,
     mut visit: impl FnMut(String, Range<usize>) -> Result<(), MetadataError>,
 ) -> Result<(), MetadataError> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, is_structure: |_| false };
     parser.take(BYTE_ORDER_MARK);
     parser.skip_whitespace();
     if parser.peek() != Some(b'{') {
@@ -114,7 +127,12 @@ pub(super) fn visit_members(
 /// U+FEFF, which some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result<Value, MetadataError> {
+fn parse(
+    document: &[u8],
+    limits: &MetadataLimits,
+    repeated: Repeated,
+    is_structure: fn(&str) -> bool,
+) -> Result<Value, MetadataError> {
     if document.len() > limits.document_bytes {
         return Err(MetadataError::TooLarge {
             size: document.len() as u64,
@@ -125,7 +143,7 @@ fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result
     if let Err(error) = std::str::from_utf8(text) {
         return Err(MetadataError::Json(error.to_string()));
     }
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = Parser { text, at: 0, is_structure };
     let value = parser.value(limits.depth, repeated)?;
     parser.skip_whitespace();
     match parser.peek() {
@@ -138,11 +156,16 @@ fn parse(document: &[u8], limits: &MetadataLimits, repeated: Repeated) -> Result
 struct Parser<'a> {
     text: &'a [u8],
     at: usize,
+    /// Which members are structure although they stand in what is the user's.
+    is_structure: fn(&str) -> bool,
 }
 
 impl Parser<'_> {
     fn error(&self, what: &str) -> MetadataError {
-        MetadataError::Json(format!("{what} at byte {}", self.at))
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let line = before.split(|&byte| byte == b'\n').count();
+        let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
+        MetadataError::Json(format!("{what} at byte {} (line {line}, column {column})", self.at))
     }
 
     fn peek(&self) -> Option<u8> {
@@ -222,7 +245,11 @@ impl Parser<'_> {
             if !self.take(b":") {
                 return Err(self.error("expected `:`"));
             }
-            let within = if name == ATTRIBUTES { Repeated::LastWins } else { repeated };
+            let within = match name.as_str() {
+                ATTRIBUTES => Repeated::LastWins,
+                name if (self.is_structure)(name) => Repeated::Refused,
+                _ => repeated,
+            };
             let value = self.value(depth, within)?;
             if members.insert(name, value).is_some() && repeated == Repeated::Refused {
                 return Err(self.error("a name given twice, before here"));

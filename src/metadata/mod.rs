@@ -6,15 +6,18 @@
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
 mod chunk_grid;
+mod chunk_key_encoding;
 mod consolidated;
 mod data_type;
 mod decimal;
+pub mod dependents;
 mod document;
 pub mod draft;
 mod error;
 mod extension;
 mod fill_value;
 mod json;
+mod key_template;
 mod model;
 mod text;
 pub mod v1;
@@ -22,6 +25,7 @@ pub mod v2;
 pub mod v3;
 
 pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
+pub use chunk_key_encoding::{ChunkKeyEncodingMetadata, ExtendedKeys, KeyCore};
 pub use consolidated::{
     ConsolidatedChildren, DocumentCopy, inline_children, to_inline, to_zmetadata, zmetadata_children,
 };
@@ -32,9 +36,8 @@ pub use error::MetadataError;
 pub(crate) use error::shortened;
 pub use fill_value::FillValue;
 pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
-pub use model::{
-    ArrayMetadata, ChunkKeyEncodingMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat,
-};
+pub use key_template::{KeyPart, KeyTemplate};
+pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat};
 pub use text::{canonical_json, utf32_text, without_padding};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ChunkGridMetadata, DataType, FillValue};
+use super::{ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue};
 
 /// The version of the Zarr format a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,28 +81,6 @@ pub struct GroupMetadata {
     pub is_consolidated: bool,
     /// The user's attributes, as written.
     pub attributes: Map<String, Value>,
-}
-
-/// How a chunk's coordinates become a key below the node's prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkKeyEncodingMetadata {
-    /// `c`, then each coordinate after a separator.
-    Default(Separator),
-    /// The coordinates joined by a separator; `0` for rank 0.
-    V2(Separator),
-    /// The same with a separator that the document does not give: `.` unless the chunks' keys say otherwise.
-    V2Unspecified,
-}
-
-impl ChunkKeyEncodingMetadata {
-    /// The separator, as far as it is known.
-    #[must_use]
-    pub const fn separator(self) -> Separator {
-        match self {
-            Self::Default(separator) | Self::V2(separator) => separator,
-            Self::V2Unspecified => Separator::Dot,
-        }
-    }
 }
 
 /// What stands between the coordinates in a chunk's key.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::chunk_key_encoding::separator;
 use super::extension::{self, into_object, optional, required};
 use super::json::{parse_attributes, parse_document};
-use super::v3::separator;
 use super::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, Endianness,
     FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,

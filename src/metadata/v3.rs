@@ -9,7 +9,7 @@ use super::extension::{self, Extension, into_object, optional, required};
 use super::json::parse_document;
 use super::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
-    GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat, consolidated, draft,
+    GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,
 };
 
 /// What a `zarr.json` describes.
@@ -22,7 +22,7 @@ pub enum V3Node {
 }
 
 /// The members of an array's document.
-const ARRAY_MEMBERS: [&str; 11] = [
+pub(super) const ARRAY_MEMBERS: [&str; 11] = [
     "zarr_format",
     "node_type",
     "shape",
@@ -86,12 +86,17 @@ fn group(mut members: Map<String, Value>) -> Result<GroupMetadata, MetadataError
     Ok(GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated, attributes })
 }
 
-fn array(mut members: Map<String, Value>, limits: &MetadataLimits) -> Result<ArrayMetadata, MetadataError> {
+/// An array of the members of its document.
+pub(super) fn array(
+    mut members: Map<String, Value>,
+    limits: &MetadataLimits,
+) -> Result<ArrayMetadata, MetadataError> {
     check_members(&members, &ARRAY_MEMBERS)?;
     let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
     let data_type = DataType::from_v3(required(&members, "data_type")?)?;
     let chunk_grid = ChunkGridMetadata::from_v3(required(&members, "chunk_grid")?, &shape)?;
-    let chunk_key_encoding = chunk_key_encoding(required(&members, "chunk_key_encoding")?)?;
+    let chunk_key_encoding = required(&members, "chunk_key_encoding")?;
+    let chunk_key_encoding = ChunkKeyEncodingMetadata::from_v3(chunk_key_encoding, shape.len())?;
     let fill_value = FillValue::from_v3(&data_type, members.get("fill_value"))?;
     let codecs = codecs(required(&members, "codecs")?, limits)?;
     check_storage_transformers(&members, limits)?;
@@ -114,33 +119,6 @@ fn take_attributes(members: &mut Map<String, Value>) -> Result<Map<String, Value
         None | Some(Value::Null) => Ok(Map::new()),
         Some(Value::Object(attributes)) => Ok(attributes),
         Some(_) => Err(MetadataError::invalid("attributes", "must be an object")),
-    }
-}
-
-fn chunk_key_encoding(value: &Value) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
-    const SEPARATOR: &str = "separator";
-    let encoding = Extension::parse(value, "chunk_key_encoding")?;
-    encoding.require_understood()?;
-    let (make, default): (fn(Separator) -> ChunkKeyEncodingMetadata, _) = match encoding.name.as_str() {
-        "default" => (ChunkKeyEncodingMetadata::Default, Separator::Slash),
-        "v2" => (ChunkKeyEncodingMetadata::V2, Separator::Dot),
-        _ => return Err(MetadataError::unsupported("chunk key encoding", encoding.name)),
-    };
-    encoding.require_only(&[SEPARATOR])?;
-    Ok(make(separator(encoding.configuration.get(SEPARATOR), SEPARATOR, default)?))
-}
-
-/// A separator, or the default where there is none.
-pub(super) fn separator(
-    value: Option<&Value>,
-    member: &str,
-    default: Separator,
-) -> Result<Separator, MetadataError> {
-    match value.map(Value::as_str) {
-        None => Ok(default),
-        Some(Some("/")) => Ok(Separator::Slash),
-        Some(Some(".")) => Ok(Separator::Dot),
-        Some(_) => Err(MetadataError::invalid(member, "must be \"/\" or \".\"")),
     }
 }
 
@@ -198,6 +176,7 @@ fn dimension_names(
 mod tests {
     use serde_json::json;
 
+    use super::super::Separator;
     use super::*;
 
     /// A good array document of shape [20, 30], with some members put in place of its own.

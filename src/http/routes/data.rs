@@ -8,8 +8,10 @@ use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use utoipa::{IntoParams, IntoResponses};
 
+use crate::array::Opened;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
+use crate::http::dependents::{check_collision, problem_of, reading};
 use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
 use crate::http::extract::NodeTarget;
 use crate::http::negotiate;
@@ -33,6 +35,10 @@ pub(in crate::http) struct SliceParams {
     isel: Option<String>,
     /// Refuse (409) if the array's shape is another, such as `10,20`.
     expected_shape: Option<String>,
+    /// Of a dependent array: read its declaration to the letter.
+    strict: Option<String>,
+    /// Of a dependent array: read chunks that another array takes for something else.
+    allow_collision: Option<String>,
 }
 
 /// How elements are written, as `DataQuery` reads it.
@@ -72,7 +78,7 @@ pub(in crate::http) enum ElementsResponses {
     /// None of the formats is acceptable.
     #[response(status = 406)]
     NotAcceptable,
-    /// The array has another shape than expected.
+    /// The array has another shape than expected, or its chunks are another's too.
     #[response(status = 409)]
     AnotherShape,
     /// A condition does not hold.
@@ -84,6 +90,9 @@ pub(in crate::http) enum ElementsResponses {
     /// The range lies outside the answer.
     #[response(status = 416)]
     RangeNotSatisfiable,
+    /// The declaration of a dependent array cannot be used.
+    #[response(status = 422)]
+    NotUsable,
     /// Stored bytes or metadata are corrupt.
     #[response(status = 500)]
     Corrupt,
@@ -125,7 +134,7 @@ pub(in crate::http) async fn get_data(
     let started = Instant::now();
     let query = DataQuery::parse(&pairs)?;
     let rendering = rendering(&headers, &query)?;
-    let node = target.opener.open(&target.path).await?;
+    let node = open(&target, &target.path, &query).await?;
     let array = Arc::clone(node.array()?);
     query.check_shape(&array.metadata().shape)?;
     let subset = query.subset(array.metadata())?;
@@ -181,13 +190,20 @@ pub(in crate::http) async fn get_chunk(
     }
     let rendering = rendering(&headers, &query)?;
     let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
-    let node = target.opener.open(&path).await?;
+    let node = open(&target, &path, &query).await?;
     let array = Arc::clone(node.array()?);
     query.check_shape(&array.metadata().shape)?;
     let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
     let ranges = coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
     let elements = Elements::new(node, Subset(ranges), rendering, started)?;
     elements.answer(&state, &target.mount, &method, &headers).await
+}
+
+/// The node whose elements are asked for.
+async fn open(target: &NodeTarget, path: &NodePath, query: &DataQuery) -> Result<Arc<Opened>, Problem> {
+    let node = target.opener.open_as(path, reading(query.strict)).await.map_err(problem_of)?;
+    check_collision(&node, query.allow_collision)?;
+    Ok(node)
 }
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {

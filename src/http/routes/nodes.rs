@@ -1,16 +1,19 @@
 //! `/v1/nodes/{mount}/{path}`: what a node is, in one form for all format versions.
 
+use axum::extract::Query;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use crate::array::{Array, Opened};
 use crate::hierarchy::{Child, Children, Node};
+use crate::http::dependents::{self, NodeQuery, problem_of};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
 use crate::http::problem::Problem;
 use crate::http::state::Mount;
 use crate::key::NodePath;
+use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
 use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
 
 /// Children that are listed of a group.
@@ -21,6 +24,9 @@ const MOST_CHILDREN: usize = 1000;
 /// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
 /// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
 /// where the backend cannot list.
+///
+/// An array that declares dependent arrays lists them (`dependents`). Each is a node at its name below the array
+/// (`virtual`), with the members that it takes from the array (`inherited`) and what is odd about it (`diagnostics`).
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
@@ -28,23 +34,38 @@ const MOST_CHILDREN: usize = 1000;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the node; empty for the root"),
+        NodeQuery,
     ),
     responses(
         (status = 200, description = "The node", content_type = "application/json"),
         (status = 304, description = "Not modified"),
         (status = 404, description = "No such mount or node"),
+        (status = 422, description = "The declaration of a dependent array cannot be used"),
         (status = 500, description = "The stored metadata breaks the specification"),
         (status = 501, description = "The metadata uses an extension that is not supported"),
     )
 )]
-pub(in crate::http) async fn get_node(target: NodeTarget, headers: HeaderMap) -> Result<Response, Problem> {
-    let node = target.opener.open(&target.path).await?;
+pub(in crate::http) async fn get_node(
+    target: NodeTarget,
+    Query(query): Query<NodeQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let reading = query.reading();
+    let node = target.opener.open_as(&target.path, reading).await.map_err(problem_of)?;
+    let found = target.opener.dependents(&target.path, &node, reading).await.map_err(problem_of)?;
     let children = match &node.node {
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
         Node::Array(_) => Children::default(),
     };
-    let document = describe(&target.mount, &target.path, &node, &children);
-    Ok(json_answer(&headers, &document))
+    let mut document = describe(&target.mount, &target.path, &node, &children);
+    if let Some(dependent) = &node.dependent {
+        dependents::describe(&mut document, dependent, query.view())?;
+    }
+    if let Some(found) = &found {
+        let href = |path: &NodePath| format!("/v1/nodes/{}", url_path(&target.mount, path));
+        dependents::list(&mut document, &target.path, found, query.view(), href);
+    }
+    Ok(json_answer(&headers, &Value::Object(document)))
 }
 
 /// The node at the root of a mount.
@@ -52,7 +73,7 @@ pub(in crate::http) async fn get_node(target: NodeTarget, headers: HeaderMap) ->
     method(get, head),
     path = "/v1/nodes/{mount}",
     tag = "nodes",
-    params(("mount" = String, Path, description = "Name of a mount")),
+    params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
     responses(
         (status = 200, description = "The node", content_type = "application/json"),
         (status = 404, description = "No such mount, or no node at its root"),
@@ -60,12 +81,13 @@ pub(in crate::http) async fn get_node(target: NodeTarget, headers: HeaderMap) ->
 )]
 pub(in crate::http) async fn get_root_node(
     target: NodeTarget,
+    query: Query<NodeQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_node(target, headers).await
+    get_node(target, query, headers).await
 }
 
-fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -> Value {
+fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
     put("mount", json!(mount.name));
@@ -80,6 +102,11 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -
             put("children", children.map_or(Value::Null, |children| children_of(mount, path, children)));
             put("children_truncated", json!(below.truncated));
             put("consolidated", json!(below.is_consolidated));
+            if is_declared(&group.attributes) {
+                let detail = "only arrays can declare dependent arrays";
+                let remark = Diagnostic::new(DiagnosticCode::DeclaredOnGroup, detail);
+                put("diagnostics", dependents::remarks(&[remark]));
+            }
         }
         Node::Array(metadata) => {
             put("node_type", json!("array"));
@@ -92,8 +119,8 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -
             };
         }
     }
-    put("links", links_of(mount, path, &opened.node));
-    Value::Object(document)
+    put("links", links_of(mount, path, opened));
+    document
 }
 
 /// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded). A shape is
@@ -122,11 +149,14 @@ fn children_of(mount: &Mount, path: &NodePath, children: &[Child]) -> Value {
     children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
 }
 
-fn links_of(mount: &Mount, path: &NodePath, node: &Node) -> Value {
-    let at = url_path(mount, path);
-    let slash = if path.as_str().is_empty() { "" } else { "/" };
-    let mut links = json!({ "self": format!("/v1/nodes/{at}"), "store": format!("/store/{at}{slash}") });
-    if let (Node::Array(_), Some(links)) = (node, links.as_object_mut()) {
+fn links_of(mount: &Mount, path: &NodePath, opened: &Opened) -> Value {
+    let slash_of = |path: &NodePath| if path.as_str().is_empty() { "" } else { "/" };
+    let (at, slash) = (url_path(mount, path), slash_of(path));
+    // What is declared is stored where the array stands that declares it.
+    let stored = opened.dependent.as_ref().map_or(path, |dependent| &dependent.primary);
+    let store = format!("/store/{}{}", url_path(mount, stored), slash_of(stored));
+    let mut links = json!({ "self": format!("/v1/nodes/{at}"), "store": store });
+    if let (Node::Array(_), Some(links)) = (&opened.node, links.as_object_mut()) {
         links.insert("data".to_owned(), json!(format!("/v1/data/{at}")));
         links.insert("chunk".to_owned(), json!(format!("/v1/chunk/{at}{slash}c/")));
     }

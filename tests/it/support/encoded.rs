@@ -62,7 +62,7 @@ impl Encoded {
         let mut chunks = Vec::new();
         for (coords, elements) in self.decoded_chunks() {
             if elements.iter().any(|element| element != self.metadata.fill_value.as_bytes()) {
-                let key = ChunkKeyEncoding::new(self.metadata.chunk_key_encoding).encode(&coords);
+                let key = ChunkKeyEncoding::new(self.metadata.chunk_key_encoding.clone()).encode(&coords);
                 let encoded = self.chain.encode(self.to_elements(&elements));
                 chunks.push((key, encoded.unwrap_or_else(|error| panic!("{}: {error}", self.name)).to_vec()));
             }

@@ -1,0 +1,234 @@
+//! [`Family`]: a primary and all its dependents, those of dependents included.
+
+use serde_json::{Map, Value};
+
+use super::completed::Completed;
+use super::declaration::check_name;
+use super::rebased::rebased;
+use super::validate::Check;
+use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
+use crate::metadata::{ArrayMetadata, MetadataLimits};
+
+/// Deepest nesting of dependents.
+pub const MOST_DEPTH: usize = 8;
+/// Most arrays of a family.
+const MOST_MEMBERS: usize = 1024;
+/// Most JSON values looked at for one family, over all its arrays: what a thousand of them inherit counts a thousand
+/// times.
+const MOST_VALUES: usize = 1 << 20;
+
+/// A primary and its dependents, in the order of their paths' names.
+#[derive(Debug)]
+pub struct Family<'a> {
+    /// First the primary.
+    pub members: Vec<Member<'a>>,
+}
+
+/// An array of a family.
+#[derive(Debug)]
+pub struct Member<'a> {
+    /// Its path below the primary: `s1`, or `s1/mask` for the dependent of a dependent. Empty for the primary.
+    pub path: String,
+    /// The last name of the path, or what stands in its place.
+    pub name: String,
+    /// What the array is, without its attributes; why it is none.
+    pub array: Result<ArrayMetadata, DependentError>,
+    /// What is odd about it.
+    pub diagnostics: Vec<Diagnostic>,
+    document: Option<Completed<'a>>,
+    partial: Option<&'a Value>,
+}
+
+impl<'a> Family<'a> {
+    /// The family of a primary with this document.
+    #[must_use]
+    pub fn of(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
+        let mut walk = Walk { members: Vec::new(), values_left: MOST_VALUES, is_cut: false, reading, limits };
+        let document = Completed::primary(primary);
+        walk.member(String::new(), String::new(), document, None, Vec::new(), 0);
+        if walk.is_cut {
+            let detail = "there are more dependent arrays, or longer ones, than are looked at";
+            let remark = Diagnostic::new(DiagnosticCode::TooMany, detail);
+            walk.members.first_mut().into_iter().for_each(|primary| primary.diagnostics.push(remark.clone()));
+        }
+        Self { members: walk.members }
+    }
+
+    /// The array at a path below the primary. What was not looked at may be there.
+    ///
+    /// # Errors
+    /// [`DependentError::TooMany`] if not all was looked at, and this was not.
+    pub fn find(&self, path: &str) -> Result<Option<&Member<'a>>, DependentError> {
+        let is_named = |member: &&Member| !matches!(member.array, Err(DependentError::InvalidName { .. }));
+        let found = self.members.iter().filter(is_named).find(|member| member.path == path);
+        let is_whole = !self.members.first().is_some_and(|primary| {
+            primary.diagnostics.iter().any(|found| found.code == DiagnosticCode::TooMany)
+        });
+        if found.is_some() || is_whole { Ok(found) } else { Err(DependentError::TooMany) }
+    }
+}
+
+impl Member<'_> {
+    /// The array with its attributes.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn array(&self) -> Result<ArrayMetadata, DependentError> {
+        let mut array = self.array.clone()?;
+        array.attributes =
+            self.document.as_ref().and_then(|document| document.attributes(true)).unwrap_or_default();
+        Ok(array)
+    }
+
+    /// The document as the convention completes it; `None` if there is nothing to complete.
+    #[must_use]
+    pub fn complete(&self) -> Option<Map<String, Value>> {
+        self.document.as_ref().map(Completed::to_document)
+    }
+
+    /// The document for readers that do not know the convention, with default keys: to be served from a path of its own.
+    #[must_use]
+    pub fn rebased(&self) -> Option<Map<String, Value>> {
+        self.document.as_ref().map(rebased)
+    }
+
+    /// What the dependent says itself; `None` for the primary.
+    #[must_use]
+    pub fn partial(&self) -> Option<&Value> {
+        self.partial
+    }
+
+    /// The members that are the primary's.
+    #[must_use]
+    pub fn inherited(&self) -> Vec<&str> {
+        match (&self.document, self.partial.and_then(Value::as_object)) {
+            (Some(document), Some(partial)) => document.inherited(partial),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A way through a declaration.
+struct Walk<'a, 'l> {
+    members: Vec<Member<'a>>,
+    values_left: usize,
+    /// Whether there is more than was looked at.
+    is_cut: bool,
+    reading: Reading,
+    limits: &'l MetadataLimits,
+}
+
+impl<'a> Walk<'a, '_> {
+    fn is_full(&self) -> bool {
+        self.values_left == 0 || self.members.len() >= MOST_MEMBERS
+    }
+
+    /// Takes the array of a completed document, and then its dependents. Deep as dependents are nested.
+    fn member(
+        &mut self,
+        path: String,
+        name: String,
+        mut document: Completed<'a>,
+        partial: Option<&'a Value>,
+        mut diagnostics: Vec<Diagnostic>,
+        depth: usize,
+    ) {
+        for (_, value) in document.members() {
+            weigh(value, &mut self.values_left);
+        }
+        let array = if self.values_left == 0 {
+            Err(DependentError::TooMany)
+        } else {
+            let (reading, limits) = (self.reading, self.limits);
+            let partial = partial.and_then(Value::as_object);
+            let diagnostics = &mut diagnostics;
+            Check { document: &mut document, partial, reading, limits, diagnostics }.run()
+        };
+        // A primary that is no array by itself may still have dependents that are.
+        let declared = if array.is_ok() || depth == 0 {
+            document.declared(self.reading, &mut diagnostics)
+        } else {
+            None
+        };
+        let parent = declared.map(|declared| (declared, path.clone(), document.clone()));
+        self.members.push(Member { path, name, array, diagnostics, document: Some(document), partial });
+        let Some((declared, path, document)) = parent else { return };
+        let mut names: Vec<(&String, &Value)> = declared.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        for (name, partial) in names {
+            if self.is_full() {
+                self.is_cut = true;
+                return;
+            }
+            self.dependent(&path, name, &document, partial, depth + 1);
+        }
+    }
+
+    fn dependent(
+        &mut self,
+        parent: &str,
+        name: &str,
+        primary: &Completed<'a>,
+        partial: &'a Value,
+        depth: usize,
+    ) {
+        let mut diagnostics = Vec::new();
+        let error = match (check_name(name, &mut diagnostics), partial.as_object()) {
+            (Err(error), _) => error,
+            (Ok(()), _) if depth > MOST_DEPTH => DependentError::TooDeep { limit: MOST_DEPTH },
+            (Ok(()), None) => DependentError::NotObject,
+            (Ok(()), Some(members)) => {
+                // To complete it costs as much as it has members.
+                let cost = primary.len().saturating_add(members.len());
+                self.values_left = self.values_left.saturating_sub(cost);
+                if self.values_left == 0 {
+                    self.is_cut = true;
+                    return;
+                }
+                let (path, name) = (joined(parent, name), name.to_owned());
+                let document = primary.complete(members);
+                return self.member(path, name, document, Some(partial), diagnostics, depth);
+            }
+        };
+        let name = match &error {
+            DependentError::InvalidName { name, .. } => name.as_str(),
+            _ => name,
+        };
+        let (path, name) = (joined(parent, name), name.to_owned());
+        let partial = Some(partial);
+        self.members.push(Member { path, name, array: Err(error), diagnostics, document: None, partial });
+    }
+}
+
+fn joined(parent: &str, name: &str) -> String {
+    if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
+}
+
+/// Takes what a value weighs: one for each value in it, and for each 64 bytes of text.
+fn weigh(value: &Value, left: &mut usize) {
+    let own = match value {
+        Value::String(text) => 1 + text.len() / 64,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 1,
+    };
+    *left = left.saturating_sub(own);
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                if *left == 0 {
+                    return;
+                }
+                weigh(item, left);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                *left = left.saturating_sub(name.len() / 64);
+                if *left == 0 {
+                    return;
+                }
+                weigh(member, left);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,257 @@
+//! Whether a completed document is an array's, said in the convention's terms.
+//!
+//! The order of the checks is that of the convention's rules; what they leave open is said by the reader of whole
+//! documents, in whose model the array is given. `fill_value` is required here, though the reader of whole documents
+//! lets it pass: nobody has written dependents without.
+
+use serde_json::{Map, Value, json};
+
+use super::completed::Completed;
+use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
+use crate::metadata::chunk_key_encoding;
+use crate::metadata::extension::Extension;
+use crate::metadata::v3::{self, ARRAY_MEMBERS};
+use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataError, MetadataLimits};
+
+/// The members that every array has.
+const REQUIRED: [&str; 8] = [
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+];
+/// The members in which `null` means that the primary's is not wanted.
+const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
+
+/// One document under examination.
+pub(super) struct Check<'d, 'a> {
+    pub(super) document: &'d mut Completed<'a>,
+    /// What the dependent says itself; `None` for the primary.
+    pub(super) partial: Option<&'a Map<String, Value>>,
+    pub(super) reading: Reading,
+    pub(super) limits: &'d MetadataLimits,
+    pub(super) diagnostics: &'d mut Vec<Diagnostic>,
+}
+
+impl Check<'_, '_> {
+    /// The array, without its attributes.
+    pub(super) fn run(mut self) -> Result<ArrayMetadata, DependentError> {
+        self.nulls()?;
+        if let Some(field) = REQUIRED.into_iter().find(|field| self.document.get(field).is_none()) {
+            return Err(DependentError::Incomplete { field });
+        }
+        if self.member("zarr_format").as_u64() != Some(3) {
+            return Err(self.bad("zarr_format", "must be 3"));
+        }
+        if self.member("node_type").as_str() != Some("array") {
+            return Err(self.bad("node_type", "must be \"array\""));
+        }
+        let lengths = self.member("shape").as_array();
+        let rank = lengths.filter(|lengths| lengths.iter().all(Value::is_u64)).map(Vec::len);
+        let rank = rank.ok_or_else(|| self.bad("shape", "must hold lengths"))?;
+        if self.document.has_bad_attributes() {
+            return Err(self.bad("attributes", "must be an object"));
+        }
+        self.ranks(rank)?;
+        self.names(rank)?;
+        self.unknown_members()?;
+        let data_type = DataType::from_v3(self.member("data_type"))
+            .map_err(|error| DependentError::of_document(error, self.is_inherited("data_type")))?;
+        let codecs = self.byte_order(&data_type)?;
+        self.fill_value(&data_type)?;
+        self.keys(rank)?;
+        let mut members: Map<String, Value> = self
+            .document
+            .members()
+            .filter(|(name, _)| ARRAY_MEMBERS.contains(name) && *name != "codecs")
+            .map(|(name, value)| (name.to_owned(), value.clone()))
+            .collect();
+        members.insert("codecs".to_owned(), codecs);
+        v3::array(members, self.limits).map_err(|error| {
+            let inherited = match &error {
+                MetadataError::Invalid { member, .. } => {
+                    let field = member.split(['[', '.']).next().unwrap_or_default();
+                    // Parts of a member are said by their own names.
+                    self.document.get(field).is_some() && self.is_inherited(field)
+                }
+                MetadataError::TooLarge { .. }
+                | MetadataError::Json(_)
+                | MetadataError::Unsupported { .. } => false,
+            };
+            DependentError::of_document(error, inherited)
+        })
+    }
+
+    /// A member that is there.
+    fn member(&self, field: &str) -> &Value {
+        self.document.get(field).unwrap_or(&Value::Null)
+    }
+
+    fn is_inherited(&self, field: &str) -> bool {
+        self.partial.is_some_and(|partial| !partial.contains_key(field))
+    }
+
+    fn bad(&self, field: &str, reason: &str) -> DependentError {
+        DependentError::bad_field(field, reason, self.is_inherited(field))
+    }
+
+    fn remark(&mut self, code: DiagnosticCode, detail: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::new(code, detail));
+    }
+
+    /// `null` where a dependent could say nothing: it does not want what the primary has.
+    fn nulls(&mut self) -> Result<(), DependentError> {
+        for field in OPTIONAL {
+            if !self.partial.and_then(|partial| partial.get(field)).is_some_and(Value::is_null) {
+                continue;
+            }
+            if self.reading == Reading::Strict {
+                return Err(DependentError::NullField { field });
+            }
+            self.document.remove(field);
+            self.remark(DiagnosticCode::NullMeansAbsent, field);
+        }
+        Ok(())
+    }
+
+    /// What is made for a rank: the chunk grid, and codecs that move dimensions.
+    fn ranks(&self, rank: usize) -> Result<(), DependentError> {
+        let length = |extension: &Value, member: &str| {
+            extension.get("configuration")?.get(member)?.as_array().map(Vec::len)
+        };
+        let grid = self.member("chunk_grid");
+        let found = length(grid, "chunk_shape").or_else(|| length(grid, "chunk_shapes"));
+        let mismatch = |field: &str, found| DependentError::RankMismatch {
+            field: field.to_owned(),
+            found,
+            rank,
+            inherited: self.is_inherited(field),
+        };
+        if let Some(found) = found.filter(|&found| found != rank) {
+            return Err(mismatch("chunk_grid", found));
+        }
+        for codec in self.member("codecs").as_array().into_iter().flatten() {
+            let member = match codec.get("name").and_then(Value::as_str) {
+                Some("transpose") => "order",
+                Some("sharding_indexed") => "chunk_shape",
+                _ => continue,
+            };
+            if let Some(found) = length(codec, member).filter(|&found| found != rank) {
+                return Err(mismatch("codecs", found));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names of dimensions that do not fit: dropped if they are the primary's.
+    fn names(&mut self, rank: usize) -> Result<(), DependentError> {
+        const FIELD: &str = "dimension_names";
+        let Some(names) = self.document.get(FIELD).filter(|names| !names.is_null()) else { return Ok(()) };
+        let found = names.as_array().map(Vec::len).ok_or_else(|| self.bad(FIELD, "must be an array"))?;
+        if found == rank {
+            return Ok(());
+        }
+        let inherited = self.is_inherited(FIELD);
+        if !inherited || self.reading == Reading::Strict {
+            return Err(DependentError::RankMismatch { field: FIELD.to_owned(), found, rank, inherited });
+        }
+        self.document.remove(FIELD);
+        let detail = format!("names of {found} dimensions do not fit an array of {rank}");
+        self.remark(DiagnosticCode::InheritedDimensionNamesDropped, detail);
+        Ok(())
+    }
+
+    fn unknown_members(&self) -> Result<(), DependentError> {
+        let may_ignore = |name: &str, value: &Value| {
+            value.get("must_understand") == Some(&Value::Bool(false))
+                || (name == "consolidated_metadata" && value.is_null())
+        };
+        let unknown = self
+            .document
+            .members()
+            .find(|(name, value)| !ARRAY_MEMBERS.contains(name) && !may_ignore(name, value));
+        match unknown {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(DependentError::MustUnderstand { field: crate::metadata::shortened(name.to_owned()) })
+            }
+        }
+    }
+
+    /// The codecs, those that need a byte order with one.
+    fn byte_order(&mut self, data_type: &DataType) -> Result<Value, DependentError> {
+        let mut codecs = self.member("codecs").clone();
+        // A struct without one is read as it always was.
+        if data_type.is_variable()
+            || data_type.endian_unit_bytes() == Some(1)
+            || matches!(data_type, DataType::Struct(_))
+            || !complete_byte_order(&mut codecs)
+        {
+            return Ok(codecs);
+        }
+        if self.reading == Reading::Strict {
+            return Err(DependentError::BytesCodecWithoutEndian);
+        }
+        let detail = "the codec `bytes` has no `endian`, which the data type needs: little";
+        self.remark(DiagnosticCode::BytesCodecWithoutEndian, detail);
+        Ok(codecs)
+    }
+
+    fn fill_value(&self, data_type: &DataType) -> Result<(), DependentError> {
+        let fill_value = self.member("fill_value");
+        let inherited = self.is_inherited("fill_value");
+        if fill_value.is_null() {
+            return Err(DependentError::FillValueMismatch { reason: "is null".to_owned(), inherited });
+        }
+        match FillValue::from_v3(data_type, Some(fill_value)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(DependentError::FillValueMismatch { reason: error.to_string(), inherited }),
+        }
+    }
+
+    fn keys(&mut self, rank: usize) -> Result<(), DependentError> {
+        const FIELD: &str = "chunk_key_encoding";
+        let inherited = self.is_inherited(FIELD);
+        let invalid = |reason| DependentError::InvalidChunkKeyEncoding { reason, inherited };
+        let parsed = match chunk_key_encoding::parse(self.member(FIELD), rank) {
+            Ok(parsed) => parsed,
+            Err(MetadataError::Unsupported { what, name }) => {
+                return Err(DependentError::Unsupported { what, name });
+            }
+            Err(error) => return Err(invalid(error.to_string())),
+        };
+        if parsed.has_suffix_with_prefix {
+            if self.reading == Reading::Strict {
+                return Err(invalid("`suffix` with a member `prefix`, and none `suffix`".to_owned()));
+            }
+            let detail = "read as the encoding `prefix`";
+            self.remark(DiagnosticCode::SuffixEncodingWithPrefixMember, detail);
+        }
+        Ok(())
+    }
+}
+
+/// Gives each codec `bytes` that has none the byte order little; whether there was one.
+fn complete_byte_order(codecs: &mut Value) -> bool {
+    let mut found = false;
+    for codec in codecs.as_array_mut().into_iter().flatten() {
+        let Ok(extension) = Extension::parse(codec, "codecs") else { continue };
+        match extension.name.as_str() {
+            "bytes" if !extension.configuration.contains_key("endian") => {
+                *codec = json!({ "name": "bytes", "configuration": { "endian": "little" } });
+                found = true;
+            }
+            "sharding_indexed" => {
+                if let Some(inner) = codec.pointer_mut("/configuration/codecs") {
+                    found |= complete_byte_order(inner);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
