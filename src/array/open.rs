@@ -83,11 +83,20 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
+        match self.find(path).await? {
+            Some(opened) => Ok(opened),
+            None => Err(self.hierarchy.why_missing(path.clone()).await.into()),
+        }
+    }
+
+    /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`].
+    pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
-            Err(HierarchyError::NoSuchNode { path }) => {
-                return Err(self.hierarchy.why_missing(path).await.into());
-            }
+            Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
@@ -96,9 +105,9 @@ impl Opener {
         match &opened.node {
             // Without chunks, an array did not show how their keys are written; by now there may be some.
             Node::Array(array) if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified => {
-                self.clone().load(id).await
+                self.clone().load(id).await.map(Some)
             }
-            _ => Ok(opened),
+            _ => Ok(Some(opened)),
         }
     }
 

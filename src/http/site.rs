@@ -99,7 +99,14 @@ impl Site {
     }
 }
 
-/// The route of a request that the router would give to [`store::get_key`].
+/// How the paths of stored values and of views of them begin, and their routes.
+const ROUTES: [(&str, &str); 3] = [
+    ("/store/", "/store/{mount}/{*key}"),
+    ("/plain/", "/plain/{mount}/{*key}"),
+    ("/unshard/", "/unshard/{mount}/{*key}"),
+];
+
+/// The route of a request that the router would give to [`store::get_key`] or to what does the same of a view.
 fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
@@ -108,8 +115,10 @@ fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
     if rooted {
         return (path.len() > 1).then_some("/{*key}");
     }
-    let (mount, key) = path.strip_prefix("/store/")?.split_once('/')?;
-    (!mount.is_empty() && !key.is_empty()).then_some("/store/{mount}/{*key}")
+    let (route, rest) =
+        ROUTES.iter().find_map(|(start, route)| Some((*route, path.strip_prefix(start)?)))?;
+    let (mount, key) = rest.split_once('/')?;
+    (!mount.is_empty() && !key.is_empty()).then_some(route)
 }
 
 #[cfg(test)]
@@ -129,6 +138,9 @@ mod tests {
             ("GET", "/store//a", None, Some("/{*key}")),
             ("GET", "//store/m/a", None, Some("/{*key}")),
             ("GET", "/", None, None),
+            ("GET", "/plain/m/a", Some("/plain/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/a/", Some("/unshard/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/", None, Some("/{*key}")),
             ("PUT", "/store/m/a", None, None),
             ("OPTIONS", "/store/m/a", None, None),
         ] {

@@ -47,6 +47,8 @@ mod stampede;
 mod support;
 mod supported;
 mod tidy;
+mod unshard;
+mod views;
 mod webdav;
 mod writers;
 mod zarrs;

@@ -11,9 +11,10 @@ use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::http::extract::StoreTarget;
 use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
-use crate::http::state::{AppState, Mount};
+use crate::http::state::AppState;
 use crate::key::{NodePath, StoreKey};
 
 /// Whether consolidated metadata is asked for.
@@ -37,7 +38,7 @@ enum Document {
 /// The answer for a key whose value is to be made; `None` if the stored value is the answer.
 pub(super) async fn answer(
     state: &AppState,
-    mount: &Mount,
+    target: &StoreTarget,
     key: &StoreKey,
     uri: &Uri,
     headers: &HeaderMap,
@@ -50,9 +51,9 @@ pub(super) async fn answer(
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
-    let Some((_, opener)) =
-        state.mount_and_opener(&mount.name).filter(|_| asked.unwrap_or(mount.consolidated))
-    else {
+    let mount = &*target.mount;
+    let nodes = state.hierarchy(target.view, &mount.name);
+    let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
     };
     let asked = asked.is_some();
@@ -60,7 +61,7 @@ pub(super) async fn answer(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let text = match make(opener.hierarchy(), document, &path, asked).await {
+    let text = match make(hierarchy, document, &path, asked).await {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),
         // Who asked for a stored document gets that one, and can open the nodes one by one.
