@@ -84,7 +84,7 @@ pub(super) fn list_prefix(view: ViewStore, prefix: StorePrefix, after: Option<St
             None => None,
         };
         let entries = view.below().list_prefix(&prefix, after.as_ref()).fuse().boxed().peekable();
-        let listing = Listing { view, wanted, entries, passing: None, section: None };
+        let listing = Listing { view, wanted, entries, passing: None, bare: None, section: None };
         let entries = stream::try_unfold(listing, |mut listing| async move {
             Ok::<_, StoreError>(listing.next().await?.map(|entry| (entry, listing)))
         });
@@ -106,6 +106,8 @@ struct Listing {
     entries: Peekable<Entries>,
     /// The prefix of the array that it is in, if that is shown as it is stored.
     passing: Option<StorePrefix>,
+    /// The last prefix that turned out to be in no array.
+    bare: Option<StorePrefix>,
     /// The array that it is in, if that is not.
     section: Option<Section>,
 }
@@ -120,11 +122,9 @@ impl Listing {
                 }
             }
             let Some(entry) = self.entries.try_next().await? else { return Ok(None) };
-            if self.passes(&entry.key) || !self.enters(&entry).await? {
-                if self.wanted.has(entry.key.as_str()) {
-                    return self.view.as_shown(entry).await.map(Some);
-                }
-                continue;
+            let is_as_stored = self.passes(&entry.key) || !self.enters(&entry).await?;
+            if is_as_stored && self.wanted.has(entry.key.as_str()) {
+                return self.view.as_shown(entry).await.map(Some);
             }
         }
     }
@@ -140,8 +140,15 @@ impl Listing {
         if entry.key.name().starts_with(".z") {
             return Ok(false);
         }
-        let (path, array) = match self.view.nodes().above(&entry.key.parent()).await? {
-            Above::Nothing => return Ok(false),
+        let parent = entry.key.parent();
+        if self.bare.as_ref() == Some(&parent) {
+            return Ok(false);
+        }
+        let (path, array) = match self.view.nodes().above(&parent).await? {
+            Above::Nothing => {
+                self.bare = Some(parent);
+                return Ok(false);
+            }
             Above::Array { path, array } => (path, array),
         };
         let Some(shown) = self.view.shown(path.clone(), array.as_ref()) else {

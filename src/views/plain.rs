@@ -13,7 +13,7 @@ use crate::metadata::ChunkKeyEncodingMetadata;
 const GZIP_LEVEL: u64 = 5;
 
 /// The encoding that a view shows an array's keys in, where it is not the stored one.
-pub(super) fn rebased(encoding: &ChunkKeyEncodingMetadata) -> Option<ChunkKeyEncoding> {
+pub(super) fn rebased(encoding: ChunkKeyEncodingMetadata) -> Option<ChunkKeyEncoding> {
     match encoding {
         // These every client knows.
         ChunkKeyEncodingMetadata::Default(_)

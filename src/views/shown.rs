@@ -35,7 +35,7 @@ impl Shape {
         if metadata.zarr_format != ZarrFormat::V3 {
             return None;
         }
-        let rebased = plain::rebased(&metadata.chunk_key_encoding);
+        let rebased = plain::rebased(metadata.chunk_key_encoding);
         let unsharded = match kind {
             ViewKind::Plain => None,
             ViewKind::Unshard => Geometry::unsharded(grid, chain),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
 
 use super::document::Changes;
 use super::error::failed;
@@ -28,6 +29,9 @@ use crate::store::{
 
 /// A shard that changes while it is read is read anew this often.
 pub(super) const TRIES: usize = 3;
+
+/// Documents longer than a node's may be that are changed at a time.
+const LONG_DOCUMENTS: usize = 4;
 
 /// The documents of v3.
 const ZARR_JSON: &str = "zarr.json";
@@ -59,6 +63,8 @@ pub struct ViewStore {
     source: Arc<dyn ChunkSource>,
     cpu: Cpu,
     changes: Changes,
+    /// How many long documents are changed at a time.
+    gate: Arc<Semaphore>,
 }
 
 /// What a key of a view is.
@@ -84,7 +90,8 @@ impl ViewStore {
         metadata: MetadataLimits,
         codec: CodecLimits,
     ) -> Self {
-        Self { nodes: Nodes::new(opener), source, cpu, changes: Changes { kind, metadata, codec } }
+        let gate = Arc::new(Semaphore::new(LONG_DOCUMENTS));
+        Self { nodes: Nodes::new(opener), source, cpu, changes: Changes { kind, metadata, codec }, gate }
     }
 
     /// The store below.
@@ -163,6 +170,9 @@ impl ViewStore {
         if value.len() > most {
             return Ok(Shows::Stored(key.clone()));
         }
+        let is_long = value.len() > limits.document_bytes as u64;
+        // The gate is never closed.
+        let _room = if is_long { self.gate.acquire().await.ok() } else { None };
         let info = value.info.clone();
         let stored = value.bytes(most).await?;
         let (changes, document) = (self.changes, stored.clone());

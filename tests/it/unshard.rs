@@ -65,6 +65,17 @@ async fn sharded_arrays_written_by_zarr_python_read_the_same_without_their_shard
     assert_eq!(refused, [""; 0]);
 }
 
+#[tokio::test]
+async fn sharded_arrays_of_other_projects_read_the_same_without_their_shards() {
+    let folder = "../shared/data/public";
+    if !manifest(folder).is_dir() {
+        println!("the other projects' fixtures are not here: nothing to compare with");
+        return;
+    }
+    let (right, _) = check_fixtures(folder, &[]).await;
+    assert!(right >= 338, "{right}");
+}
+
 /// Reads an array of keys and values as zarrs does.
 fn zarrs_reads(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Vec<u8>, String> {
     let store = Arc::new(MemoryStore::new());
