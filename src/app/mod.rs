@@ -95,6 +95,7 @@ impl App {
     }
 
     /// What the server's own address serves.
+    #[must_use]
     pub fn site(&self) -> Site {
         Site::whole(self.state.clone())
     }

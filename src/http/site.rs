@@ -115,8 +115,7 @@ fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
     if rooted {
         return (path.len() > 1).then_some("/{*key}");
     }
-    let (route, rest) =
-        ROUTES.iter().find_map(|(start, route)| Some((*route, path.strip_prefix(start)?)))?;
+    let (route, rest) = ROUTES.iter().find_map(|(start, route)| Some((*route, path.strip_prefix(start)?)))?;
     let (mount, key) = rest.split_once('/')?;
     (!mount.is_empty() && !key.is_empty()).then_some(route)
 }

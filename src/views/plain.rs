@@ -70,7 +70,11 @@ fn name_alone(extension: &Value) -> Option<String> {
 /// Recursive in the nesting of shards, which is no deeper than a document may be.
 fn spell_out_codecs(codecs: &mut Value) -> bool {
     let Some(codecs) = codecs.as_array_mut() else { return false };
-    codecs.iter_mut().fold(false, |changed, codec| spell_out_codec(codec) || changed)
+    let mut changed = false;
+    for codec in codecs {
+        changed |= spell_out_codec(codec);
+    }
+    changed
 }
 
 fn spell_out_codec(codec: &mut Value) -> bool {
@@ -94,9 +98,12 @@ fn spell_out_codec(codec: &mut Value) -> bool {
             configuration.insert("level".to_owned(), json!(GZIP_LEVEL));
             true
         }
-        "sharding_indexed" => ["codecs", "index_codecs"].into_iter().fold(changed, |changed, list| {
-            configuration.get_mut(list).is_some_and(spell_out_codecs) || changed
-        }),
+        "sharding_indexed" => {
+            for list in ["codecs", "index_codecs"] {
+                changed |= configuration.get_mut(list).is_some_and(spell_out_codecs);
+            }
+            changed
+        }
         _ => changed,
     }
 }

@@ -11,11 +11,11 @@ use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Hierarchy, HierarchyError};
-use crate::http::extract::StoreTarget;
 use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
-use crate::http::state::AppState;
+use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
+use crate::views::ViewKind;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -35,10 +35,10 @@ enum Document {
     ZarrJson,
 }
 
-/// The answer for a key whose value is to be made; `None` if the stored value is the answer.
+/// The answer for a key of a mount, or of a view of it, whose value is to be made; `None` if the stored value is the answer.
 pub(super) async fn answer(
     state: &AppState,
-    target: &StoreTarget,
+    (mount, view): (&Mount, Option<ViewKind>),
     key: &StoreKey,
     uri: &Uri,
     headers: &HeaderMap,
@@ -51,8 +51,7 @@ pub(super) async fn answer(
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
-    let mount = &*target.mount;
-    let nodes = state.hierarchy(target.view, &mount.name);
+    let nodes = state.hierarchy(view, &mount.name);
     let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
     };

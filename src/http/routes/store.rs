@@ -80,7 +80,10 @@ pub(in crate::http) async fn read_or_list(
     let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
     match &target.place {
         Place::Prefix(prefix) => list::answer(mount, prefix, uri, headers, state.options()).await,
-        Place::Key(key) if let Some(made) = consolidated::answer(state, target, key, uri, headers).await? => {
+        Place::Key(key)
+            if let Some(made) =
+                consolidated::answer(state, (mount, target.view), key, uri, headers).await? =>
+        {
             Ok(made)
         }
         Place::Key(key) => {
