@@ -12,6 +12,7 @@ use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{StoreKey, WritableStorageTraits};
 
 use crate::fixtures::{check_through, manifest, stored};
+use crate::support::changing::Changing;
 use crate::support::copied::{copy, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
@@ -264,6 +265,27 @@ async fn a_shard_that_is_replaced_is_read_anew() {
     assert_eq!(after.body, server.get("/store/m/a/c/0/0").await.body[..usize::try_from(INNER).unwrap()]);
     erase(&store, "a/c/0/0").await;
     server.get("/unshard/m/a/c/0/0").await.refuses(404, "not-found", "erased");
+}
+
+#[tokio::test]
+async fn index_and_data_are_of_one_version_though_the_shard_changes_in_between() {
+    // The other shard has its inner chunks elsewhere: its first ones are absent.
+    let (array, other) = (shards(), shards().random(9, &[vec![(0, 8), (0, 24)]]));
+    let shard = other.chunk(&other.model(), &[0, 0]);
+    for (times, status) in [(0, 200), (1, 200), (2, 200), (100, 503)] {
+        let store = memory();
+        array.store(&store, "a").await;
+        let before = Server::of(Arc::clone(&store)).get("/unshard/m/a/c/0/3").await.body;
+        let changing = Changing::new(Arc::clone(&store), "a/c/0/0", shard.clone().into(), times);
+        let server = Server::of(changing);
+        let answer = server.get("/unshard/m/a/c/0/3").await;
+        assert_eq!(answer.status.as_u16(), status, "{times} changes");
+        match (times, status) {
+            (0, _) => assert_eq!(answer.body, before),
+            (_, 200) => assert_eq!(answer.body, shard[..usize::try_from(INNER).unwrap()], "{times} changes"),
+            _ => assert_eq!(answer.code(), "overloaded"),
+        }
+    }
 }
 
 #[tokio::test]
