@@ -8,8 +8,9 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::Method;
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
@@ -19,6 +20,13 @@ use super::frame::{self, Route};
 use super::routes::store;
 use super::state::{AppState, Mount};
 use super::{admission, host, router};
+
+/// How the paths of stored values and of views of them begin, and their routes.
+const ROUTES: [(&str, &str); 3] = [
+    ("/store/", "/store/{mount}/{*key}"),
+    ("/plain/", "/plain/{mount}/{*key}"),
+    ("/unshard/", "/unshard/{mount}/{*key}"),
+];
 
 /// What is served at one address. Clones share it.
 #[derive(Clone, Debug)]
@@ -95,18 +103,24 @@ impl Site {
             answer.map_or_else(frame::panicked, IntoResponse::into_response)
         };
         let admitted = |request| admission::admit(state, request, read);
-        router::pass(state, Route::Chosen(route), request, admitted).await
+        let method = request.method().clone();
+        with_length(&method, router::pass(state, Route::Chosen(route), request, admitted).await)
     }
 }
 
-/// How the paths of stored values and of views of them begin, and their routes.
-const ROUTES: [(&str, &str); 3] = [
-    ("/store/", "/store/{mount}/{*key}"),
-    ("/plain/", "/plain/{mount}/{*key}"),
-    ("/unshard/", "/unshard/{mount}/{*key}"),
-];
+/// An answer as the router would give it: it says how long it is, and to HEAD it has no body.
+fn with_length(method: &Method, mut answer: Response) -> Response {
+    let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if !has_none && let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    if *method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
+}
 
-/// The route of a request that the router would give to [`store::get_key`] or to what does the same of a view.
+/// The route of a request that the router would give to [`store::get_key`].
 fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
@@ -122,8 +136,6 @@ fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-
     use super::*;
 
     #[test]
