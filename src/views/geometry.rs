@@ -144,7 +144,7 @@ mod tests {
     use crate::codec::CodecLimits;
     use crate::metadata::{CodecMetadata, DataType, FillValue};
 
-    fn shards(chunk_shape: &[u64], codecs: serde_json::Value) -> serde_json::Value {
+    fn shards(chunk_shape: &[u64], codecs: &serde_json::Value) -> serde_json::Value {
         let index_codecs = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
         json!({"name": "sharding_indexed", "configuration": {
             "chunk_shape": chunk_shape, "codecs": codecs, "index_codecs": index_codecs,
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn an_inner_chunk_lies_where_its_shard_has_it() {
         let found =
-            geometry(&[10, 9], &[4, 6], &json!([shards(&[2, 3], json!([{"name": "bytes"}]))])).unwrap();
+            geometry(&[10, 9], &[4, 6], &json!([shards(&[2, 3], &json!([{"name": "bytes"}]))])).unwrap();
         assert_eq!(found.inner_shape(), Some(&[2, 3][..]));
         assert_eq!((found.shown(0), found.shown(1), found.depth()), (5, 3, 1));
         let place = |row, column| found.place(&[row, column]);
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn transpositions_before_shards_are_taken_back() {
         // The shard's dimensions are the array's last, first and middle one.
-        let codecs = json!([transpose(&[2, 0, 1]), shards(&[5, 1, 3], json!([{"name": "bytes"}]))]);
+        let codecs = json!([transpose(&[2, 0, 1]), shards(&[5, 1, 3], &json!([{"name": "bytes"}]))]);
         let found = geometry(&[4, 6, 10], &[4, 6, 10], &codecs).unwrap();
         assert_eq!(found.inner_shape(), Some(&[1, 3, 5][..]));
         // 2 × 4 × 2 inner chunks.
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn shards_in_shards_are_taken_apart_to_the_last() {
-        let innermost = shards(&[1, 2], json!([{"name": "bytes"}]));
-        let codecs = json!([shards(&[4, 6], json!([transpose(&[1, 0]), innermost]))]);
+        let innermost = shards(&[1, 2], &json!([{"name": "bytes"}]));
+        let codecs = json!([shards(&[4, 6], &json!([transpose(&[1, 0]), innermost]))]);
         let found = geometry(&[8, 12], &[8, 12], &codecs).unwrap();
         // In the transposed space of 6 × 4, an innermost chunk has 1 × 2.
         assert_eq!(found.inner_shape(), Some(&[2, 1][..]));
@@ -206,14 +206,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_in_parts_is_not_taken_apart() {
-        let sharded = shards(&[2], json!([{"name": "bytes"}]));
+        let sharded = shards(&[2], &json!([{"name": "bytes"}]));
         assert!(geometry(&[8], &[4], &json!([{"name": "bytes"}])).is_none());
         assert!(geometry(&[8], &[4], &json!([sharded, {"name": "crc32c"}])).is_none());
     }
 
     #[test]
     fn an_array_without_elements_shows_no_chunks() {
-        let found = geometry(&[0], &[4], &json!([shards(&[2], json!([{"name": "bytes"}]))])).unwrap();
+        let found = geometry(&[0], &[4], &json!([shards(&[2], &json!([{"name": "bytes"}]))])).unwrap();
         assert_eq!(found.place(&[0]), None);
     }
 }
