@@ -30,3 +30,4 @@ pub mod key;
 pub mod metadata;
 pub mod render;
 pub mod store;
+pub mod views;

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chains::Chains;
 
-use crate::chunk::{ChunkAxis, ChunkGrid, ChunkKeyEncoding};
+use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid, ChunkKeyEncoding};
 use crate::codec::{CodecChain, CodecLimits};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
@@ -121,6 +121,12 @@ impl Array {
         self.chunk_shape.clone().unwrap_or_else(|| self.grid.shape_of(coords).into())
     }
 
+    /// The codecs, bound to the shape of the first chunk.
+    #[must_use]
+    pub fn first_chain(&self) -> &Arc<CodecChain> {
+        self.chains.first()
+    }
+
     /// The codecs, if they are bound to this shape of a stored chunk already.
     fn bound_chain(&self, shape: &[u64]) -> Option<Arc<CodecChain>> {
         self.chains.bound(shape)
@@ -151,8 +157,17 @@ impl Array {
         })
     }
 
+    /// The coordinates of the stored chunk with this key below the array's prefix; `None` if it is no chunk's.
+    #[must_use]
+    pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
+        self.chunk_keys.decode(below, self.metadata.shape.len())
+    }
+
     /// Where a stored chunk stands in the store.
-    fn stored_key(&self, coords: &[u64]) -> Result<StoredKey, ArrayError> {
+    ///
+    /// # Errors
+    /// As [`Array::chunk_key`].
+    pub fn stored_key(&self, coords: &[u64]) -> Result<StoredKey, ArrayError> {
         let key = self.chunk_key(coords)?;
         Ok(StoredKey { mount: Arc::clone(&self.mount), store: Arc::clone(&self.store), key })
     }

@@ -97,24 +97,34 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
+        match self.find(path).await? {
+            Some(opened) => Ok(opened),
+            None => self.open_dependent(path.clone(), Reading::Lenient).await,
+        }
+    }
+
+    /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into, nor
+    /// whether an array above declares it.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`].
+    pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
         if let Some(opened) = self.memo.last(&self.mount, path)
             && !opened.is_unsettled()
             && self.hierarchy.is_still(path, &opened.located)
         {
-            return Ok(opened);
+            return Ok(Some(opened));
         }
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
-            Err(HierarchyError::NoSuchNode { path }) => {
-                return self.open_dependent(path, Reading::Lenient).await;
-            }
+            Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
         let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
         // By now there may be some.
-        if opened.is_unsettled() { self.clone().load(id).await } else { Ok(opened) }
+        if opened.is_unsettled() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
     }
 
     /// Reads, parses and binds a node.

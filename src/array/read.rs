@@ -93,6 +93,12 @@ impl Reader {
         Self { source, cpu }
     }
 
+    /// Where it gets its chunks from.
+    #[must_use]
+    pub fn source(&self) -> &Arc<dyn ChunkSource> {
+        &self.source
+    }
+
     /// What a new request's reads are traced by.
     #[must_use]
     pub fn trace(&self) -> Arc<Trace> {

@@ -14,9 +14,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use super::problem::Problem;
 use super::state::{AppState, Mount};
+use super::views;
 use crate::array::Opener;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
+use crate::views::ViewKind;
 
 /// Everything but `A-Z a-z 0-9 - . _ ~`.
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -113,8 +115,12 @@ pub(super) fn encode(segment: &str) -> String {
     utf8_percent_encode(segment, NOT_UNRESERVED).to_string()
 }
 
-fn mount_of(state: &AppState, name: &str) -> Result<Arc<Mount>, Problem> {
-    state.mount(name).map(Arc::clone).ok_or_else(unknown_mount)
+fn mount_of(state: &AppState, view: Option<ViewKind>, name: &str) -> Result<Arc<Mount>, Problem> {
+    let mount = match view {
+        None => state.mount(name),
+        Some(kind) => state.viewed(kind, name).map(|viewed| &viewed.mount),
+    };
+    mount.map(Arc::clone).ok_or_else(unknown_mount)
 }
 
 fn unknown_mount() -> Problem {
@@ -156,6 +162,8 @@ impl Place {
 pub(super) struct StoreTarget {
     /// The mount.
     pub(super) mount: Arc<Mount>,
+    /// Which view of the mount's store that is, if it is not the store itself.
+    pub(super) view: Option<ViewKind>,
     /// What the path names in it.
     pub(super) place: Place,
     /// Whether the mount is the store at the root path.
@@ -167,16 +175,23 @@ impl StoreTarget {
     pub(super) fn of(state: &AppState, uri: &Uri, mount: Option<&Arc<Mount>>) -> Result<Self, Problem> {
         let raw_path = uri.path();
         if let Some(mount) = mount {
-            return Ok(Self { mount: Arc::clone(mount), place: Place::at_root(raw_path)?, rooted: true });
+            let (mount, place) = (Arc::clone(mount), Place::at_root(raw_path)?);
+            return Ok(Self { mount, view: None, place, rooted: true });
         }
+        let view = views::of_word(segments(raw_path).next());
         let located = locate(raw_path, 1)?;
         let place = Place::parse(&located.rest, located.ends_in_slash)?;
-        Ok(Self { mount: mount_of(state, &located.mount)?, place, rooted: false })
+        Ok(Self { mount: mount_of(state, view, &located.mount)?, view, place, rooted: false })
+    }
+
+    /// The word before the mount's name.
+    fn word(&self) -> &'static str {
+        self.view.map_or(STORE, ViewKind::name)
     }
 
     /// The path of the mount's root, without a slash at its end.
     pub(super) fn base(&self) -> String {
-        if self.rooted { String::new() } else { format!("/{STORE}/{}", encode(&self.mount.name)) }
+        if self.rooted { String::new() } else { format!("/{}/{}", self.word(), encode(&self.mount.name)) }
     }
 
     /// What another raw path of the same server names; `None` if it is not in the same mount.
@@ -184,7 +199,7 @@ impl StoreTarget {
         if self.rooted {
             return Place::at_root(raw_path).map(Some);
         }
-        if segments(raw_path).next() != Some(STORE) {
+        if segments(raw_path).next() != Some(self.word()) {
             return Ok(None);
         }
         let located = locate(raw_path, 1)?;

@@ -33,6 +33,7 @@ mod routes;
 mod site;
 mod state;
 mod validators;
+mod views;
 
 #[cfg(test)]
 mod test_store;

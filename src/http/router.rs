@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::frame::Route;
-use super::routes::{data, list, nodes, partial, patch, s3, service, store, write};
+use super::routes::{data, list, nodes, partial, patch, s3, service, store, views, write};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -30,6 +30,7 @@ use super::{admission, cors, frame};
         (name = "data", description = "Decoded elements"),
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
+        (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
     )
@@ -57,6 +58,18 @@ fn stored() -> OpenApiRouter<AppState> {
         .routes(of_keys())
         .routes(of_the_root())
         .routes(with_other_methods(routes!(store::get_mount)))
+        .merge(viewed())
+}
+
+/// The routes of views, which answer as the store routes do.
+fn viewed() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(with_other_methods(routes!(views::get_plain_key)))
+        .routes(with_other_methods(routes!(views::list_plain_root)))
+        .routes(with_other_methods(routes!(views::get_plain_mount)))
+        .routes(with_other_methods(routes!(views::get_unshard_key)))
+        .routes(with_other_methods(routes!(views::list_unshard_root)))
+        .routes(with_other_methods(routes!(views::get_unshard_mount)))
 }
 
 /// The store routes of keys and prefixes.

@@ -21,6 +21,13 @@ use super::routes::store;
 use super::state::{AppState, Mount};
 use super::{admission, host, router};
 
+/// How the paths of stored values and of views of them begin, and their routes.
+const ROUTES: [(&str, &str); 3] = [
+    ("/store/", "/store/{mount}/{*key}"),
+    ("/plain/", "/plain/{mount}/{*key}"),
+    ("/unshard/", "/unshard/{mount}/{*key}"),
+];
+
 /// What is served at one address. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Site(Arc<Inner>);
@@ -122,8 +129,9 @@ fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
     if rooted {
         return (path.len() > 1).then_some("/{*key}");
     }
-    let (mount, key) = path.strip_prefix("/store/")?.split_once('/')?;
-    (!mount.is_empty() && !key.is_empty()).then_some("/store/{mount}/{*key}")
+    let (route, rest) = ROUTES.iter().find_map(|(start, route)| Some((*route, path.strip_prefix(start)?)))?;
+    let (mount, key) = rest.split_once('/')?;
+    (!mount.is_empty() && !key.is_empty()).then_some(route)
 }
 
 #[cfg(test)]
@@ -141,6 +149,9 @@ mod tests {
             ("GET", "/store//a", None, Some("/{*key}")),
             ("GET", "//store/m/a", None, Some("/{*key}")),
             ("GET", "/", None, None),
+            ("GET", "/plain/m/a", Some("/plain/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/a/", Some("/unshard/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/", None, Some("/{*key}")),
             ("PUT", "/store/m/a", None, None),
             ("OPTIONS", "/store/m/a", None, None),
         ] {

@@ -15,12 +15,14 @@ use super::admission::Admission;
 use super::cache_control::CacheControl;
 use super::host;
 use super::options::{HttpOptions, HttpOptionsError};
+use super::views::Viewed;
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::Hierarchy;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
+use crate::views::ViewKind;
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
@@ -147,6 +149,8 @@ pub struct AppState(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     mounts: BTreeMap<String, (Arc<Mount>, Opener)>,
+    /// The views of each mount, by its name.
+    views: BTreeMap<String, Vec<Viewed>>,
     /// By host name, in its canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
@@ -171,13 +175,14 @@ impl AppState {
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
-        let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
+        let (mut by_name, mut by_host, mut views) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+            views.insert(mount.name.clone(), Viewed::all(&mount, &opener, &arrays));
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
@@ -192,6 +197,7 @@ impl AppState {
         let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
         Ok(Self(Arc::new(Inner {
             mounts: by_name,
+            views,
             by_host,
             arrays,
             options,
@@ -241,6 +247,19 @@ impl AppState {
     /// The mount of exactly this name, and what opens its nodes.
     pub(super) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, Opener)> {
         self.0.mounts.get(name)
+    }
+
+    /// The view of this kind of the mount of exactly this name.
+    pub(super) fn viewed(&self, kind: ViewKind, name: &str) -> Option<&Viewed> {
+        Viewed::of(self.0.views.get(name)?, kind)
+    }
+
+    /// The nodes of a mount, or of a view of it.
+    pub(super) fn hierarchy(&self, view: Option<ViewKind>, name: &str) -> Option<&Hierarchy> {
+        match view {
+            None => self.mount_and_opener(name).map(|(_, opener)| opener.hierarchy()),
+            Some(kind) => self.viewed(kind, name).map(|viewed| &viewed.hierarchy),
+        }
     }
 
     /// What reads elements.

@@ -138,6 +138,51 @@ pub(super) fn without_copies<'a>(document: &'a [u8], limits: &MetadataLimits) ->
     Cow::Owned(rest)
 }
 
+/// A `zarr.json` in which copies of others are changed, and all else is as it was, byte for byte. `None` if `change` gives
+/// nothing for any of them, or if the document cannot be read.
+#[must_use]
+pub fn change_copies(
+    zarr_json: &[u8],
+    limits: &MetadataLimits,
+    mut change: impl FnMut(&[u8]) -> Option<String>,
+) -> Option<String> {
+    let depth = limits.depth.saturating_add(LEVELS);
+    check_size(zarr_json, limits).ok()?;
+    let inline = find_span(zarr_json, 0..zarr_json.len(), depth, INLINE)?;
+    let copies = find_span(zarr_json, inline, depth, "metadata")?;
+    let mut changed: Vec<(Range<usize>, String)> = Vec::new();
+    let visited = visit_members(zarr_json.get(copies.clone())?, depth, |_, span| {
+        let span = copies.start + span.start..copies.start + span.end;
+        if let Some(copy) = zarr_json.get(span.clone()).and_then(&mut change) {
+            changed.push((span, copy));
+        }
+        Ok(())
+    });
+    if visited.is_err() || changed.is_empty() {
+        return None;
+    }
+    let (mut text, mut at) = (Vec::with_capacity(zarr_json.len()), 0);
+    for (span, copy) in changed {
+        text.extend_from_slice(zarr_json.get(at..span.start)?);
+        text.extend_from_slice(copy.as_bytes());
+        at = span.end;
+    }
+    text.extend_from_slice(zarr_json.get(at..)?);
+    String::from_utf8(text).ok()
+}
+
+/// Where the value of a member stands, of an object that stands at `within`; of one given twice, the last.
+fn find_span(text: &[u8], within: Range<usize>, depth: usize, name: &str) -> Option<Range<usize>> {
+    let mut found = None;
+    let visited = visit_members(text.get(within.clone())?, depth, |member, span| {
+        if member == name {
+            found = Some(within.start + span.start..within.start + span.end);
+        }
+        Ok(())
+    });
+    visited.ok().and(found)
+}
+
 /// A document as it stands in consolidated metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentCopy {

@@ -27,7 +27,8 @@ pub mod v3;
 pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub use chunk_key_encoding::{ChunkKeyEncodingMetadata, ExtendedKeys, KeyCore};
 pub use consolidated::{
-    ConsolidatedChildren, DocumentCopy, inline_children, to_inline, to_zmetadata, zmetadata_children,
+    ConsolidatedChildren, DocumentCopy, change_copies, inline_children, to_inline, to_zmetadata,
+    zmetadata_children,
 };
 pub(crate) use data_type::VARIABLE_ITEM_BYTES;
 pub use data_type::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};

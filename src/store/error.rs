@@ -73,6 +73,14 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The value is made of others, and cannot be.
+    #[error("the value cannot be made of what is stored: {source}")]
+    Made {
+        /// What kind of failure that is.
+        class: ErrorClass,
+        /// Why.
+        source: Shared,
+    },
     /// The zip file whose entries are the values.
     #[error(transparent)]
     Zip(#[from] ZipError),
@@ -118,6 +126,7 @@ impl Classify for StoreError {
                 ErrorClass::Overloaded
             }
             Self::TimedOut(_) => ErrorClass::TimedOut,
+            Self::Made { class, .. } => *class,
             Self::Zip(error) => error.class(),
         }
     }
@@ -140,6 +149,7 @@ impl Classify for StoreError {
             | Self::BodyTooLarge { .. }
             | Self::OtherLength { .. }
             | Self::PartsTooLarge { .. }
+            | Self::Made { .. }
             | Self::Zip(_)
             | Self::RootInUse(_)
             | Self::Busy(_)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use axum::http::StatusCode;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use zarrd::store::{SharedStore, StoreOptions};
 
 use crate::support::not_supported::NotSupported;
 use crate::support::server::{Server, cpu};
@@ -64,9 +65,16 @@ fn encode(path: &str) -> String {
 /// Reads every array below `root` through the server: it is right, or in the list. Returns how many were read right, and
 /// which were refused as the list has it.
 async fn check(root: &Path) -> (usize, Vec<String>) {
-    let options = zarrd::store::StoreOptions::default();
-    let store = zarrd::store::open(root.to_str().unwrap(), &options, &cpu()).unwrap();
-    let server = Server::of(store);
+    check_through(root, &Server::of(stored(root))).await
+}
+
+/// The store of fixtures.
+pub fn stored(root: &Path) -> SharedStore {
+    zarrd::store::open(root.to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap()
+}
+
+/// The same through a server that has the arrays, or what is made of them, in its mount `m`.
+pub async fn check_through(root: &Path, server: &Server) -> (usize, Vec<String>) {
     let expected: Vec<Value> =
         serde_json::from_slice(&std::fs::read(root.join("expected.json")).unwrap()).unwrap();
     let listed = NotSupported::read("arrays");
@@ -117,7 +125,7 @@ async fn check(root: &Path) -> (usize, Vec<String>) {
     (right, refused)
 }
 
-fn manifest(path: &str) -> PathBuf {
+pub fn manifest(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 

@@ -49,6 +49,8 @@ mod stampede;
 mod support;
 mod supported;
 mod tidy;
+mod unshard;
+mod views;
 mod warm;
 mod webdav;
 mod writers;

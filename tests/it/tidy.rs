@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The rooms from ground to roof.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "error",
     "key",
     "metadata",
@@ -19,6 +19,7 @@ const ROOMS: [&str; 15] = [
     "hierarchy",
     "array",
     "cache",
+    "views",
     "vectors",
     "render",
     "http",

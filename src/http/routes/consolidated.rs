@@ -15,6 +15,7 @@ use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
+use crate::views::ViewKind;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -34,10 +35,10 @@ enum Document {
     ZarrJson,
 }
 
-/// The answer for a key whose value is to be made; `None` if the stored value is the answer.
+/// The answer for a key of a mount, or of a view of it, whose value is to be made; `None` if the stored value is the answer.
 pub(super) async fn answer(
     state: &AppState,
-    mount: &Mount,
+    (mount, view): (&Mount, Option<ViewKind>),
     key: &StoreKey,
     uri: &Uri,
     headers: &HeaderMap,
@@ -47,12 +48,12 @@ pub(super) async fn answer(
         "zarr.json" => Document::ZarrJson,
         _ => return Ok(None),
     };
-    Box::pin(made(state, mount, key, document, uri, headers)).await
+    Box::pin(made(state, (mount, view), key, document, uri, headers)).await
 }
 
 async fn made(
     state: &AppState,
-    mount: &Mount,
+    (mount, view): (&Mount, Option<ViewKind>),
     key: &StoreKey,
     document: Document,
     uri: &Uri,
@@ -61,9 +62,8 @@ async fn made(
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
-    let Some((_, opener)) =
-        state.mount_and_opener(&mount.name).filter(|_| asked.unwrap_or(mount.consolidated))
-    else {
+    let nodes = state.hierarchy(view, &mount.name);
+    let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
     };
     let asked = asked.is_some();
@@ -71,7 +71,7 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let text = match make(opener.hierarchy(), document, &path, asked).await {
+    let text = match make(hierarchy, document, &path, asked).await {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),
         // Who asked for a stored document gets that one, and can open the nodes one by one.

@@ -12,4 +12,5 @@ pub(super) mod patch;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;
+pub(super) mod views;
 pub(super) mod write;

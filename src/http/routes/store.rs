@@ -82,7 +82,10 @@ pub(in crate::http) async fn read_or_list(
     let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
     match &target.place {
         Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, uri, headers, state.options())).await,
-        Place::Key(key) if let Some(made) = consolidated::answer(state, mount, key, uri, headers).await? => {
+        Place::Key(key)
+            if let Some(made) =
+                consolidated::answer(state, (mount, target.view), key, uri, headers).await? =>
+        {
             Ok(made)
         }
         Place::Key(key) => {
@@ -215,7 +218,7 @@ async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri, headers: &HeaderMap) -
 }
 
 /// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
-fn with_slash(last_segment: &str, uri: &Uri) -> Response {
+pub(super) fn with_slash(last_segment: &str, uri: &Uri) -> Response {
     let path = format!("./{}/", encode(last_segment));
     let with_query = uri.query().map(|query| format!("{path}?{query}"));
     let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());

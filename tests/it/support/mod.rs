@@ -3,6 +3,8 @@
 
 pub mod blind;
 pub mod catalogue;
+pub mod changing;
+pub mod copied;
 pub mod counting;
 pub mod data_types;
 pub mod encode;

@@ -61,7 +61,7 @@ pub(in crate::http) async fn get_object(
     let Place::Key(key) = &target.place else {
         return Err(no_such_key());
     };
-    if let Some(made) = consolidated::answer(&state, mount, key, &uri, &headers).await? {
+    if let Some(made) = consolidated::answer(&state, (mount, None), key, &uri, &headers).await? {
         return Ok(made);
     }
     let found = match method {

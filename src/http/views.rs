@@ -1,0 +1,48 @@
+//! Views of mounts: each mount is served as every view of its store, too, to be read only.
+
+use std::sync::Arc;
+
+use super::state::{Arrays, Mount};
+use crate::array::Opener;
+use crate::hierarchy::Hierarchy;
+use crate::store::SharedStore;
+use crate::views::{ViewKind, ViewStore};
+
+/// A view of a mount.
+#[derive(Clone, Debug)]
+pub(super) struct Viewed {
+    kind: ViewKind,
+    /// The view as a mount of its own.
+    pub(super) mount: Arc<Mount>,
+    /// The nodes in it.
+    pub(super) hierarchy: Hierarchy,
+}
+
+impl Viewed {
+    /// All views of a mount, whose nodes are opened so.
+    pub(super) fn all(mount: &Mount, opener: &Opener, arrays: &Arrays) -> Vec<Self> {
+        [ViewKind::Plain, ViewKind::Unshard].map(|kind| Self::new(kind, mount, opener, arrays)).into()
+    }
+
+    fn new(kind: ViewKind, mount: &Mount, opener: &Opener, arrays: &Arrays) -> Self {
+        let source = Arc::clone(arrays.reader.source());
+        let cpu = arrays.cpu.clone();
+        let store = ViewStore::new(kind, opener.clone(), source, cpu.clone(), arrays.metadata, arrays.codec);
+        let store: SharedStore = Arc::new(store);
+        let hierarchy = Hierarchy::new(Arc::clone(&store), arrays.metadata, cpu)
+            .with_separator(mount.dimension_separator);
+        let mount =
+            Mount { store, writable: false, allow_prefix_delete: false, hosts: Vec::new(), ..mount.clone() };
+        Self { kind, mount: Arc::new(mount), hierarchy }
+    }
+
+    /// The view of this kind.
+    pub(super) fn of(views: &[Self], kind: ViewKind) -> Option<&Self> {
+        views.iter().find(|viewed| viewed.kind == kind)
+    }
+}
+
+/// The view that the first word of a path names.
+pub(super) fn of_word(word: Option<&str>) -> Option<ViewKind> {
+    [ViewKind::Plain, ViewKind::Unshard].into_iter().find(|kind| word == Some(kind.name()))
+}

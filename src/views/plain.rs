@@ -1,0 +1,171 @@
+//! What the plain view changes in an array's document (Zarr core 3.1, "Extension definition", "Chunk key encoding").
+//!
+//! Names that stand for extension objects become these objects, and what a configuration must have is filled in, as
+//! clients in use refuse a document without. The elements stay the same, and so do the chunks' bytes. Whatever else a
+//! document says is left alone.
+
+use serde_json::{Map, Value, json};
+
+use crate::chunk::ChunkKeyEncoding;
+use crate::metadata::ChunkKeyEncodingMetadata;
+
+/// What gzip is told where a document does not say. Readers need not know.
+const GZIP_LEVEL: u64 = 5;
+
+/// The encoding that a view shows an array's keys in, where it is not the stored one.
+pub(super) fn rebased(encoding: &ChunkKeyEncodingMetadata) -> Option<ChunkKeyEncoding> {
+    match encoding {
+        // These every client knows.
+        ChunkKeyEncodingMetadata::Default(_)
+        | ChunkKeyEncodingMetadata::V2(_)
+        | ChunkKeyEncodingMetadata::V2Unspecified => None,
+        ChunkKeyEncodingMetadata::Extended(_) => Some(ChunkKeyEncoding::canonical()),
+    }
+}
+
+/// Gives a document the encoding of [`ChunkKeyEncoding::canonical`].
+pub(super) fn rebase(document: &mut Map<String, Value>) {
+    document.insert("chunk_key_encoding".to_owned(), encoding("default", "/"));
+}
+
+/// Spells an array's document out. Returns whether anything changed.
+pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
+    let mut changed = document.get_mut("codecs").is_some_and(spell_out_codecs);
+    let spelt = match document.get("chunk_key_encoding") {
+        Some(Value::String(name)) => Some(match name.as_str() {
+            "default" => encoding(name, "/"),
+            "v2" => encoding(name, "."),
+            other => json!({ "name": other }),
+        }),
+        _ => None,
+    };
+    if let Some(spelt) = spelt {
+        document.insert("chunk_key_encoding".to_owned(), spelt);
+        changed = true;
+    }
+    // Of data types it is the name that they know, where there is no more to say.
+    if let Some(name) = document.get("data_type").and_then(name_alone) {
+        document.insert("data_type".to_owned(), Value::String(name));
+        changed = true;
+    }
+    changed
+}
+
+fn encoding(name: &str, separator: &str) -> Value {
+    json!({ "name": name, "configuration": { "separator": separator } })
+}
+
+/// The name of an extension object that says nothing else.
+fn name_alone(extension: &Value) -> Option<String> {
+    let members = extension.as_object()?;
+    let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+    let is_alone = members.iter().all(|(member, value)| match member.as_str() {
+        "name" => true,
+        "configuration" => is_empty(value),
+        "must_understand" => value == &Value::Bool(true),
+        _ => false,
+    });
+    members.get("name").filter(|_| is_alone)?.as_str().map(str::to_owned)
+}
+
+/// Recursive in the nesting of shards, which is no deeper than a document may be.
+fn spell_out_codecs(codecs: &mut Value) -> bool {
+    let Some(codecs) = codecs.as_array_mut() else { return false };
+    let mut changed = false;
+    for codec in codecs {
+        changed |= spell_out_codec(codec);
+    }
+    changed
+}
+
+fn spell_out_codec(codec: &mut Value) -> bool {
+    let mut changed = false;
+    if let Value::String(name) = codec {
+        *codec = json!({ "name": name });
+        changed = true;
+    }
+    let Some(members) = codec.as_object_mut() else { return changed };
+    let name = members.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // These must have a configuration, be it empty.
+    if (name == "gzip" || name.starts_with("numcodecs.")) && !members.contains_key("configuration") {
+        members.insert("configuration".to_owned(), json!({}));
+        changed = true;
+    }
+    let Some(configuration) = members.get_mut("configuration").and_then(Value::as_object_mut) else {
+        return changed;
+    };
+    match name.as_str() {
+        "gzip" if !configuration.contains_key("level") => {
+            configuration.insert("level".to_owned(), json!(GZIP_LEVEL));
+            true
+        }
+        "sharding_indexed" => {
+            for list in ["codecs", "index_codecs"] {
+                changed |= configuration.get_mut(list).is_some_and(spell_out_codecs);
+            }
+            changed
+        }
+        _ => changed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelt_out(text: &str) -> String {
+        let Ok(Value::Object(mut document)) = serde_json::from_str(text) else { panic!("{text}") };
+        let before = Value::Object(document.clone()).to_string();
+        let changed = spell_out(&mut document);
+        let after = Value::Object(document).to_string();
+        assert_eq!(changed, before != after, "{text}");
+        after
+    }
+
+    #[test]
+    fn names_become_objects_and_gzip_gets_a_level() {
+        for (text, expected) in [
+            (
+                r#"{"codecs":["bytes","gzip"]}"#,
+                r#"{"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}]}"#,
+            ),
+            (
+                r#"{"codecs":[{"name":"gzip","configuration":{}}]}"#,
+                r#"{"codecs":[{"name":"gzip","configuration":{"level":5}}]}"#,
+            ),
+            (
+                r#"{"codecs":["numcodecs.crc32"]}"#,
+                r#"{"codecs":[{"name":"numcodecs.crc32","configuration":{}}]}"#,
+            ),
+            (
+                r#"{"chunk_key_encoding":"default"}"#,
+                r#"{"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}}}"#,
+            ),
+            (
+                r#"{"chunk_key_encoding":"v2"}"#,
+                r#"{"chunk_key_encoding":{"name":"v2","configuration":{"separator":"."}}}"#,
+            ),
+            (r#"{"data_type":{"name":"int16"}}"#, r#"{"data_type":"int16"}"#),
+            (
+                r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":["bytes"],"index_codecs":["crc32c"]}}]}"#,
+                r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":[{"name":"bytes"}],"index_codecs":[{"name":"crc32c"}]}}]}"#,
+            ),
+        ] {
+            assert_eq!(spelt_out(text), expected);
+        }
+    }
+
+    #[test]
+    fn what_every_client_reads_is_left_alone() {
+        for text in [
+            r#"{"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":1}}],"fill_value":1.50}"#,
+            r#"{"data_type":"int16","chunk_key_encoding":{"name":"v2"}}"#,
+            r#"{"data_type":{"name":"numpy.datetime64","configuration":{"unit":"s"}}}"#,
+            r#"{"codecs":1,"chunk_key_encoding":[],"data_type":{}}"#,
+            r#"{"codecs":[1,null,{"name":2},{"name":"sharding_indexed"},{"name":"gzip","configuration":3}]}"#,
+            "{}",
+        ] {
+            assert_eq!(spelt_out(text), text);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! [`Shown`]: an array whose chunks a view shows under other keys than they are stored under, or in parts.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::geometry::Geometry;
+use super::view::ViewKind;
+use super::{plain, unshard};
+use crate::array::{Array, ArrayError, ChunkSource, StoredValue, Trace};
+use crate::chunk::{ChunkCoords, ChunkGrid, ChunkKeyEncoding};
+use crate::codec::CodecChain;
+use crate::codec::sharding_indexed::ShardIndex;
+use crate::key::{NodePath, StorePrefix};
+use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator, ZarrFormat};
+
+/// How the chunks of an array are shown.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// The shown keys.
+    keys: ChunkKeyEncoding,
+    /// What their encoding is.
+    encoding: ChunkKeyEncodingMetadata,
+    is_rebased: bool,
+    geometry: Geometry,
+}
+
+impl Shape {
+    /// How a view shows the chunks of an array; `None` if it shows them as they are stored.
+    pub(super) fn of(
+        kind: ViewKind,
+        metadata: &ArrayMetadata,
+        grid: &ChunkGrid,
+        chain: &CodecChain,
+    ) -> Option<Self> {
+        if metadata.zarr_format != ZarrFormat::V3 {
+            return None;
+        }
+        let rebased = plain::rebased(&metadata.chunk_key_encoding);
+        let unsharded = match kind {
+            ViewKind::Plain => None,
+            ViewKind::Unshard => Geometry::unsharded(grid, chain),
+        };
+        if rebased.is_none() && unsharded.is_none() {
+            return None;
+        }
+        let geometry = unsharded.unwrap_or_else(|| Geometry::whole(grid));
+        Some(match rebased {
+            None => Self {
+                keys: ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone()),
+                encoding: metadata.chunk_key_encoding.clone(),
+                is_rebased: false,
+                geometry,
+            },
+            Some(keys) => Self {
+                keys,
+                encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
+                is_rebased: true,
+                geometry,
+            },
+        })
+    }
+
+    /// Changes the array's document to what is shown. Returns whether anything changed.
+    pub(super) fn apply(&self, document: &mut serde_json::Map<String, serde_json::Value>) -> bool {
+        if self.is_rebased {
+            plain::rebase(document);
+        }
+        unshard::unshard(document, &self.geometry) || self.is_rebased
+    }
+}
+
+/// An array whose chunks are shown otherwise than they are stored.
+#[derive(Debug)]
+pub(super) struct Shown {
+    path: NodePath,
+    array: Arc<Array>,
+    shape: Shape,
+}
+
+/// Which stored keys may be shown below a prefix.
+pub(super) enum Scope {
+    /// Those of stored chunks below this prefix, and whatever else is there.
+    Chunks(StorePrefix),
+    /// Nothing but what is no chunk, below this prefix.
+    Others(StorePrefix),
+}
+
+impl Shown {
+    /// The array at a path; `None` if its chunks are shown as they are stored.
+    pub(super) fn of(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
+        let shape = Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?;
+        Some(Self { path, array: Arc::clone(array), shape })
+    }
+
+    /// The array's path.
+    pub(super) fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    /// The array.
+    pub(super) fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    /// Where shown chunks lie.
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.shape.geometry
+    }
+
+    /// The key of a shown chunk.
+    pub(super) fn key(&self, coords: &[u64]) -> String {
+        format!("{}{}", self.path.prefix(), self.shape.keys.encode(coords))
+    }
+
+    /// What the keys of all chunks whose first coordinates are these begin with: at least one, and not all of them.
+    pub(super) fn key_start(&self, coords: &[u64]) -> String {
+        let mut start = self.key(coords);
+        start.push(match &self.shape.encoding {
+            ChunkKeyEncodingMetadata::Default(separator) | ChunkKeyEncodingMetadata::V2(separator) => {
+                separator.as_char()
+            }
+            ChunkKeyEncodingMetadata::V2Unspecified => Separator::Dot.as_char(),
+            // Shown as `default` with this separator.
+            ChunkKeyEncodingMetadata::Extended(_) => Separator::Slash.as_char(),
+        });
+        start
+    }
+
+    /// The coordinates that a key would have as that of a shown chunk.
+    pub(super) fn decode(&self, key: &str) -> Option<ChunkCoords> {
+        self.shape.keys.decode(self.below(key)?, self.geometry().rank())
+    }
+
+    /// The coordinates of the stored chunk that a stored key is of.
+    pub(super) fn decode_stored(&self, key: &str) -> Option<ChunkCoords> {
+        self.array.chunk_coords(self.below(key)?)
+    }
+
+    /// A key or prefix without the array's prefix.
+    fn below<'k>(&self, key: &'k str) -> Option<&'k str> {
+        key.strip_prefix(self.path.prefix().as_str())
+    }
+
+    /// Where what is shown below a prefix is stored: as little as the keys let it be.
+    pub(super) fn scope(&self, prefix: &StorePrefix) -> Scope {
+        let Some(below) = self.below(prefix.as_str()).and_then(|below| below.strip_suffix('/')) else {
+            return Scope::Chunks(self.path.prefix().clone());
+        };
+        let others = || Scope::Others(prefix.clone());
+        let numbers = match &self.shape.encoding {
+            ChunkKeyEncodingMetadata::Default(Separator::Slash) => match below.strip_prefix('c') {
+                Some("") => "",
+                Some(rest) => match rest.strip_prefix('/') {
+                    Some(numbers) => numbers,
+                    None => return others(),
+                },
+                None => return others(),
+            },
+            ChunkKeyEncodingMetadata::V2(Separator::Slash) => below,
+            // Their keys have no prefixes.
+            ChunkKeyEncodingMetadata::Default(Separator::Dot)
+            | ChunkKeyEncodingMetadata::V2(Separator::Dot)
+            | ChunkKeyEncodingMetadata::V2Unspecified
+            | ChunkKeyEncodingMetadata::Extended(_) => return others(),
+        };
+        let rank = self.geometry().rank();
+        let shown: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
+        // With as many coordinates as there are, it is a chunk's key, and nothing is below.
+        let start = ChunkKeyEncoding::new(ChunkKeyEncodingMetadata::V2(Separator::Slash));
+        let Some(shown) = start.decode(numbers, shown.len()).filter(|shown| shown.len() < rank) else {
+            return if numbers.is_empty() && rank > 0 { self.all_chunks() } else { others() };
+        };
+        if self.shape.is_rebased {
+            return self.all_chunks();
+        }
+        let stored: Vec<u64> =
+            shown.iter().enumerate().map(|(dim, &number)| self.geometry().stored(dim, number)).collect();
+        StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| self.all_chunks(), Scope::Chunks)
+    }
+
+    fn all_chunks(&self) -> Scope {
+        Scope::Chunks(self.path.prefix().clone())
+    }
+
+    /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which
+    /// the first may be at hand; `None` if it is absent.
+    pub(super) async fn part(
+        &self,
+        source: &dyn ChunkSource,
+        value: &Arc<StoredValue>,
+        index: Option<Arc<ShardIndex>>,
+        numbers: &[usize],
+        trace: &Arc<Trace>,
+    ) -> Result<Option<Range<u64>>, ArrayError> {
+        let (mut range, mut index) = (0..value.info.size, index);
+        let mut chain = Arc::clone(self.array.first_chain());
+        for &number in numbers {
+            let found = match index.take() {
+                Some(index) => index,
+                None => source.shard_index(value, &chain, range.clone(), trace).await?,
+            };
+            let Some(inner) = found.get(number) else { return Ok(None) };
+            // Checked to lie inside the shard when the index was decoded.
+            range = range.start + inner.start..range.start + inner.end;
+            let Some(sharding) = chain.sharding() else { return Err(ArrayError::Geometry) };
+            let inner_chain = Arc::clone(sharding.inner_chain());
+            chain = inner_chain;
+        }
+        Ok(Some(range))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::codec::CodecLimits;
+    use crate::cpu::{Cpu, CpuOptions};
+    use crate::metadata::MetadataLimits;
+    use crate::metadata::v3::{self, V3Node};
+    use crate::store::{StoreOptions, open};
+
+    /// An array of bytes at `a`, whose chunks are shown as the view without shards does, with keys of `default` whatever
+    /// they are stored under, if that is asked for.
+    pub(in crate::views) fn shown(
+        shape: &[u64],
+        chunk_shape: &[u64],
+        inner_shape: Option<&[u64]>,
+        encoding: (&str, &str),
+        is_rebased: bool,
+    ) -> Shown {
+        let sharding = json!([{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": inner_shape, "codecs": ["bytes"],
+            "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        }}]);
+        let document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk_shape}},
+            "chunk_key_encoding": {"name": encoding.0, "configuration": {"separator": encoding.1}},
+            "codecs": if inner_shape.is_some() { sharding } else { json!(["bytes"]) },
+        });
+        let Ok(V3Node::Array(metadata)) =
+            v3::parse(document.to_string().as_bytes(), &MetadataLimits::default())
+        else {
+            panic!("{document}")
+        };
+        let options = StoreOptions::default();
+        let store = open("memory://", &options, &Cpu::new(CpuOptions::default()).unwrap()).unwrap();
+        let path = NodePath::parse("a").unwrap();
+        let limits = CodecLimits::default();
+        let array = Array::bind("m".into(), store, path.clone(), Arc::new(metadata), &limits).unwrap();
+        let geometry = Geometry::unsharded(array.grid(), array.first_chain());
+        let geometry = geometry.unwrap_or_else(|| Geometry::whole(array.grid()));
+        let shape = if is_rebased {
+            let encoding = ChunkKeyEncodingMetadata::Default(Separator::Slash);
+            Shape { keys: ChunkKeyEncoding::canonical(), encoding, is_rebased, geometry }
+        } else {
+            let encoding = array.metadata().chunk_key_encoding.clone();
+            Shape { keys: ChunkKeyEncoding::new(encoding.clone()), encoding, is_rebased, geometry }
+        };
+        Shown { path, array: Arc::new(array), shape }
+    }
+
+    #[test]
+    fn rebased_keys_are_those_of_the_default_encoding() {
+        let shown = shown(&[8, 8], &[4, 4], None, ("v2", "."), true);
+        assert_eq!(shown.key(&[1, 0]), "a/c/1/0");
+        assert_eq!((shown.decode("a/c/1/0"), shown.decode("a/1.0")), (Some(vec![1, 0]), None));
+        assert_eq!(shown.decode_stored("a/1.0"), Some(vec![1, 0]));
+        let place = shown.geometry().place(&[1, 0]).unwrap();
+        assert_eq!(shown.array().stored_key(&place.stored).unwrap().key.as_str(), "a/1.0");
+        let mut document = serde_json::Map::new();
+        assert!(shown.shape.apply(&mut document));
+        let encoding = json!({"name": "default", "configuration": {"separator": "/"}});
+        assert_eq!(document.get("chunk_key_encoding"), Some(&encoding));
+    }
+
+    #[test]
+    fn no_more_is_listed_than_may_be_shown_below_a_prefix() {
+        let slashes = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "/"), false);
+        let bare = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "/"), false);
+        let dots = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("default", "."), false);
+        let rebased = shown(&[8, 64], &[4, 16], Some(&[2, 2]), ("v2", "."), true);
+        for (shown, prefix, chunks) in [
+            (&slashes, "a/", Some("a/")),
+            (&slashes, "a/c/", Some("a/")),
+            (&slashes, "a/c/3/", Some("a/c/1/")),
+            (&slashes, "a/c/3/5/", None),
+            (&slashes, "a/c/03/", None),
+            (&slashes, "a/d/", None),
+            (&slashes, "a/cd/", None),
+            (&bare, "a/3/", Some("a/1/")),
+            (&bare, "a/c/", None),
+            (&dots, "a/", Some("a/")),
+            (&dots, "a/c/", None),
+            (&rebased, "a/c/3/", Some("a/")),
+        ] {
+            let scope = shown.scope(&StorePrefix::parse(prefix).unwrap());
+            let (listed, with_chunks) = match scope {
+                Scope::Chunks(listed) => (listed, true),
+                Scope::Others(listed) => (listed, false),
+            };
+            assert_eq!(
+                (listed.as_str(), with_chunks),
+                (chunks.unwrap_or(prefix), chunks.is_some()),
+                "{prefix}"
+            );
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! [`ViewStore`]: a view as a store (Zarr core 3.1, "Abstract store interface").
+//!
+//! Index and data of a shard are read at one version: a change between them starts anew, a few times. Writes are
+//! refused.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use tokio::sync::Semaphore;
+
+use super::document::Changes;
+use super::error::failed;
+use super::geometry::Place;
+use super::list;
+use super::nodes::{Above, Nodes};
+use super::shown::Shown;
+use crate::array::{Array, ArrayError, ChunkSource, Found, FoundPart, Opener, StoredValue, Trace};
+use crate::codec::CodecLimits;
+use crate::cpu::Cpu;
+use crate::key::{NodePath, StoreKey, StorePrefix};
+use crate::metadata::MetadataLimits;
+use crate::store::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+/// A shard that changes while it is read is read anew this often.
+pub(super) const TRIES: usize = 3;
+
+/// Documents longer than a node's may be that are changed at a time.
+const LONG_DOCUMENTS: usize = 4;
+
+/// The documents of v3.
+const ZARR_JSON: &str = "zarr.json";
+
+/// What a view changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewKind {
+    /// What clients in use cannot open is shown as what they can.
+    Plain,
+    /// The same, and sharded arrays are shown as arrays of their inner chunks.
+    Unshard,
+}
+
+impl ViewKind {
+    /// The kind as a stable word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Unshard => "unshard",
+        }
+    }
+}
+
+/// A view of the store of one mount. Clones share what they remember.
+#[derive(Clone, Debug)]
+pub struct ViewStore {
+    nodes: Nodes,
+    source: Arc<dyn ChunkSource>,
+    cpu: Cpu,
+    changes: Changes,
+    /// How many long documents are changed at a time.
+    gate: Arc<Semaphore>,
+}
+
+/// What a key of a view is.
+enum Shows {
+    /// Nothing.
+    Nothing,
+    /// What was made or read here, whole.
+    Bytes(Bytes, ValueInfo),
+    /// What is stored under a key.
+    Stored(StoreKey),
+    /// A part of a stored value.
+    Part(Arc<StoredValue>, Range<u64>),
+}
+
+impl ViewStore {
+    /// The view of this kind of the store whose nodes `opener` opens. Indexes of shards come from `source`.
+    #[must_use]
+    pub fn new(
+        kind: ViewKind,
+        opener: Opener,
+        source: Arc<dyn ChunkSource>,
+        cpu: Cpu,
+        metadata: MetadataLimits,
+        codec: CodecLimits,
+    ) -> Self {
+        let gate = Arc::new(Semaphore::new(LONG_DOCUMENTS));
+        Self { nodes: Nodes::new(opener), source, cpu, changes: Changes { kind, metadata, codec }, gate }
+    }
+
+    /// The store below.
+    pub(super) fn below(&self) -> &SharedStore {
+        self.nodes.store()
+    }
+
+    /// The nodes of the store below.
+    pub(super) fn nodes(&self) -> &Nodes {
+        &self.nodes
+    }
+
+    /// Where indexes come from.
+    pub(super) fn source(&self) -> &dyn ChunkSource {
+        &*self.source
+    }
+
+    /// For the reads of one request.
+    pub(super) fn trace(&self) -> Arc<Trace> {
+        Arc::new(Trace::new(self.source.concurrency()))
+    }
+
+    /// An array, if its chunks are shown otherwise than they are stored.
+    pub(super) fn shown(&self, path: NodePath, array: Option<&Arc<Array>>) -> Option<Shown> {
+        Shown::of(self.changes.kind, path, array?)
+    }
+
+    /// The array that a prefix is in, if its chunks are shown otherwise than they are stored.
+    pub(super) async fn shown_above(&self, prefix: &StorePrefix) -> Result<Option<Arc<Shown>>, StoreError> {
+        match self.nodes.above(prefix).await? {
+            Above::Nothing => Ok(None),
+            Above::Array { path, array } => Ok(self.shown(path, array.as_ref()).map(Arc::new)),
+        }
+    }
+
+    /// A listed key with what the view shows under it.
+    pub(super) async fn as_shown(&self, entry: ListEntry) -> Result<ListEntry, StoreError> {
+        if entry.key.name() != ZARR_JSON {
+            return Ok(entry);
+        }
+        Ok(match self.document(&entry.key).await? {
+            Shows::Bytes(_, info) => ListEntry { key: entry.key, info },
+            // Erased since it was listed, or no document.
+            Shows::Nothing | Shows::Stored(_) | Shows::Part(..) => entry,
+        })
+    }
+
+    /// What a key is.
+    async fn shows(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+        match key.name() {
+            ZARR_JSON => return self.document(key).await,
+            ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(Shows::Stored(key.clone())),
+            _ => {}
+        }
+        let Some(shown) = self.shown_above(&key.parent()).await? else {
+            return Ok(Shows::Stored(key.clone()));
+        };
+        match shown.decode(key.as_str()) {
+            Some(coords) => match shown.geometry().place(&coords) {
+                Some(place) => self.chunk(&shown, &place).await,
+                None => Ok(Shows::Nothing),
+            },
+            // A stored chunk's own key shows nothing where it is not also a shown one's.
+            None if shown.decode_stored(key.as_str()).is_some() => Ok(Shows::Nothing),
+            None => Ok(Shows::Stored(key.clone())),
+        }
+    }
+
+    /// What a `zarr.json` is shown as.
+    async fn document(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+        let Some(value) = self.below().get(key, ByteRange::Whole, None).await? else {
+            return Ok(Shows::Nothing);
+        };
+        let limits = &self.changes.metadata;
+        let most = limits.document_bytes.max(limits.consolidated_bytes) as u64;
+        if value.len() > most {
+            return Ok(Shows::Stored(key.clone()));
+        }
+        let is_long = value.len() > limits.document_bytes as u64;
+        // The gate is never closed.
+        let _room = if is_long { self.gate.acquire().await.ok() } else { None };
+        let info = value.info.clone();
+        let stored = value.bytes(most).await?;
+        let (changes, document) = (self.changes, stored.clone());
+        let changed = self.cpu.run_sized(stored.len() as u64, move || changes.of(&document)).await;
+        let changed = changed.map_err(|error| failed(ArrayError::from(error)))?;
+        let Some(text) = changed else { return Ok(Shows::Bytes(stored, info)) };
+        // Another build may make another text of the same document.
+        let how = format!("{}.{}", self.changes.kind.name(), env!("CARGO_PKG_VERSION"));
+        let version = derived(&info.version, &how);
+        let info = ValueInfo { size: text.len() as u64, version, ..info };
+        Ok(Shows::Bytes(text.into(), info))
+    }
+
+    /// What a shown chunk is.
+    async fn chunk(&self, shown: &Shown, place: &Place) -> Result<Shows, StoreError> {
+        let stored = shown.array().stored_key(&place.stored).map_err(failed)?;
+        if place.numbers.is_empty() {
+            return Ok(Shows::Stored(stored.key));
+        }
+        let trace = self.trace();
+        for _ in 0..TRIES {
+            let part = async {
+                let Found { value, part } =
+                    self.source.find(&stored, shown.array().first_chain(), &trace).await?;
+                let Some(value) = value else { return Ok(Shows::Nothing) };
+                let index = match part {
+                    FoundPart::Index(index) => Some(index),
+                    FoundPart::Nothing | FoundPart::Elements(_) => None,
+                };
+                let part = shown.part(&*self.source, &value, index, &place.numbers, &trace).await?;
+                Ok::<_, ArrayError>(part.map_or(Shows::Nothing, |part| Shows::Part(value, part)))
+            };
+            match part.await {
+                Err(error) if error.is_changed() => {}
+                part => return part.map_err(failed),
+            }
+        }
+        Err(StoreError::VersionChanged)
+    }
+
+    /// A range of a part of a stored value.
+    async fn read_part(
+        value: &StoredValue,
+        part: &Range<u64>,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Value, StoreError> {
+        let info = part_info(&value.info, part);
+        let range = resolve(&info, range, if_match)?;
+        if range.is_empty() {
+            return Ok(Value { info, range, body: ValueBody::Bytes(Bytes::new()) });
+        }
+        let asked = part.start + range.start..part.start + range.end;
+        let bounds = ByteRange::Bounded(asked.start, asked.end);
+        let found = value.store.get(&value.key, bounds, value.info.version.pin()).await?;
+        // Present when its version was asked for: an absence now is a change.
+        let found = found.filter(|found| found.info.version == value.info.version);
+        let found = found.ok_or(StoreError::VersionChanged)?;
+        if found.range != asked {
+            return Err(StoreError::WrongLength);
+        }
+        Ok(Value { info, range, body: found.body })
+    }
+}
+
+/// What is known of a part of a stored value.
+pub(super) fn part_info(info: &ValueInfo, part: &Range<u64>) -> ValueInfo {
+    let (start, size) = (part.start, part.end.saturating_sub(part.start));
+    let version = derived(&info.version, &format!("{start}+{size}"));
+    ValueInfo { size, version, modified: info.modified }
+}
+
+/// The version of what is made of a value: as strong as the value's.
+fn derived(version: &Version, how: &str) -> Version {
+    let tag = format!("{}.{how}", version.tag());
+    if version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) }
+}
+
+/// The range, if the value is still of the version that is asked for.
+fn resolve(info: &ValueInfo, range: ByteRange, if_match: Option<&Version>) -> Result<Range<u64>, StoreError> {
+    if if_match.is_some_and(|version| *version != info.version) {
+        return Err(StoreError::VersionChanged);
+    }
+    range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { size: info.size })
+}
+
+#[async_trait]
+impl Store for ViewStore {
+    fn kind(&self) -> StoreKind {
+        self.below().kind()
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        Ok(match self.shows(key).await? {
+            Shows::Nothing => None,
+            Shows::Bytes(_, info) => Some(info),
+            Shows::Stored(key) => self.below().head(&key).await?,
+            Shows::Part(value, part) => Some(part_info(&value.info, &part)),
+        })
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        for _ in 0..TRIES {
+            let (value, part) = match self.shows(key).await? {
+                Shows::Nothing => return Ok(None),
+                Shows::Stored(key) => return self.below().get(&key, range, if_match).await,
+                Shows::Bytes(bytes, info) => {
+                    let range = resolve(&info, range, if_match)?;
+                    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+                    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
+                    return Ok(Some(Value { info, range, body }));
+                }
+                Shows::Part(value, part) => (value, part),
+            };
+            match Self::read_part(&value, &part, range, if_match).await {
+                // Between index and data; what is asked for may still be there, or no longer.
+                Err(StoreError::VersionChanged) if if_match.is_none() => {}
+                read => return read.map(Some),
+            }
+        }
+        Err(StoreError::VersionChanged)
+    }
+
+    async fn set(
+        &self,
+        _key: &StoreKey,
+        _body: ValueStream,
+        _condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        list::list_dir(self, prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.below().check().await
+    }
+}

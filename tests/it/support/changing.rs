@@ -1,0 +1,88 @@
+//! A store in which a value is replaced just before it is read at a version, as often as a test wants.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use zarrd::key::{StoreKey, StorePrefix};
+use zarrd::store::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
+};
+
+use super::server::put;
+
+/// Everything else is the inner store's.
+#[derive(Debug)]
+pub struct Changing {
+    inner: SharedStore,
+    key: StoreKey,
+    value: Bytes,
+    left: AtomicUsize,
+}
+
+impl Changing {
+    /// So often, this key gets this value.
+    pub fn new(inner: SharedStore, key: &str, value: Bytes, times: usize) -> Arc<Self> {
+        Arc::new(Self { inner, key: StoreKey::parse(key).unwrap(), value, left: AtomicUsize::new(times) })
+    }
+}
+
+#[async_trait]
+impl Store for Changing {
+    fn kind(&self) -> StoreKind {
+        self.inner.kind()
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        self.inner.head(key).await
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let takes = |left: usize| left.checked_sub(1);
+        if *key == self.key && if_match.is_some() && self.left.fetch_update(SeqCst, SeqCst, takes).is_ok() {
+            put(&self.inner, key.as_str(), self.value.clone()).await;
+        }
+        self.inner.get(key, range, if_match).await
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.inner.set(key, body, condition).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.inner.erase(key, condition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.inner.erase_prefix(prefix).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.inner.list_dir(prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        self.inner.list_prefix(prefix, after)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+}

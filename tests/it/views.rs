@@ -1,0 +1,181 @@
+//! Views answer as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::blind::Blind;
+use crate::support::copied::{list_all, read_all};
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory};
+use crate::support::server::{Server, put};
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+
+/// A document with short-hand names, and what clients in use can open of it.
+const SHORT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":{"name":"uint8"},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":"default","fill_value":1.0e1,"codecs":["bytes","gzip"],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
+const SPELT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":1.0e+1,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
+const GROUP: &str = r#"{ "zarr_format": 3, "node_type": "group" }"#;
+
+/// A hierarchy of a group `g` with a sharded array `g/s`, one without shards, one of v2 and something else.
+async fn hierarchy() -> (Server, zarrd::store::SharedStore) {
+    let store = memory();
+    put(&store, "zarr.json", GROUP).await;
+    put(&store, "g/zarr.json", GROUP).await;
+    put(&store, "g/notes.txt", "words").await;
+    put(&store, "g/s/c/readme", "no chunk").await;
+    let codecs = [Shards::of(&[2, 2], &[LITTLE]).codec()];
+    Array::of(&[12, 5]).chunks(&[4, 4]).codecs(codecs).store(&store, "g/s").await;
+    Array::of(&[12, 5]).chunks(&[4, 4]).store(&store, "g/u").await;
+    let format = crate::support::hierarchy::Format::V2 {
+        compressor: None,
+        fortran: false,
+        big: false,
+        separator: '.',
+    };
+    Array::of(&[12, 5]).chunks(&[4, 4]).format(format).store(&store, "g/v2").await;
+    (Server::of(store.clone()), store)
+}
+
+#[tokio::test]
+async fn what_needs_no_change_is_what_is_stored() {
+    let (server, _) = hierarchy().await;
+    let stored = read_all(&server, "/store/m/").await;
+    assert_eq!(read_all(&server, "/plain/m/").await, stored);
+    assert_eq!(list_all(&server, "/plain/m/", None).await, list_all(&server, "/store/m/", None).await);
+    let unsharded = read_all(&server, "/unshard/m/").await;
+    for (key, value) in stored {
+        if !key.starts_with("g/s/c/") && key != "g/s/zarr.json" {
+            assert_eq!(unsharded.get(&key), Some(&value), "{key}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn documents_are_spelt_out_for_clients_in_use() {
+    let store = memory();
+    put(&store, "a/zarr.json", SHORT).await;
+    let copies = |copy: &str| {
+        format!(
+            r#"{{"zarr_format":3, "node_type":"group","consolidated_metadata":{{"kind":"inline","metadata":{{"a": {copy} }}}} }}"#
+        )
+    };
+    put(&store, "zarr.json", copies(SHORT)).await;
+    let server = Server::of(store.clone());
+    for view in ["plain", "unshard"] {
+        let document = server.get(&format!("/{view}/m/a/zarr.json")).await;
+        assert_eq!((document.status, &*document.body), (StatusCode::OK, SPELT.as_bytes()));
+        assert_eq!(document.header("content-type"), "application/json");
+        let stored = server.get("/store/m/a/zarr.json").await;
+        assert_ne!(document.header("etag"), stored.header("etag"));
+        let group = server.get(&format!("/{view}/m/zarr.json")).await;
+        assert_eq!(group.body, copies(SPELT));
+        let anew = server.get(&format!("/{view}/m/zarr.json?consolidated")).await.json();
+        let spelt: Value = serde_json::from_str(SPELT).unwrap();
+        assert_eq!(anew["consolidated_metadata"]["metadata"]["a"], spelt);
+    }
+    // The version follows the stored one.
+    let before = server.get("/plain/m/a/zarr.json").await;
+    put(&store, "a/zarr.json", SHORT.replace("1.50", "2.50")).await;
+    let revalidated =
+        server.ask(Method::GET, "/plain/m/a/zarr.json", &[("if-none-match", before.header("etag"))]).await;
+    assert_eq!(
+        (revalidated.status, &*revalidated.body),
+        (StatusCode::OK, SPELT.replace("1.50", "2.50").as_bytes())
+    );
+}
+
+#[tokio::test]
+async fn every_level_of_a_view_is_listed_as_the_whole_is() {
+    let (server, _) = hierarchy().await;
+    for view in ["plain", "unshard"] {
+        let keys = list_all(&server, &format!("/{view}/m/"), None).await;
+        let mut prefixes = vec![String::new()];
+        while let Some(prefix) = prefixes.pop() {
+            let listing = server.get(&format!("/{view}/m/{prefix}?format=json")).await.json();
+            let (mut direct, mut below): (Vec<Value>, Vec<String>) = Default::default();
+            for (key, size, etag) in &keys {
+                match key.strip_prefix(&prefix).map(|rest| rest.split_once('/')) {
+                    None => {}
+                    Some(None) => direct.push(json!([key, size, etag])),
+                    Some(Some((name, _))) => below.push(format!("{prefix}{name}/")),
+                }
+            }
+            below.dedup();
+            let told: Vec<Value> = listing["keys"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|entry| json!([entry["key"], entry["size"], entry["etag"]]))
+                .collect();
+            assert_eq!(told, direct, "{view} {prefix}");
+            assert_eq!(listing["prefixes"], json!(below), "{view} {prefix}");
+            let recursive = list_all(&server, &format!("/{view}/m/{prefix}"), None).await;
+            let expected: Vec<_> =
+                keys.iter().filter(|(key, ..)| key.starts_with(&prefix)).cloned().collect();
+            assert_eq!(recursive, expected, "{view} {prefix}");
+            prefixes.extend(below);
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_a_listing_are_the_whole_listing() {
+    let (server, _) = hierarchy().await;
+    for url in ["/plain/m/", "/unshard/m/", "/unshard/m/g/s/", "/unshard/m/g/s/c/1/"] {
+        let whole = list_all(&server, url, None).await;
+        assert!(whole.len() > 1, "{url}");
+        for limit in [1, 2, 7] {
+            assert_eq!(list_all(&server, url, Some(limit)).await, whole, "{url} by {limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn views_speak_as_stores_do_and_are_not_written_to() {
+    let (server, store) = hierarchy().await;
+    let before = read_all(&server, "/store/m/").await;
+    for view in ["plain", "unshard"] {
+        let url = |rest: &str| format!("/{view}/m{rest}");
+        let root = server.get(&url("")).await;
+        assert_eq!((root.status, root.header("location")), (StatusCode::MOVED_PERMANENTLY, "./m/"));
+        let prefix = server.get(&url("/g/s")).await;
+        assert_eq!((prefix.status, prefix.header("location")), (StatusCode::MOVED_PERMANENTLY, "./s/"));
+        let page = server.get(&url("/g/")).await;
+        assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+        assert!(String::from_utf8_lossy(&page.body).contains("s/"));
+        let options = server.ask(Method::OPTIONS, &url("/g/s/zarr.json"), &[]).await;
+        assert_eq!(options.header("allow"), "GET, HEAD, OPTIONS, PROPFIND");
+        let found = server.tell("PROPFIND", &url("/g/s/"), &[("depth", "infinity")], "").await;
+        assert_eq!(found.status, StatusCode::MULTI_STATUS);
+        assert!(String::from_utf8_lossy(&found.body).contains(&format!("/{view}/m/g/s/c/2/1")));
+        for method in ["PUT", "PATCH", "DELETE", "POST", "MKCOL", "COPY", "MOVE"] {
+            for key in ["/g/s/c/0/0", "/g/notes.txt", "/new", "/g/"] {
+                let refused = server.tell(method, &url(key), &[("destination", "/store/m/x")], "x").await;
+                refused.refuses(405, "not-allowed", &format!("{method} {view} {key}"));
+            }
+        }
+        server.get(&format!("/{view}/other/a")).await.refuses(404, "unknown-mount", view);
+        server.get(&url("/g/nothing")).await.refuses(404, "not-found", view);
+        server.get(&url("/g/nothing/")).await.refuses(404, "not-found", view);
+        server.get(&url("/g/%2e%2e/x")).await.refuses(400, "invalid-request", view);
+    }
+    drop(store);
+    assert_eq!(read_all(&server, "/store/m/").await, before);
+}
+
+#[tokio::test]
+async fn a_view_of_a_store_that_cannot_list_is_read_all_the_same() {
+    let (_, store) = hierarchy().await;
+    let server = Server::of(Blind::new(store.clone()));
+    let expected = Server::of(store);
+    for key in ["g/s/zarr.json", "g/s/c/5/2", "g/u/c/1/1", "g/v2/.zarray", "g/v2/1.1"] {
+        let (told, wanted) = (
+            server.get(&format!("/unshard/m/{key}")).await,
+            expected.get(&format!("/unshard/m/{key}")).await,
+        );
+        assert_eq!((told.status, told.body), (StatusCode::OK, wanted.body), "{key}");
+    }
+    for prefix in ["", "g/s/", "g/s/c/"] {
+        server.get(&format!("/unshard/m/{prefix}?format=json")).await.refuses(405, "not-allowed", prefix);
+    }
+}
