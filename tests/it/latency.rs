@@ -209,6 +209,24 @@ async fn little_more_is_read_than_what_is_needed_whatever_the_gap() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn parts_of_shards_are_read_side_by_side_at_the_gap_that_is_the_default() {
+    // So little that it is decoded on the spot: the runtime's clock runs on while other threads work.
+    let shards = Shards::of(&[1, 16, 16], &[LITTLE]);
+    let array = Array::of(&[8, 32, 32]).codecs([shards.codec()]);
+    let mut scene = Scene::new(&array).await;
+    for dims in [
+        [Dim::Index(3), ALL, ALL],
+        [ALL, Dim::Index(7), ALL],
+        [ALL, ALL, Dim::Index(20)],
+        [ALL, Dim::Index(20), Dim::Index(10)],
+    ] {
+        scene.server = Scene::serve_with(&scene.counting, FetchOptions::default().coalesce_gap_bytes).await;
+        let took = scene.read(&dims).await;
+        assert!(took.rounds <= rounds(took.reads) + 1, "{took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_need_no_element_looks_and_reads_nothing() {
     let mut scene = Scene::new(&days()).await;
     let pixel = [ALL, Dim::Index(1), Dim::Index(2)];
