@@ -81,7 +81,7 @@ impl App {
             store.writable = options.writable;
             let mount = Mount {
                 name: name.clone(),
-                store: values.over(name, open(name, &options.url, &store, &cpu)?),
+                store: values.over(name, open(name, &options.url, &store, &cpu)?, options.freshness),
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
@@ -169,6 +169,7 @@ fn arrays(config: &Config, cpu: Cpu) -> Arrays {
         reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
         cpu,
         memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
+        answers_bytes: config.cache.answers_bytes(),
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

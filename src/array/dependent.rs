@@ -1,6 +1,7 @@
 //! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::future::BoxFuture;
 
@@ -40,6 +41,7 @@ impl Opener {
     }
 
     async fn find_dependent(&self, path: NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
+        let looked = Instant::now();
         let Some((primary, located)) = self.hierarchy.locate_primary(&path).await? else {
             return Err(self.hierarchy.why_missing(path).await.into());
         };
@@ -55,7 +57,7 @@ impl Opener {
         let id = NodeId { mount: Arc::clone(&self.mount), path, located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
         let opened = match reading {
-            Reading::Lenient => self.memo.node(id, Box::pin(opening)).await,
+            Reading::Lenient => self.memo.node(id, looked, Box::pin(opening)).await,
             // Rarely asked for: a reader's own check of what it wrote.
             Reading::Strict => opening.await,
         };

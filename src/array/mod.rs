@@ -23,13 +23,12 @@ pub use error::ArrayError;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
-pub use snapshot::{Kept, Snapshot};
+pub use snapshot::{ReadChunks, Snapshot};
 pub use source::{ChunkSource, DirectSource, FetchOptions};
 pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
 pub use trace::Trace;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use chains::Chains;
 
@@ -39,13 +38,9 @@ use crate::key::{NodePath, StoreKey};
 use crate::metadata::ArrayMetadata;
 use crate::store::SharedStore;
 
-/// How many arrays were bound so far.
-static COUNT: AtomicU64 = AtomicU64::new(0);
-
 /// An array whose metadata is bound: nothing left to complain about but the bytes.
 #[derive(Debug)]
 pub struct Array {
-    id: u64,
     mount: Arc<str>,
     store: SharedStore,
     path: NodePath,
@@ -76,15 +71,14 @@ impl Array {
             .map_err(|source| ArrayError::Codecs { path: path.clone(), source })?;
         let chunk_keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
         let decoded_axes = decoded_axes(&grid, chains.first());
-        let id = COUNT.fetch_add(1, Ordering::Relaxed);
         let chunk_shape = grid.chunk_shape().map(Arc::from);
-        Ok(Self { id, mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
+        Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
     }
 
-    /// A number that no other array of this process has, nor this one when it is opened anew.
+    /// Where it is in its hierarchy.
     #[must_use]
-    pub fn id(&self) -> u64 {
-        self.id
+    pub fn path(&self) -> &NodePath {
+        &self.path
     }
 
     /// The metadata.

@@ -1,11 +1,12 @@
 //! Opening nodes, and remembering what was opened at which version.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 
-use super::{Array, ArrayError};
+use super::{Array, ArrayError, GLANCES};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
@@ -58,16 +59,16 @@ pub type Opening = BoxFuture<'static, Result<Arc<Opened>, ArrayError>>;
 /// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
 #[async_trait]
 pub trait NodeMemo: std::fmt::Debug + Send + Sync {
-    /// The node as it was when it was last opened, if that is remembered and was a moment ago. It may have changed since.
-    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<Arc<Opened>> {
+    /// The node as it was when it was last opened, and when that began, if it is remembered. It may have changed since.
+    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<Opened>, Instant)> {
         None
     }
 
-    /// The node, as remembered or by running `opening`.
+    /// The node, as remembered or by running `opening`, for documents that were located by a look that began at `looked`.
     ///
     /// # Errors
     /// Those of `opening`.
-    async fn node(&self, id: NodeId, opening: Opening) -> Result<Arc<Opened>, ArrayError>;
+    async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError>;
 }
 
 /// Opens the nodes of one mount.
@@ -109,12 +110,10 @@ impl Opener {
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
-        if let Some(opened) = self.memo.last(&self.mount, path)
-            && !opened.is_unsettled()
-            && self.hierarchy.is_still(path, &opened.located)
-        {
+        if let Some((opened, _)) = self.find_now(path, Instant::now()) {
             return Ok(Some(opened));
         }
+        let looked = Instant::now();
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
             Err(HierarchyError::NoSuchNode { .. }) => return Ok(None),
@@ -122,9 +121,27 @@ impl Opener {
         };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located };
         let (opener, wanted) = (self.clone(), id.clone());
-        let opened = self.memo.node(id.clone(), Box::pin(async move { opener.load(wanted).await })).await?;
+        let opening = Box::pin(async move { opener.load(wanted).await });
+        let opened = self.memo.node(id.clone(), looked, opening).await?;
         // By now there may be some.
         if opened.is_unsettled() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
+    }
+
+    /// The node at a path, and when the look began that found it, new enough for a request that began then; `None` if it is
+    /// not remembered, or if whether it is still the same takes a closer look.
+    #[must_use]
+    pub fn find_now(&self, path: &NodePath, began: Instant) -> Option<(Arc<Opened>, Instant)> {
+        let (opened, looked) = self.memo.last(&self.mount, path)?;
+        if opened.is_unsettled() {
+            return None;
+        }
+        if looked >= self.hierarchy.store().looks_since(began) {
+            return Some((opened, looked));
+        }
+        let now = Instant::now();
+        let is_still =
+            now.saturating_duration_since(looked) < GLANCES && self.hierarchy.is_still(path, &opened.located);
+        is_still.then_some((opened, now))
     }
 
     /// Reads, parses and binds a node.

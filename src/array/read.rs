@@ -28,8 +28,6 @@ const RESOLVE_CONCURRENCY: usize = 64;
 const LOAD_CONCURRENCY: usize = 16;
 /// Loads that are put in their places in one go, if so many are ready: those that come from memory are.
 const PASTE_TOGETHER: usize = 512;
-/// Answers no longer than this may be kept as they are.
-const KEPT_BYTES: u64 = 128 << 10;
 /// Bands assembled ahead of the one that is being sent.
 const BANDS_AHEAD: usize = 1;
 /// Copying less than this is not worth a hop to another thread.
@@ -105,36 +103,28 @@ impl Reader {
         Arc::new(Trace::new(self.source.concurrency()))
     }
 
+    /// The versions of the chunks that a plan touches; none of them is read.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn look(&self, plan: &Plan, trace: &Trace) -> Result<Snapshot, ArrayError> {
+        Snapshot::take(plan, self.source.as_ref(), trace).await
+    }
+
     /// The versions of the chunks that a plan touches, and all its elements with them where these fit in one band: then
-    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone. What
-    /// was put together before is given again, if it is short and still current.
+    /// what is not remembered is read at once, and the reads tell the versions. Of a larger plan, the versions alone.
     ///
     /// # Errors
     /// [`ArrayError`].
     pub async fn snapshot(&self, plan: &Plan, trace: &Arc<Trace>) -> Result<Snapshot, ArrayError> {
-        // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
-        tokio::task::yield_now().await;
-        if let Some(kept) = self.source.recall(plan)
-            && let Some(snapshot) = Snapshot::of_kept(plan, &kept, trace).await
-        {
-            return Ok(snapshot);
-        }
         let mut bands = plan.bands(0..plan.response_bytes());
         let (Some(band), None) = (bands.next(), bands.next()) else {
-            return Snapshot::take(plan, trace).await;
+            return self.look(plan, trace).await;
         };
         let mut chunks = Chunks::new();
         let note = |coords, value| chunks.push((coords, value));
         let elements = self.assemble(plan, &band, trace, &Versions::Newest, note).await?;
-        let snapshot = Snapshot::of_read(plan.clone(), chunks, elements);
-        // What was in memory already is what is asked for again and again.
-        if let (hits, 0) = trace.hits_and_misses()
-            && plan.response_bytes() <= KEPT_BYTES
-            && let Some(kept) = snapshot.keep(hits)
-        {
-            self.source.keep(plan, &kept);
-        }
-        Ok(snapshot)
+        Ok(Snapshot::of_read(plan.clone(), chunks, elements))
     }
 
     /// The elements whose items are these bytes of the answer: in C order and canonical form. Assembled in bounded memory,

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use tokio::sync::Mutex;
 
-use super::{ArrayError, Plan, StoredValue, Trace};
+use super::{ArrayError, ChunkSource, Plan, StoredValue, Trace};
 use crate::chunk::{ChunkCoords, Elements, Window};
 use crate::store::Version;
 
@@ -32,44 +31,31 @@ pub struct Snapshot {
     elements: Option<Elements>,
 }
 
-/// What is kept of a plan that was read: neither the plan nor its array. Clones share it.
+/// The stored chunks that all of an answer was made of, to tell later whether they are still the same. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Kept(Arc<KeptRead>);
+pub struct ReadChunks(Arc<Chunks>);
 
-#[derive(Debug)]
-struct KeptRead {
-    chunks: Arc<Chunks>,
-    elements: Elements,
-    decoded_chunks: u64,
-    /// Every chunk was seen as it was read since then. Held while they are looked at: that is for all who had come before.
-    seen: Mutex<Option<Instant>>,
-}
-
-impl Kept {
+impl ReadChunks {
     /// Bytes of memory, roughly.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let KeptRead { chunks, elements, .. } = &*self.0;
-        (chunks.len() as u64).saturating_mul(CHUNK_BYTES).saturating_add(elements.bytes() as u64)
+        (self.0.len() as u64).saturating_mul(CHUNK_BYTES)
     }
 
-    /// Whether every chunk is still as it was read, no longer ago than the request began, and that is plain without
-    /// waiting for the store.
-    async fn is_current(&self, trace: &Trace) -> bool {
-        let mut all_seen = self.0.seen.lock().await;
-        if *all_seen >= Some(trace.began()) {
-            return true;
-        }
+    /// When the first look began of those that found every chunk as it was read, all of them new enough for a request that
+    /// began then; `None` if one has changed, or if that cannot be told without waiting for the store.
+    pub async fn seen_since(&self, began: Instant) -> Option<Instant> {
         let mut first = None;
-        for chunks in self.0.chunks.chunks(GLANCES_TOGETHER) {
+        for chunks in self.0.chunks(GLANCES_TOGETHER) {
+            if first.is_some() {
+                tokio::task::yield_now().await;
+            }
             for (_, value) in chunks {
-                let Some(seen) = value.as_ref().and_then(|value| value.seen_for(trace)) else { return false };
+                let seen = value.as_ref()?.seen_since(began)?;
                 first = Some(first.map_or(seen, |first: Instant| first.min(seen)));
             }
-            tokio::task::yield_now().await;
         }
-        *all_seen = first;
-        true
+        first
     }
 }
 
@@ -78,7 +64,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn take(plan: &Plan, trace: &Trace) -> Result<Self, ArrayError> {
+    pub(super) async fn take(
+        plan: &Plan,
+        source: &dyn ChunkSource,
+        trace: &Trace,
+    ) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
         let coords: Vec<ChunkCoords> = Window::packed(plan.subset().axes(), 1)
             .cut(array.grid().axes())
@@ -88,7 +78,7 @@ impl Snapshot {
             .map(|coords| {
                 let array = Arc::clone(&array);
                 async move {
-                    let value = array.stored_key(&coords)?.look(trace).await?;
+                    let value = source.look(&array.stored_key(&coords)?, trace).await?;
                     Ok::<_, ArrayError>((coords, value))
                 }
             })
@@ -108,24 +98,11 @@ impl Snapshot {
         Self { plan, chunks: Arc::new(chunks), elements }
     }
 
-    /// What may be kept of a plan that was read, with how many decoded chunks that took: all of it, if its elements are of
-    /// a fixed size and its chunks are there, for then it can be told whether it is still what is stored.
-    pub(super) fn keep(&self, decoded_chunks: u64) -> Option<Kept> {
-        let elements = self.elements.clone()?;
-        let is_variable = self.plan.array().metadata().data_type.is_variable();
-        let is_whole = !is_variable && self.chunks.iter().all(|(_, value)| value.is_some());
-        let (chunks, seen) = (Arc::clone(&self.chunks), Mutex::new(None));
-        is_whole.then(|| Kept(Arc::new(KeptRead { chunks, elements, decoded_chunks, seen })))
-    }
-
-    /// A plan and what was kept of it, if every chunk is still as it was read and that is plain without waiting.
-    pub(super) async fn of_kept(plan: &Plan, kept: &Kept, trace: &Trace) -> Option<Self> {
-        if !kept.is_current(trace).await {
-            return None;
-        }
-        let KeptRead { chunks, elements, decoded_chunks, .. } = &*kept.0;
-        trace.add_hits(*decoded_chunks);
-        Some(Self { plan: plan.clone(), chunks: Arc::clone(chunks), elements: Some(elements.clone()) })
+    /// The chunks, if all of them are there: then it can be told later whether they are still the same.
+    #[must_use]
+    pub fn chunks_read(&self) -> Option<ReadChunks> {
+        let is_whole = self.chunks.iter().all(|(_, value)| value.is_some());
+        is_whole.then(|| ReadChunks(Arc::clone(&self.chunks)))
     }
 
     /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalesce::{Fetch, coalesce};
-use super::{ArrayError, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
+use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
@@ -67,14 +67,6 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// What came of the same plan before, if that is kept. Chunks may have changed since.
-    fn recall(&self, _plan: &Plan) -> Option<Kept> {
-        None
-    }
-
-    /// May keep what came of a plan.
-    fn keep(&self, _plan: &Plan, _kept: &Kept) {}
-
     /// As [`ChunkSource::elements`] of one range, if they are in memory.
     fn elements_now(
         &self,
@@ -93,6 +85,11 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         _shard: &Range<u64>,
     ) -> Option<Arc<ShardIndex>> {
         None
+    }
+
+    /// The version that is stored under a key now, no older than the call.
+    async fn look(&self, key: &StoredKey, trace: &Trace) -> Result<Option<Arc<StoredValue>>, ArrayError> {
+        key.look(trace).await
     }
 
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
@@ -206,6 +203,7 @@ impl DirectSource {
             Err(source) => return Err(failed(source)),
         };
         let value = key.at(found.info.clone());
+        value.note_look(start);
         let size = value.info.size;
         let (wanted, limit) = match chain.sharding() {
             None => (Some(0..size), chain.encoded_limit()),

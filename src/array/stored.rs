@@ -37,17 +37,18 @@ struct When {
 }
 
 impl StoredValue {
-    /// Whether this version is what is stored, no longer ago than the request began, and that is plain without waiting.
-    /// A look is for every request that had begun before it.
+    /// Whether this version is what is stored, as freshly as the store asks for, and that is plain without waiting. A look
+    /// is for every request that had begun before it.
     #[must_use]
     pub fn is_current(&self, trace: &Trace) -> bool {
-        self.seen_for(trace).is_some()
+        self.seen_since(trace.began()).is_some()
     }
 
-    /// When the look began that says so, if [`StoredValue::is_current`].
-    pub(super) fn seen_for(&self, trace: &Trace) -> Option<Instant> {
+    /// When a look began that found this version and is new enough for a request that began then, if that is plain without
+    /// waiting.
+    pub(super) fn seen_since(&self, began: Instant) -> Option<Instant> {
         let When { looked, seen } = *self.when();
-        if let Some(seen) = seen.filter(|&seen| seen >= trace.began()) {
+        if let Some(seen) = seen.filter(|&seen| seen >= self.store.looks_since(began)) {
             return Some(seen);
         }
         let now = Instant::now();
@@ -63,6 +64,11 @@ impl StoredValue {
     pub fn note_looks_of(&self, other: &Self) {
         let when = *other.when();
         self.note(when);
+    }
+
+    /// A look by all the rules, that began then, found this version.
+    pub(super) fn note_look(&self, began: Instant) {
+        self.note(When { looked: Some(began), seen: Some(began) });
     }
 
     fn note(&self, new: When) {
@@ -94,11 +100,11 @@ impl StoredKey {
     /// Failures of the store.
     pub async fn look(&self, trace: &Trace) -> Result<Option<Arc<StoredValue>>, ArrayError> {
         let _turn = trace.turn().await;
-        let now = Some(Instant::now());
+        let now = Instant::now();
         match self.store.head(&self.key).await {
             Ok(info) => Ok(info.map(|info| {
                 let value = self.at(info);
-                value.note(When { looked: now, seen: now });
+                value.note_look(now);
                 value
             })),
             Err(source) => Err(ArrayError::Store { key: self.key.clone(), source }),

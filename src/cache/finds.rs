@@ -54,6 +54,11 @@ impl Finds {
 
     /// The version that is stored now.
     pub(super) async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
+        if let Some(known) = self.latest(key)
+            && known.is_current(trace)
+        {
+            return Ok(Some(known));
+        }
         let value = key.look(trace).await?;
         if let Some(value) = &value
             && let Some(known) = self.latest(key)

@@ -5,6 +5,7 @@
 //! Weights are bytes. A load is shared by all who want its result while it runs, and belongs to none of them
 //! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
 
+mod answers;
 mod finds;
 mod flights;
 mod nodes;
@@ -12,11 +13,15 @@ mod shelf;
 mod source;
 mod values;
 
+pub use answers::Answers;
 pub use nodes::NodeCache;
 pub use source::CachedSource;
 pub use values::ValueCache;
 
 use serde::{Deserialize, Serialize};
+
+/// The part of what is for decoded chunks that is for small answers as they went out.
+const ANSWERS_SHARE: u64 = 16;
 
 /// How much is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +35,14 @@ pub struct CacheOptions {
     pub node_bytes: u64,
     /// Bytes of small stored values, as they are stored.
     pub value_bytes: u64,
+}
+
+impl CacheOptions {
+    /// The bytes that are for small answers as they went out.
+    #[must_use]
+    pub const fn answers_bytes(&self) -> u64 {
+        self.decoded_bytes / ANSWERS_SHARE
+    }
 }
 
 impl Default for CacheOptions {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 
 use super::shelf::Shelf;
-use crate::array::{ArrayError, GLANCES, NodeId, NodeMemo, Opened, Opening};
+use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
 use crate::hierarchy::Located;
 use crate::key::NodePath;
 
@@ -26,7 +26,7 @@ type Name = (Arc<str>, NodePath);
 #[derive(Clone, Debug)]
 pub struct NodeCache {
     nodes: Arc<Shelf<NodeId, Arc<Opened>>>,
-    /// The documents that were there last, and when they were.
+    /// The documents that were there last, and when the look began that found them.
     latest: Arc<Shelf<Name, (Located, Instant)>>,
 }
 
@@ -48,22 +48,18 @@ impl NodeCache {
 
 #[async_trait]
 impl NodeMemo for NodeCache {
-    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<Arc<Opened>> {
+    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<Opened>, Instant)> {
         let (mount, path) = (Arc::clone(mount), path.clone());
         let name = (mount, path);
         let (located, when) = self.latest.recall(&name)?;
-        if when.elapsed() > GLANCES {
-            return None;
-        }
         let (mount, path) = name;
-        self.nodes.recall(&NodeId { mount, path, located })
+        Some((self.nodes.recall(&NodeId { mount, path, located })?, when))
     }
 
-    async fn node(&self, id: NodeId, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
-        let now = Instant::now();
+    async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
         let opened = self.nodes.get(&id, opening).await;
         let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
-        self.latest.remember(&(id.mount, id.path), &(id.located, now));
+        self.latest.remember(&(id.mount, id.path), &(id.located, looked));
         Ok(opened)
     }
 }

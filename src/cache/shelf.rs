@@ -1,5 +1,6 @@
 //! [`Shelf`]: one kind of thing that is remembered, weighed in bytes, and loaded once for all who want it.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -61,7 +62,11 @@ where
     }
 
     /// What is remembered.
-    pub(super) fn recall(&self, key: &K) -> Option<T> {
+    pub(super) fn recall<Q>(&self, key: &Q) -> Option<T>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
         self.cache.get(key)
     }
 

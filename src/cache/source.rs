@@ -11,13 +11,11 @@ use super::CacheOptions;
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Outcome, Shelf, TRIES};
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, Kept, Plan, StoredKey, StoredValue, Trace};
-use crate::chunk::{Elements, Subset};
+use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 
-/// The part of what is for decoded chunks that is for small answers as they were put together of them.
-const ANSWERS_SHARE: u64 = 16;
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
 /// What an inner chunk takes in a shard's index in memory.
@@ -77,30 +75,23 @@ pub struct CachedSource {
     decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
     finds: Finds,
-    answers: Arc<Shelf<AnswerId, Kept>>,
 }
-
-/// What an answer is remembered under: the array's number, and the elements.
-type AnswerId = (u64, Subset);
 
 impl CachedSource {
     /// Remembers what `inner` gives.
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
-        let answers_bytes = options.decoded_bytes / ANSWERS_SHARE;
-        let decoded =
-            Shelf::new(options.decoded_bytes - answers_bytes, |id: &PartId, elements: &Elements| {
-                id.bytes().saturating_add(elements.bytes() as u64)
-            });
+        let decoded_bytes = options.decoded_bytes - options.answers_bytes();
+        let decoded = Shelf::new(decoded_bytes, |id: &PartId, elements: &Elements| {
+            id.bytes().saturating_add(elements.bytes() as u64)
+        });
         let versions_bytes = options.index_bytes / VERSIONS_SHARE;
         let indexes =
             Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
             });
         let finds = Finds::new(versions_bytes);
-        let answers = Shelf::new(answers_bytes, |_: &AnswerId, kept: &Kept| kept.bytes());
-        let (decoded, indexes, answers) = (Arc::new(decoded), Arc::new(indexes), Arc::new(answers));
-        Self { inner, decoded, indexes, finds, answers }
+        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
     }
 
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
@@ -176,14 +167,6 @@ impl ChunkSource for CachedSource {
         Some(Found { value: Some(id.value), part })
     }
 
-    fn recall(&self, plan: &Plan) -> Option<Kept> {
-        self.answers.recall(&(plan.array().id(), plan.subset().clone()))
-    }
-
-    fn keep(&self, plan: &Plan, kept: &Kept) {
-        self.answers.remember(&(plan.array().id(), plan.subset().clone()), kept);
-    }
-
     fn elements_now(
         &self,
         value: &Arc<StoredValue>,
@@ -200,6 +183,10 @@ impl ChunkSource for CachedSource {
         shard: &Range<u64>,
     ) -> Option<Arc<ShardIndex>> {
         self.indexes.recall(&PartId::new(value, chain, shard.clone()))
+    }
+
+    async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
+        self.finds.look(key, trace).await
     }
 
     async fn find(&self, key: &StoredKey, chain: &Arc<CodecChain>, trace: &Arc<Trace>) -> Outcome<Found> {

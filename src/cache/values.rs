@@ -3,10 +3,13 @@
 //!
 //! To look whether a file was replaced takes a fraction of what opening, reading and closing it takes. Each read looks
 //! ([`Store::still_has`]); a store that cannot tell without waiting is asked for the value itself, as if nothing were
-//! remembered, and nothing of it is. Writes and listings pass through.
+//! remembered, and nothing of it is. Where answers may be older than their requests ([`Freshness`]), a look is for as long as
+//! that says, and values from far away are remembered too. Writes and listings pass through; what is absent is asked for
+//! each time.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -15,8 +18,8 @@ use futures::stream::BoxStream;
 use super::shelf::Shelf;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirListing, Freshness, ListEntry, SetOutcome, SharedStore, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
@@ -26,11 +29,13 @@ const LARGEST_BYTES: u64 = 256 << 10;
 type Asked = (Arc<str>, StoreKey, ByteRange);
 
 /// A value, or a part of one, that is remembered.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Kept {
     info: ValueInfo,
     range: Range<u64>,
     bytes: Bytes,
+    /// When the last look began that found this version.
+    seen: Mutex<Instant>,
 }
 
 /// What is remembered of the small values of all mounts. Clones share it.
@@ -50,14 +55,16 @@ impl ValueCache {
         Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
     }
 
-    /// The store of a mount, with its small values remembered.
+    /// The store of a mount, with its small values remembered. What is known of it may be as old as `freshness` says.
     #[must_use]
-    pub fn over(&self, mount: &str, store: SharedStore) -> SharedStore {
+    pub fn over(&self, mount: &str, store: SharedStore, freshness: Freshness) -> SharedStore {
         // What is in memory needs no copy there.
         if store.kind() == StoreKind::Memory {
             return store;
         }
-        Arc::new(CachedStore { mount: mount.into(), inner: store, values: self.clone() })
+        let opened = Instant::now();
+        let trusted = Mutex::new(opened);
+        Arc::new(CachedStore { mount: mount.into(), inner: store, values: self.clone(), freshness, trusted })
     }
 }
 
@@ -67,6 +74,9 @@ struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
     values: ValueCache,
+    freshness: Freshness,
+    /// Looks that began before then are too old, however fresh: something was written since, or turned out to be.
+    trusted: Mutex<Instant>,
 }
 
 impl CachedStore {
@@ -77,28 +87,55 @@ impl CachedStore {
     /// The value of a key or a part of it, if it is remembered and still the same.
     fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<Kept>> {
         let kept = self.values.0.recall(&self.asked(key, range))?;
-        self.inner.still_has(key, Some(&kept.info.version)).then_some(kept)
+        let now = Instant::now();
+        if *lock(&kept.seen) >= self.looks_since(now) {
+            return Some(kept);
+        }
+        if !self.inner.still_has(key, Some(&kept.info.version)) {
+            return None;
+        }
+        *lock(&kept.seen) = now;
+        Some(kept)
     }
 
-    /// Remembers what was read, if it is worth it.
-    fn remember(&self, key: &StoreKey, asked: ByteRange, value: &Value) {
-        if let ValueBody::Bytes(bytes) = &value.body
-            && value.len() <= LARGEST_BYTES
-            && self.inner.still_has(key, Some(&value.info.version))
+    /// A value that was read by a look that began at `seen`: it is remembered, if it is worth it.
+    async fn remember(
+        &self,
+        key: &StoreKey,
+        asked: ByteRange,
+        seen: Instant,
+        value: Value,
+    ) -> Result<Value, StoreError> {
+        let is_always = self.freshness == Freshness::Always;
+        let is_streamed = !matches!(value.body, ValueBody::Bytes(_));
+        if value.len() > LARGEST_BYTES
+            || (is_always && (is_streamed || !self.inner.still_has(key, Some(&value.info.version))))
         {
-            let kept = Kept { info: value.info.clone(), range: value.range.clone(), bytes: bytes.clone() };
-            self.values.0.remember(&self.asked(key, asked), &Arc::new(kept));
+            return Ok(value);
         }
+        let (info, range) = (value.info.clone(), value.range.clone());
+        let bytes = value.bytes(LARGEST_BYTES).await?;
+        let kept = Kept { info, range, bytes, seen: Mutex::new(seen) };
+        let value = kept.value();
+        self.values.0.remember(&self.asked(key, asked), &Arc::new(kept));
+        Ok(value)
+    }
+
+    /// Nothing that was seen before now is trusted any longer.
+    fn distrust(&self) {
+        *lock(&self.trusted) = Instant::now();
     }
 }
 
+/// No code panics while it holds such a lock.
+fn lock(time: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    time.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Kept {
-    fn value(&self, if_match: Option<&Version>) -> Result<Value, StoreError> {
-        if if_match.is_some_and(|version| *version != self.info.version) {
-            return Err(StoreError::VersionChanged);
-        }
+    fn value(&self) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
-        Ok(Value { info, range, body: ValueBody::Bytes(self.bytes.clone()) })
+        Value { info, range, body: ValueBody::Bytes(self.bytes.clone()) }
     }
 }
 
@@ -115,6 +152,17 @@ impl Store for CachedStore {
         }
     }
 
+    fn looks_since(&self, began: Instant) -> Instant {
+        let oldest = match self.freshness {
+            Freshness::Always => return began,
+            // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
+            Freshness::Ttl(age) => Instant::now().checked_sub(age / 2),
+            Freshness::Immutable => None,
+        };
+        let trusted = *lock(&self.trusted);
+        oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
+    }
+
     fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         self.inner.still_has(key, version)
     }
@@ -126,13 +174,25 @@ impl Store for CachedStore {
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
         if let Some(kept) = self.recall(key, range) {
-            return kept.value(if_match).map(Some);
+            if if_match.is_none_or(|version| *version == kept.info.version) {
+                return Ok(Some(kept.value()));
+            }
+            // As old as it may be; what is asked for may be newer.
+            if self.freshness == Freshness::Always {
+                return Err(StoreError::VersionChanged);
+            }
         }
-        let value = self.inner.get(key, range, if_match).await?;
-        if let Some(value) = &value {
-            self.remember(key, range, value);
+        let seen = Instant::now();
+        match self.inner.get(key, range, if_match).await {
+            Ok(Some(value)) => self.remember(key, range, seen, value).await.map(Some),
+            Ok(None) => Ok(None),
+            Err(error) => {
+                if matches!(error, StoreError::VersionChanged) {
+                    self.distrust();
+                }
+                Err(error)
+            }
         }
-        Ok(value)
     }
 
     async fn set(
@@ -141,7 +201,9 @@ impl Store for CachedStore {
         body: ValueStream,
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
-        self.inner.set(key, body, condition).await
+        let outcome = self.inner.set(key, body, condition).await;
+        self.distrust();
+        outcome
     }
 
     async fn copy(
@@ -151,15 +213,21 @@ impl Store for CachedStore {
         to: &StoreKey,
         condition: WriteCondition,
     ) -> Result<Option<Copied>, StoreError> {
-        self.inner.copy(from, if_match, to, condition).await
+        let copied = self.inner.copy(from, if_match, to, condition).await;
+        self.distrust();
+        copied
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        self.inner.erase(key, condition).await
+        let erased = self.inner.erase(key, condition).await;
+        self.distrust();
+        erased
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        self.inner.erase_prefix(prefix).await
+        let erased = self.inner.erase_prefix(prefix).await;
+        self.distrust();
+        erased
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
@@ -191,7 +259,7 @@ mod tests {
     fn opened() -> (TempDir, SharedStore) {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-        let store = ValueCache::new(16 << 20).over("m", Arc::new(store));
+        let store = ValueCache::new(16 << 20).over("m", Arc::new(store), Freshness::Always);
         (directory, store)
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::server::{ServerOptions, some_listen_address};
 use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
-use crate::store::{StoreOptions, is_zip};
+use crate::store::{Freshness, StoreOptions, is_zip};
 
 /// The mount that the demo hierarchy is served as.
 pub(super) const DEMO: &str = "demo";
@@ -38,6 +38,9 @@ pub struct MountOptions {
     /// `Cache-Control` of its answers.
     #[serde(default)]
     pub cache_control: CacheControl,
+    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, or `immutable`.
+    #[serde(default)]
+    pub freshness: Freshness,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_separator: Option<Separator>,

@@ -9,9 +9,10 @@
 use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
@@ -20,12 +21,15 @@ use sha2::{Digest, Sha256};
 
 use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
+use super::extract::NodeTarget;
+use super::kept::{KEPT_BYTES, KeptAnswer, MadeOf};
 use super::negotiate::Offer;
 use super::problem::Problem;
 use super::range;
-use super::state::{AppState, Mount};
+use super::state::AppState;
+use super::timing::put_trace;
 use super::validators::{from_text, hex_tag, put_validators};
-use crate::array::{Array, ArrayError, Opened, Plan, Snapshot, Trace};
+use crate::array::{Array, ArrayError, Opened, Plan, ReadChunks, Snapshot, Trace};
 use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::{DataType, Endianness};
@@ -44,8 +48,6 @@ const HEADER_BYTES: usize = 2 << 10;
 const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
 const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
 const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
-const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
 /// The formats elements are answered in; the first is the default.
 pub(super) const OFFERS: &[Offer] = &[
@@ -88,6 +90,19 @@ pub(super) struct Elements {
     contents: Contents,
     /// When the request was first looked at.
     started: Instant,
+}
+
+/// An answer.
+struct Answered {
+    answer: Response,
+    hit: Option<Hit>,
+}
+
+/// An answer that came whole from memory.
+struct Hit {
+    chunks: ReadChunks,
+    version: Version,
+    body: Bytes,
 }
 
 /// Why there is no answer.
@@ -145,28 +160,34 @@ impl Elements {
         Ok(Self { node, array, subset, rendering, conversion, contents, started })
     }
 
-    /// The answer to a GET or HEAD.
+    /// The answer to a GET or HEAD. It may be kept.
     pub(super) async fn answer(
-        &self,
+        self,
         state: &AppState,
-        mount: &Mount,
-        method: &Method,
-        headers: &HeaderMap,
+        target: &NodeTarget,
+        head: &Parts,
     ) -> Result<Response, Problem> {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options().whole_bytes);
         let permit = state.admission().enter(self.memory_bytes(state, &plan)).await?;
         let mut tries = 1;
-        let answer = loop {
-            match self.attempt(state, method, headers, &plan).await {
+        let Answered { mut answer, hit } = loop {
+            match self.attempt(state, &head.method, &head.headers, &plan).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
-                answer => break answer?,
+                answered => break answered?,
             }
         };
-        let mut answer = permit.hold(answer);
-        answer.headers_mut().insert(header::CACHE_CONTROL, mount.cache_control.of_decoded());
-        Ok(answer)
+        answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        // What is said of a dependent is said of other arrays too.
+        if let Some(Hit { chunks, version, body }) = hit
+            && self.node.dependent.is_none()
+        {
+            let (opener, path) = (target.opener.clone(), self.array.path().clone());
+            let made_of = MadeOf { opener, path, node: self.node, chunks };
+            KeptAnswer::keep(state, head, made_of, version, answer.headers(), body).await;
+        }
+        Ok(permit.hold(answer))
     }
 
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
@@ -185,7 +206,7 @@ impl Elements {
         method: &Method,
         headers: &HeaderMap,
         plan: &Plan,
-    ) -> Result<Response, ElementsError> {
+    ) -> Result<Answered, ElementsError> {
         let limit = state.options().whole_bytes;
         let trace = state.reader().trace();
         // What has to be read in any case is read at once. Whatever may need no element looks first.
@@ -194,25 +215,35 @@ impl Elements {
             let planned = self.started.elapsed();
             (state.reader().snapshot(plan, &trace).await?, planned)
         } else {
-            (Snapshot::take(plan, &trace).await?, self.started.elapsed())
+            (state.reader().look(plan, &trace).await?, self.started.elapsed())
         };
         let version = self.version(&snapshot);
+        let chunks = snapshot.chunks_read();
+        let mut whole = None;
         let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
-            Verdict::Failed => return Ok(Problem::of_class(ErrorClass::PreconditionFailed).into_response()),
+            Verdict::Failed => {
+                let answer = Problem::of_class(ErrorClass::PreconditionFailed).into_response();
+                return Ok(Answered { answer, hit: None });
+            }
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
-                let mut answer = match render::writer(self.rendering.style, &self.contents, limit)? {
+                let (mut answer, body) = match render::writer(self.rendering.style, &self.contents, limit)? {
                     Some(writer) => self.whole(state, method, snapshot, writer, &trace).await?,
                     None => self.binary(state, method, headers, snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), planned, &trace);
+                whole = body;
                 answer
             }
         };
         let info = ValueInfo { size: 0, version, modified: None };
         put_validators(answer.headers_mut(), &info);
         self.describe(answer.headers_mut());
-        Ok(answer)
+        // What was in memory already is what is asked for again and again.
+        let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
+        let whole = whole.filter(|body| is_hit && body.len() <= KEPT_BYTES);
+        let hit = whole.zip(chunks).map(|(body, chunks)| Hit { chunks, version: info.version, body });
+        Ok(Answered { answer, hit })
     }
 
     /// The version of an answer: of everything it is made of, and how.
@@ -243,7 +274,7 @@ impl Elements {
         snapshot: Snapshot,
         version: &Version,
         trace: &Arc<Trace>,
-    ) -> Result<Response, ArrayError> {
+    ) -> Result<(Response, Option<Bytes>), ArrayError> {
         let Contents { data_type, shape, .. } = &self.contents;
         let preamble = match self.rendering.style.format {
             Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
@@ -258,8 +289,7 @@ impl Elements {
             ByteRange::Whole
         };
         let Some(wanted) = asked.resolve(size) else {
-            let problem = Problem::range_not_satisfiable(size);
-            return Ok(problem.into_response());
+            return Ok((Problem::range_not_satisfiable(size).into_response(), None));
         };
         let mut answer = StatusCode::OK.into_response();
         if asked != ByteRange::Whole {
@@ -267,16 +297,18 @@ impl Elements {
             answer.headers_mut().insert(header::CONTENT_RANGE, range::content_range(&wanted, size));
         }
         let length = wanted.end - wanted.start;
+        let mut whole = None;
         if *method == Method::GET {
             let mut parts = self.parts(state, snapshot, &preamble, wanted, trace);
             let first = parts.try_next().await?.unwrap_or_default();
+            whole = (first.len() as u64 == size).then(|| first.clone());
             *answer.body_mut() = exact_body(first, parts, length);
         }
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.rendering.offer.media_type));
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        Ok(answer)
+        Ok((answer, whole))
     }
 
     /// These bytes of the preamble and the elements behind it.
@@ -352,7 +384,7 @@ impl Elements {
         snapshot: Snapshot,
         mut writer: Box<dyn Writer>,
         trace: &Arc<Trace>,
-    ) -> Result<Response, ElementsError> {
+    ) -> Result<(Response, Option<Bytes>), ElementsError> {
         let limit = state.options().whole_bytes;
         let mut text = Vec::new();
         let bytes = snapshot.plan().response_bytes();
@@ -370,12 +402,12 @@ impl Elements {
         let text = finished.await.map_err(ArrayError::from)??;
         check_length(&text, limit)?;
         let length = HeaderValue::from(text.len());
-        let body = if *method == Method::HEAD { Body::empty() } else { Body::from(text) };
-        let mut answer = body.into_response();
+        let whole = (*method == Method::GET).then(|| Bytes::from(text));
+        let mut answer = whole.clone().map_or_else(Body::empty, Body::from).into_response();
         answer.headers_mut().insert(header::CONTENT_LENGTH, length);
         let media_type = HeaderValue::from_static(self.rendering.offer.media_type);
         answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
-        Ok(answer)
+        Ok((answer, whole))
     }
 
     /// What the elements are, in headers: but for what is too long for one.
@@ -440,28 +472,6 @@ fn ascii(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// What the request cost so far: at the moment the head is sent.
-fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trace) {
-    let (fetch, decode) = trace.fetch_and_decode();
-    let mut timing = String::with_capacity(64);
-    for (name, time) in [("plan", planned), (", fetch", fetch), (", decode", decode)] {
-        let (millis, micros) = (time.as_millis(), time.subsec_micros() % 1000);
-        // Writing to a `String` cannot fail.
-        let _ = write!(timing, "{name};dur={millis}.{micros:03}");
-    }
-    if let Some(timing) = from_text(timing) {
-        headers.insert(SERVER_TIMING, timing);
-    }
-    let cache = match trace.hits_and_misses() {
-        // Nothing was asked of a cache: HEAD, or fill values alone.
-        (0, 0) => return,
-        (_, 0) => "hit",
-        (0, _) => "miss",
-        _ => "partial",
-    };
-    headers.insert(ZARRD_CACHE, HeaderValue::from_static(cache));
 }
 
 /// A limit that is broken says what was asked, what is allowed, and what would fit.

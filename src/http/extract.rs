@@ -236,14 +236,21 @@ pub(super) struct NodeTarget {
     pub(super) path: NodePath,
 }
 
+impl NodeTarget {
+    /// What a request to such a route names.
+    pub(super) fn of(state: &AppState, uri: &Uri) -> Result<Self, Problem> {
+        let located = locate(uri.path(), 2)?;
+        let path = NodePath::parse(&located.rest)?;
+        let (mount, opener) = state.mount_and_opener(&located.mount).ok_or_else(unknown_mount)?.clone();
+        Ok(Self { mount, opener, path })
+    }
+}
+
 impl FromRequestParts<AppState> for NodeTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let located = locate(parts.uri.path(), 2)?;
-        let path = NodePath::parse(&located.rest)?;
-        let (mount, opener) = state.mount_and_opener(&located.mount).ok_or_else(unknown_mount)?.clone();
-        Ok(Self { mount, opener, path })
+        Self::of(state, &parts.uri)
     }
 }
 

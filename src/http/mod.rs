@@ -21,6 +21,7 @@ mod frame;
 mod host;
 mod json_answer;
 mod json_body;
+mod kept;
 mod listing;
 mod negotiate;
 mod options;
@@ -32,6 +33,7 @@ mod router;
 mod routes;
 mod site;
 mod state;
+mod timing;
 mod validators;
 mod views;
 

@@ -1,9 +1,9 @@
 //! [`Site`]: what is served at one address.
 //!
 //! A request goes to the routes of the whole surface or, where a mount is the store at the root path, to that mount's
-//! alone; the host is looked at before any route. Reads of stored values, of which there are more than of all else, go a
-//! shorter way: through the same layers to the same handler, but past the router, whose matching, cloning and boxing take
-//! longer than such a read.
+//! alone; the host is looked at before any route. Reads of values and of elements, of which there are more than of all
+//! else, go a shorter way: through the same layers to the same handlers, but past the router, whose matching, cloning and
+//! boxing take longer than such a read.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,15 +17,41 @@ use tower::ServiceExt;
 
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
-use super::routes::store;
+use super::routes::{data, store};
 use super::state::{AppState, Mount};
 use super::{admission, host, router};
 
-/// How the paths of stored values and of views of them begin, and their routes.
-const ROUTES: [(&str, &str); 3] = [
-    ("/store/", "/store/{mount}/{*key}"),
-    ("/plain/", "/plain/{mount}/{*key}"),
-    ("/unshard/", "/unshard/{mount}/{*key}"),
+/// A route that a read takes past the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Short {
+    template: &'static str,
+    reads: Reads,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Values,
+    Elements,
+    Chunks,
+}
+
+impl Short {
+    const fn new(template: &'static str, reads: Reads) -> Self {
+        Self { template, reads }
+    }
+}
+
+/// Where a mount is the store at the root path.
+const ROOTED: Short = Short::new("/{*key}", Reads::Values);
+
+/// How the paths of such reads begin, before the name of a mount, and their routes.
+const SHORT: [(&str, Short); 5] = [
+    ("/store/", Short::new("/store/{mount}/{*key}", Reads::Values)),
+    ("/v1/data/", Short::new("/v1/data/{mount}/{*path}", Reads::Elements)),
+    ("/v1/chunk/", Short::new("/v1/chunk/{mount}/{*path}", Reads::Chunks)),
+    ("/plain/", Short::new("/plain/{mount}/{*key}", Reads::Values)),
+    ("/unshard/", Short::new("/unshard/{mount}/{*key}", Reads::Values)),
 ];
 
 /// What is served at one address. Clones share it.
@@ -64,8 +90,8 @@ impl Site {
     pub async fn answer(&self, mut request: Request) -> Response {
         let Inner { all, rooted, .. } = &*self.0;
         let mount = self.mount_of(&request);
-        if let Some(route) = route_of_value(&request, mount.is_some()) {
-            return self.value(request, route, mount).await;
+        if let Some(short) = short_way(&request, mount.is_some()) {
+            return self.read(request, short, mount).await;
         }
         let routes = match mount {
             None => all,
@@ -90,21 +116,33 @@ impl Site {
         state.mount_of_host(&host::canonical(authority.host()))
     }
 
-    /// The answer to a read of a stored value.
-    async fn value(&self, request: Request, route: &'static str, mount: Option<&Arc<Mount>>) -> Response {
+    /// The answer to such a read.
+    async fn read(&self, request: Request, short: Short, mount: Option<&Arc<Mount>>) -> Response {
         let state = &self.0.state;
         let read = |request: Request| async move {
             let (head, _) = request.into_parts();
-            let target = StoreTarget::of(state, &head.uri, mount)?;
-            store::read_or_list(state, &target, &head).await
+            match short.reads {
+                Reads::Values => {
+                    let target = StoreTarget::of(state, &head.uri, mount)?;
+                    store::read_or_list(state, &target, &head).await
+                }
+                Reads::Elements => data::data(state, &head).await,
+                Reads::Chunks => data::chunk(state, &head).await,
+            }
         };
         let caught = |request| async move {
             let answer = AssertUnwindSafe(read(request)).catch_unwind().await;
             answer.map_or_else(frame::panicked, IntoResponse::into_response)
         };
-        let admitted = |request| admission::admit(state, caught(request));
+        let admitted = |request| async move {
+            match short.reads {
+                Reads::Values => admission::admit(state, caught(request)).await,
+                // Admitted by what each holds in memory.
+                Reads::Elements | Reads::Chunks => caught(request).await,
+            }
+        };
         let method = request.method().clone();
-        with_length(&method, router::pass(state, Route::Chosen(route), request, admitted).await)
+        with_length(&method, router::pass(state, Route::Chosen(short.template), request, admitted).await)
     }
 }
 
@@ -120,18 +158,18 @@ fn with_length(method: &Method, mut answer: Response) -> Response {
     answer
 }
 
-/// The route of a request that the router would give to [`store::get_key`].
-fn route_of_value(request: &Request, rooted: bool) -> Option<&'static str> {
+/// The way of a request that the router would give to the same handler.
+fn short_way(request: &Request, rooted: bool) -> Option<Short> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
     let path = request.uri().path();
     if rooted {
-        return (path.len() > 1).then_some("/{*key}");
+        return (path.len() > 1).then_some(ROOTED);
     }
-    let (route, rest) = ROUTES.iter().find_map(|(start, route)| Some((*route, path.strip_prefix(start)?)))?;
-    let (mount, key) = rest.split_once('/')?;
-    (!mount.is_empty() && !key.is_empty()).then_some(route)
+    let (short, rest) = SHORT.iter().find_map(|(start, short)| Some((*short, path.strip_prefix(start)?)))?;
+    let (mount, rest) = rest.split_once('/')?;
+    (!mount.is_empty() && !rest.is_empty()).then_some(short)
 }
 
 #[cfg(test)]
@@ -152,12 +190,19 @@ mod tests {
             ("GET", "/plain/m/a", Some("/plain/{mount}/{*key}"), Some("/{*key}")),
             ("GET", "/unshard/m/a/", Some("/unshard/{mount}/{*key}"), Some("/{*key}")),
             ("GET", "/unshard/m/", None, Some("/{*key}")),
+            ("GET", "/v1/data/m/a", Some("/v1/data/{mount}/{*path}"), Some("/{*key}")),
+            ("HEAD", "/v1/chunk/m/a/c/0", Some("/v1/chunk/{mount}/{*path}"), Some("/{*key}")),
+            ("GET", "/v1/data/m", None, Some("/{*key}")),
+            ("GET", "/v1/data/m/", None, Some("/{*key}")),
+            ("GET", "/v1/nodes/m/a", None, Some("/{*key}")),
+            ("POST", "/v1/data/m/a", None, None),
             ("PUT", "/store/m/a", None, None),
             ("OPTIONS", "/store/m/a", None, None),
         ] {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            assert_eq!(route_of_value(&request, false), route, "{method} {path}");
-            assert_eq!(route_of_value(&request, true), rooted, "{method} {path} at the root");
+            let way = |rooted| short_way(&request, rooted).map(|short| short.template);
+            assert_eq!(way(false), route, "{method} {path}");
+            assert_eq!(way(true), rooted, "{method} {path} at the root");
         }
     }
 }

@@ -14,9 +14,11 @@ use tokio::time::{Instant, timeout};
 use super::admission::Admission;
 use super::cache_control::CacheControl;
 use super::host;
+use super::kept::KeptAnswer;
 use super::options::{HttpOptions, HttpOptionsError};
 use super::views::Viewed;
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
+use crate::cache::Answers;
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::Hierarchy;
@@ -116,6 +118,8 @@ pub struct Arrays {
     pub cpu: Cpu,
     /// Remembers opened nodes.
     pub memo: Arc<dyn NodeMemo>,
+    /// Bytes of small answers that are kept as they went out.
+    pub answers_bytes: u64,
     /// What one request may cost.
     pub read: ReadLimits,
     /// What documents may be.
@@ -135,6 +139,7 @@ impl Arrays {
             reader: Reader::new(source, cpu.clone()),
             cpu,
             memo: Arc::new(crate::cache::NodeCache::new(0)),
+            answers_bytes: 0,
             read: ReadLimits::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
@@ -154,6 +159,7 @@ struct Inner {
     /// By host name, in its canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
+    answers: Answers<KeptAnswer>,
     options: HttpOptions,
     admission: Admission,
     draining: AtomicBool,
@@ -199,6 +205,7 @@ impl AppState {
             mounts: by_name,
             views,
             by_host,
+            answers: Answers::new(arrays.answers_bytes),
             arrays,
             options,
             admission,
@@ -260,6 +267,11 @@ impl AppState {
             None => self.mount_and_opener(name).map(|(_, opener)| opener.hierarchy()),
             Some(kind) => self.viewed(kind, name).map(|viewed| &viewed.hierarchy),
         }
+    }
+
+    /// Small answers as they went out.
+    pub(super) fn answers(&self) -> &Answers<KeptAnswer> {
+        &self.0.answers
     }
 
     /// What reads elements.

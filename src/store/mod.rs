@@ -11,6 +11,7 @@
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
 mod error;
+mod freshness;
 mod local;
 mod object;
 mod open;
@@ -25,6 +26,7 @@ mod zip;
 mod tests;
 
 pub use error::{Shared, StoreError};
+pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions};
 pub use open::{OpenError, is_zip, open};
@@ -40,6 +42,7 @@ pub use types::{
 pub use zip::{ZipError, ZipStore};
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -66,6 +69,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// always, unless a store knows better.
     fn still_has(&self, _key: &StoreKey, _version: Option<&Version>) -> bool {
         false
+    }
+
+    /// Since when a look at a value must have begun for a request that began then to rely on it: since the request, unless
+    /// a store says otherwise ([`Freshness`]).
+    fn looks_since(&self, began: Instant) -> Instant {
+        began
     }
 
     /// `get`, and one range of `get_partial_values`: the value or a part of it, all of one version.

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -263,6 +264,10 @@ fn resolve(info: &ValueInfo, range: ByteRange, if_match: Option<&Version>) -> Re
 impl Store for ViewStore {
     fn kind(&self) -> StoreKind {
         self.below().kind()
+    }
+
+    fn looks_since(&self, began: Instant) -> Instant {
+        self.below().looks_since(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -22,6 +22,7 @@ mod encoded;
 mod fixtures;
 mod formats;
 mod frame;
+mod fresh;
 mod full_disk;
 mod hierarchy;
 mod hostile;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{Method, StatusCode};
+use zarrd::cache::CacheOptions;
 use zarrd::http::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
@@ -183,5 +184,71 @@ async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
         }
         is_over.store(true, Ordering::Relaxed);
         futures::future::join_all(crowd).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_from_memory_is_what_it_would_be_without() {
+    let directory = tempfile::tempdir().unwrap();
+    let local =
+        LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
+    let store: SharedStore = Arc::new(local.unwrap());
+    arrays(1)[0].store(&store, "0").await;
+    let none = CacheOptions { decoded_bytes: 0, index_bytes: 0, node_bytes: 0, value_bytes: 0 };
+    let mount = || Mount::read_only("m", Arc::clone(&store));
+    let warm = Server::build(mount()).finish();
+    let mut uncached = Server::build(mount());
+    uncached.cache = none;
+    let cold = uncached.finish();
+    let tag = cold.get("/v1/data/m/0?slice=:,3,5").await.header("etag").to_owned();
+    let ways: [&[(&str, &str)]; 12] = [
+        &[],
+        &[("accept", "*/*")],
+        &[("accept", "application/json")],
+        &[("accept", "image/tiff")],
+        &[("accept", "*/*"), ("accept", "text/csv")],
+        &[("range", "bytes=3-9")],
+        &[("range", "bytes=9999-")],
+        &[("if-none-match", &tag)],
+        &[("if-none-match", "\"other\"")],
+        &[("if-match", &tag)],
+        &[("if-match", "\"other\"")],
+        &[("origin", "https://example.org")],
+    ];
+    let urls = [
+        "/v1/data/m/0?slice=:,3,5",
+        "/v1/data/m/0?slice=:,3,5&format=npy",
+        "/v1/data/m/0?slice=:,3,5&f=json",
+        "/v1/data/m/0?slice=:,3,5&format=arrow",
+        "/v1/data/m/0?slice=:,3,5&expected_shape=1",
+        "/v1/data/m/0?slice=0",
+        "/v1/chunk/m/0/c/3/0/0",
+        "/v1/chunk/m/0/c/3/0/0?slice=0",
+        "/v1/data//m/0?slice=:,3,5",
+    ];
+    for _ in 0..TIMES {
+        for url in urls {
+            for way in ways {
+                for method in [Method::GET, Method::HEAD] {
+                    let told = async |server: &Server| {
+                        let mut answer = server.ask(method.clone(), url, way).await;
+                        for of_one_request in ["x-request-id", "server-timing", "zarrd-cache"] {
+                            answer.headers.remove(of_one_request);
+                        }
+                        let mut headers: Vec<_> = answer
+                            .headers
+                            .iter()
+                            .map(|(name, value)| (name.to_string(), value.clone()))
+                            .collect();
+                        headers.sort();
+                        let body = String::from_utf8_lossy(&answer.body).into_owned();
+                        // A problem names its request.
+                        let body = body.split(r#""request_id""#).next().unwrap().to_owned();
+                        (answer.status, headers, body)
+                    };
+                    assert_eq!(told(&warm).await, told(&cold).await, "{method} {url} {way:?}");
+                }
+            }
+        }
     }
 }

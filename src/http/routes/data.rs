@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, Method};
+use axum::extract::{Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use utoipa::{IntoParams, IntoResponses};
 
@@ -14,14 +15,13 @@ use crate::error::ErrorClass;
 use crate::http::dependents::{check_collision, problem_of, reading};
 use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
 use crate::http::extract::NodeTarget;
+use crate::http::kept::KeptAnswer;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::query::DataQuery;
 use crate::http::state::AppState;
 use crate::key::NodePath;
 use crate::render::Style;
-
-type Pairs = Query<Vec<(String, String)>>;
 
 /// What is selected, as `DataQuery` reads it.
 #[derive(IntoParams)]
@@ -126,20 +126,29 @@ pub(in crate::http) enum ElementsResponses {
 )]
 pub(in crate::http) async fn get_data(
     State(state): State<AppState>,
-    target: NodeTarget,
-    Query(pairs): Pairs,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let started = Instant::now();
-    let query = DataQuery::parse(&pairs)?;
-    let rendering = rendering(&headers, &query)?;
-    let node = open(&target, &target.path, &query).await?;
-    let array = Arc::clone(node.array()?);
-    query.check_shape(&array.metadata().shape)?;
-    let subset = query.subset(array.metadata())?;
-    let elements = Elements::new(node, subset, rendering, started)?;
-    elements.answer(&state, &target.mount, &method, &headers).await
+    data(&state, &request.into_parts().0).await
+}
+
+/// The answer to GET and HEAD of a selection.
+pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    if let Some(answer) = KeptAnswer::give(state, head).await? {
+        return Ok(answer);
+    }
+    let anew = async {
+        let started = Instant::now();
+        let target = NodeTarget::of(state, &head.uri)?;
+        let query = query(&head.uri)?;
+        let rendering = rendering(&head.headers, &query)?;
+        let node = open(&target, &target.path, &query).await?;
+        let array = Arc::clone(node.array()?);
+        query.check_shape(&array.metadata().shape)?;
+        let subset = query.subset(array.metadata())?;
+        Elements::new(node, subset, rendering, started)?.answer(state, &target, head).await
+    };
+    // Its many steps would make every future around it as large.
+    Box::pin(anew).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
@@ -152,12 +161,9 @@ pub(in crate::http) async fn get_data(
 )]
 pub(in crate::http) async fn get_root_data(
     state: State<AppState>,
-    target: NodeTarget,
-    query: Pairs,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    get_data(state, target, query, method, headers).await
+    get_data(state, request).await
 }
 
 /// One decoded chunk of the array's chunk grid, trimmed to the array.
@@ -177,26 +183,42 @@ pub(in crate::http) async fn get_root_data(
 )]
 pub(in crate::http) async fn get_chunk(
     State(state): State<AppState>,
-    target: NodeTarget,
-    Query(pairs): Pairs,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let started = Instant::now();
-    let query = DataQuery::parse(&pairs)?;
-    if query.selects() {
-        return Err(Problem::of_class(ErrorClass::InvalidRequest)
-            .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
+    chunk(&state, &request.into_parts().0).await
+}
+
+/// The answer to GET and HEAD of a decoded chunk.
+pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Problem> {
+    if let Some(answer) = KeptAnswer::give(state, head).await? {
+        return Ok(answer);
     }
-    let rendering = rendering(&headers, &query)?;
-    let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
-    let node = open(&target, &path, &query).await?;
-    let array = Arc::clone(node.array()?);
-    query.check_shape(&array.metadata().shape)?;
-    let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
-    let ranges = coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-    let elements = Elements::new(node, Subset(ranges), rendering, started)?;
-    elements.answer(&state, &target.mount, &method, &headers).await
+    let anew = async {
+        let started = Instant::now();
+        let target = NodeTarget::of(state, &head.uri)?;
+        let query = query(&head.uri)?;
+        if query.selects() {
+            return Err(Problem::of_class(ErrorClass::InvalidRequest)
+                .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
+        }
+        let rendering = rendering(&head.headers, &query)?;
+        let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
+        let node = open(&target, &path, &query).await?;
+        let array = Arc::clone(node.array()?);
+        query.check_shape(&array.metadata().shape)?;
+        let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
+        let ranges =
+            coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
+        Elements::new(node, Subset(ranges), rendering, started)?.answer(state, &target, head).await
+    };
+    Box::pin(anew).await
+}
+
+/// What the query of a URL says of a selection and its form.
+fn query(uri: &Uri) -> Result<DataQuery, Problem> {
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|error| Problem::of_class(ErrorClass::InvalidRequest).detail(error.body_text()))?;
+    Ok(DataQuery::parse(&pairs)?)
 }
 
 /// The node whose elements are asked for.

@@ -190,6 +190,7 @@ impl ServerBuilder {
             reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
             cpu,
             memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
+            answers_bytes: self.cache.answers_bytes(),
             read: self.read,
             metadata: self.metadata,
             codec: self.codec,

@@ -1,0 +1,50 @@
+//! [`Answers`]: small answers as they went out, by what was asked.
+//!
+//! What an answer is, and whether it is still true, is for whoever keeps it to say.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::shelf::Shelf;
+
+/// Small answers by what was asked; the least used fall out.
+pub struct Answers<T>(Shelf<Arc<str>, Weighed<T>>);
+
+/// An answer and its bytes of memory.
+struct Weighed<T> {
+    answer: Arc<T>,
+    bytes: u64,
+}
+
+impl<T> Clone for Weighed<T> {
+    fn clone(&self) -> Self {
+        Self { answer: Arc::clone(&self.answer), bytes: self.bytes }
+    }
+}
+
+impl<T: Send + Sync + 'static> Answers<T> {
+    /// Remembers so many bytes of answers.
+    #[must_use]
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self(Shelf::new(capacity_bytes, |asked: &Arc<str>, kept: &Weighed<T>| {
+            kept.bytes.saturating_add(asked.len() as u64)
+        }))
+    }
+
+    /// What was answered last.
+    #[must_use]
+    pub fn recall(&self, asked: &str) -> Option<Arc<T>> {
+        self.0.recall(asked).map(|kept| kept.answer)
+    }
+
+    /// Remembers an answer that takes so many bytes of memory.
+    pub fn remember(&self, asked: &str, answer: T, bytes: u64) {
+        self.0.remember(&asked.into(), &Weighed { answer: Arc::new(answer), bytes });
+    }
+}
+
+impl<T> fmt::Debug for Answers<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answers").finish_non_exhaustive()
+    }
+}

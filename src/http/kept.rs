@@ -1,0 +1,140 @@
+//! [`KeptAnswer`]: a small answer with elements that went out before, and goes out again while what it was made of is
+//! what is stored.
+//!
+//! It is found by the URL, so only requests that the URL says all of are answered: no range, and no choice of a media
+//! type. Nothing is planned, named or put together again: documents and chunks are looked at, once for all requests that
+//! came before the look.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use tokio::sync::Mutex;
+
+use super::conditions::{Conditions, Verdict};
+use super::problem::Problem;
+use super::state::AppState;
+use super::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
+use crate::array::{Opened, Opener, ReadChunks};
+use crate::error::ErrorClass;
+use crate::key::NodePath;
+use crate::store::Version;
+
+/// Longer answers are not kept: to put them together takes no longer than to send them.
+pub(super) const KEPT_BYTES: usize = 128 << 10;
+/// Bytes of memory that an answer takes beside its body and what it says of its chunks, roughly.
+const ANSWER_BYTES: u64 = 2 << 10;
+
+/// Headers that an answer without a body has not.
+const OF_THE_BODY: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
+
+/// What an answer was made of.
+#[derive(Debug)]
+pub(super) struct MadeOf {
+    pub(super) opener: Opener,
+    pub(super) path: NodePath,
+    pub(super) node: Arc<Opened>,
+    pub(super) chunks: ReadChunks,
+}
+
+/// An answer that is kept.
+#[derive(Debug)]
+pub(super) struct KeptAnswer {
+    made_of: MadeOf,
+    version: Version,
+    /// Without what is said of one request.
+    headers: HeaderMap,
+    body: Bytes,
+    /// All that it was made of was seen as it was since then. Held while that is looked at, for all who had come before.
+    seen: Mutex<Option<Instant>>,
+}
+
+impl MadeOf {
+    /// When the first look began of those that found all of this the same, all of them new enough for a request that began
+    /// then; `None` if something has changed, or if that cannot be told without waiting for the store.
+    async fn seen_since(&self, began: Instant) -> Option<Instant> {
+        let (node, seen) = self.opener.find_now(&self.path, began)?;
+        if !Arc::ptr_eq(&node, &self.node) {
+            return None;
+        }
+        Some(self.chunks.seen_since(began).await?.min(seen))
+    }
+}
+
+impl KeptAnswer {
+    /// Keeps the answer to a request, if it is worth it.
+    pub(super) async fn keep(
+        state: &AppState,
+        head: &Parts,
+        made_of: MadeOf,
+        version: Version,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) {
+        let Some(asked) = asked(head) else { return };
+        // What is far away would be asked for anew in any case.
+        let Some(seen) = made_of.seen_since(Instant::now()).await else { return };
+        let mut headers = headers.clone();
+        for of_one_request in [SERVER_TIMING, ZARRD_CACHE] {
+            headers.remove(of_one_request);
+        }
+        let bytes = made_of.chunks.bytes().saturating_add(body.len() as u64).saturating_add(ANSWER_BYTES);
+        let kept = Self { made_of, version, headers, body, seen: Mutex::new(Some(seen)) };
+        state.answers().remember(asked, kept, bytes);
+    }
+
+    /// The answer to a request, if it is kept and still true.
+    ///
+    /// # Errors
+    /// 503 if there is no room for it.
+    pub(super) async fn give(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+        let began = Instant::now();
+        let Some(kept) = asked(head).and_then(|asked| state.answers().recall(asked)) else { return Ok(None) };
+        if !kept.is_current(began).await {
+            return Ok(None);
+        }
+        let mut headers = kept.headers.clone();
+        let mut answer = match Conditions::from_headers(&head.headers).for_read(&kept.version, None) {
+            Verdict::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
+            Verdict::NotModified => {
+                for name in OF_THE_BODY {
+                    headers.remove(name);
+                }
+                StatusCode::NOT_MODIFIED.into_response()
+            }
+            Verdict::Proceed => {
+                let permit = state.admission().enter(kept.body.len() as u64).await?;
+                put_hit(&mut headers, began.elapsed());
+                permit.hold(Response::new(Body::from(kept.body.clone())))
+            }
+        };
+        *answer.headers_mut() = headers;
+        Ok(Some(answer))
+    }
+
+    /// Whether all that it was made of is the same, as freshly as the store asks for, and that is plain without waiting.
+    async fn is_current(&self, began: Instant) -> bool {
+        // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
+        tokio::task::yield_now().await;
+        let mut seen = self.seen.lock().await;
+        let since = self.made_of.opener.hierarchy().store().looks_since(began);
+        if seen.is_none_or(|seen| seen < since) {
+            *seen = self.made_of.seen_since(began).await;
+        }
+        seen.is_some()
+    }
+}
+
+/// What is asked for, if the URL says all of it.
+fn asked(head: &Parts) -> Option<&str> {
+    let chooses = |value: &HeaderValue| value != "*/*";
+    let is_plain = head.method == Method::GET
+        && !head.headers.contains_key(header::RANGE)
+        && !head.headers.get_all(header::ACCEPT).iter().any(chooses);
+    head.uri.path_and_query().filter(|_| is_plain).map(PathAndQuery::as_str)
+}

@@ -1,0 +1,44 @@
+//! What an answer says of its own cost: `Server-Timing` (W3C) and `Zarrd-Cache`.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::validators::from_text;
+use crate::array::Trace;
+
+pub(super) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+pub(super) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
+
+/// What the request cost so far: at the moment the head is sent.
+pub(super) fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trace) {
+    let (fetch, decode) = trace.fetch_and_decode();
+    put_timing(headers, planned, fetch, decode);
+    let cache = match trace.hits_and_misses() {
+        // Nothing was asked of a cache: HEAD, or fill values alone.
+        (0, 0) => return,
+        (_, 0) => "hit",
+        (0, _) => "miss",
+        _ => "partial",
+    };
+    headers.insert(ZARRD_CACHE, HeaderValue::from_static(cache));
+}
+
+/// The same of an answer that was kept whole.
+pub(super) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
+    put_timing(headers, planned, Duration::ZERO, Duration::ZERO);
+    headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));
+}
+
+fn put_timing(headers: &mut HeaderMap, planned: Duration, fetch: Duration, decode: Duration) {
+    let mut timing = String::with_capacity(64);
+    for (name, time) in [("plan", planned), (", fetch", fetch), (", decode", decode)] {
+        let (millis, micros) = (time.as_millis(), time.subsec_micros() % 1000);
+        // Writing to a `String` cannot fail.
+        let _ = write!(timing, "{name};dur={millis}.{micros:03}");
+    }
+    if let Some(timing) = from_text(timing) {
+        headers.insert(SERVER_TIMING, timing);
+    }
+}

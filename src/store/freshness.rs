@@ -1,0 +1,113 @@
+//! [`Freshness`]: how old what is known of a store's values may be.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// How old a look at a value may be for an answer to rely on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Freshness {
+    /// No older than the request: what was written before a request is in its answer.
+    #[default]
+    Always,
+    /// No older than this.
+    Ttl(Duration),
+    /// As old as the server: what is stored never changes, though more may come.
+    Immutable,
+}
+
+/// A text that names no freshness.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not `always`, `immutable` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`")]
+pub struct FreshnessError(String);
+
+impl FromStr for Freshness {
+    type Err = FreshnessError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "always" => Ok(Self::Always),
+            "immutable" => Ok(Self::Immutable),
+            _ => text
+                .strip_prefix("ttl:")
+                .and_then(time)
+                .map(Self::Ttl)
+                .ok_or_else(|| FreshnessError(text.to_owned())),
+        }
+    }
+}
+
+/// A whole number and its unit.
+fn time(text: &str) -> Option<Duration> {
+    let digits = text.find(|character: char| !character.is_ascii_digit())?;
+    let (number, unit) = text.split_at_checked(digits)?;
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    number.checked_mul(millis).map(Duration::from_millis)
+}
+
+impl fmt::Display for Freshness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::Ttl(age) => write!(f, "ttl:{}ms", age.as_millis()),
+            Self::Immutable => f.write_str("immutable"),
+        }
+    }
+}
+
+impl Serialize for Freshness {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Freshness {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_freshness_is_read_as_it_is_written() {
+        for (text, freshness) in [
+            ("always", Freshness::Always),
+            ("immutable", Freshness::Immutable),
+            ("ttl:0s", Freshness::Ttl(Duration::ZERO)),
+            ("ttl:1500ms", Freshness::Ttl(Duration::from_millis(1500))),
+            ("ttl:60s", Freshness::Ttl(Duration::from_secs(60))),
+            ("ttl:5m", Freshness::Ttl(Duration::from_secs(300))),
+            ("ttl:24h", Freshness::Ttl(Duration::from_secs(86_400))),
+        ] {
+            assert_eq!(text.parse(), Ok(freshness));
+            assert_eq!(freshness.to_string().parse(), Ok(freshness));
+        }
+        for text in [
+            "",
+            "never",
+            "ttl",
+            "ttl:",
+            "ttl:5",
+            "ttl:s",
+            "ttl:-1s",
+            "ttl:1.5s",
+            "ttl:9d",
+            "ttl:99999999999999999h",
+            "Always",
+        ] {
+            assert_eq!(text.parse::<Freshness>(), Err(FreshnessError(text.to_owned())));
+        }
+    }
+}

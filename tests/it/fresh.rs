@@ -1,0 +1,144 @@
+//! Freshness: how old an answer may be, and what that saves.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::{Method, StatusCode};
+use tempfile::TempDir;
+use zarrd::cache::ValueCache;
+use zarrd::http::Mount;
+use zarrd::store::{Freshness, LocalOptions, LocalStore, SharedStore};
+
+use crate::support::counting::Counting;
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::Array;
+use crate::support::server::Server;
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+const LONG: [Freshness; 2] = [Freshness::Ttl(Duration::from_secs(3600)), Freshness::Immutable];
+const URL: &str = "/v1/data/m/a?slice=:,3,5";
+
+/// An array in four chunks, or shards of four inner chunks each, all of whose bytes are this one.
+fn array(byte: u8, sharded: bool) -> Array {
+    let fill = serde_json::json!({ "fill_value": 0 });
+    let plain = Array::of(&[4, 8, 8]).chunks(&[1, 8, 8]).members(fill).uniform(byte);
+    if sharded { plain.codecs([Shards::of(&[1, 4, 4], &[LITTLE]).codec()]) } else { plain }
+}
+
+fn chunk(byte: u8, sharded: bool) -> Vec<u8> {
+    let array = array(byte, sharded);
+    array.chunk(&array.model(), &[0, 0, 0])
+}
+
+/// A server of a directory with such an array, where what is known may be so old, and its store, which cannot tell
+/// without waiting and counts what it is asked.
+async fn served(freshness: Freshness, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    array(1, sharded).store(&local, "a").await;
+    let counting = Counting::new(local);
+    let store = ValueCache::new(16 << 20).over("m", Arc::clone(&counting) as SharedStore, freshness);
+    let mount = Mount { writable: true, ..Mount::read_only("m", store) };
+    (directory, Server::build(mount).finish(), counting)
+}
+
+/// Writes a chunk as another program would.
+fn write(root: &Path, chunk_number: usize, bytes: &[u8]) {
+    fs::write(root.join("new"), bytes).unwrap();
+    fs::rename(root.join("new"), root.join(format!("a/c/{chunk_number}/0/0"))).unwrap();
+}
+
+#[tokio::test]
+async fn within_its_time_the_store_is_asked_for_nothing() {
+    for freshness in LONG {
+        for sharded in [false, true] {
+            let (directory, server, store) = served(freshness, sharded).await;
+            let tag = server.get(URL).await.header("etag").to_owned();
+            let raw = server.get("/store/m/a/c/2/0/0").await;
+            write(directory.path(), 2, &chunk(9, sharded));
+            store.forget();
+            for _ in 0..3 {
+                assert_eq!(server.get(URL).await.body, [1; 8][..], "{freshness}");
+                let not_modified = server.ask(Method::GET, URL, &[("if-none-match", &tag)]).await;
+                assert_eq!(not_modified.status, StatusCode::NOT_MODIFIED);
+                assert_eq!(server.get("/store/m/a/c/2/0/0").await.body, raw.body);
+                assert_eq!(
+                    server.ask(Method::HEAD, "/store/m/a/c/2/0/0", &[]).await.header("etag"),
+                    raw.header("etag")
+                );
+            }
+            assert_eq!((store.heads(), store.ranges().len(), store.documents()), (0, 0, 0), "{freshness}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn by_default_no_answer_is_older_than_its_request() {
+    for sharded in [false, true] {
+        let (directory, server, _) = served(Freshness::default(), sharded).await;
+        for byte in 2..20 {
+            write(directory.path(), 2, &chunk(byte, sharded));
+            assert_eq!(server.get(URL).await.body[4], byte);
+            assert_eq!(server.get("/store/m/a/c/2/0/0").await.body, chunk(byte, sharded));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_through_the_server_is_seen_at_once() {
+    for freshness in LONG {
+        let (_directory, server, _) = served(freshness, false).await;
+        for byte in 2..9 {
+            let key = "/store/m/a/c/2/0/0";
+            assert_eq!(server.tell("PUT", key, &[], chunk(byte, false)).await.status, StatusCode::NO_CONTENT);
+            for _ in 0..2 {
+                assert_eq!(server.get(URL).await.body[4], byte, "{freshness}");
+                assert_eq!(server.get(key).await.body, chunk(byte, false));
+            }
+        }
+        assert_eq!(
+            server.ask(Method::DELETE, "/store/m/a/c/2/0/0", &[]).await.status,
+            StatusCode::NO_CONTENT
+        );
+        assert_eq!(server.get(URL).await.body[4], 0);
+        assert_eq!(server.get("/store/m/a/c/2/0/0").await.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn after_its_time_what_others_wrote_is_seen() {
+    let age = Duration::from_millis(150);
+    let (directory, server, _) = served(Freshness::Ttl(age), false).await;
+    let old_ones = (1..8).map(|byte| {
+        write(directory.path(), 2, &chunk(byte, false));
+        (byte, Instant::now())
+    });
+    for (byte, written) in old_ones {
+        loop {
+            let asked = Instant::now();
+            let slice = server.get(URL).await.body[4];
+            let raw = server.get("/store/m/a/c/2/0/0").await.body[0];
+            if (slice, raw) == (byte, byte) {
+                break;
+            }
+            assert!(asked < written + age, "an answer is {:?} old", asked - written);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_turns_out_to_have_changed_is_looked_at_anew() {
+    for freshness in LONG {
+        let (directory, server, _) = served(freshness, true).await;
+        assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [1, 1][..]);
+        write(directory.path(), 2, &chunk(7, true));
+        // Another inner chunk of the same shard, which no look has told that it changed.
+        for _ in 0..2 {
+            assert_eq!(server.get("/v1/data/m/a?slice=2,7,7").await.body, [7, 7][..], "{freshness}");
+            assert_eq!(server.get("/v1/data/m/a?slice=2,0,0").await.body, [7, 7][..], "{freshness}");
+        }
+    }
+}
