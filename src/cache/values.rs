@@ -98,27 +98,12 @@ impl CachedStore {
         Some(kept)
     }
 
-    /// A value that was read by a look that began at `seen`: it is remembered, if it is worth it.
-    async fn remember(
-        &self,
-        key: &StoreKey,
-        asked: ByteRange,
-        seen: Instant,
-        value: Value,
-    ) -> Result<Value, StoreError> {
-        let is_always = self.freshness == Freshness::Always;
-        let is_streamed = !matches!(value.body, ValueBody::Bytes(_));
-        if value.len() > LARGEST_BYTES
-            || (is_always && (is_streamed || !self.inner.still_has(key, Some(&value.info.version))))
-        {
-            return Ok(value);
-        }
-        let (info, range) = (value.info.clone(), value.range.clone());
-        let bytes = value.bytes(LARGEST_BYTES).await?;
-        let kept = Kept { info, range, bytes, seen: Mutex::new(seen) };
-        let value = kept.value();
-        self.values.0.remember(&self.asked(key, asked), &Arc::new(kept));
-        Ok(value)
+    /// Whether a value that was read is worth remembering, and can be told later to be the same.
+    fn is_worth(&self, key: &StoreKey, value: &Value) -> bool {
+        let is_at_hand = matches!(value.body, ValueBody::Bytes(_));
+        let is_told = self.freshness != Freshness::Always
+            || (is_at_hand && self.inner.still_has(key, Some(&value.info.version)));
+        value.len() <= LARGEST_BYTES && is_told
     }
 
     /// Nothing that was seen before now is trusted any longer.
@@ -184,8 +169,19 @@ impl Store for CachedStore {
         }
         let seen = Instant::now();
         match self.inner.get(key, range, if_match).await {
-            Ok(Some(value)) => self.remember(key, range, seen, value).await.map(Some),
-            Ok(None) => Ok(None),
+            Ok(Some(value)) if self.is_worth(key, &value) => {
+                let (info, part) = (value.info.clone(), value.range.clone());
+                let bytes = match value.body {
+                    ValueBody::Bytes(bytes) => bytes,
+                    // Boxed, for it would make the future of every read longer.
+                    ValueBody::Stream(_) => Box::pin(value.bytes(LARGEST_BYTES)).await?,
+                };
+                let kept = Kept { info, range: part, bytes, seen: Mutex::new(seen) };
+                let value = kept.value();
+                self.values.0.remember(&self.asked(key, range), &Arc::new(kept));
+                Ok(Some(value))
+            }
+            Ok(found) => Ok(found),
             Err(error) => {
                 if matches!(error, StoreError::VersionChanged) {
                     self.distrust();

@@ -284,6 +284,20 @@ fn a_mount_can_say_what_stands_in_chunk_keys() {
 }
 
 #[test]
+fn a_mount_can_say_how_old_what_is_known_may_be() {
+    use crate::store::Freshness;
+    let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\nfreshness = '{value}'\n");
+    let of = |file: &str| resolve(file, &[], &[]).mounts["a"].freshness;
+    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), Freshness::Always);
+    for freshness in [Freshness::Immutable, Freshness::Ttl(std::time::Duration::from_mins(1))] {
+        assert_eq!(of(&with(&freshness.to_string())), freshness);
+        assert_eq!(of(&resolve(&with(&freshness.to_string()), &[], &[]).to_toml()), freshness);
+    }
+    let message = complaint(&with("ttl:60"), &[], &[]);
+    assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
+}
+
+#[test]
 fn a_mount_can_be_the_root_of_addresses_and_hosts_of_its_own() {
     let file = "[mounts.a]\nurl = 'memory://'\nlisten = '127.0.0.1:0'\nhosts = ['a.example', '[::1]']\n\
         [mounts.b]\nurl = 'memory://'\nlisten = '127.0.0.1:0'\n[mounts.c]\nurl = 'memory://'\n";

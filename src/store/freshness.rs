@@ -87,9 +87,9 @@ mod tests {
             ("immutable", Freshness::Immutable),
             ("ttl:0s", Freshness::Ttl(Duration::ZERO)),
             ("ttl:1500ms", Freshness::Ttl(Duration::from_millis(1500))),
-            ("ttl:60s", Freshness::Ttl(Duration::from_secs(60))),
-            ("ttl:5m", Freshness::Ttl(Duration::from_secs(300))),
-            ("ttl:24h", Freshness::Ttl(Duration::from_secs(86_400))),
+            ("ttl:60s", Freshness::Ttl(Duration::from_mins(1))),
+            ("ttl:5m", Freshness::Ttl(Duration::from_mins(5))),
+            ("ttl:24h", Freshness::Ttl(Duration::from_hours(24))),
         ] {
             assert_eq!(text.parse(), Ok(freshness));
             assert_eq!(freshness.to_string().parse(), Ok(freshness));

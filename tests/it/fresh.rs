@@ -17,7 +17,7 @@ use crate::support::hierarchy::Array;
 use crate::support::server::Server;
 
 const LITTLE: Codec = Codec::Bytes { big: false };
-const LONG: [Freshness; 2] = [Freshness::Ttl(Duration::from_secs(3600)), Freshness::Immutable];
+const LONG: [Freshness; 2] = [Freshness::Ttl(Duration::from_hours(1)), Freshness::Immutable];
 const URL: &str = "/v1/data/m/a?slice=:,3,5";
 
 /// An array in four chunks, or shards of four inner chunks each, all of whose bytes are this one.

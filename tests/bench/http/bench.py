@@ -47,6 +47,9 @@ class Bench:
         self.data = data.Data(os.environ["ZARRD_BENCH_DATA"], small)
         folder = self.data.folder
         self.warm = stack.enter_context(processes.zarrd(folder, DECODED_BYTES, core=0))
+        self.minute = stack.enter_context(
+            processes.zarrd(folder, DECODED_BYTES, core=0, MOUNTS__BENCH__FRESHNESS="ttl:60s")
+        )
         self.cold = stack.enter_context(processes.zarrd(folder, 0))
         self.nginx = stack.enter_context(processes.nginx(folder, scratch / "nginx", open_files=False, core=0))
         self.kept = stack.enter_context(processes.nginx(folder, scratch / "kept", open_files=True, core=0))
@@ -76,6 +79,7 @@ class Bench:
         starts = [processes.start_up_seconds(self.data.folder) * 1000 for _ in range(5)]
         rows = [
             memory("zarrd, warm", self.warm),
+            memory("zarrd, warm, looking once a minute", self.minute),
             memory("zarrd, cold", self.cold),
             memory("nginx", self.nginx),
             ["start to first answer, ms", f"{statistics.median(starts):.0f}", "< 100"],

@@ -28,22 +28,31 @@ def check(bench, server, part):
 
 
 def warm(bench):
-    """Shows the table; returns what one client waits for nginx to send each slice, in microseconds."""
+    """Shows the tables; returns what one client waits for nginx to send each slice, in microseconds."""
+    each_time = "each looks at its files for each request"
+    once_a_minute = "each looks at its files once a minute: `freshness = \"ttl:60s\"`, `open_file_cache_valid 1m`"
+    sending = of_memory(bench, each_time, bench.warm, bench.nginx)
+    of_memory(bench, once_a_minute, bench.minute, bench.kept)
+    return sending
+
+
+def of_memory(bench, looks, server, peer):
+    """Shows how one server compares with nginx; returns what one client waits for nginx."""
     rows = [(part, clients) for part in bench.data.slices for clients in (1, 16)]
     again = {}
     for part in bench.data.slices:
-        check(bench, bench.warm, part)
-        again[part.name] = check(bench, bench.warm, part)
+        check(bench, server, part)
+        again[part.name] = check(bench, server, part)
     measured = table.Rounds()
-    for turn in bench.rounds(("zarrd", "nginx")):
+    for turn in bench.rounds(("zarrd", "nginx"), share=0.75):
         for part, clients in rows:
             for name in turn:
                 if name == "zarrd":
                     # Long enough for each client to be answered.
                     seconds = max(bench.effort.load, 3 * clients * again[part.name][0])
-                    told = processes.load(url(bench.warm, part), clients, seconds)
+                    told = processes.load(url(server, part), clients, seconds)
                 else:
-                    told = processes.load(f"{bench.kept.base}/slices/{part.file}", clients, bench.effort.load)
+                    told = processes.load(f"{peer.base}/slices/{part.file}", clients, bench.effort.load)
                 measured.add((part.name, clients), name, p50=told["p50"], p99=told["p99"])
     lines = []
     for part, clients in rows:
@@ -59,7 +68,7 @@ def warm(bench):
         figures = [f"{ratio:.2f}" for ratio in ratios.values()]
         lines.append([*cells, again[part.name][1], *figures, *table.judged(goals, ratios)])
     table.show(
-        f"Warm slices: p50 / p99 in ms (medians of {measured.count} rounds)",
+        f"Warm slices, {looks}: p50 / p99 in ms (medians of {measured.count} rounds)",
         ["slice, clients", "zarrd", "nginx, same bytes", "cache", "p50: nginx ÷ zarrd", "p99: zarrd ÷ nginx", "floor", "aim",
          "is"],
         lines,
