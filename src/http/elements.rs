@@ -6,19 +6,19 @@
 //! decoded before the head is sent: what cannot be decoded is told by a status. A failure after that breaks the body off
 //! visibly.
 
-use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
+use super::array_headers::put_contents;
 use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
 use super::extract::NodeTarget;
@@ -28,11 +28,11 @@ use super::problem::Problem;
 use super::range;
 use super::state::AppState;
 use super::timing::put_trace;
-use super::validators::{from_text, hex_tag, put_validators};
+use super::validators::{hex_tag, put_validators};
 use crate::array::{Array, ArrayError, Opened, Plan, ReadChunks, Snapshot, Trace};
 use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
-use crate::metadata::{DataType, Endianness};
+use crate::metadata::Endianness;
 use crate::render::{self, Contents, Conversion, Format, RenderError, Style, Writer, npy};
 use crate::store::{ByteRange, ValueInfo, Version};
 
@@ -40,14 +40,6 @@ use crate::store::{ByteRange, ValueInfo, Version};
 const TRIES: usize = 3;
 /// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
 const RENDERING: &[u8] = b"zarrd elements 1";
-
-/// Longest header that says what the elements are. Names are as long as their document lets them be; clients and proxies
-/// give up on heads of a few kilobytes.
-const HEADER_BYTES: usize = 2 << 10;
-
-const ARRAY_SHAPE: HeaderName = HeaderName::from_static("array-shape");
-const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
-const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
 
 /// The formats elements are answered in; the first is the default.
 pub(super) const OFFERS: &[Offer] = &[
@@ -184,7 +176,7 @@ impl Elements {
             && self.node.dependent.is_none()
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
-            let made_of = MadeOf { opener, path, node: self.node, chunks };
+            let made_of = MadeOf { opener, path, node: Arc::downgrade(&self.node), chunks };
             KeptAnswer::keep(state, head, made_of, version, answer.headers(), body).await;
         }
         Ok(permit.hold(answer))
@@ -238,7 +230,7 @@ impl Elements {
         };
         let info = ValueInfo { size: 0, version, modified: None };
         put_validators(answer.headers_mut(), &info);
-        self.describe(answer.headers_mut());
+        put_contents(answer.headers_mut(), &self.contents);
         // What was in memory already is what is asked for again and again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let whole = whole.filter(|body| is_hit && body.len() <= KEPT_BYTES);
@@ -409,23 +401,6 @@ impl Elements {
         answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
         Ok((answer, whole))
     }
-
-    /// What the elements are, in headers: but for what is too long for one.
-    fn describe(&self, headers: &mut HeaderMap) {
-        let mut put = |name: HeaderName, text: String| {
-            if text.len() <= HEADER_BYTES
-                && let Some(value) = from_text(text)
-            {
-                headers.insert(name, value);
-            }
-        };
-        put(ARRAY_SHAPE, format!("{:?}", self.contents.shape));
-        put(ARRAY_DATA_TYPE, header_name(&self.contents.data_type));
-        if let Some(names) = &self.contents.dimension_names {
-            put(ARRAY_DIMENSION_NAMES, ascii(&serde_json::json!(names).to_string()));
-        }
-        headers.insert(header::VARY, HeaderValue::from_static("accept"));
-    }
 }
 
 /// Whether a request may be answered without its elements, or with some of them.
@@ -444,34 +419,6 @@ fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
 fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
     let bytes = text.len() as u64;
     if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
-}
-
-/// A type's name as a header's value. Of a struct of many fields it is `struct` alone: what a header may have is
-/// limited, and the node's own route tells the rest.
-fn header_name(data_type: &DataType) -> String {
-    let name = ascii(&data_type.name());
-    match data_type {
-        _ if name.len() <= HEADER_BYTES => name,
-        DataType::VariableArray(_) => "variable_array".to_owned(),
-        _ => "struct".to_owned(),
-    }
-}
-
-/// A text in visible ASCII, which is all that a header can hold safely: other characters as JSON escapes them.
-fn ascii(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in text.chars() {
-        if matches!(character, ' '..='~') {
-            escaped.push(character);
-        } else {
-            let mut pair = [0; 2];
-            for half in character.encode_utf16(&mut pair) {
-                // Writing to a `String` cannot fail.
-                let _ = write!(escaped, "\\u{half:04x}");
-            }
-        }
-    }
-    escaped
 }
 
 /// A limit that is broken says what was asked, what is allowed, and what would fit.

@@ -5,7 +5,7 @@
 //! type. Nothing is planned, named or put together again: documents and chunks are looked at, once for all requests that
 //! came before the look.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use axum::body::Body;
@@ -38,7 +38,8 @@ const OF_THE_BODY: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TY
 pub(super) struct MadeOf {
     pub(super) opener: Opener,
     pub(super) path: NodePath,
-    pub(super) node: Arc<Opened>,
+    /// Not held: it may be large, and is remembered elsewhere as long as it is used.
+    pub(super) node: Weak<Opened>,
     pub(super) chunks: ReadChunks,
 }
 
@@ -59,7 +60,7 @@ impl MadeOf {
     /// then; `None` if something has changed, or if that cannot be told without waiting for the store.
     async fn seen_since(&self, began: Instant) -> Option<Instant> {
         let (node, seen) = self.opener.find_now(&self.path, began)?;
-        if !Arc::ptr_eq(&node, &self.node) {
+        if !std::ptr::eq(Arc::as_ptr(&node), self.node.as_ptr()) {
             return None;
         }
         Some(self.chunks.seen_since(began).await?.min(seen))

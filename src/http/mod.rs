@@ -9,6 +9,7 @@
 //! the body of the problem document and the one log record.
 
 mod admission;
+mod array_headers;
 mod body;
 mod cache_control;
 mod conditions;
