@@ -10,6 +10,7 @@ mod chains;
 mod coalesce;
 mod dependent;
 mod error;
+mod made_of;
 mod open;
 mod plan;
 mod read;
@@ -20,6 +21,7 @@ mod stored;
 mod trace;
 
 pub use error::ArrayError;
+pub use made_of::MadeOf;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;

@@ -7,6 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::{ArrayError, ChunkSource, Plan, StoredValue, Trace};
 use crate::chunk::{ChunkCoords, Elements, Window};
+use crate::key::StoreKey;
 use crate::store::Version;
 
 /// Versions wanted at a time; how many are asked for is a matter of the request's turns.
@@ -40,6 +41,16 @@ impl ReadChunks {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.0.len() as u64).saturating_mul(CHUNK_BYTES)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Their keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &StoreKey> {
+        self.0.iter().filter_map(|(_, value)| value.as_ref()).map(|value| &value.key)
     }
 
     /// When the first look began of those that found every chunk as it was read, all of them new enough for a request that

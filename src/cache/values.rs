@@ -18,7 +18,7 @@ use futures::stream::BoxStream;
 use super::shelf::Shelf;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirListing, Freshness, ListEntry, SetOutcome, SharedStore, Store, StoreError,
+    ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
     StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -135,6 +135,15 @@ impl Store for CachedStore {
             Some(kept) => Ok(Some(kept.info.clone())),
             None => self.inner.head(key).await,
         }
+    }
+
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+        // Where older looks will do, what changed between them and the watch would never be told.
+        if self.freshness == Freshness::Always { self.inner.watch(keys).await } else { None }
+    }
+
+    fn is_quiet(&self, since: Quiet) -> bool {
+        self.inner.is_quiet(since)
     }
 
     fn looks_since(&self, began: Instant) -> Instant {

@@ -22,14 +22,14 @@ use super::array_headers::put_contents;
 use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
 use super::extract::NodeTarget;
-use super::kept::{KEPT_BYTES, KeptAnswer, MadeOf};
+use super::kept::{KEPT_BYTES, KeptAnswer};
 use super::negotiate::Offer;
 use super::problem::Problem;
 use super::range;
 use super::state::AppState;
 use super::timing::put_trace;
 use super::validators::{hex_tag, put_validators};
-use crate::array::{Array, ArrayError, Opened, Plan, ReadChunks, Snapshot, Trace};
+use crate::array::{Array, ArrayError, MadeOf, Opened, Plan, ReadChunks, Snapshot, Trace};
 use crate::chunk::{self, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::Endianness;
@@ -176,7 +176,7 @@ impl Elements {
             && self.node.dependent.is_none()
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
-            let made_of = MadeOf { opener, path, node: Arc::downgrade(&self.node), chunks };
+            let made_of = MadeOf::new(opener, path, &self.node, chunks);
             KeptAnswer::keep(state, head, made_of, version, answer.headers(), body).await;
         }
         Ok(permit.hold(answer))

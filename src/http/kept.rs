@@ -5,7 +5,7 @@
 //! type. Nothing is planned, named or put together again: documents and chunks are looked at, once for all requests that
 //! came before the look.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -14,15 +14,13 @@ use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use tokio::sync::Mutex;
 
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
 use super::state::AppState;
 use super::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
-use crate::array::{Opened, Opener, ReadChunks};
+use crate::array::MadeOf;
 use crate::error::ErrorClass;
-use crate::key::NodePath;
 use crate::store::Version;
 
 /// Longer answers are not kept: to put them together takes no longer than to send them.
@@ -33,38 +31,14 @@ const ANSWER_BYTES: u64 = 2 << 10;
 /// Headers that an answer without a body has not.
 const OF_THE_BODY: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
 
-/// What an answer was made of.
-#[derive(Debug)]
-pub(super) struct MadeOf {
-    pub(super) opener: Opener,
-    pub(super) path: NodePath,
-    /// Not held: it may be large, and is remembered elsewhere as long as it is used.
-    pub(super) node: Weak<Opened>,
-    pub(super) chunks: ReadChunks,
-}
-
 /// An answer that is kept.
 #[derive(Debug)]
 pub(super) struct KeptAnswer {
-    made_of: MadeOf,
+    made_of: Arc<MadeOf>,
     version: Version,
     /// Without what is said of one request.
     headers: HeaderMap,
     body: Bytes,
-    /// All that it was made of was seen as it was since then. Held while that is looked at, for all who had come before.
-    seen: Mutex<Option<Instant>>,
-}
-
-impl MadeOf {
-    /// When the first look began of those that found all of this the same, all of them new enough for a request that began
-    /// then; `None` if something has changed, or if that cannot be told without waiting for the store.
-    async fn seen_since(&self, began: Instant) -> Option<Instant> {
-        let (node, seen) = self.opener.find_now(&self.path, began)?;
-        if !std::ptr::eq(Arc::as_ptr(&node), self.node.as_ptr()) {
-            return None;
-        }
-        Some(self.chunks.seen_since(began).await?.min(seen))
-    }
 }
 
 impl KeptAnswer {
@@ -79,13 +53,16 @@ impl KeptAnswer {
     ) {
         let Some(asked) = asked(head) else { return };
         // What is far away would be asked for anew in any case.
-        let Some(seen) = made_of.seen_since(Instant::now()).await else { return };
+        let made_of = Arc::new(made_of);
+        if !made_of.is_current(Instant::now()).await {
+            return;
+        }
         let mut headers = headers.clone();
         for of_one_request in [SERVER_TIMING, ZARRD_CACHE] {
             headers.remove(of_one_request);
         }
-        let bytes = made_of.chunks.bytes().saturating_add(body.len() as u64).saturating_add(ANSWER_BYTES);
-        let kept = Self { made_of, version, headers, body, seen: Mutex::new(Some(seen)) };
+        let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ANSWER_BYTES);
+        let kept = Self { made_of, version, headers, body };
         state.answers().remember(asked, kept, bytes);
     }
 
@@ -96,7 +73,7 @@ impl KeptAnswer {
     pub(super) async fn give(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
         let began = Instant::now();
         let Some(kept) = asked(head).and_then(|asked| state.answers().recall(asked)) else { return Ok(None) };
-        if !kept.is_current(began).await {
+        if !kept.made_of.is_current(began).await {
             return Ok(None);
         }
         let mut headers = kept.headers.clone();
@@ -116,18 +93,6 @@ impl KeptAnswer {
         };
         *answer.headers_mut() = headers;
         Ok(Some(answer))
-    }
-
-    /// Whether all that it was made of is the same, as freshly as the store asks for, and that is plain without waiting.
-    async fn is_current(&self, began: Instant) -> bool {
-        // Whoever came meanwhile begins now: what is seen from here on is new enough for all of them.
-        tokio::task::yield_now().await;
-        let mut seen = self.seen.lock().await;
-        let since = self.made_of.opener.hierarchy().store().looks_since(began);
-        if seen.is_none_or(|seen| seen < since) {
-            *seen = self.made_of.seen_since(began).await;
-        }
-        seen.is_some()
     }
 }
 

@@ -36,7 +36,7 @@ pub use partial::{
 };
 pub use secret::Secret;
 pub use types::{
-    ByteRange, Copied, DirListing, ListEntry, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
 pub use zip::{ZipError, ZipStore};
@@ -68,6 +68,17 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// [`Store::head`] would say so. For keys that were asked for a moment ago. `false` where that takes a closer look:
     /// always, unless a store knows better.
     fn still_has(&self, _key: &StoreKey, _version: Option<&Version>) -> bool {
+        false
+    }
+
+    /// Has the store tell from now on whether anything changes that could give these keys other values: by
+    /// [`Store::is_quiet`]. What changed before is not told, so look once more. `None` where a store cannot.
+    async fn watch(&self, _keys: Vec<StoreKey>) -> Option<Quiet> {
+        None
+    }
+
+    /// Whether nothing was told since [`Store::watch`]; plain without any waiting.
+    fn is_quiet(&self, _since: Quiet) -> bool {
         false
     }
 

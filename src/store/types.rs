@@ -11,6 +11,10 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use super::StoreError;
 use crate::key::{StoreKey, StorePrefix};
 
+/// Since when a store has told nothing of what it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quiet(pub(super) u64);
+
 /// The kind of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreKind {

@@ -117,7 +117,7 @@ pub(super) fn parent_path(prefix: &str) -> &str {
 }
 
 /// `a`, `a/b`, `a/b/c` of `a/b/c`; nothing of the root.
-fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+pub(super) fn ancestors(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     ends.filter_map(|end| path.get(..end)).filter(|directory| !directory.is_empty())
 }

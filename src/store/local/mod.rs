@@ -3,7 +3,7 @@
 //! Zarr core 3.1, "Abstract store interface", with a file for each value. It keeps what the interface promises
 //! also when programs beside it write into the directory, when power fails and when a name in a key was chosen
 //! by an enemy: `root` never leads out, `read` never mixes two contents, `write` acknowledges what is durable,
-//! `list` never shows what cannot be fetched. It is for Unix. It does not watch the directory for changes.
+//! `list` never shows what cannot be fetched. It is for Unix.
 
 mod blocking;
 mod directories;
@@ -16,6 +16,7 @@ mod read;
 mod reserved;
 mod root;
 mod version;
+mod watch;
 mod write;
 
 #[cfg(test)]
@@ -37,8 +38,9 @@ use self::failure::os;
 use self::read::Started;
 use self::reserved::Reserved;
 use self::root::Root;
+use self::watch::Watcher;
 use super::{
-    ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
+    ByteRange, DirListing, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -105,6 +107,7 @@ struct Area {
     durability: Durability,
     disk: Arc<Disk>,
     new_directories: NewDirectories,
+    watcher: Watcher,
 }
 
 impl Area {
@@ -154,6 +157,7 @@ impl LocalStore {
             durability: options.durability,
             disk: Arc::default(),
             new_directories: NewDirectories::default(),
+            watcher: Watcher::default(),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })
     }
@@ -188,6 +192,16 @@ impl Store for LocalStore {
 
     fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         read::still_has(&self.area.root, key, version)
+    }
+
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+        let area = Arc::clone(&self.area);
+        let watched = self.blocking.run(move || Ok(area.watcher.watch(&area.root, &keys)));
+        watched.await.ok()?
+    }
+
+    fn is_quiet(&self, since: Quiet) -> bool {
+        self.area.watcher.is_quiet(since)
     }
 
     async fn get(

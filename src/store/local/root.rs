@@ -80,6 +80,11 @@ impl Root {
         &self.path
     }
 
+    /// The number of the device that the root is on.
+    pub(super) fn device(&self) -> Dev {
+        self.device
+    }
+
     /// Whether links are resolved at all.
     pub(super) fn follows_links(&self) -> bool {
         self.symlinks != Symlinks::Deny

@@ -5,6 +5,7 @@ mod links;
 mod now;
 mod races;
 mod tree;
+mod watch;
 mod writes;
 
 use std::path::Path;

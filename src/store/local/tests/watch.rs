@@ -1,0 +1,125 @@
+//! Whatever could give a watched key another value ends the quiet, before who did it can say so.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, symlink};
+use std::time::SystemTime;
+
+use super::*;
+use crate::store::tests::key;
+use crate::store::{Quiet, Store};
+
+/// What happens to the files below a root, and its name.
+type Change<'a> = (&'a str, &'a dyn Fn(&Path));
+
+/// A store with the keys `a/c/0/0` and `a/c/1/0`; `None` where the file system is none that is watched.
+fn served() -> Option<(TempDir, LocalStore)> {
+    let directory = tempfile::tempdir().unwrap();
+    for chunk in ["0", "1"] {
+        fs::create_dir_all(directory.path().join("a/c").join(chunk)).unwrap();
+        fs::write(directory.path().join("a/c").join(chunk).join("0"), "old").unwrap();
+    }
+    fs::create_dir_all(directory.path().join("b")).unwrap();
+    let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
+    store.reads_now().then_some((directory, store))
+}
+
+async fn watch(store: &LocalStore, keys: &[&str]) -> Option<Quiet> {
+    store.watch(keys.iter().map(|text| key(text)).collect()).await
+}
+
+const KEYS: [&str; 3] = ["a/c/0/0", "a/c/1/0", "a/zarr.json"];
+
+#[tokio::test]
+async fn every_change_of_a_watched_key_ends_the_quiet() {
+    let open = |root: &Path| OpenOptions::new().write(true).open(root.join("a/c/1/0")).unwrap();
+    let changes: [Change<'_>; 15] = [
+        ("written in place", &|root| fs::write(root.join("a/c/1/0"), "new").unwrap()),
+        ("written at a place", &|root| open(root).write_all_at(b"x", 1).unwrap()),
+        ("made longer", &|root| {
+            OpenOptions::new().append(true).open(root.join("a/c/1/0")).unwrap().write_all(b"x").unwrap();
+        }),
+        ("made shorter", &|root| open(root).set_len(1).unwrap()),
+        ("dated otherwise", &|root| open(root).set_modified(SystemTime::UNIX_EPOCH).unwrap()),
+        ("replaced", &|root| {
+            fs::write(root.join("b/new"), "new").unwrap();
+            fs::rename(root.join("b/new"), root.join("a/c/1/0")).unwrap();
+        }),
+        ("removed", &|root| fs::remove_file(root.join("a/c/1/0")).unwrap()),
+        ("renamed", &|root| fs::rename(root.join("a/c/1/0"), root.join("b/0")).unwrap()),
+        ("its directory renamed", &|root| fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap()),
+        ("a directory further up renamed", &|root| fs::rename(root.join("a"), root.join("x")).unwrap()),
+        ("a directory further up removed", &|root| fs::remove_dir_all(root.join("a")).unwrap()),
+        ("what was not there made", &|root| fs::write(root.join("a/zarr.json"), "{}").unwrap()),
+        ("a link made of it", &|root| {
+            fs::remove_file(root.join("a/c/1/0")).unwrap();
+            symlink("../0/0", root.join("a/c/1/0")).unwrap();
+        }),
+        ("a directory moved over another", &|root| {
+            fs::create_dir(root.join("b/1")).unwrap();
+            fs::remove_file(root.join("a/c/1/0")).unwrap();
+            fs::rename(root.join("b/1"), root.join("a/c/1")).unwrap();
+        }),
+        ("more than is kept track of", &|root| {
+            for name in 0..40_000 {
+                File::create(root.join(format!("a/c/1/{}", name % 97))).unwrap();
+                fs::remove_file(root.join(format!("a/c/1/{}", name % 97))).unwrap();
+            }
+        }),
+    ];
+    for (what, change) in changes {
+        let Some((directory, store)) = served() else { return };
+        let quiet = watch(&store, &KEYS).await.unwrap();
+        assert!(store.is_quiet(quiet), "{what}");
+        change(directory.path());
+        assert!(!store.is_quiet(quiet), "{what}");
+        assert!(!store.is_quiet(quiet), "{what}, asked again");
+    }
+}
+
+#[tokio::test]
+async fn a_writer_that_began_before_is_told_of_too() {
+    let Some((directory, store)) = served() else { return };
+    let path = directory.path().join("b/late");
+    let file = File::create(&path).unwrap();
+    fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
+    let quiet = watch(&store, &KEYS).await.unwrap();
+    file.write_all_at(b"late", 0).unwrap();
+    assert!(!store.is_quiet(quiet));
+}
+
+#[tokio::test]
+async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own() {
+    let Some((directory, store)) = served() else { return };
+    let root = directory.path();
+    let quiet = watch(&store, &KEYS).await.unwrap();
+    fs::read(root.join("a/c/1/0")).unwrap();
+    fs::read_dir(root.join("a/c")).unwrap().count();
+    fs::write(root.join("b/other"), "other").unwrap();
+    assert!(store.is_quiet(quiet));
+    fs::write(root.join("a/c/0/0"), "new").unwrap();
+    let again = watch(&store, &KEYS).await.unwrap();
+    assert!(!store.is_quiet(quiet));
+    assert!(store.is_quiet(again));
+    fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap();
+    fs::create_dir(root.join("a/c/1")).unwrap();
+    let again = watch(&store, &KEYS).await.unwrap();
+    assert!(store.is_quiet(again));
+    fs::write(root.join("a/c/1/0"), "in the new directory").unwrap();
+    assert!(!store.is_quiet(again));
+}
+
+#[tokio::test]
+async fn what_would_not_be_told_is_not_watched() {
+    let Some((directory, store)) = served() else { return };
+    let root = directory.path();
+    fs::hard_link(root.join("a/c/0/0"), root.join("b/0")).unwrap();
+    assert_eq!(watch(&store, &["a/c/0/0"]).await, None, "a file with another name");
+    symlink("a", root.join("link")).unwrap();
+    assert_eq!(watch(&store, &["link/c/1/0"]).await, None, "behind a link");
+    assert_eq!(watch(&store, &["none/c/1/0"]).await, None, "no such directory");
+    assert!(watch(&store, &["a/c/1/0"]).await.is_some());
+    let links = LocalOptions { symlinks: Symlinks::Follow, ..LocalOptions::default() };
+    let store = LocalStore::open(root, &links).unwrap();
+    assert_eq!(watch(&store, &["a/c/1/0"]).await, None, "where links are followed");
+}
