@@ -19,6 +19,7 @@ mod source;
 mod stored;
 mod trace;
 
+pub use dependent::{Declared, DeclaredArrays};
 pub use error::ArrayError;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
@@ -85,6 +86,12 @@ impl Array {
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The path below which its chunks are stored.
+    #[must_use]
+    pub fn path(&self) -> &NodePath {
+        &self.path
     }
 
     /// The metadata.

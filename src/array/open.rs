@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
 
+use super::dependent::DeclaredArrays;
 use super::{Array, ArrayError};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
-use crate::metadata::ChunkKeyEncodingMetadata;
 use crate::metadata::dependents::Reading;
+use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata};
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub struct Opened {
     pub dependent: Option<Arc<Dependent>>,
     /// The array, bound; why not, if its codecs cannot be used or it is a group.
     pub(super) array: Result<Arc<Array>, ArrayError>,
+    /// The arrays that it declares, if anybody asked.
+    pub(super) declared: OnceCell<Arc<DeclaredArrays>>,
 }
 
 impl Opened {
@@ -92,6 +96,15 @@ impl Opener {
         &self.hierarchy
     }
 
+    /// Binds metadata as that of an array of this mount.
+    ///
+    /// # Errors
+    /// [`ArrayError::Codecs`].
+    pub fn bind(&self, path: &NodePath, metadata: &Arc<ArrayMetadata>) -> Result<Array, ArrayError> {
+        let (mount, store) = (Arc::clone(&self.mount), Arc::clone(self.hierarchy.store()));
+        Array::bind(mount, store, path.clone(), Arc::clone(metadata), &self.limits)
+    }
+
     /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
     ///
     /// # Errors
@@ -104,16 +117,20 @@ impl Opener {
     }
 
     /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into, nor
-    /// whether an array above declares it.
+    /// whether an array above declares it, unless that is remembered.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
         if let Some(opened) = self.memo.last(&self.mount, path)
             && !opened.is_unsettled()
-            && self.hierarchy.is_still(path, &opened.located)
         {
-            return Ok(Some(opened));
+            let (hierarchy, located) = (&self.hierarchy, &opened.located);
+            if hierarchy.is_still(path, located)
+                || (located.is_dependent() && Box::pin(hierarchy.is_declared_still(path, located)).await?)
+            {
+                return Ok(Some(opened));
+            }
         }
         let located = match self.hierarchy.locate(path).await {
             Ok(located) => located,
@@ -129,15 +146,12 @@ impl Opener {
 
     /// Reads, parses and binds a node.
     async fn load(self, id: NodeId) -> Result<Arc<Opened>, ArrayError> {
-        let NodeId { mount, path, located } = id;
+        let NodeId { path, located, .. } = id;
         let node = self.hierarchy.load(&path, &located).await?;
         let array = match &node {
             Node::Group(_) => Err(ArrayError::NotAnArray { path }),
-            Node::Array(metadata) => {
-                let store = Arc::clone(self.hierarchy.store());
-                Array::bind(mount, store, path, Arc::clone(metadata), &self.limits).map(Arc::new)
-            }
+            Node::Array(metadata) => self.bind(&path, metadata).map(Arc::new),
         };
-        Ok(Arc::new(Opened { located, node, dependent: None, array }))
+        Ok(Arc::new(Opened { located, node, dependent: None, array, declared: OnceCell::new() }))
     }
 }
