@@ -21,6 +21,7 @@ mod frame;
 mod host;
 mod json_answer;
 mod json_body;
+mod levels;
 mod listing;
 mod negotiate;
 mod options;

@@ -283,7 +283,7 @@ async fn entry(
     let stored: StoredKey = shown.array().stored_key(&place.stored).map_err(failed)?;
     let mut value = stored.at(info.clone());
     for _ in 1..TRIES {
-        match shown.part(view.source(), &value, None, &place.numbers, trace).await {
+        match shown.part(view.source(), &value, None, place, trace).await {
             Ok(None) => return Ok(None),
             Ok(Some(part)) => return Ok(Some(ListEntry { key, info: part_info(&value.info, &part) })),
             // It changed since it was listed, or the listing says less of its version than it does itself.

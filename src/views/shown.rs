@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Place};
 use super::view::ViewKind;
 use super::{plain, unshard};
 use crate::array::{Array, ArrayError, ChunkSource, StoredValue, Trace};
@@ -222,6 +222,11 @@ impl Shown {
         StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| all_chunks(), Scope::Chunks)
     }
 
+    /// The codecs of a stored chunk.
+    pub(super) fn chain(&self, stored: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+        self.array.chain_of(stored, &self.array.grid().shape_of(stored))
+    }
+
     /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which
     /// the first may be at hand; `None` if it is absent.
     pub(super) async fn part(
@@ -229,12 +234,12 @@ impl Shown {
         source: &dyn ChunkSource,
         value: &Arc<StoredValue>,
         index: Option<Arc<ShardIndex>>,
-        numbers: &[usize],
+        place: &Place,
         trace: &Arc<Trace>,
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let (mut range, mut index) = (0..value.info.size, index);
-        let mut chain = Arc::clone(self.array.first_chain());
-        for &number in numbers {
+        let mut chain = self.chain(&place.stored)?;
+        for &number in &place.numbers {
             let found = match index.take() {
                 Some(index) => index,
                 None => source.shard_index(value, &chain, range.clone(), trace).await?,

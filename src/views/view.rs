@@ -226,14 +226,14 @@ impl ViewStore {
         let trace = self.trace();
         for _ in 0..TRIES {
             let part = async {
-                let Found { value, part } =
-                    self.source.find(&stored, shown.array().first_chain(), &trace).await?;
+                let chain = shown.chain(&place.stored)?;
+                let Found { value, part } = self.source.find(&stored, &chain, &trace).await?;
                 let Some(value) = value else { return Ok(Shows::Nothing) };
                 let index = match part {
                     FoundPart::Index(index) => Some(index),
                     FoundPart::Nothing | FoundPart::Elements(_) => None,
                 };
-                let part = shown.part(&*self.source, &value, index, &place.numbers, &trace).await?;
+                let part = shown.part(&*self.source, &value, index, place, &trace).await?;
                 Ok::<_, ArrayError>(part.map_or(Shows::Nothing, |part| Shows::Part(value, part)))
             };
             match part.await {

@@ -11,7 +11,8 @@ use zarrd::store::SharedStore;
 use crate::dependents::{at, codes, elements, expected, numbers_of, parsed, prefixed, primary, server};
 use crate::support::copied::{copy, list_all, read_all};
 use crate::support::counting::Counting;
-use crate::support::hierarchy::memory;
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, erase, put};
 
 /// What is expected of each array that has a place of its own.
@@ -302,4 +303,44 @@ async fn a_family_of_a_thousand_is_listed_and_read() {
     let page = server.get("/plain/m/a/").await;
     assert!(String::from_utf8_lossy(&page.body).contains("href=\"d500/\""));
     assert_eq!(&*server.get("/plain/m/a/d999/c/1").await.body, b"xy");
+}
+
+#[tokio::test]
+async fn consolidated_metadata_names_what_is_declared_to_those_who_ask() {
+    let server = Server::of(nested().await);
+    let names = async |query: &str| {
+        let document = server.get(&format!("/plain/m/zarr.json?consolidated{query}")).await.json();
+        let copies = document["consolidated_metadata"]["metadata"].as_object().unwrap().clone();
+        copies.keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names("").await, ["a"]);
+    assert_eq!(names("&virtual=0").await, ["a"]);
+    assert_eq!(names("&virtual=1").await, ["a", "a/one", "a/one/deep"]);
+}
+
+#[tokio::test]
+async fn a_sharded_dependent_is_shown_without_its_shards() {
+    let store = memory();
+    let codecs = [Shards::of(&[2], &[Codec::Bytes { big: false }]).codec()];
+    let array = Array::of(&[16]).chunks(&[8]).codecs(codecs);
+    array.store(&store, "stored").await;
+    let mut document = array.document().1;
+    let encoding = json!({"name": "suffix", "configuration": {"suffix": ".d", "base_encoding": "v2"}});
+    document["attributes"] = json!({"dependent-arrays": {"d": {"chunk_key_encoding": encoding}}});
+    put(&store, "a/zarr.json", document.to_string()).await;
+    let server = Server::of(store.clone());
+    for chunk in 0..2 {
+        let shard = server.get(&format!("/store/m/stored/c/{chunk}")).await.body;
+        put(&store, &format!("a/{chunk}.d"), shard).await;
+    }
+    let expected: Vec<String> = (0..8).map(|chunk| format!("a/d/c/{chunk}")).collect();
+    let shown = keys(&server, "/unshard/m/a/d/").await;
+    assert_eq!(shown, [expected, vec!["a/d/zarr.json".to_owned()]].concat());
+    for chunk in 0..8 {
+        let one = server.get(&format!("/unshard/m/a/d/c/{chunk}")).await;
+        assert_eq!(one.body, server.get(&format!("/unshard/m/stored/c/{chunk}")).await.body);
+    }
+    let copied = Server::of(copy(&server, "/unshard/m/").await);
+    assert_eq!(copied.elements("m/a/d", "").await, server.elements("m/stored", "").await);
+    assert_eq!(keys(&server, "/plain/m/a/d/").await, ["a/d/c/0", "a/d/c/1", "a/d/zarr.json"]);
 }

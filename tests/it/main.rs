@@ -16,6 +16,7 @@ mod binary;
 mod conditional;
 mod consolidated;
 mod corrupt;
+mod declarations;
 mod declared;
 mod dependents;
 mod documents;
