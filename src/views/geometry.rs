@@ -129,9 +129,8 @@ impl Geometry {
         let mut numbers = Vec::with_capacity(self.shards.len());
         for Shard { order, units } in &self.shards {
             places = order.iter().map(|&dim| places.get(dim).copied()).collect::<Option<_>>()?;
-            let along = places.iter().zip(units).map(|(&(at, of), &unit)| (at / unit, of / unit));
-            let number =
-                along.fold(Some(0_u64), |number, (at, of)| number?.checked_mul(of)?.checked_add(at))?;
+            let mut along = places.iter().zip(units).map(|(&(at, of), &unit)| (at / unit, of / unit));
+            let number = along.try_fold(0_u64, |number, (at, of)| number.checked_mul(of)?.checked_add(at))?;
             numbers.push(usize::try_from(number).ok()?);
             for ((at, of), &unit) in places.iter_mut().zip(units) {
                 *at %= unit;

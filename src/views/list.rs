@@ -21,7 +21,7 @@ pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 /// The keys and prefixes directly under a prefix.
 pub(super) async fn list_dir(view: &ViewStore, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-    let Some(family) = view.family_above(prefix).await? else {
+    let Some(family) = view.family_around(prefix).await? else {
         let mut listing = view.below().list_dir(prefix).await?;
         for entry in std::mem::take(&mut listing.keys) {
             listing.keys.push(view.as_shown(entry).await?);
@@ -75,13 +75,13 @@ pub(super) fn list_prefix(view: ViewStore, prefix: StorePrefix, after: Option<St
             // The first text behind the key: no key has a control character.
             from: after.as_ref().map(|after| format!("{after}\0")).unwrap_or_default(),
         };
-        if let Some(family) = view.family_above(&prefix).await? {
+        if let Some(family) = view.family_around(&prefix).await? {
             let section = section_below(&view, &family, &prefix, wanted).await?;
             return Ok::<_, StoreError>(of_section(section).boxed());
         }
         // Where the last page ended in an array, all that is stored of it is needed to go on.
         let after = match after {
-            Some(after) => match outermost(&view, &after.parent()).await? {
+            Some(after) => match outermost(&view, &prefix, &after.parent()).await? {
                 Some(family) => family.path().prefix().as_key(),
                 None => Some(after),
             },
@@ -119,17 +119,31 @@ struct Listing {
     section: Option<Section>,
 }
 
-/// The family that a prefix is in, if any of it is shown otherwise than it is stored; the outermost, should there be nodes
-/// in arrays.
-async fn outermost(view: &ViewStore, prefix: &StorePrefix) -> Result<Option<Arc<Family>>, StoreError> {
-    let Some(mut stored) = view.nodes().above(prefix).await? else { return Ok(None) };
-    while let Some(parent) = stored.path.parent() {
+/// The family that a prefix is in, if any of it is shown otherwise than it is stored; the outermost below where a listing
+/// begins, should there be nodes in arrays.
+async fn outermost(
+    view: &ViewStore,
+    begin: &StorePrefix,
+    prefix: &StorePrefix,
+) -> Result<Option<Arc<Family>>, StoreError> {
+    let stored = view.nodes().above(prefix).await?.filter(|stored| is_below(&stored.path, begin.as_str()));
+    let Some(mut stored) = stored else { return Ok(None) };
+    while let Some(parent) = parent_below(&stored.path, begin.as_str()) {
         match view.nodes().above(parent.prefix()).await? {
             Some(outer) => stored = outer,
             None => break,
         }
     }
     Ok(view.family(stored))
+}
+
+/// The node above another, if a listing that begins with this text has all of it.
+fn parent_below(path: &NodePath, begin: &str) -> Option<NodePath> {
+    path.parent().filter(|parent| is_below(parent, begin))
+}
+
+fn is_below(path: &NodePath, begin: &str) -> bool {
+    path.prefix().as_str().starts_with(begin)
 }
 
 impl Listing {
@@ -164,12 +178,17 @@ impl Listing {
         if self.bare.as_ref() == Some(&parent) {
             return Ok(false);
         }
-        let Some(mut stored) = self.view.nodes().above(&parent).await? else {
+        let stored = self.view.nodes().above(&parent).await?;
+        // What began outside has been looked at before.
+        let Some(mut stored) = stored.filter(|stored| is_below(&stored.path, &self.wanted.prefix)) else {
             self.bare = Some(parent);
             return Ok(false);
         };
         // A node that is stored in an array is listed with that.
-        while let Some(group) = stored.path.parent().filter(|group| self.group.as_ref() != Some(group)) {
+        let above = |path: &NodePath, group: Option<&NodePath>| {
+            parent_below(path, &self.wanted.prefix).filter(|parent| group != Some(parent))
+        };
+        while let Some(group) = above(&stored.path, self.group.as_ref()) {
             match self.view.nodes().above(group.prefix()).await? {
                 Some(outer) => stored = outer,
                 None => self.group = Some(group),

@@ -90,6 +90,18 @@ impl Nodes {
         Ok(None)
     }
 
+    /// The stored array that all below a prefix is of: the one at it, if a node is stored there, whatever its name makes
+    /// of it.
+    pub(super) async fn around(&self, prefix: &StorePrefix) -> Result<Option<StoredArray>, StoreError> {
+        let Ok(path) = NodePath::parse(prefix.as_str()) else { return Ok(None) };
+        match self.at(&path).await? {
+            Node::Array(array) => Ok(Some(array)),
+            Node::Declared(primary) => self.stored(&primary).await,
+            Node::Group => Ok(None),
+            Node::Missing => self.above(prefix).await,
+        }
+    }
+
     /// The document of the array that is declared at a path, for readers that do not know the convention.
     pub(super) async fn rebased(&self, path: &NodePath) -> Result<Option<Arc<str>>, StoreError> {
         let dependent = self.declared(path).await?.and_then(|opened| opened.dependent.clone());

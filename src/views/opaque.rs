@@ -66,7 +66,7 @@ mod tests {
     use crate::metadata::v3::{self, V3Node};
 
     fn array(data_type: &str, codecs: &Value) -> ArrayMetadata {
-        let fill_value = if data_type == "string" { json!("") } else { json!(0) };
+        let fill_value = if data_type == "uint16" { json!(0) } else { json!("") };
         let document = json!({
             "zarr_format": 3, "node_type": "array", "shape": [8, 8], "data_type": data_type, "fill_value": fill_value,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},

@@ -125,6 +125,14 @@ impl ViewStore {
         Ok(self.nodes.above(prefix).await?.and_then(|stored| self.family(stored)))
     }
 
+    /// The family that all below a prefix is of, if any of it is shown otherwise than it is stored.
+    pub(super) async fn family_around(
+        &self,
+        prefix: &StorePrefix,
+    ) -> Result<Option<Arc<Family>>, StoreError> {
+        Ok(self.nodes.around(prefix).await?.and_then(|stored| self.family(stored)))
+    }
+
     /// What is listed of the document of an array that is declared; `None` if it is no longer there.
     pub(super) async fn made(&self, family: &Family, key: StoreKey) -> Result<Option<ListEntry>, StoreError> {
         Ok(match self.declared_document(family, &key).await? {

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use zarrd::chunk::ChunkKeyEncoding;
 use zarrd::store::SharedStore;
 
-use crate::dependents::{at, codes, elements, expected, numbers_of, parsed, prefixed, primary, server};
+use crate::dependents::{
+    FOLDER, at, codes, elements, expected, numbers_of, parsed, prefixed, primary, server,
+};
 use crate::support::copied::{copy, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
@@ -343,4 +345,56 @@ async fn a_sharded_dependent_is_shown_without_its_shards() {
     let copied = Server::of(copy(&server, "/unshard/m/").await);
     assert_eq!(copied.elements("m/a/d", "").await, server.elements("m/stored", "").await);
     assert_eq!(keys(&server, "/plain/m/a/d/").await, ["a/d/c/0", "a/d/c/1", "a/d/zarr.json"]);
+}
+
+#[tokio::test]
+async fn the_keys_of_every_encoding_are_rebased_and_those_of_none_left_alone() {
+    let text = std::fs::read_to_string(format!("{FOLDER}/cke_vectors.json")).unwrap();
+    let vectors: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(vectors.len(), 52);
+    for (number, vector) in vectors.iter().enumerate() {
+        let coords: Vec<u64> = serde_json::from_value(vector["index"].clone()).unwrap();
+        let shape: Vec<u64> = coords.iter().map(|coord| coord + 1).collect();
+        let mut array = primary(&json!({}));
+        array["shape"] = json!(shape);
+        array["chunk_grid"]["configuration"]["chunk_shape"] = json!(vec![1; shape.len()]);
+        let mut declares = array.clone();
+        array["chunk_key_encoding"] = vector["encoding"].clone();
+        let dependent = json!({"chunk_key_encoding": vector["encoding"], "attributes": {}});
+        declares["attributes"] = json!({"dependent-arrays": {"d": dependent}});
+        // Nothing that the vectors' keys could be taken for.
+        declares["chunk_key_encoding"] = prefixed("_/");
+        let store = memory();
+        put(&store, "a/zarr.json", array.to_string()).await;
+        put(&store, "b/zarr.json", declares.to_string()).await;
+        let server = Server::of(store.clone());
+        let Some(key) = vector["key"].as_str() else {
+            let shown = server.get("/plain/m/a/zarr.json").await.json();
+            assert_eq!(name_of(&shown["chunk_key_encoding"]), name_of(&vector["encoding"]), "{vector}");
+            let code = vector["error"].as_str().unwrap();
+            let status = if code.starts_with("unsupported") { 501 } else { 422 };
+            server.get("/v1/nodes/m/b/d").await.refuses(status, code, &vector.to_string());
+            server.get("/plain/m/b/d/zarr.json").await.refuses(404, "not-found", &vector.to_string());
+            continue;
+        };
+        for prefix in ["a", "b"] {
+            put(&store, &format!("{prefix}/{key}"), format!("{number:03}")).await;
+        }
+        let value = format!("{number:03}");
+        let shown = ChunkKeyEncoding::canonical().encode(&coords);
+        let core = ["default", "v2"].map(Some).contains(&name_of(&vector["encoding"]));
+        let expected = if core { key } else { &shown };
+        let found = keys(&server, "/plain/m/a/").await;
+        assert_eq!(found, [format!("a/{expected}"), "a/zarr.json".to_owned()], "{vector}");
+        assert_eq!(server.get(&format!("/plain/m/a/{expected}")).await.body, value, "{vector}");
+        let found = keys(&server, "/plain/m/b/").await;
+        let expected = [format!("b/d/{shown}"), "b/d/zarr.json".to_owned(), "b/zarr.json".to_owned()];
+        assert_eq!(found, expected, "{vector}");
+        assert_eq!(server.get(&format!("/plain/m/b/d/{shown}")).await.body, value, "{vector}");
+    }
+}
+
+/// The name of an encoding, long or short.
+fn name_of(encoding: &Value) -> Option<&str> {
+    encoding.as_str().or_else(|| encoding["name"].as_str())
 }

@@ -12,7 +12,7 @@ use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, cpu, put};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dependent");
+pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dependent");
 
 pub fn server() -> Server {
     Server::of(zarrd::store::open(FOLDER, &StoreOptions::default(), &cpu()).unwrap())

@@ -21,6 +21,7 @@ mod declared;
 mod dependents;
 mod documents;
 mod encoded;
+mod families;
 mod fixtures;
 mod formats;
 mod frame;
