@@ -113,7 +113,7 @@ struct Listing {
     passing: Option<StorePrefix>,
     /// The last prefix that turned out to be in no array.
     bare: Option<StorePrefix>,
-    /// The last path of a node that turned out to be in no array.
+    /// The last path that turned out to be in no array, nor to be one.
     group: Option<NodePath>,
     /// The array that it is in, if that is not.
     section: Option<Section>,
@@ -170,30 +170,34 @@ impl Listing {
 
     /// Whether a key is the first of an array that is shown otherwise. If so, all its keys are taken.
     async fn enters(&mut self, entry: &ListEntry) -> Result<bool, StoreError> {
-        // Those of v2 are of no such array. They begin a directory, more often than not.
-        if entry.key.name().starts_with(".z") {
-            return Ok(false);
-        }
         let parent = entry.key.parent();
         if self.bare.as_ref() == Some(&parent) {
             return Ok(false);
         }
-        let stored = self.view.nodes().above(&parent).await?;
-        // What began outside has been looked at before.
-        let Some(mut stored) = stored.filter(|stored| is_below(&stored.path, &self.wanted.prefix)) else {
+        // Those of v2 are of no such array. They begin a directory, more often than not.
+        let is_v2 = entry.key.name().starts_with(".z");
+        let mut found = if is_v2 { None } else { self.view.nodes().above(&parent).await? };
+        // The listing began in an array that is shown as it is stored.
+        if found.as_ref().is_some_and(|stored| !is_below(&stored.path, &self.wanted.prefix)) {
+            self.passing = StorePrefix::parse(&self.wanted.prefix).ok();
+            return Ok(false);
+        }
+        let nearest = found.as_ref().map(|stored| stored.path.clone());
+        let nearest = nearest.or_else(|| NodePath::parse(parent.as_str()).ok());
+        // A node that is stored in an array is listed with that.
+        let mut next = nearest.as_ref().and_then(|path| parent_below(path, &self.wanted.prefix));
+        while let Some(path) = next.filter(|path| !self.is_in_no_array(path)) {
+            let outer = self.view.nodes().above(path.prefix()).await?;
+            let outer = outer.filter(|stored| is_below(&stored.path, &self.wanted.prefix));
+            next = parent_below(outer.as_ref().map_or(&path, |stored| &stored.path), &self.wanted.prefix);
+            found = outer.or(found);
+        }
+        let Some(stored) = found else {
+            self.group = nearest;
             self.bare = Some(parent);
             return Ok(false);
         };
-        // A node that is stored in an array is listed with that.
-        let above = |path: &NodePath, group: Option<&NodePath>| {
-            parent_below(path, &self.wanted.prefix).filter(|parent| group != Some(parent))
-        };
-        while let Some(group) = above(&stored.path, self.group.as_ref()) {
-            match self.view.nodes().above(group.prefix()).await? {
-                Some(outer) => stored = outer,
-                None => self.group = Some(group),
-            }
-        }
+        self.group = stored.path.parent();
         let prefix = stored.path.prefix().clone();
         let Some(family) = self.view.family(stored) else {
             self.passing = Some(prefix);
@@ -207,6 +211,11 @@ impl Listing {
         }
         self.section = Some(sorter.into_section(&self.view));
         Ok(true)
+    }
+
+    /// Whether it is known that no array is at a path or above.
+    fn is_in_no_array(&self, path: &NodePath) -> bool {
+        self.group.as_ref().is_some_and(|group| is_below(group, path.prefix().as_str()))
     }
 
     /// The next stored key, if it is of the array.
