@@ -368,7 +368,7 @@ async fn too_deep_and_too_many() {
         dependent = json!({"attributes": {"dependent-arrays": {"d": dependent}}});
     }
     let server = declaring(&dependent).await;
-    let deepest = vec!["d"; 9].join("/");
+    let deepest = ["d"; 9].join("/");
     let listed = server.get("/v1/nodes/m/a").await.json();
     let last = listed["dependents"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&last["path"], &last["error"]["code"]), (&json!(format!("a/{deepest}")), &json!("too_deep")));
