@@ -1,15 +1,59 @@
 //! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
 
 use super::{Array, ArrayError, NodeId, Opened, Opener};
-use crate::hierarchy::{Dependents, HierarchyError, Located, Node};
+use crate::chunk::{ChunkCoords, ChunkKeyEncoding};
+use crate::hierarchy::{DeclaredArray, Dependents, HierarchyError, Located, Node};
 use crate::key::NodePath;
-use crate::metadata::ZarrFormat;
 use crate::metadata::dependents::{Reading, is_declared};
+use crate::metadata::{ArrayMetadata, ZarrFormat};
+use crate::store::Version;
+
+/// An array that another declares and that is served from a path of its own.
+#[derive(Debug)]
+pub struct Declared {
+    /// Its path.
+    pub path: NodePath,
+    /// Its document for readers that do not know the convention, if that is short enough to be remembered.
+    pub rebased: Option<Arc<str>>,
+    metadata: Arc<ArrayMetadata>,
+    keys: ChunkKeyEncoding,
+    array: OnceLock<Option<Arc<Array>>>,
+}
+
+/// The arrays that one declares, by their paths.
+#[derive(Debug, Default)]
+pub struct DeclaredArrays {
+    /// The version of the document that declares them; `None` if it declares none.
+    pub version: Option<Version>,
+    /// The arrays.
+    pub arrays: Vec<Declared>,
+}
+
+impl Declared {
+    fn of(declared: DeclaredArray) -> Option<Self> {
+        let DeclaredArray { path, array: metadata, is_withheld, rebased } = declared;
+        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
+        let rebased = rebased.map(Arc::from);
+        (!is_withheld).then(|| Self { path, rebased, metadata, keys, array: OnceLock::new() })
+    }
+
+    /// The coordinates of its chunk that is stored under this key below the primary's prefix; `None` if there is none.
+    #[must_use]
+    pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
+        self.keys.decode(below, self.metadata.shape.len())
+    }
+
+    /// The array, without its attributes, as `bind` makes it of its metadata. That is asked once.
+    pub fn array(&self, bind: impl FnOnce(&Arc<ArrayMetadata>) -> Option<Arc<Array>>) -> Option<&Arc<Array>> {
+        self.array.get_or_init(|| bind(&self.metadata)).as_ref()
+    }
+}
 
 impl Opener {
     /// The node at a path, where declarations are read in this way.
@@ -41,20 +85,47 @@ impl Opener {
     }
 
     async fn find_dependent(&self, path: NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
+        match self.declared_at(&path, reading).await? {
+            Some(opened) => Ok(opened),
+            None => Err(self.hierarchy.why_missing(path).await.into()),
+        }
+    }
+
+    /// The array that the nearest array above a path declares there, where nothing is stored. `None` if it declares
+    /// none that can be used.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`]: failures of the store.
+    pub async fn find_declared(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
+        match self.declared_at(path, Reading::Lenient).await {
+            Err(ArrayError::Hierarchy(
+                HierarchyError::NoSuchNode { .. }
+                | HierarchyError::NoSuchDependent { .. }
+                | HierarchyError::Dependent { .. }
+                | HierarchyError::Metadata { .. }
+                | HierarchyError::Path { .. },
+            )) => Ok(None),
+            found => found,
+        }
+    }
+
+    /// The array that is declared at a path; `None` if nothing above declares any.
+    async fn declared_at(
+        &self,
+        path: &NodePath,
+        reading: Reading,
+    ) -> Result<Option<Arc<Opened>>, ArrayError> {
         let looked = Instant::now();
-        let Some((primary, located)) = self.hierarchy.locate_primary(&path).await? else {
-            return Err(self.hierarchy.why_missing(path).await.into());
-        };
-        let (declares, is_broken) = match self.open(&primary).await {
-            Ok(opened) => (declares(&opened), false),
+        let Some((primary, located)) = self.hierarchy.locate_primary(path).await? else { return Ok(None) };
+        let (declares, is_broken) = match self.find(&primary).await {
+            Ok(opened) => (opened.is_some_and(|opened| declares(&opened)), false),
             // It may be wrong about itself and right about its dependents.
             Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => (true, true),
             Err(error) => return Err(error),
         };
-        let Some(of_dependent) = located.of_dependent(&primary).filter(|_| declares) else {
-            return Err(self.hierarchy.why_missing(path).await.into());
-        };
-        let id = NodeId { mount: Arc::clone(&self.mount), path, located: of_dependent };
+        let of_dependent = located.of_dependent(&primary).filter(|_| declares);
+        let Some(of_dependent) = of_dependent else { return Ok(None) };
+        let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
         let opened = match reading {
             Reading::Lenient => self.memo.node(id, looked, Box::pin(opening)).await,
@@ -63,10 +134,35 @@ impl Opener {
         };
         match opened {
             // What is above is no array that anybody knows, nor does it declare anything.
-            Err(ArrayError::Hierarchy(HierarchyError::NoSuchDependent { path, .. })) if is_broken => {
-                Err(self.hierarchy.why_missing(path).await.into())
-            }
-            opened => opened,
+            Err(ArrayError::Hierarchy(HierarchyError::NoSuchDependent { .. })) if is_broken => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// The arrays that the array at a path declares and that are served from paths of their own. `opened` is what was
+    /// opened there, if that can be: what is wrong about itself may be right about them.
+    ///
+    /// # Errors
+    /// [`ArrayError::Hierarchy`]: failures of the store.
+    pub async fn declared(
+        &self,
+        path: &NodePath,
+        opened: Option<&Opened>,
+    ) -> Result<Arc<DeclaredArrays>, ArrayError> {
+        let load = async |located: &Located| {
+            let declared = self.hierarchy.declared(path, located).await?;
+            let version = located.versions().next().flatten().cloned();
+            let arrays = declared.into_iter().filter_map(Declared::of).collect();
+            Ok::<_, ArrayError>(Arc::new(DeclaredArrays { version, arrays }))
+        };
+        match opened {
+            Some(opened) if !declares(opened) => Ok(Arc::default()),
+            Some(opened) => opened.declared.get_or_try_init(|| load(&opened.located)).await.cloned(),
+            None => match self.hierarchy.locate(path).await {
+                Ok(located) if located.of_dependent(path).is_some() => load(&located).await,
+                Ok(_) | Err(HierarchyError::NoSuchNode { .. }) => Ok(Arc::default()),
+                Err(error) => Err(error.into()),
+            },
         }
     }
 
@@ -94,10 +190,10 @@ impl Opener {
         reading: Reading,
     ) -> Result<Arc<Opened>, ArrayError> {
         let dependent = self.hierarchy.dependent(&id.path, &primary, &located, reading).await?;
-        let (store, metadata) = (Arc::clone(self.hierarchy.store()), Arc::clone(&dependent.array));
-        let node = Node::Array(Arc::clone(&metadata));
-        let array = Array::bind(self.mount, store, primary, metadata, &self.limits).map(Arc::new);
-        Ok(Arc::new(Opened { located: id.located, node, dependent: Some(dependent), array }))
+        let node = Node::Array(Arc::clone(&dependent.array));
+        let array = self.bind(&primary, &dependent.array).map(Arc::new);
+        let (located, dependent) = (id.located, Some(dependent));
+        Ok(Arc::new(Opened { located, node, dependent, array, declared: OnceCell::new() }))
     }
 }
 

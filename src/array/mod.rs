@@ -20,6 +20,7 @@ mod source;
 mod stored;
 mod trace;
 
+pub use dependent::{Declared, DeclaredArrays};
 pub use error::ArrayError;
 pub use made_of::MadeOf;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};

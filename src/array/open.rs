@@ -5,13 +5,15 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use tokio::sync::OnceCell;
 
+use super::dependent::DeclaredArrays;
 use super::{Array, ArrayError, GLANCES};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
-use crate::metadata::ChunkKeyEncodingMetadata;
 use crate::metadata::dependents::Reading;
+use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata};
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub struct Opened {
     pub dependent: Option<Arc<Dependent>>,
     /// The array, bound; why not, if its codecs cannot be used or it is a group.
     pub(super) array: Result<Arc<Array>, ArrayError>,
+    /// The arrays that it declares, if anybody asked.
+    pub(super) declared: OnceCell<Arc<DeclaredArrays>>,
 }
 
 impl Opened {
@@ -93,6 +97,15 @@ impl Opener {
         &self.hierarchy
     }
 
+    /// Binds metadata as that of an array of this mount.
+    ///
+    /// # Errors
+    /// [`ArrayError::Codecs`].
+    pub fn bind(&self, path: &NodePath, metadata: &Arc<ArrayMetadata>) -> Result<Array, ArrayError> {
+        let (mount, store) = (Arc::clone(&self.mount), Arc::clone(self.hierarchy.store()));
+        Array::bind(mount, store, path.clone(), Arc::clone(metadata), &self.limits)
+    }
+
     /// The node at a path as it is now. Where nothing is stored, it may be an array that another declares.
     ///
     /// # Errors
@@ -105,12 +118,18 @@ impl Opener {
     }
 
     /// The node at a path as it is now; `None` if no documents stand there. Why there are none is not looked into, nor
-    /// whether an array above declares it.
+    /// whether an array above declares it, unless that is remembered.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
     pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
         if let Some((opened, _)) = self.find_now(path, Instant::now()) {
+            return Ok(Some(opened));
+        }
+        if let Some((opened, _)) = self.memo.last(&self.mount, path)
+            && opened.located.is_dependent()
+            && Box::pin(self.hierarchy.is_declared_still(path, &opened.located)).await?
+        {
             return Ok(Some(opened));
         }
         let looked = Instant::now();
@@ -146,15 +165,12 @@ impl Opener {
 
     /// Reads, parses and binds a node.
     async fn load(self, id: NodeId) -> Result<Arc<Opened>, ArrayError> {
-        let NodeId { mount, path, located } = id;
+        let NodeId { path, located, .. } = id;
         let node = self.hierarchy.load(&path, &located).await?;
         let array = match &node {
             Node::Group(_) => Err(ArrayError::NotAnArray { path }),
-            Node::Array(metadata) => {
-                let store = Arc::clone(self.hierarchy.store());
-                Array::bind(mount, store, path, Arc::clone(metadata), &self.limits).map(Arc::new)
-            }
+            Node::Array(metadata) => self.bind(&path, metadata).map(Arc::new),
         };
-        Ok(Arc::new(Opened { located, node, dependent: None, array }))
+        Ok(Arc::new(Opened { located, node, dependent: None, array, declared: OnceCell::new() }))
     }
 }

@@ -12,6 +12,9 @@ use crate::metadata::EdgeRun;
 /// Runs of equal chunks that [`ChunkAxis::touched`] looks at one by one.
 const MOST_RUNS_WALKED: usize = 256;
 
+/// Runs of equal chunks that [`ChunkAxis::is_filled_by`] looks at.
+const MOST_RUNS_COMPARED: usize = 4096;
+
 /// One dimension of a grid: `length` elements in chunks that lie next to each other from the origin on. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkAxis {
@@ -133,6 +136,19 @@ impl ChunkAxis {
         }
     }
 
+    /// Whether chunks of `edge` fill each of these, as far as that is looked into: not through thousands of runs of equal
+    /// chunks.
+    #[must_use]
+    pub fn is_filled_by(&self, edge: u64) -> bool {
+        match &self.edges {
+            Edges::Regular(own) => own.is_multiple_of(edge.max(1)),
+            Edges::Varied(varied) => {
+                varied.runs.len() <= MOST_RUNS_COMPARED
+                    && varied.runs.iter().all(|run| run.edge.is_multiple_of(edge.max(1)))
+            }
+        }
+    }
+
     /// Chunks along the axis that have elements of the array.
     #[must_use]
     pub fn chunks(&self) -> u64 {
@@ -162,8 +178,9 @@ impl ChunkAxis {
         AxisChunk { coord, start, edge: run.edge }
     }
 
-    /// The chunk that an element lies in.
-    fn chunk_of(&self, element: u64) -> AxisChunk {
+    /// The chunk that an element lies in. For one past the end, what it would be.
+    #[must_use]
+    pub fn chunk_of(&self, element: u64) -> AxisChunk {
         match &self.edges {
             Edges::Regular(edge) => Run { coord: 0, start: 0, edge: *edge }.chunk_of(element),
             Edges::Varied(varied) => varied.last_run(|run| run.start <= element).chunk_of(element),

@@ -1,7 +1,7 @@
 //! Making consolidated metadata of the documents of all nodes below a group.
 //!
 //! Level by level, as many documents at a time as one request may ask for. Only groups are listed, so that the chunks
-//! of arrays cost nothing. What is made has every node or is not made: a document that is no JSON is an error.
+//! of arrays cost nothing, unless what is below arrays is asked for. What is made has every node or is not made: a document that is no JSON is an error.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,12 +49,18 @@ impl Hierarchy {
     }
 
     /// The `zarr.json` of a v3 group with consolidated metadata made of the documents as they are now. `None` if there
-    /// is no such group; also, if `anew` is false, if its document holds copies already.
+    /// is no such group; also, if `anew` is false, if its document holds copies already. What is below arrays is left out
+    /// but if `below_arrays` is asked for: not every reader takes it.
     ///
     /// # Errors
     /// As [`Hierarchy::make_zmetadata`].
-    pub async fn make_inline(&self, path: &NodePath, anew: bool) -> Result<Option<String>, HierarchyError> {
-        let making = Making::new(self, path);
+    pub async fn make_inline(
+        &self,
+        path: &NodePath,
+        anew: bool,
+        below_arrays: bool,
+    ) -> Result<Option<String>, HierarchyError> {
+        let making = Making { below_arrays, ..Making::new(self, path) };
         let group = match making.copy(path, ZARR_JSON).await? {
             Some(group) if group.kind == Some(NodeKind::Group) && (anew || !group.is_consolidated) => group,
             _ => return Ok(None),
@@ -82,12 +88,14 @@ struct Making<'a> {
     root: &'a NodePath,
     /// Bytes of documents that may still be held.
     bytes_left: AtomicU64,
+    /// Whether what is below arrays is looked at too.
+    below_arrays: bool,
 }
 
 impl<'a> Making<'a> {
     fn new(hierarchy: &'a Hierarchy, root: &'a NodePath) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
-        Self { hierarchy, root, bytes_left }
+        Self { hierarchy, root, bytes_left, below_arrays: false }
     }
 
     /// A node's path below the root.
@@ -122,7 +130,7 @@ impl<'a> Making<'a> {
                 .buffered(CONCURRENCY);
             while let Some(node) = found.try_next().await? {
                 let Some(node) = node else { continue };
-                if node.kind == NodeKind::Group {
+                if node.kind == NodeKind::Group || self.below_arrays {
                     groups.push(node.path.clone());
                 }
                 nodes.push(node);

@@ -2,21 +2,22 @@
 //! "dependent-arrays").
 //!
 //! A stored node always wins over a declared one. The family is read from the primary's document each time: whoever
-//! opens a dependent remembers it by the version of that document.
+//! opens a dependent remembers it by the version of that document, and by there being nothing in the dependent's place.
 
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
 use super::collisions::{Standing, standings};
-use super::locate::{Documents, TRIES, ZARR_JSON};
+use super::locate::{Documents, META, TRIES, ZARR_JSON, ZARRAY, ZGROUP, document_key};
 use super::{Hierarchy, HierarchyError, Located};
-use crate::key::NodePath;
+use crate::key::{NodePath, StoreKey};
 use crate::metadata::dependents::{
     DependentError, Diagnostic, DiagnosticCode, Family, MOST_DEPTH, Member, Reading, parse_primary,
 };
 use crate::metadata::{ArrayMetadata, MetadataLimits};
-use crate::store::StoreError;
+use crate::store::{StoreError, Version};
 
 /// A dependent array, opened.
 #[derive(Clone, Debug)]
@@ -85,7 +86,48 @@ pub struct DependentEntry {
     pub diagnostics: Vec<Diagnostic>,
 }
 
+/// An array that another declares, as far as its chunks go: whatever is wrong with others of its family is not told.
+#[derive(Clone, Debug)]
+pub struct DeclaredArray {
+    /// Its path.
+    pub path: NodePath,
+    /// The array, without its attributes; its chunks' keys are relative to the primary's prefix.
+    pub array: Arc<ArrayMetadata>,
+    /// Whether it cannot be served from its own path.
+    pub is_withheld: bool,
+    /// The document to be served from there, if all of them together are no longer than is remembered.
+    pub rebased: Option<String>,
+}
+
+/// Bytes of the documents of one family that are made at once.
+const MOST_REBASED_BYTES: usize = 16 << 20;
+
+/// The keys that must have these versions, or (`None`) no value, if a dependent is to stay what it is: nothing is stored
+/// in its place, and the primary's document is still the nearest and the same.
+pub(super) fn conditions<'v>(
+    path: &NodePath,
+    primary: &NodePath,
+    zarr_json: &'v Version,
+) -> Result<Vec<(StoreKey, Option<&'v Version>)>, HierarchyError> {
+    let mut keys = vec![(document_key(primary, ZARR_JSON)?, Some(zarr_json))];
+    for name in [ZARRAY, ZGROUP, META] {
+        keys.push((document_key(path, name)?, None));
+    }
+    let mut above = Some(path.clone());
+    while let Some(at) = above.filter(|at| at != primary) {
+        keys.push((document_key(&at, ZARR_JSON)?, None));
+        above = at.parent();
+    }
+    Ok(keys)
+}
+
 impl Located {
+    /// Whether this is a dependent.
+    #[must_use]
+    pub fn is_dependent(&self) -> bool {
+        matches!(self.documents, Documents::Dependent { .. })
+    }
+
     /// What a dependent is located by, where this is what its primary is located by.
     #[must_use]
     pub fn of_dependent(&self, primary: &NodePath) -> Option<Self> {
@@ -114,6 +156,59 @@ impl Hierarchy {
             above = primary.parent();
         }
         Ok(None)
+    }
+
+    /// Whether a dependent is what it was located as: asks for all that it depends on at once.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn is_declared_still(
+        &self,
+        path: &NodePath,
+        located: &Located,
+    ) -> Result<bool, HierarchyError> {
+        let Documents::Dependent { primary, zarr_json } = &located.documents else { return Ok(false) };
+        let looks = conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
+            let found = self.store.head(&key).await;
+            let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
+            Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
+        });
+        Ok(try_join_all(looks).await?.into_iter().all(|is_still| is_still))
+    }
+
+    /// The dependents that the array at a path declares and that can be used, by their paths. None, if its declaration
+    /// cannot be read.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn declared(
+        &self,
+        path: &NodePath,
+        located: &Located,
+    ) -> Result<Vec<DeclaredArray>, HierarchyError> {
+        let primary = path.clone();
+        let found = self.with_document(path, path, located, move |document, limits| {
+            let (family, standings) = family(document, Reading::Lenient, &limits);
+            let (mut declared, mut bytes_left) = (Vec::new(), MOST_REBASED_BYTES);
+            // First is the primary.
+            for (member, standing) in family.members.iter().zip(standings).skip(1) {
+                let Ok(array) = &member.array else { continue };
+                // Too long a path has no keys.
+                let path = NodePath::parse(&format!("{}{}", primary.prefix(), member.path));
+                let Ok(path) = path else { continue };
+                let is_withheld = standing.iter().any(withholds);
+                let is_made = !is_withheld && bytes_left > 0;
+                let rebased = if is_made { member.rebased() } else { None };
+                let rebased = rebased.map(|document| Value::Object(document).to_string());
+                bytes_left = bytes_left.saturating_sub(rebased.as_ref().map_or(0, String::len));
+                declared.push(DeclaredArray { path, array: Arc::new(array.clone()), is_withheld, rebased });
+            }
+            Ok(declared)
+        });
+        match found.await {
+            Err(HierarchyError::Dependent { .. }) => Ok(Vec::new()),
+            found => found,
+        }
     }
 
     /// The dependents that the array at a path declares.

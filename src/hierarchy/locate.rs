@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{try_join, try_join3};
 
+use super::dependents::conditions;
 use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
@@ -15,7 +16,7 @@ pub(super) const ZARR_JSON: &str = "zarr.json";
 pub(super) const ZARRAY: &str = ".zarray";
 pub(super) const ZGROUP: &str = ".zgroup";
 pub(super) const ZATTRS: &str = ".zattrs";
-const META: &str = "meta";
+pub(super) const META: &str = "meta";
 const ATTRS: &str = "attrs";
 
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
@@ -127,7 +128,9 @@ impl Hierarchy {
                     && still(ZGROUP, Some(zgroup))
                     && still(ZATTRS, zattrs.as_ref())
             }
-            Documents::V1Array { .. } | Documents::Dependent { .. } => false,
+            Documents::Dependent { primary, zarr_json } => conditions(path, primary, zarr_json)
+                .is_ok_and(|keys| keys.iter().all(|(key, version)| self.store.still_has(key, *version))),
+            Documents::V1Array { .. } => false,
         }
     }
 

@@ -15,7 +15,7 @@ mod locate;
 mod separator;
 
 pub use children::{Child, Children};
-pub use dependents::{Dependent, DependentEntry, Dependents};
+pub use dependents::{DeclaredArray, Dependent, DependentEntry, Dependents};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
 

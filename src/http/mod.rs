@@ -23,6 +23,7 @@ mod host;
 mod json_answer;
 mod json_body;
 mod kept;
+mod levels;
 mod listing;
 mod negotiate;
 mod options;

@@ -6,13 +6,14 @@
 
 use serde_json::Value;
 
+use super::opaque::stand_in;
 use super::plain;
 use super::shown::Shape;
 use super::view::ViewKind;
 use crate::chunk::ChunkGrid;
 use crate::codec::{CodecChain, CodecLimits};
 use crate::metadata::v3::V3Node;
-use crate::metadata::{MetadataLimits, change_copies, parse_document, v3};
+use crate::metadata::{CodecMetadata, MetadataLimits, change_copies, parse_document, v3};
 
 /// How documents are changed.
 #[derive(Clone, Copy, Debug)]
@@ -29,13 +30,21 @@ impl Changes {
             .or_else(|| change_copies(document, &self.metadata, |copy| self.of_array(copy)))
     }
 
+    /// What is shown of the rebased document of an array that another declares and whose chunks are shown so.
+    pub(super) fn of_declared(&self, document: &str, shape: Option<&Shape>) -> String {
+        self.changed(document.as_bytes(), shape).unwrap_or_else(|| document.to_owned())
+    }
+
     fn of_array(&self, document: &[u8]) -> Option<String> {
+        // What is bound is what chunks are found by, so both must go by the same document.
+        self.changed(document, self.shape(document).as_ref())
+    }
+
+    fn changed(&self, document: &[u8], shape: Option<&Shape>) -> Option<String> {
         let Ok(Value::Object(mut members)) = parse_document(document, &self.metadata) else { return None };
         if members.get("node_type").and_then(Value::as_str) != Some("array") {
             return None;
         }
-        // What is bound is what chunks are found by, so both must go by the same document.
-        let shape = self.shape(document);
         let spelt = plain::spell_out(&mut members);
         let shaped = shape.is_some_and(|shape| shape.apply(&mut members));
         (spelt || shaped).then(|| Value::Object(members).to_string())
@@ -46,8 +55,10 @@ impl Changes {
         let grid = ChunkGrid::new(&metadata.shape, &metadata.chunk_grid);
         let (data_type, fill_value) = (&metadata.data_type, &metadata.fill_value);
         let chunk_shape = grid.first_chunk_shape();
-        let chain =
-            CodecChain::bind(&metadata.codecs, data_type, &chunk_shape, fill_value, &self.codec).ok()?;
+        let bind = |codecs: &[CodecMetadata]| {
+            CodecChain::bind(codecs, data_type, &chunk_shape, fill_value, &self.codec)
+        };
+        let chain = bind(&metadata.codecs).or_else(|_| bind(&stand_in(&metadata).codecs)).ok()?;
         Shape::of(self.kind, &metadata, &grid, &chain)
     }
 }

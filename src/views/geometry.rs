@@ -1,7 +1,7 @@
 //! [`Geometry`]: where the chunks that a view shows of an array lie in those that are stored.
 //!
-//! Inner chunks of shards are of one shape and fill their shards, so over the whole array they are a regular grid. Shards
-//! of differing shapes are not taken apart. Coordinates are counted in chunks; no elements are moved.
+//! Inner chunks of shards are of one shape and fill their shards, so over the whole array they are a regular grid, also
+//! where shards differ in shape. Coordinates are counted in chunks; no elements are moved.
 
 use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid};
 use crate::codec::CodecChain;
@@ -12,8 +12,8 @@ use crate::codec::sharding_indexed::Sharding;
 pub(super) struct Geometry {
     /// Shown chunks along each dimension that have elements of the array.
     shown: Vec<u64>,
-    /// Shown chunks in a stored one, along each dimension.
-    per_stored: Vec<u64>,
+    /// The grid of stored chunks.
+    stored: Vec<ChunkAxis>,
     /// The shape of a shown chunk, where it is not that of a stored one.
     inner_shape: Option<Vec<u64>>,
     /// The shards that shown chunks are in, from the outermost inwards.
@@ -27,8 +27,6 @@ struct Shard {
     order: Vec<usize>,
     /// Shown chunks in one of its inner chunks, along each of its dimensions.
     units: Vec<u64>,
-    /// Its inner chunks along each of its dimensions.
-    chunks: Vec<u64>,
 }
 
 /// Where one shown chunk lies.
@@ -43,15 +41,13 @@ pub(super) struct Place {
 impl Geometry {
     /// Stored chunks, shown as they are.
     pub(super) fn whole(grid: &ChunkGrid) -> Self {
-        let shown = grid.grid_shape();
-        Self { per_stored: vec![1; shown.len()], shown, inner_shape: None, shards: Vec::new() }
+        let (shown, stored) = (grid.grid_shape(), grid.axes().to_vec());
+        Self { shown, stored, inner_shape: None, shards: Vec::new() }
     }
 
-    /// The innermost inner chunks of shards; `None` if there are no shards that can be read in parts, or if these differ
-    /// in shape.
+    /// The innermost inner chunks of shards; `None` if there are no shards that can be read in parts.
     pub(super) fn unsharded(grid: &ChunkGrid, chain: &CodecChain) -> Option<Self> {
-        let stored_shape = grid.chunk_shape()?;
-        let mut inner_shape = stored_shape.clone();
+        let mut inner_shape = grid.first_chunk_shape();
         // Where each dimension of the current shard stands in the array's.
         let mut dims: Vec<usize> = (0..inner_shape.len()).collect();
         let (mut shards, mut chain) = (Vec::new(), chain);
@@ -63,26 +59,22 @@ impl Geometry {
             shards.push((sharding, dims.clone()));
             chain = sharding.inner_chain();
         }
-        if shards.is_empty() {
+        let outermost = shards.first()?;
+        let first_dims = outermost.1.iter().zip(outermost.0.inner_shape());
+        let mut first_dims = first_dims.map(|(&dim, &edge)| Some(grid.axes().get(dim)?.is_filled_by(edge)));
+        // Of shards of another shape than the first one's, it is not known yet.
+        if !first_dims.all(|is_filled| is_filled == Some(true)) {
             return None;
         }
-        // An edge may be 0 where the array's is.
-        let ratio = |outer: u64, inner: u64| outer.checked_div(inner).unwrap_or(1).max(1);
         let shard = |(sharding, dims): (&Sharding, Vec<usize>)| {
             let units = dims.iter().zip(sharding.inner_shape());
             let units = units.map(|(&dim, &edge)| Some(ratio(edge, *inner_shape.get(dim)?)));
-            Some(Shard {
-                order: sharding.order().to_vec(),
-                units: units.collect::<Option<_>>()?,
-                chunks: sharding.chunks_per_shard().to_vec(),
-            })
+            Some(Shard { order: sharding.order().to_vec(), units: units.collect::<Option<_>>()? })
         };
         let shards = shards.into_iter().map(shard).collect::<Option<_>>()?;
         let edges = inner_shape.iter().zip(grid.axes());
         let shown = edges.map(|(&edge, axis)| ChunkAxis::new(axis.length(), edge).chunks()).collect();
-        let per_stored =
-            stored_shape.iter().zip(&inner_shape).map(|(&outer, &inner)| ratio(outer, inner)).collect();
-        Some(Self { shown, per_stored, inner_shape: Some(inner_shape), shards })
+        Some(Self { shown, stored: grid.axes().to_vec(), inner_shape: Some(inner_shape), shards })
     }
 
     /// The shape of a shown chunk in the array's dimensions, where it is not that of a stored one.
@@ -107,7 +99,16 @@ impl Geometry {
 
     /// The coordinate of the stored chunk that shown ones with this coordinate lie in, along one dimension.
     pub(super) fn stored(&self, dim: usize, shown: u64) -> u64 {
-        self.per_stored.get(dim).and_then(|&per| shown.checked_div(per)).unwrap_or(shown)
+        self.within(dim, shown).map_or(shown, |within| within.stored)
+    }
+
+    /// Where shown chunks with this coordinate lie, along one dimension; `None` if they are stored chunks.
+    fn within(&self, dim: usize, shown: u64) -> Option<Within> {
+        let edge = (*self.inner_shape.as_ref()?.get(dim)?).max(1);
+        let axis = self.stored.get(dim)?;
+        let chunk = axis.chunk_of(shown.saturating_mul(edge));
+        let at = shown.saturating_sub(chunk.start / edge);
+        Some(Within { stored: chunk.coord, at, of: ratio(chunk.edge, edge) })
     }
 
     /// Where a shown chunk lies; `None` outside the array.
@@ -117,23 +118,42 @@ impl Geometry {
         if !is_within {
             return None;
         }
-        let stored = coords.iter().enumerate().map(|(dim, &coord)| self.stored(dim, coord)).collect();
-        let mut within: Vec<u64> =
-            coords.iter().zip(&self.per_stored).map(|(coord, per)| coord % (*per).max(1)).collect();
+        if self.shards.is_empty() {
+            return Some(Place { stored: coords.to_vec(), numbers: Vec::new() });
+        }
+        let within = coords.iter().enumerate().map(|(dim, &coord)| self.within(dim, coord));
+        let within = within.collect::<Option<Vec<_>>>()?;
+        let stored = within.iter().map(|within| within.stored).collect();
+        // Where the chunk is in the current shard, and how many there are along it.
+        let mut places: Vec<(u64, u64)> = within.iter().map(|within| (within.at, within.of)).collect();
         let mut numbers = Vec::with_capacity(self.shards.len());
-        for Shard { order, units, chunks } in &self.shards {
-            within = order.iter().map(|&dim| within.get(dim).copied()).collect::<Option<_>>()?;
-            let along = within.iter().zip(units).map(|(at, unit)| at / unit);
-            let number = along
-                .zip(chunks)
-                .try_fold(0_u64, |number, (at, &chunks)| number.checked_mul(chunks)?.checked_add(at))?;
+        for Shard { order, units } in &self.shards {
+            places = order.iter().map(|&dim| places.get(dim).copied()).collect::<Option<_>>()?;
+            let mut along = places.iter().zip(units).map(|(&(at, of), &unit)| (at / unit, of / unit));
+            let number = along.try_fold(0_u64, |number, (at, of)| number.checked_mul(of)?.checked_add(at))?;
             numbers.push(usize::try_from(number).ok()?);
-            for (at, unit) in within.iter_mut().zip(units) {
+            for ((at, of), &unit) in places.iter_mut().zip(units) {
                 *at %= unit;
+                *of = unit;
             }
         }
         Some(Place { stored, numbers })
     }
+}
+
+/// Where a shown chunk lies along one dimension.
+struct Within {
+    /// The coordinate of the stored chunk.
+    stored: u64,
+    /// Shown chunks before it in that one.
+    at: u64,
+    /// Shown chunks in that one.
+    of: u64,
+}
+
+/// How many inner edges make an outer one. Either may be 0 where the array's is.
+fn ratio(outer: u64, inner: u64) -> u64 {
+    outer.checked_div(inner).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]
@@ -142,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::codec::CodecLimits;
-    use crate::metadata::{CodecMetadata, DataType, FillValue};
+    use crate::metadata::{ChunkEdges, ChunkGridMetadata, CodecMetadata, DataType, EdgeRun, FillValue};
 
     fn shards(chunk_shape: &[u64], codecs: &serde_json::Value) -> serde_json::Value {
         let index_codecs = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
@@ -163,6 +183,31 @@ mod tests {
         let limits = CodecLimits::default();
         let chain = CodecChain::bind(&codecs, &DataType::UInt8, chunk_shape, &fill, &limits).unwrap();
         Geometry::unsharded(&ChunkGrid::regular(shape, chunk_shape), &chain)
+    }
+
+    #[test]
+    fn shards_of_differing_shapes_are_taken_apart_where_inner_chunks_fill_them() {
+        let edges = |runs: &[(u64, u64)]| {
+            let runs = runs.iter().map(|&(edge, count)| EdgeRun { edge, count });
+            ChunkGridMetadata::Rectilinear { edges: vec![ChunkEdges::Runs(runs.collect())] }
+        };
+        let codecs = [CodecMetadata::new(
+            "sharding_indexed",
+            shards(&[2], &json!([{"name": "bytes"}]))["configuration"].clone(),
+        )];
+        let geometry = |runs: &[(u64, u64)]| {
+            let grid = ChunkGrid::new(&[20], &edges(runs));
+            let (fill, limits) = (FillValue::from_bytes(&[0]), CodecLimits::default());
+            let shape = grid.first_chunk_shape();
+            let chain = CodecChain::bind(&codecs, &DataType::UInt8, &shape, &fill, &limits).unwrap();
+            Geometry::unsharded(&grid, &chain)
+        };
+        let found = geometry(&[(4, 2), (6, 2)]).unwrap();
+        assert_eq!((found.inner_shape(), found.shown(0)), (Some(&[2][..]), 10));
+        let places: Vec<_> = (0..10).map(|at| found.place(&[at]).unwrap()).collect();
+        let places: Vec<_> = places.iter().map(|place| (place.stored[0], place.numbers[0])).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (3, 2)]);
+        assert!(geometry(&[(4, 2), (5, 1), (7, 1)]).is_none());
     }
 
     fn transpose(order: &[usize]) -> serde_json::Value {

@@ -1,4 +1,5 @@
-//! Listings of a view: what is stored, with each array that is shown otherwise replaced as a whole.
+//! Listings of a view: what is stored, with each array that is shown otherwise, and those that it declares, replaced as a
+//! whole.
 //!
 //! Arrays are found on the way, by the first of their keys, and their keys stand together. What is shown as it is
 //! stored streams through.
@@ -8,19 +9,19 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, Peekable, Stream, StreamExt, TryStreamExt};
 
-use super::nodes::Above;
+use super::family::Family;
 use super::order::Wanted;
 use super::section::{Section, Sorter};
-use super::shown::{Scope, Shown};
 use super::view::ViewStore;
-use crate::key::{StoreKey, StorePrefix};
+use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirListing, ListEntry, StoreError};
 
-type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
+/// Listed keys, in their order.
+pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 /// The keys and prefixes directly under a prefix.
 pub(super) async fn list_dir(view: &ViewStore, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-    let Some(shown) = view.shown_above(prefix).await? else {
+    let Some(family) = view.family_around(prefix).await? else {
         let mut listing = view.below().list_dir(prefix).await?;
         for entry in std::mem::take(&mut listing.keys) {
             listing.keys.push(view.as_shown(entry).await?);
@@ -28,7 +29,7 @@ pub(super) async fn list_dir(view: &ViewStore, prefix: &StorePrefix) -> Result<D
         return Ok(listing);
     };
     let wanted = Wanted { prefix: prefix.to_string(), from: String::new() };
-    let mut section = section_below(view, shown, prefix, wanted).await?;
+    let mut section = section_below(view, &family, prefix, wanted).await?;
     let mut listing = DirListing::default();
     while let Some(entry) = section.next().await? {
         let below = entry.key.as_str().get(prefix.as_str().len()..).unwrap_or_default();
@@ -44,21 +45,24 @@ pub(super) async fn list_dir(view: &ViewStore, prefix: &StorePrefix) -> Result<D
     Ok(listing)
 }
 
-/// What is listed of an array below a prefix that is in it.
+/// What is listed of a family below a prefix that is in it.
 async fn section_below(
     view: &ViewStore,
-    shown: Arc<Shown>,
+    family: &Arc<Family>,
     prefix: &StorePrefix,
     wanted: Wanted,
 ) -> Result<Section, StoreError> {
-    let (scope, with_chunks) = match shown.scope(prefix) {
-        Scope::Chunks(scope) => (scope, true),
-        Scope::Others(scope) => (scope, false),
-    };
-    let mut sorter = Sorter::new(shown, wanted, with_chunks);
-    let mut entries = view.below().list_prefix(&scope, None);
-    while let Some(entry) = entries.try_next().await? {
-        sorter.add(entry)?;
+    let (arrays, mut listed): (Vec<_>, Vec<StorePrefix>) = family.below(prefix).into_iter().unzip();
+    listed.push(prefix.clone());
+    listed.sort_unstable();
+    // What is in another follows it.
+    listed.dedup_by(|one, before| one.as_str().starts_with(before.as_str()));
+    let mut sorter = Sorter::new(Arc::clone(family), arrays, wanted);
+    for prefix in listed {
+        let mut entries = view.below().list_prefix(&prefix, None);
+        while let Some(entry) = entries.try_next().await? {
+            sorter.add(entry)?;
+        }
     }
     Ok(sorter.into_section(view))
 }
@@ -71,20 +75,21 @@ pub(super) fn list_prefix(view: ViewStore, prefix: StorePrefix, after: Option<St
             // The first text behind the key: no key has a control character.
             from: after.as_ref().map(|after| format!("{after}\0")).unwrap_or_default(),
         };
-        if let Some(shown) = view.shown_above(&prefix).await? {
-            let section = section_below(&view, shown, &prefix, wanted).await?;
+        if let Some(family) = view.family_around(&prefix).await? {
+            let section = section_below(&view, &family, &prefix, wanted).await?;
             return Ok::<_, StoreError>(of_section(section).boxed());
         }
         // Where the last page ended in an array, all that is stored of it is needed to go on.
         let after = match after {
-            Some(after) => match view.shown_above(&after.parent()).await? {
-                Some(shown) => shown.path().prefix().as_key(),
+            Some(after) => match outermost(&view, &prefix, &after.parent()).await? {
+                Some(family) => family.path().prefix().as_key(),
                 None => Some(after),
             },
             None => None,
         };
         let entries = view.below().list_prefix(&prefix, after.as_ref()).fuse().boxed().peekable();
-        let listing = Listing { view, wanted, entries, passing: None, bare: None, section: None };
+        let listing =
+            Listing { view, wanted, entries, passing: None, bare: None, group: None, section: None };
         let entries = stream::try_unfold(listing, |mut listing| async move {
             Ok::<_, StoreError>(listing.next().await?.map(|entry| (entry, listing)))
         });
@@ -108,8 +113,37 @@ struct Listing {
     passing: Option<StorePrefix>,
     /// The last prefix that turned out to be in no array.
     bare: Option<StorePrefix>,
+    /// The last path that turned out to be in no array, nor to be one.
+    group: Option<NodePath>,
     /// The array that it is in, if that is not.
     section: Option<Section>,
+}
+
+/// The family that a prefix is in, if any of it is shown otherwise than it is stored; the outermost below where a listing
+/// begins, should there be nodes in arrays.
+async fn outermost(
+    view: &ViewStore,
+    begin: &StorePrefix,
+    prefix: &StorePrefix,
+) -> Result<Option<Arc<Family>>, StoreError> {
+    let stored = view.nodes().above(prefix).await?.filter(|stored| is_below(&stored.path, begin.as_str()));
+    let Some(mut stored) = stored else { return Ok(None) };
+    while let Some(parent) = parent_below(&stored.path, begin.as_str()) {
+        match view.nodes().above(parent.prefix()).await? {
+            Some(outer) => stored = outer,
+            None => break,
+        }
+    }
+    Ok(view.family(stored))
+}
+
+/// The node above another, if a listing that begins with this text has all of it.
+fn parent_below(path: &NodePath, begin: &str) -> Option<NodePath> {
+    path.parent().filter(|parent| is_below(parent, begin))
+}
+
+fn is_below(path: &NodePath, begin: &str) -> bool {
+    path.prefix().as_str().starts_with(begin)
 }
 
 impl Listing {
@@ -136,32 +170,52 @@ impl Listing {
 
     /// Whether a key is the first of an array that is shown otherwise. If so, all its keys are taken.
     async fn enters(&mut self, entry: &ListEntry) -> Result<bool, StoreError> {
-        // Those of v2 are of no such array. They begin a directory, more often than not.
-        if entry.key.name().starts_with(".z") {
-            return Ok(false);
-        }
         let parent = entry.key.parent();
         if self.bare.as_ref() == Some(&parent) {
             return Ok(false);
         }
-        let (path, array) = match self.view.nodes().above(&parent).await? {
-            Above::Nothing => {
-                self.bare = Some(parent);
-                return Ok(false);
-            }
-            Above::Array { path, array } => (path, array),
-        };
-        let Some(shown) = self.view.shown(path.clone(), array.as_ref()) else {
-            self.passing = Some(path.prefix().clone());
+        // Those of v2 are of no such array. They begin a directory, more often than not.
+        let is_v2 = entry.key.name().starts_with(".z");
+        let mut found = if is_v2 { None } else { self.view.nodes().above(&parent).await? };
+        // The listing began in an array that is shown as it is stored.
+        if found.as_ref().is_some_and(|stored| !is_below(&stored.path, &self.wanted.prefix)) {
+            self.passing = StorePrefix::parse(&self.wanted.prefix).ok();
+            return Ok(false);
+        }
+        let nearest = found.as_ref().map(|stored| stored.path.clone());
+        let nearest = nearest.or_else(|| NodePath::parse(parent.as_str()).ok());
+        // A node that is stored in an array is listed with that.
+        let mut next = nearest.as_ref().and_then(|path| parent_below(path, &self.wanted.prefix));
+        while let Some(path) = next.filter(|path| !self.is_in_no_array(path)) {
+            let outer = self.view.nodes().above(path.prefix()).await?;
+            let outer = outer.filter(|stored| is_below(&stored.path, &self.wanted.prefix));
+            next = parent_below(outer.as_ref().map_or(&path, |stored| &stored.path), &self.wanted.prefix);
+            found = outer.or(found);
+        }
+        let Some(stored) = found else {
+            self.group = nearest;
+            self.bare = Some(parent);
             return Ok(false);
         };
-        let mut sorter = Sorter::new(Arc::new(shown), self.wanted.clone(), true);
+        self.group = stored.path.parent();
+        let prefix = stored.path.prefix().clone();
+        let Some(family) = self.view.family(stored) else {
+            self.passing = Some(prefix);
+            return Ok(false);
+        };
+        let arrays: Vec<_> = family.below(&prefix).into_iter().map(|(shown, _)| shown).collect();
+        let mut sorter = Sorter::new(family, arrays, self.wanted.clone());
         sorter.add(entry.clone())?;
         while let Some(entry) = self.next_of(&sorter).await? {
             sorter.add(entry)?;
         }
         self.section = Some(sorter.into_section(&self.view));
         Ok(true)
+    }
+
+    /// Whether it is known that no array is at a path or above.
+    fn is_in_no_array(&self, path: &NodePath) -> bool {
+        self.group.as_ref().is_some_and(|group| is_below(group, path.prefix().as_str()))
     }
 
     /// The next stored key, if it is of the array.

@@ -4,15 +4,18 @@
 //! with a view. A key of it is a document that is made here, a key below or a part of one, or a key below as it is. The
 //! version of what is made names the versions of what it is made of, and is strong if they are. Absent is absent.
 //!
-//! [`ViewKind::Plain`] shows what clients in use cannot open as what they can; [`ViewKind::Unshard`] shows sharded
+//! [`ViewKind::Plain`] shows what clients in use cannot open as what they can, and arrays that others declare (the
+//! convention "dependent-arrays") as nodes of their own; [`ViewKind::Unshard`] shows sharded
 //! arrays as arrays of their inner chunks on top of that (Zarr codecs, "sharding-indexed"). Nothing is decoded but
 //! indexes, and nothing encoded: chunks are the stored bytes. Routes are not this room's business.
 
 mod document;
 mod error;
+mod family;
 mod geometry;
 mod list;
 mod nodes;
+mod opaque;
 mod order;
 mod plain;
 mod section;

@@ -1,38 +1,41 @@
-//! [`Nodes`]: which array a key is of (Zarr core 3.1, "Hierarchy").
+//! [`Nodes`]: which array a key is of (Zarr core 3.1, "Hierarchy"; the convention "dependent-arrays").
 //!
-//! The nearest node above a key says so: below an array there are no other nodes. It is looked for where the key itself
-//! says that it is first, which is right for most. Nodes that were opened are remembered with their versions.
+//! The nearest stored node above a key says so: below an array there are no other nodes but those that it declares. It is
+//! looked for where the key itself says that it is first, which is right for most. Nodes that were opened are remembered
+//! with their versions.
 
 use std::sync::Arc;
 
 use super::error::failed;
-use crate::array::{Array, ArrayError, Opener};
-use crate::hierarchy::HierarchyError;
+use super::opaque::stand_in;
+use crate::array::{Array, ArrayError, DeclaredArrays, Opened, Opener};
+use crate::hierarchy::{self, HierarchyError};
 use crate::key::{NodePath, StorePrefix};
+use crate::metadata::ArrayMetadata;
 use crate::store::{SharedStore, StoreError};
 
 /// The nodes of one store.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes(Opener);
 
-/// What is at or above a prefix.
-pub(super) enum Above {
-    /// No array.
-    Nothing,
-    /// An array.
-    Array {
-        /// Where.
-        path: NodePath,
-        /// `None` if its documents or its codecs cannot be used.
-        array: Option<Arc<Array>>,
-    },
+/// An array whose document is stored.
+#[derive(Debug)]
+pub(super) struct StoredArray {
+    /// Where.
+    pub(super) path: NodePath,
+    /// `None` if its documents or its codecs cannot be used.
+    pub(super) array: Option<Arc<Array>>,
+    /// The arrays that it declares.
+    pub(super) declared: Arc<DeclaredArrays>,
 }
 
 /// What is at one path.
 enum Node {
     Missing,
     Group,
-    Array(Option<Arc<Array>>),
+    Array(StoredArray),
+    /// An array that the one at this path declares.
+    Declared(NodePath),
 }
 
 impl Nodes {
@@ -46,14 +49,28 @@ impl Nodes {
         self.0.hierarchy().store()
     }
 
-    /// The array that is nearest to a prefix, at it or above.
-    pub(super) async fn above(&self, prefix: &StorePrefix) -> Result<Above, StoreError> {
-        let Ok(nearest) = NodePath::parse(prefix.as_str()) else { return Ok(Above::Nothing) };
+    /// Binds metadata as that of an array whose chunks are stored below a path, whether or not its codecs are known.
+    pub(super) fn bind(&self, path: &NodePath, metadata: &Arc<ArrayMetadata>) -> Option<Arc<Array>> {
+        let bound = self.0.bind(path, metadata).or_else(|_| self.0.bind(path, &stand_in(metadata)));
+        bound.ok().map(Arc::new)
+    }
+
+    /// The stored array that is nearest to a prefix, at it or above.
+    pub(super) async fn above(&self, prefix: &StorePrefix) -> Result<Option<StoredArray>, StoreError> {
+        let Ok(nearest) = NodePath::parse(prefix.as_str()) else { return Ok(None) };
         let likely = likely(&nearest);
         let is_group_likely = match self.at(&likely).await? {
-            Node::Array(array) => return Ok(Above::Array { path: likely, array }),
+            Node::Array(array) => return Ok(Some(array)),
+            Node::Declared(primary) => return self.stored(&primary).await,
             Node::Group => true,
-            Node::Missing => false,
+            Node::Missing => {
+                if let Some(opened) = self.declared(&likely).await?
+                    && let Some(dependent) = &opened.dependent
+                {
+                    return self.stored(&dependent.primary).await;
+                }
+                false
+            }
         };
         let mut next = Some(nearest);
         while let Some(path) = next {
@@ -62,31 +79,70 @@ impl Nodes {
             }
             if path != likely {
                 match self.at(&path).await? {
-                    Node::Array(array) => return Ok(Above::Array { path, array }),
+                    Node::Array(array) => return Ok(Some(array)),
+                    Node::Declared(primary) => return self.stored(&primary).await,
                     Node::Group => break,
                     Node::Missing => {}
                 }
             }
             next = path.parent();
         }
-        Ok(Above::Nothing)
+        Ok(None)
+    }
+
+    /// The stored array that all below a prefix is of: the one at it, if a node is stored there, whatever its name makes
+    /// of it.
+    pub(super) async fn around(&self, prefix: &StorePrefix) -> Result<Option<StoredArray>, StoreError> {
+        let Ok(path) = NodePath::parse(prefix.as_str()) else { return Ok(None) };
+        match self.at(&path).await? {
+            Node::Array(array) => Ok(Some(array)),
+            Node::Declared(primary) => self.stored(&primary).await,
+            Node::Group => Ok(None),
+            Node::Missing => self.above(prefix).await,
+        }
+    }
+
+    /// The document of the array that is declared at a path, for readers that do not know the convention.
+    pub(super) async fn rebased(&self, path: &NodePath) -> Result<Option<Arc<str>>, StoreError> {
+        let dependent = self.declared(path).await?.and_then(|opened| opened.dependent.clone());
+        Ok(dependent.and_then(|dependent| dependent.rebased.as_deref().map(Arc::from)))
+    }
+
+    /// The array that is declared at a path, where nothing is stored.
+    async fn declared(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, StoreError> {
+        self.0.find_declared(path).await.map_err(failed)
+    }
+
+    /// The stored array at a path that had one a moment ago.
+    async fn stored(&self, path: &NodePath) -> Result<Option<StoredArray>, StoreError> {
+        Ok(match self.at(path).await? {
+            Node::Array(array) => Some(array),
+            Node::Missing | Node::Group | Node::Declared(_) => None,
+        })
     }
 
     async fn at(&self, path: &NodePath) -> Result<Node, StoreError> {
-        match self.0.find(path).await {
-            Ok(None) => Ok(Node::Missing),
-            Ok(Some(opened)) => Ok(match opened.array() {
-                Ok(array) => Node::Array(Some(Arc::clone(array))),
-                Err(ArrayError::NotAnArray { .. }) => Node::Group,
-                Err(_) => Node::Array(None),
-            }),
+        let opened = match self.0.find(path).await {
+            Ok(None) => return Ok(Node::Missing),
+            Ok(Some(opened)) => Some(opened),
             Err(ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. } | HierarchyError::Path { .. })) => {
-                Ok(Node::Missing)
+                return Ok(Node::Missing);
             }
             // Whatever it is, it is shown as it is stored.
-            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => Ok(Node::Array(None)),
-            Err(error) => Err(failed(error)),
+            Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if let Some(dependent) = opened.as_ref().and_then(|opened| opened.dependent.as_ref()) {
+            return Ok(Node::Declared(dependent.primary.clone()));
         }
+        let array = match opened.as_ref().map(|opened| (opened.array(), &opened.node)) {
+            Some((_, hierarchy::Node::Group(_))) => return Ok(Node::Group),
+            Some((Ok(array), _)) => Some(Arc::clone(array)),
+            Some((Err(_), hierarchy::Node::Array(metadata))) => self.bind(path, metadata),
+            None => None,
+        };
+        let declared = self.0.declared(path, opened.as_deref()).await.map_err(failed)?;
+        Ok(Node::Array(StoredArray { path: path.clone(), array, declared }))
     }
 }
 

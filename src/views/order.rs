@@ -31,7 +31,7 @@ impl Wanted {
     }
 
     /// Whether keys that begin with this text may be wanted.
-    fn has_below(&self, start: &str) -> bool {
+    pub(super) fn has_below(&self, start: &str) -> bool {
         (start.starts_with(&self.prefix) || self.prefix.starts_with(start))
             && (start >= self.from.as_str() || self.from.starts_with(start))
     }
@@ -54,6 +54,11 @@ impl Walk {
     /// The walk to the wanted keys of an array.
     pub(super) fn new(shown: Arc<Shown>, stored: StoredChunks, wanted: Wanted) -> Self {
         Self { shown, stored, wanted, pending: Vec::new(), at: Vec::new(), is_begun: false }
+    }
+
+    /// The array.
+    pub(super) fn shown(&self) -> &Arc<Shown> {
+        &self.shown
     }
 
     /// From now on no key before this text is wanted.

@@ -6,24 +6,27 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chunk::ChunkKeyEncoding;
 use crate::metadata::ChunkKeyEncodingMetadata;
+use crate::metadata::dependents::is_declaration;
 
 /// What gzip is told where a document does not say. Readers need not know.
 const GZIP_LEVEL: u64 = 5;
 
-/// The encoding that a view shows an array's keys in, where it is not the stored one.
-pub(super) fn rebased(encoding: &ChunkKeyEncodingMetadata) -> Option<ChunkKeyEncoding> {
+/// The members in which `null` means that there is nothing, and which some clients want left out then.
+const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
+
+/// Whether a view shows an array's keys in another encoding than the stored one, which is the default one then.
+pub(super) fn is_rebased(encoding: &ChunkKeyEncodingMetadata) -> bool {
     match encoding {
         // These every client knows.
         ChunkKeyEncodingMetadata::Default(_)
         | ChunkKeyEncodingMetadata::V2(_)
-        | ChunkKeyEncodingMetadata::V2Unspecified => None,
-        ChunkKeyEncodingMetadata::Extended(_) => Some(ChunkKeyEncoding::canonical()),
+        | ChunkKeyEncodingMetadata::V2Unspecified => false,
+        ChunkKeyEncodingMetadata::Extended(_) => true,
     }
 }
 
-/// Gives a document the encoding of [`ChunkKeyEncoding::canonical`].
+/// Gives a document the default encoding.
 pub(super) fn rebase(document: &mut Map<String, Value>) {
     document.insert("chunk_key_encoding".to_owned(), encoding("default", "/"));
 }
@@ -42,6 +45,18 @@ pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
     if let Some(spelt) = spelt {
         document.insert("chunk_key_encoding".to_owned(), spelt);
         changed = true;
+    }
+    // What it declares are nodes of their own here, and their keys others than it says.
+    if let Some(Value::Object(attributes)) = document.get_mut("attributes") {
+        let before = attributes.len();
+        attributes.retain(|name, _| !is_declaration(name));
+        changed |= attributes.len() < before;
+    }
+    for member in OPTIONAL {
+        if document.get(member).is_some_and(Value::is_null) {
+            document.shift_remove(member);
+            changed = true;
+        }
     }
     // Of data types it is the name that they know, where there is no more to say.
     if let Some(name) = document.get("data_type").and_then(name_alone) {
@@ -146,6 +161,10 @@ mod tests {
                 r#"{"chunk_key_encoding":{"name":"v2","configuration":{"separator":"."}}}"#,
             ),
             (r#"{"data_type":{"name":"int16"}}"#, r#"{"data_type":"int16"}"#),
+            (
+                r#"{"dimension_names":null,"storage_transformers":null,"attributes":{"b":null,"dependent-arrays":{},"a":1}}"#,
+                r#"{"attributes":{"b":null,"a":1}}"#,
+            ),
             (
                 r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":["bytes"],"index_codecs":["crc32c"]}}]}"#,
                 r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":[{"name":"bytes"}],"index_codecs":[{"name":"crc32c"}]}}]}"#,

@@ -1,14 +1,19 @@
-//! [`Section`]: what a view lists of one array, in the order of the keys.
+//! [`Section`]: what a view lists of one stored array and those that it declares, in the order of the keys.
 //!
 //! Chunks are known by the indexes of their shards alone: no data is read. Stored keys that are no chunk's are listed
-//! among them as they are. All stored chunks of the array are held in memory meanwhile, and no indexes but those that
-//! are remembered anyway.
+//! among them as they are, and nodes that are stored below the array, of which there should be none, as the nodes they
+//! are. All stored chunks are held in memory meanwhile, and no indexes but those that are remembered anyway.
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
+use futures::stream::TryStreamExt;
+
 use super::error::{ViewError, failed};
+use super::family::Family;
 use super::geometry::Place;
+use super::list::{Entries, list_prefix};
 use super::order::{StoredChunks, Walk, Wanted};
 use super::shown::Shown;
 use super::view::{TRIES, ViewStore, part_info};
@@ -16,82 +21,210 @@ use crate::array::{StoredKey, Trace};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{ListEntry, StoreError};
 
-/// Stored chunks of one array that are listed at most.
+/// Stored chunks of one family that are listed at most.
 const MOST_STORED: usize = 4 << 20;
 
+/// The documents that make a prefix a node.
+const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
+
 /// Sorts what is stored below an array into chunks and others.
-#[derive(Debug)]
 pub(super) struct Sorter {
-    shown: Arc<Shown>,
-    chunks: StoredChunks,
+    family: Arc<Family>,
+    arrays: Vec<(Arc<Shown>, StoredChunks)>,
+    count: usize,
     others: VecDeque<ListEntry>,
+    /// The prefixes of nodes that are stored below the array.
+    nodes: BTreeSet<String>,
     wanted: Wanted,
-    with_chunks: bool,
 }
 
 impl Sorter {
-    /// Of an array, these keys are wanted.
-    pub(super) fn new(shown: Arc<Shown>, wanted: Wanted, with_chunks: bool) -> Self {
-        Self { shown, chunks: StoredChunks::new(), others: VecDeque::new(), wanted, with_chunks }
+    /// Of a family, these arrays and keys are wanted.
+    pub(super) fn new(
+        family: Arc<Family>,
+        arrays: impl IntoIterator<Item = Arc<Shown>>,
+        wanted: Wanted,
+    ) -> Self {
+        let arrays = arrays.into_iter().map(|shown| (shown, StoredChunks::new())).collect();
+        Self { family, arrays, count: 0, others: VecDeque::new(), nodes: BTreeSet::new(), wanted }
     }
 
-    /// Whether a key is below the array.
+    /// Whether a key is below the family's path.
     pub(super) fn takes(&self, key: &StoreKey) -> bool {
-        key.as_str().starts_with(self.shown.path().prefix().as_str())
+        key.as_str().starts_with(self.family.path().prefix().as_str())
     }
 
-    /// Adds what is stored under a key below the array. Keys come in order.
+    /// Adds what is stored under a key below the family's path. Keys come in order.
     pub(super) fn add(&mut self, entry: ListEntry) -> Result<(), StoreError> {
         let key = entry.key.as_str();
-        if let Some(coords) = self.shown.decode_stored(key) {
-            if self.with_chunks {
-                self.chunks.insert(coords, entry.info);
+        if DOCUMENTS.contains(&entry.key.name()) && entry.key.parent() != *self.family.path().prefix() {
+            self.nodes.insert(entry.key.parent().to_string());
+        }
+        let mut is_chunk = false;
+        for (shown, chunks) in &mut self.arrays {
+            if let Some(coords) = shown.decode_stored(key) {
+                is_chunk = true;
+                self.count += usize::from(chunks.insert(coords, entry.info.clone()).is_none());
             }
-            if self.chunks.len() > MOST_STORED {
-                let path = self.shown.path().clone();
-                return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
-            }
-        } else if self.shown.decode(key).is_none() && self.wanted.has(key) {
+        }
+        if self.count > MOST_STORED {
+            let path = self.family.path().clone();
+            return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
+        }
+        let is_hidden = is_chunk && self.family.hides_chunks();
+        if !is_hidden && self.wanted.has(key) && self.family.lists_as_stored(key) {
             self.others.push_back(entry);
         }
         Ok(())
     }
 
     /// What the view lists of it.
-    pub(super) fn into_section(self, view: &ViewStore) -> Section {
-        let walk = Walk::new(Arc::clone(&self.shown), self.chunks, self.wanted);
+    pub(super) fn into_section(mut self, view: &ViewStore) -> Section {
+        let nodes = outermost(&self.nodes);
+        let is_nested = |key: &str| {
+            let at = nodes.range(..=key).next_back();
+            at.is_some_and(|at| key.starts_with(*at))
+        };
+        self.others.retain(|other| !is_nested(other.key.as_str()));
+        let (mut sources, mut walks) = (BinaryHeap::new(), Vec::new());
+        for (shown, chunks) in self.arrays {
+            let prefix = shown.path().prefix();
+            if is_nested(prefix.as_str()) {
+                continue;
+            }
+            if self.family.declared(shown.path()).is_some()
+                && let Ok(key) = prefix.key("zarr.json")
+                && self.wanted.has(key.as_str())
+            {
+                sources.push(Source { from: key.to_string(), what: What::Document(key) });
+            }
+            sources.push(Source { from: prefix.to_string(), what: What::Walk(walks.len()) });
+            walks.push(Walk::new(shown, chunks, self.wanted.clone()));
+        }
+        for node in nodes.into_iter().filter(|node| self.wanted.has_below(node)) {
+            // What keys have been found below is a prefix.
+            let Ok(prefix) = StorePrefix::parse(node) else { continue };
+            let entries = list_prefix(view.clone(), prefix, None);
+            sources.push(Source { from: node.to_owned(), what: What::Nested(entries) });
+        }
         let (view, trace) = (view.clone(), view.trace());
-        Section { view, trace, shown: self.shown, walk, others: self.others, chunk: None }
+        Section { view, trace, family: self.family, wanted: self.wanted, sources, walks, others: self.others }
     }
 }
 
-/// What is listed of one array.
-#[derive(Debug)]
+/// What is listed of one family.
 pub(super) struct Section {
     view: ViewStore,
     trace: Arc<Trace>,
-    shown: Arc<Shown>,
-    walk: Walk,
+    family: Arc<Family>,
+    wanted: Wanted,
+    sources: BinaryHeap<Source>,
+    walks: Vec<Walk>,
     others: VecDeque<ListEntry>,
-    /// The next chunk, if it is known already.
-    chunk: Option<ListEntry>,
+}
+
+/// Where keys come from.
+struct Source {
+    /// None of them is before this text.
+    from: String,
+    what: What,
+}
+
+enum What {
+    /// A document that is made.
+    Document(StoreKey),
+    /// The chunks of an array, by its place.
+    Walk(usize),
+    /// The same, of which the next is known.
+    Chunk(usize, ListEntry),
+    /// A node that is stored below the array.
+    Nested(Entries),
+    /// The same, of which the next key is known.
+    NestedKey(Box<(ListEntry, Entries)>),
+}
+
+/// The prefixes that are in no other.
+fn outermost(prefixes: &BTreeSet<String>) -> BTreeSet<&str> {
+    let mut outermost: BTreeSet<&str> = BTreeSet::new();
+    for prefix in prefixes {
+        // What is in another follows it.
+        if !outermost.last().is_some_and(|last| prefix.starts_with(last)) {
+            outermost.insert(prefix);
+        }
+    }
+    outermost
+}
+
+impl Ord for Source {
+    /// The greatest is the one that comes first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.from.cmp(&self.from)
+    }
+}
+
+impl PartialOrd for Source {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Eq for Source {}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.from == other.from
+    }
 }
 
 impl Section {
     /// The next key.
     pub(super) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        if self.chunk.is_none() {
-            self.chunk = self.next_chunk().await?;
+        loop {
+            let other_is_next = match (self.others.front(), self.sources.peek()) {
+                (Some(other), Some(source)) => other.key.as_str() < source.from.as_str(),
+                (other, _) => other.is_some(),
+            };
+            if other_is_next {
+                let Some(other) = self.others.pop_front() else { return Ok(None) };
+                return self.view.as_shown(other).await.map(Some);
+            }
+            let Some(Source { what, .. }) = self.sources.pop() else { return Ok(None) };
+            match what {
+                What::Document(key) => {
+                    if let Some(entry) = self.view.made(&self.family, key).await? {
+                        return Ok(Some(entry));
+                    }
+                }
+                What::Walk(place) => {
+                    if let Some(entry) = self.next_chunk(place).await? {
+                        self.put(entry.key.to_string(), What::Chunk(place, entry));
+                    }
+                }
+                What::Chunk(place, entry) => {
+                    self.put(entry.key.to_string(), What::Walk(place));
+                    return Ok(Some(entry));
+                }
+                What::Nested(entries) => self.put_nested(entries).await?,
+                What::NestedKey(nested) => {
+                    let (entry, entries) = *nested;
+                    self.put(entry.key.to_string(), What::Nested(entries));
+                    if self.wanted.has(entry.key.as_str()) {
+                        return Ok(Some(entry));
+                    }
+                }
+            }
         }
-        let other_is_next = match (self.others.front(), &self.chunk) {
-            (Some(other), Some(chunk)) => other.key < chunk.key,
-            (other, _) => other.is_some(),
-        };
-        if !other_is_next {
-            return Ok(self.chunk.take());
+    }
+
+    fn put(&mut self, from: String, what: What) {
+        self.sources.push(Source { from, what });
+    }
+
+    async fn put_nested(&mut self, mut entries: Entries) -> Result<(), StoreError> {
+        if let Some(entry) = entries.try_next().await? {
+            self.put(entry.key.to_string(), What::NestedKey(Box::new((entry, entries))));
         }
-        let Some(other) = self.others.pop_front() else { return Ok(None) };
-        self.view.as_shown(other).await.map(Some)
+        Ok(())
     }
 
     /// Goes past all keys below a prefix.
@@ -101,46 +234,65 @@ impl Section {
         while self.others.front().is_some_and(|other| other.key.as_str() < behind.as_str()) {
             self.others.pop_front();
         }
-        if self.chunk.as_ref().is_some_and(|chunk| chunk.key.as_str() < behind.as_str()) {
-            self.chunk = None;
+        self.wanted.from.clone_from(&behind);
+        while self.sources.peek().is_some_and(|source| source.from < behind) {
+            match self.sources.pop().map(|source| source.what) {
+                Some(What::Walk(place) | What::Chunk(place, _)) => {
+                    if let Some(walk) = self.walks.get_mut(place) {
+                        walk.skip_to(behind.clone());
+                    }
+                    self.put(behind.clone(), What::Walk(place));
+                }
+                // It may have keys behind: the next ones of it say so.
+                Some(What::Nested(entries)) => self.put(behind.clone(), What::Nested(entries)),
+                Some(What::NestedKey(nested)) => self.put(behind.clone(), What::Nested(nested.1)),
+                Some(What::Document(_)) | None => {}
+            }
         }
-        self.walk.skip_to(behind);
     }
 
-    /// The next shown chunk that is there.
-    async fn next_chunk(&mut self) -> Result<Option<ListEntry>, StoreError> {
-        while let Some((coords, key)) = self.walk.next() {
+    /// The next shown chunk of an array that is there.
+    async fn next_chunk(&mut self, place: usize) -> Result<Option<ListEntry>, StoreError> {
+        let Some(walk) = self.walks.get_mut(place) else { return Ok(None) };
+        while let Some((coords, key)) = walk.next() {
             // The walk stays within the array; a key too long for a store is none.
-            let (Some(place), Ok(key)) = (self.shown.geometry().place(&coords), StoreKey::parse(&key)) else {
+            let (Some(at), Ok(key)) = (walk.shown().geometry().place(&coords), StoreKey::parse(&key)) else {
                 continue;
             };
-            if let Some(entry) = self.entry(key, &place).await? {
+            if let Some(entry) = entry(&self.view, &self.trace, walk, key, &at).await? {
                 return Ok(Some(entry));
             }
         }
         Ok(None)
     }
+}
 
-    async fn entry(&self, key: StoreKey, place: &Place) -> Result<Option<ListEntry>, StoreError> {
-        let Some(info) = self.walk.info(&place.stored) else { return Ok(None) };
-        if place.numbers.is_empty() {
-            return Ok(Some(ListEntry { key, info: info.clone() }));
-        }
-        let stored: StoredKey = self.shown.array().stored_key(&place.stored).map_err(failed)?;
-        let mut value = stored.at(info.clone());
-        for _ in 1..TRIES {
-            let found = self.shown.part(self.view.source(), &value, None, &place.numbers, &self.trace).await;
-            match found {
-                Ok(None) => return Ok(None),
-                Ok(Some(part)) => return Ok(Some(ListEntry { key, info: part_info(&value.info, &part) })),
-                // It changed since it was listed, or the listing says less of its version than it does itself.
-                Err(error) if error.is_changed() => match stored.look(&self.trace).await.map_err(failed)? {
-                    Some(now) => value = now,
-                    None => return Ok(None),
-                },
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        Err(StoreError::VersionChanged)
+/// What is listed of a shown chunk.
+async fn entry(
+    view: &ViewStore,
+    trace: &Arc<Trace>,
+    walk: &Walk,
+    key: StoreKey,
+    place: &Place,
+) -> Result<Option<ListEntry>, StoreError> {
+    let Some(info) = walk.info(&place.stored) else { return Ok(None) };
+    if place.numbers.is_empty() {
+        return Ok(Some(ListEntry { key, info: info.clone() }));
     }
+    let shown = walk.shown();
+    let stored: StoredKey = shown.array().stored_key(&place.stored).map_err(failed)?;
+    let mut value = stored.at(info.clone());
+    for _ in 1..TRIES {
+        match shown.part(view.source(), &value, None, place, trace).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(part)) => return Ok(Some(ListEntry { key, info: part_info(&value.info, &part) })),
+            // It changed since it was listed, or the listing says less of its version than it does itself.
+            Err(error) if error.is_changed() => match stored.look(trace).await.map_err(failed)? {
+                Some(now) => value = now,
+                None => return Ok(None),
+            },
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(StoreError::VersionChanged)
 }

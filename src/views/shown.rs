@@ -1,9 +1,11 @@
 //! [`Shown`]: an array whose chunks a view shows under other keys than they are stored under, or in parts.
+//!
+//! The chunks of an array that another declares stand below that one's path, and are shown below its own.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, Place};
 use super::view::ViewKind;
 use super::{plain, unshard};
 use crate::array::{Array, ArrayError, ChunkSource, StoredValue, Trace};
@@ -35,29 +37,40 @@ impl Shape {
         if metadata.zarr_format != ZarrFormat::V3 {
             return None;
         }
-        let rebased = plain::rebased(&metadata.chunk_key_encoding);
+        let is_rebased = plain::is_rebased(&metadata.chunk_key_encoding);
         let unsharded = match kind {
             ViewKind::Plain => None,
             ViewKind::Unshard => Geometry::unsharded(grid, chain),
         };
-        if rebased.is_none() && unsharded.is_none() {
+        if !is_rebased && unsharded.is_none() {
             return None;
         }
         let geometry = unsharded.unwrap_or_else(|| Geometry::whole(grid));
-        Some(match rebased {
-            None => Self {
-                keys: ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone()),
-                encoding: metadata.chunk_key_encoding.clone(),
-                is_rebased: false,
-                geometry,
-            },
-            Some(keys) => Self {
-                keys,
-                encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
-                is_rebased: true,
-                geometry,
-            },
+        Some(if is_rebased {
+            Self::rebased(geometry)
+        } else {
+            Self::with_keys(&metadata.chunk_key_encoding, geometry)
         })
+    }
+
+    /// How a view shows the chunks of an array that another declares: below its own path, with keys of the default
+    /// encoding.
+    pub(super) fn of_declared(kind: ViewKind, grid: &ChunkGrid, chain: &CodecChain) -> Self {
+        let unsharded = match kind {
+            ViewKind::Plain => None,
+            ViewKind::Unshard => Geometry::unsharded(grid, chain),
+        };
+        Self::rebased(unsharded.unwrap_or_else(|| Geometry::whole(grid)))
+    }
+
+    fn with_keys(encoding: &ChunkKeyEncodingMetadata, geometry: Geometry) -> Self {
+        let (keys, encoding) = (ChunkKeyEncoding::new(encoding.clone()), encoding.clone());
+        Self { keys, encoding, is_rebased: false, geometry }
+    }
+
+    fn rebased(geometry: Geometry) -> Self {
+        let encoding = ChunkKeyEncodingMetadata::Default(Separator::Slash);
+        Self { keys: ChunkKeyEncoding::canonical(), encoding, is_rebased: true, geometry }
     }
 
     /// Changes the array's document to what is shown. Returns whether anything changed.
@@ -69,30 +82,47 @@ impl Shape {
     }
 }
 
-/// An array whose chunks are shown otherwise than they are stored.
+/// An array, and how its chunks are shown.
 #[derive(Debug)]
 pub(super) struct Shown {
     path: NodePath,
     array: Arc<Array>,
-    shape: Shape,
+    shape: Arc<Shape>,
 }
 
 /// Which stored keys may be shown below a prefix.
 pub(super) enum Scope {
     /// Those of stored chunks below this prefix, and whatever else is there.
     Chunks(StorePrefix),
-    /// Nothing but what is no chunk, below this prefix.
-    Others(StorePrefix),
+    /// Nothing but what is no chunk.
+    Others,
 }
 
 impl Shown {
     /// The array at a path; `None` if its chunks are shown as they are stored.
     pub(super) fn of(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
-        let shape = Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?;
+        let shape = Arc::new(Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?);
         Some(Self { path, array: Arc::clone(array), shape })
     }
 
-    /// The array's path.
+    /// The array at a path, whose chunks are shown as they are stored.
+    pub(super) fn as_stored(path: NodePath, array: &Arc<Array>) -> Self {
+        let shape = Shape::with_keys(&array.metadata().chunk_key_encoding, Geometry::whole(array.grid()));
+        Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
+    }
+
+    /// An array that another declares at a path.
+    pub(super) fn of_declared(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Self {
+        let shape = Shape::of_declared(kind, array.grid(), array.first_chain());
+        Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
+    }
+
+    /// How its chunks are shown.
+    pub(super) fn shape(&self) -> &Arc<Shape> {
+        &self.shape
+    }
+
+    /// The path that it is shown at.
     pub(super) fn path(&self) -> &NodePath {
         &self.path
     }
@@ -133,7 +163,21 @@ impl Shown {
 
     /// The coordinates of the stored chunk that a stored key is of.
     pub(super) fn decode_stored(&self, key: &str) -> Option<ChunkCoords> {
-        self.array.chunk_coords(self.below(key)?)
+        self.array.chunk_coords(key.strip_prefix(self.array.path().prefix().as_str())?)
+    }
+
+    /// The longest prefix that the keys of all stored chunks begin with.
+    pub(super) fn stored_prefix(&self) -> StorePrefix {
+        let root = self.array.path().prefix();
+        let folder = match &self.array.metadata().chunk_key_encoding {
+            ChunkKeyEncodingMetadata::Extended(keys) => {
+                keys.before.rsplit_once('/').map(|(folder, _)| folder)
+            }
+            ChunkKeyEncodingMetadata::Default(_)
+            | ChunkKeyEncodingMetadata::V2(_)
+            | ChunkKeyEncodingMetadata::V2Unspecified => None,
+        };
+        folder.and_then(|folder| root.join(folder).ok()).unwrap_or_else(|| root.clone())
     }
 
     /// A key or prefix without the array's prefix.
@@ -144,42 +188,43 @@ impl Shown {
     /// Where what is shown below a prefix is stored: as little as the keys let it be.
     pub(super) fn scope(&self, prefix: &StorePrefix) -> Scope {
         let Some(below) = self.below(prefix.as_str()).and_then(|below| below.strip_suffix('/')) else {
-            return Scope::Chunks(self.path.prefix().clone());
+            return Scope::Chunks(self.stored_prefix());
         };
-        let others = || Scope::Others(prefix.clone());
+        let all_chunks = || Scope::Chunks(self.stored_prefix());
         let numbers = match &self.shape.encoding {
             ChunkKeyEncodingMetadata::Default(Separator::Slash) => match below.strip_prefix('c') {
                 Some("") => "",
                 Some(rest) => match rest.strip_prefix('/') {
                     Some(numbers) => numbers,
-                    None => return others(),
+                    None => return Scope::Others,
                 },
-                None => return others(),
+                None => return Scope::Others,
             },
             ChunkKeyEncodingMetadata::V2(Separator::Slash) => below,
             // Their keys have no prefixes.
             ChunkKeyEncodingMetadata::Default(Separator::Dot)
             | ChunkKeyEncodingMetadata::V2(Separator::Dot)
             | ChunkKeyEncodingMetadata::V2Unspecified
-            | ChunkKeyEncodingMetadata::Extended(_) => return others(),
+            | ChunkKeyEncodingMetadata::Extended(_) => return Scope::Others,
         };
         let rank = self.geometry().rank();
         let shown: Vec<&str> = numbers.split('/').filter(|number| !number.is_empty()).collect();
         // With as many coordinates as there are, it is a chunk's key, and nothing is below.
         let start = ChunkKeyEncoding::new(ChunkKeyEncodingMetadata::V2(Separator::Slash));
         let Some(shown) = start.decode(numbers, shown.len()).filter(|shown| shown.len() < rank) else {
-            return if numbers.is_empty() && rank > 0 { self.all_chunks() } else { others() };
+            return if numbers.is_empty() && rank > 0 { all_chunks() } else { Scope::Others };
         };
         if self.shape.is_rebased {
-            return self.all_chunks();
+            return all_chunks();
         }
         let stored: Vec<u64> =
             shown.iter().enumerate().map(|(dim, &number)| self.geometry().stored(dim, number)).collect();
-        StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| self.all_chunks(), Scope::Chunks)
+        StorePrefix::parse(&self.key_start(&stored)).map_or_else(|_| all_chunks(), Scope::Chunks)
     }
 
-    fn all_chunks(&self) -> Scope {
-        Scope::Chunks(self.path.prefix().clone())
+    /// The codecs of a stored chunk.
+    pub(super) fn chain(&self, stored: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+        self.array.chain_of(stored, &self.array.grid().shape_of(stored))
     }
 
     /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which
@@ -189,12 +234,12 @@ impl Shown {
         source: &dyn ChunkSource,
         value: &Arc<StoredValue>,
         index: Option<Arc<ShardIndex>>,
-        numbers: &[usize],
+        place: &Place,
         trace: &Arc<Trace>,
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let (mut range, mut index) = (0..value.info.size, index);
-        let mut chain = Arc::clone(self.array.first_chain());
-        for &number in numbers {
+        let mut chain = self.chain(&place.stored)?;
+        for &number in &place.numbers {
             let found = match index.take() {
                 Some(index) => index,
                 None => source.shard_index(value, &chain, range.clone(), trace).await?,
@@ -253,13 +298,11 @@ pub(super) mod tests {
         let geometry = Geometry::unsharded(array.grid(), array.first_chain());
         let geometry = geometry.unwrap_or_else(|| Geometry::whole(array.grid()));
         let shape = if is_rebased {
-            let encoding = ChunkKeyEncodingMetadata::Default(Separator::Slash);
-            Shape { keys: ChunkKeyEncoding::canonical(), encoding, is_rebased, geometry }
+            Shape::rebased(geometry)
         } else {
-            let encoding = array.metadata().chunk_key_encoding.clone();
-            Shape { keys: ChunkKeyEncoding::new(encoding.clone()), encoding, is_rebased, geometry }
+            Shape::with_keys(&array.metadata().chunk_key_encoding, geometry)
         };
-        Shown { path, array: Arc::new(array), shape }
+        Shown { path, array: Arc::new(array), shape: Arc::new(shape) }
     }
 
     #[test]
@@ -299,11 +342,11 @@ pub(super) mod tests {
             let scope = shown.scope(&StorePrefix::parse(prefix).unwrap());
             let (listed, with_chunks) = match scope {
                 Scope::Chunks(listed) => (listed, true),
-                Scope::Others(listed) => (listed, false),
+                Scope::Others => (StorePrefix::root(), false),
             };
             assert_eq!(
                 (listed.as_str(), with_chunks),
-                (chunks.unwrap_or(prefix), chunks.is_some()),
+                (chunks.unwrap_or_default(), chunks.is_some()),
                 "{prefix}"
             );
         }

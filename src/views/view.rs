@@ -14,11 +14,12 @@ use tokio::sync::Semaphore;
 
 use super::document::Changes;
 use super::error::failed;
+use super::family::{Family, Finding};
 use super::geometry::Place;
 use super::list;
-use super::nodes::{Above, Nodes};
+use super::nodes::{Nodes, StoredArray};
 use super::shown::Shown;
-use crate::array::{Array, ArrayError, ChunkSource, Found, FoundPart, Opener, StoredValue, Trace};
+use crate::array::{ArrayError, ChunkSource, Found, FoundPart, Opener, StoredValue, Trace};
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::key::{NodePath, StoreKey, StorePrefix};
@@ -115,17 +116,30 @@ impl ViewStore {
         Arc::new(Trace::new(self.source.concurrency()))
     }
 
-    /// An array, if its chunks are shown otherwise than they are stored.
-    pub(super) fn shown(&self, path: NodePath, array: Option<&Arc<Array>>) -> Option<Shown> {
-        Shown::of(self.changes.kind, path, array?)
+    /// The family of a stored array, if any of it is shown otherwise than it is stored.
+    pub(super) fn family(&self, stored: StoredArray) -> Option<Arc<Family>> {
+        Family::of(self.changes.kind, &self.nodes, stored).map(Arc::new)
     }
 
-    /// The array that a prefix is in, if its chunks are shown otherwise than they are stored.
-    pub(super) async fn shown_above(&self, prefix: &StorePrefix) -> Result<Option<Arc<Shown>>, StoreError> {
-        match self.nodes.above(prefix).await? {
-            Above::Nothing => Ok(None),
-            Above::Array { path, array } => Ok(self.shown(path, array.as_ref()).map(Arc::new)),
-        }
+    /// The family that a prefix is in, if any of it is shown otherwise than it is stored.
+    pub(super) async fn family_above(&self, prefix: &StorePrefix) -> Result<Option<Arc<Family>>, StoreError> {
+        Ok(self.nodes.above(prefix).await?.and_then(|stored| self.family(stored)))
+    }
+
+    /// The family that all below a prefix is of, if any of it is shown otherwise than it is stored.
+    pub(super) async fn family_around(
+        &self,
+        prefix: &StorePrefix,
+    ) -> Result<Option<Arc<Family>>, StoreError> {
+        Ok(self.nodes.around(prefix).await?.and_then(|stored| self.family(stored)))
+    }
+
+    /// What is listed of the document of an array that is declared; `None` if it is no longer there.
+    pub(super) async fn made(&self, family: &Family, key: StoreKey) -> Result<Option<ListEntry>, StoreError> {
+        Ok(match self.declared_document(family, &key).await? {
+            Shows::Bytes(_, info) => Some(ListEntry { key, info }),
+            Shows::Nothing | Shows::Stored(_) | Shows::Part(..) => None,
+        })
     }
 
     /// A listed key with what the view shows under it.
@@ -147,24 +161,27 @@ impl ViewStore {
             ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(Shows::Stored(key.clone())),
             _ => {}
         }
-        let Some(shown) = self.shown_above(&key.parent()).await? else {
+        let Some(family) = self.family_above(&key.parent()).await? else {
             return Ok(Shows::Stored(key.clone()));
         };
-        match shown.decode(key.as_str()) {
-            Some(coords) => match shown.geometry().place(&coords) {
+        match family.find(key.as_str()) {
+            Finding::Chunk(shown, coords) => match shown.geometry().place(&coords) {
                 Some(place) => self.chunk(&shown, &place).await,
                 None => Ok(Shows::Nothing),
             },
             // A stored chunk's own key shows nothing where it is not also a shown one's.
-            None if shown.decode_stored(key.as_str()).is_some() => Ok(Shows::Nothing),
-            None => Ok(Shows::Stored(key.clone())),
+            Finding::Hidden => Ok(Shows::Nothing),
+            Finding::Other => Ok(Shows::Stored(key.clone())),
         }
     }
 
     /// What a `zarr.json` is shown as.
     async fn document(&self, key: &StoreKey) -> Result<Shows, StoreError> {
         let Some(value) = self.below().get(key, ByteRange::Whole, None).await? else {
-            return Ok(Shows::Nothing);
+            return match self.family_above(&key.parent()).await? {
+                Some(family) => self.declared_document(&family, key).await,
+                None => Ok(Shows::Nothing),
+            };
         };
         let limits = &self.changes.metadata;
         let most = limits.document_bytes.max(limits.consolidated_bytes) as u64;
@@ -180,11 +197,33 @@ impl ViewStore {
         let changed = self.cpu.run_sized(stored.len() as u64, move || changes.of(&document)).await;
         let changed = changed.map_err(|error| failed(ArrayError::from(error)))?;
         let Some(text) = changed else { return Ok(Shows::Bytes(stored, info)) };
-        // Another build may make another text of the same document.
-        let how = format!("{}.{}", self.changes.kind.name(), env!("CARGO_PKG_VERSION"));
-        let version = derived(&info.version, &how);
-        let info = ValueInfo { size: text.len() as u64, version, ..info };
+        let info = ValueInfo { size: text.len() as u64, version: self.made_of(&info.version), ..info };
         Ok(Shows::Bytes(text.into(), info))
+    }
+
+    /// The document of an array that another of its family declares, where nothing is stored.
+    async fn declared_document(&self, family: &Family, key: &StoreKey) -> Result<Shows, StoreError> {
+        // Too long a path has no nodes.
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(Shows::Nothing) };
+        let Some((declared, version)) = family.declared(&path) else { return Ok(Shows::Nothing) };
+        let rebased = match &declared.rebased {
+            Some(rebased) => Some(Arc::clone(rebased)),
+            // One of many, or long.
+            None => self.nodes.rebased(&path).await?,
+        };
+        let Some(rebased) = rebased else { return Ok(Shows::Nothing) };
+        let shape = family.shown(declared).map(|shown| shown.shape().clone());
+        let (changes, length) = (self.changes, rebased.len() as u64);
+        let text = self.cpu.run_sized(length, move || changes.of_declared(&rebased, shape.as_deref()));
+        let text = text.await.map_err(|error| failed(ArrayError::from(error)))?;
+        let info = ValueInfo { size: text.len() as u64, version: self.made_of(version), modified: None };
+        Ok(Shows::Bytes(text.into(), info))
+    }
+
+    /// The version of a document that is made of one of this version.
+    fn made_of(&self, version: &Version) -> Version {
+        // Another build may make another text of the same document.
+        derived(version, &format!("{}.{}", self.changes.kind.name(), env!("CARGO_PKG_VERSION")))
     }
 
     /// What a shown chunk is.
@@ -196,14 +235,14 @@ impl ViewStore {
         let trace = self.trace();
         for _ in 0..TRIES {
             let part = async {
-                let Found { value, part } =
-                    self.source.find(&stored, shown.array().first_chain(), &trace).await?;
+                let chain = shown.chain(&place.stored)?;
+                let Found { value, part } = self.source.find(&stored, &chain, &trace).await?;
                 let Some(value) = value else { return Ok(Shows::Nothing) };
                 let index = match part {
                     FoundPart::Index(index) => Some(index),
                     FoundPart::Nothing | FoundPart::Elements(_) => None,
                 };
-                let part = shown.part(&*self.source, &value, index, &place.numbers, &trace).await?;
+                let part = shown.part(&*self.source, &value, index, place, &trace).await?;
                 Ok::<_, ArrayError>(part.map_or(Shows::Nothing, |part| Shows::Part(value, part)))
             };
             match part.await {

@@ -12,14 +12,14 @@ use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, cpu, put};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dependent");
+pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dependent");
 
-fn server() -> Server {
+pub fn server() -> Server {
     Server::of(zarrd::store::open(FOLDER, &StoreOptions::default(), &cpu()).unwrap())
 }
 
 /// Each array of each family: the family, the path below its primary, and what is expected of it.
-fn expected() -> Vec<(String, String, Value)> {
+pub fn expected() -> Vec<(String, String, Value)> {
     let text = std::fs::read_to_string(format!("{FOLDER}/expected_dependent.json")).unwrap();
     let families: Value = serde_json::from_str(&text).unwrap();
     let mut all = Vec::new();
@@ -33,12 +33,12 @@ fn expected() -> Vec<(String, String, Value)> {
 }
 
 /// `m/family.zarr/path`.
-fn at(family: &str, path: &str) -> String {
+pub fn at(family: &str, path: &str) -> String {
     let slash = if path.is_empty() { "" } else { "/" };
     format!("m/{family}.zarr{slash}{path}")
 }
 
-fn codes(diagnostics: &Value) -> Vec<&str> {
+pub fn codes(diagnostics: &Value) -> Vec<&str> {
     // Objects in answers, pairs in what is expected.
     diagnostics
         .as_array()
@@ -54,7 +54,7 @@ async fn node(server: &Server, path: &str) -> Value {
     answer.json()
 }
 
-fn parsed(document: &Value) -> ArrayMetadata {
+pub fn parsed(document: &Value) -> ArrayMetadata {
     match v3::parse(document.to_string().as_bytes(), &MetadataLimits::default()).unwrap() {
         V3Node::Array(array) => array,
         V3Node::Group(_) => panic!("{document} is a group"),
@@ -115,11 +115,16 @@ fn numbers(value: &Value, found: &mut Vec<f64>) {
     }
 }
 
-async fn elements(server: &Server, path: &str, query: &str) -> Vec<f64> {
+pub async fn elements(server: &Server, path: &str, query: &str) -> Vec<f64> {
     let answer = server.get(&format!("/v1/data/{path}?format=json{query}")).await;
     assert_eq!(answer.status, StatusCode::OK, "{path} {query}: {:?}", answer.body);
+    numbers_of(&answer.json())
+}
+
+/// The numbers in a nest of lists.
+pub fn numbers_of(value: &Value) -> Vec<f64> {
     let mut found = Vec::new();
-    numbers(&answer.json(), &mut found);
+    numbers(value, &mut found);
     found
 }
 
@@ -206,7 +211,7 @@ async fn chunks_that_are_anothers_too_are_read_only_by_those_who_say_so() {
 }
 
 /// A primary of four elements in chunks of two, whose attributes are these.
-fn primary(attributes: &Value) -> Value {
+pub fn primary(attributes: &Value) -> Value {
     json!({
         "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 7,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
@@ -214,7 +219,7 @@ fn primary(attributes: &Value) -> Value {
     })
 }
 
-fn prefixed(prefix: &str) -> Value {
+pub fn prefixed(prefix: &str) -> Value {
     json!({"name": "prefix", "configuration": {"prefix": prefix, "base_encoding": "default"}})
 }
 

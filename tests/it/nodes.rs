@@ -50,7 +50,7 @@ async fn an_array_is_described_as_v3_whatever_it_is_stored_as() {
     );
     let links = &found["links"];
     assert_eq!(links["data"], "/v1/data/m/a%20b/%C3%A9");
-    for link in ["self", "store", "data"] {
+    for link in ["self", "store", "plain", "unshard", "data"] {
         assert_eq!(server.get(links[link].as_str().unwrap()).await.status, StatusCode::OK, "{link}");
     }
     let chunk = format!("{}0/0", links["chunk"].as_str().unwrap());

@@ -16,7 +16,7 @@ use crate::support::changing::Changing;
 use crate::support::copied::{copy, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
-use crate::support::hierarchy::{Array, memory};
+use crate::support::hierarchy::{Array, Edges, memory};
 use crate::support::server::{Answer, Server, erase, put};
 use crate::support::strategies::case;
 
@@ -346,4 +346,41 @@ async fn shards_behind_which_something_stands_are_shown_as_they_are() {
     let codecs = [Shards::of(&[8, 8], &[LITTLE]).codec(), Codec::Crc32c];
     let (server, _) = served(&Array::of(&[32, 32]).codecs(codecs)).await;
     assert_eq!(read_all(&server, "/unshard/m/").await, read_all(&server, "/store/m/").await);
+}
+
+#[tokio::test]
+async fn shards_of_varied_edges_are_an_array_of_their_inner_chunks() {
+    let codecs = [Codec::Transpose(vec![1, 0]), Shards::of(&[3, 2], &[LITTLE, Codec::Zstd]).codec()];
+    let edges = [Edges::Each(vec![2, 4, 6]), Edges::Each(vec![6, 3])];
+    let (server, _) = served(&Array::of(&[10, 9]).edges(&edges).codecs(codecs)).await;
+    let document = server.get("/unshard/m/a/zarr.json").await.json();
+    let grid = json!({"name": "regular", "configuration": {"chunk_shape": [2, 3]}});
+    assert_eq!(document["chunk_grid"], grid);
+    let keys = list_all(&server, "/unshard/m/a/c/", None).await;
+    assert_eq!(keys.len(), 15);
+    let copied = Server::of(copy(&server, "/unshard/m/").await);
+    assert_eq!(copied.elements("m/a", "").await, server.elements("m/a", "").await);
+    // An edge that they do not fill has its shards alone refused, and they stay as they are.
+    let edges = [Edges::Each(vec![4, 5, 3])];
+    let codecs = [Shards::of(&[2], &[LITTLE]).codec()];
+    let document = Array::of(&[12]).edges(&edges).codecs(codecs).document().1;
+    let store = memory();
+    put(&store, "a/zarr.json", document.to_string()).await;
+    put(&store, "a/c/1", "as it is").await;
+    let server = Server::of(store);
+    assert_eq!(read_all(&server, "/unshard/m/").await, read_all(&server, "/store/m/").await);
+}
+
+#[tokio::test]
+async fn inner_chunks_are_shown_though_nobody_here_knows_their_codecs() {
+    let (server, store) = served(&shards()).await;
+    let known = read_all(&server, "/unshard/m/a/c/").await;
+    let mut document = shards().document().1;
+    let inner = json!([{"name": "x.unknown", "configuration": {"level": 1.50}}, "x.other"]);
+    document["codecs"][0]["configuration"]["codecs"] = inner;
+    put(&store, "a/zarr.json", document.to_string()).await;
+    assert_eq!(read_all(&server, "/unshard/m/a/c/").await, known);
+    let spelt = json!([{"name": "x.unknown", "configuration": {"level": 1.50}}, {"name": "x.other"}]);
+    assert_eq!(server.get("/unshard/m/a/zarr.json").await.json()["codecs"], spelt);
+    server.get("/v1/data/m/a").await.refuses(501, "unsupported", "elements take more");
 }

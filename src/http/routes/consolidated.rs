@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::http::dependents::is_yes;
 use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
@@ -24,6 +25,10 @@ pub(in crate::http) struct ConsolidatedQuery {
     /// Of `.zmetadata` or a group's `zarr.json`: make consolidated metadata of the documents below. No value is needed;
     /// `false` and `0` mean the stored document, whatever the mount's setting.
     consolidated: Option<String>,
+    /// With `consolidated`, in views: name the arrays that others declare, too. Strict clients refuse arrays with nodes
+    /// below them. No value is needed; `false` and `0` mean no.
+    #[serde(rename = "virtual")]
+    with_declared: Option<String>,
 }
 
 /// The document of a group that may hold copies of those below it.
@@ -61,7 +66,8 @@ async fn made(
 ) -> Result<Option<Response>, Problem> {
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
-    let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
+    let asked = query.consolidated.as_deref().map(is_yes);
+    let below_arrays = view.is_some() && query.with_declared.as_deref().is_some_and(is_yes);
     let nodes = state.hierarchy(view, &mount.name);
     let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
@@ -71,7 +77,7 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let text = match make(hierarchy, document, &path, asked).await {
+    let text = match make(hierarchy, document, &path, asked, below_arrays).await {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),
         // Who asked for a stored document gets that one, and can open the nodes one by one.
@@ -96,10 +102,11 @@ async fn make(
     document: Document,
     path: &NodePath,
     anew: bool,
+    below_arrays: bool,
 ) -> Result<Option<String>, HierarchyError> {
     match document {
         Document::Zmetadata => hierarchy.make_zmetadata(path).await,
-        Document::ZarrJson => hierarchy.make_inline(path, anew).await,
+        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays).await,
     }
 }
 

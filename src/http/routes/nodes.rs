@@ -10,11 +10,15 @@ use crate::hierarchy::{Child, Children, Node};
 use crate::http::dependents::{self, NodeQuery, problem_of};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
+use crate::http::levels;
 use crate::http::problem::Problem;
 use crate::http::state::Mount;
 use crate::key::NodePath;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
 use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
+
+/// The views that a node has a link to.
+const VIEWS: [&str; 2] = ["plain", "unshard"];
 
 /// Children that are listed of a group.
 const MOST_CHILDREN: usize = 1000;
@@ -27,6 +31,9 @@ const MOST_CHILDREN: usize = 1000;
 ///
 /// An array that declares dependent arrays lists them (`dependents`). Each is a node at its name below the array
 /// (`virtual`), with the members that it takes from the array (`inherited`) and what is odd about it (`diagnostics`).
+///
+/// A group with the attribute `multiscales` of the convention of that name has each of its levels' nodes (`multiscales`),
+/// which may be dependent arrays.
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
@@ -61,8 +68,11 @@ pub(in crate::http) async fn get_node(
     if let Some(dependent) = &node.dependent {
         dependents::describe(&mut document, dependent, query.view())?;
     }
+    let href = |path: &NodePath| format!("/v1/nodes/{}", url_path(&target.mount, path));
+    if let Node::Group(group) = &node.node {
+        levels::describe(&mut document, &target.opener, &target.path, group, href).await?;
+    }
     if let Some(found) = &found {
-        let href = |path: &NodePath| format!("/v1/nodes/{}", url_path(&target.mount, path));
         dependents::list(&mut document, &target.path, found, query.view(), href);
     }
     Ok(json_answer(&headers, &Value::Object(document)))
@@ -156,6 +166,11 @@ fn links_of(mount: &Mount, path: &NodePath, opened: &Opened) -> Value {
     let stored = opened.dependent.as_ref().map_or(path, |dependent| &dependent.primary);
     let store = format!("/store/{}{}", url_path(mount, stored), slash_of(stored));
     let mut links = json!({ "self": format!("/v1/nodes/{at}"), "store": store });
+    // What is withheld from a path of its own is in no view.
+    let is_shown = opened.dependent.as_ref().is_none_or(|dependent| dependent.rebased.is_some());
+    for view in VIEWS.into_iter().filter(|_| is_shown) {
+        links[view] = json!(format!("/{view}/{at}{slash}"));
+    }
     if let (Node::Array(_), Some(links)) = (&opened.node, links.as_object_mut()) {
         links.insert("data".to_owned(), json!(format!("/v1/data/{at}")));
         links.insert("chunk".to_owned(), json!(format!("/v1/chunk/{at}{slash}c/")));

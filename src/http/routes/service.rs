@@ -46,6 +46,8 @@ pub(in crate::http) struct MountInfo {
     /// Path of its store.
     #[schema(example = "/store/demo/")]
     store: String,
+    /// Where else it is.
+    links: MountLinks,
     /// Kind of its backend: `local`, `memory`, `s3`, `gcs`, `azure`, `http` or `zip`.
     kind: &'static str,
     /// Whether PUT and DELETE of keys are offered.
@@ -54,6 +56,29 @@ pub(in crate::http) struct MountInfo {
     allow_prefix_delete: bool,
     /// Whether its backend answers: `ready` or `unavailable`.
     state: &'static str,
+}
+
+/// Where a mount is, by what is shown of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct MountLinks {
+    /// Its store.
+    store: String,
+    /// The view that clients in use can open.
+    plain: String,
+    /// The view without shards.
+    unshard: String,
+    /// What its nodes are.
+    nodes: String,
+    /// Elements of its arrays.
+    data: String,
+}
+
+impl MountLinks {
+    fn of(name: &str) -> Self {
+        let link = |word: &str| format!("/{word}/{name}/");
+        let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
+        Self { store, plain, unshard, nodes: link("v1/nodes"), data: link("v1/data") }
+    }
 }
 
 /// All mounts.
@@ -140,6 +165,7 @@ pub(in crate::http) async fn list_mounts(State(state): State<AppState>) -> Json<
     let mounts = state.mounts().map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("/store/{}/", mount.name),
+        links: MountLinks::of(&mount.name),
         kind: mount.store.kind().name(),
         writable: mount.writable,
         allow_prefix_delete: mount.may_erase_prefixes(),

@@ -16,7 +16,9 @@ use crate::http::state::AppState;
 /// Read a value of the plain view, or list a prefix
 ///
 /// What clients in use cannot open is shown as what they can: extension chunk keys as those of `default`, short-hand names
-/// as objects. Chunks are the stored bytes.
+/// as objects. Dependent arrays are nodes of their own, at their names below the array that declares them, whose document
+/// is without the declaration here; one whose path would shadow chunks is withheld. Chunks are the stored bytes, and their
+/// stored keys show nothing where they are shown under others.
 /// All else is as for `/store`, to be read only.
 #[utoipa::path(
     method(get, head),
@@ -95,7 +97,8 @@ pub(in crate::http) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> R
 /// Read a value of the view without shards, or list a prefix
 ///
 /// The plain view, in which sharded arrays are arrays of their inner chunks: each has a key, and its stored bytes, of its
-/// own. One that is absent is 404, which to a Zarr client means fill values.
+/// own. One that is absent is 404, which to a Zarr client means fill values. Shards may vary in shape, and the codecs inside
+/// of them need not be known; shards that a codec stands behind stay as they are.
 /// All else is as for `/store`, to be read only.
 #[utoipa::path(
     method(get, head),

@@ -44,7 +44,8 @@ pub fn parse_primary(document: &[u8], limits: &MetadataLimits) -> Result<Map<Str
 }
 
 /// Whether an attribute is a declaration, in either spelling.
-pub(super) fn is_declaration(attribute: &str) -> bool {
+#[must_use]
+pub fn is_declaration(attribute: &str) -> bool {
     attribute == KEY || attribute == ALIAS
 }
 

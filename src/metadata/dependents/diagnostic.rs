@@ -52,6 +52,8 @@ pub enum DiagnosticCode {
     NonrecommendedName,
     /// There are more dependents than are looked at.
     TooMany,
+    /// What a group calls one of its levels is declared by an array.
+    VirtualAsset,
 }
 
 impl DiagnosticCode {
@@ -75,6 +77,7 @@ impl DiagnosticCode {
             Self::NameResemblesChunkPrefix => "name_resembles_chunk_prefix",
             Self::NonrecommendedName => "nonrecommended_name",
             Self::TooMany => "too_many",
+            Self::VirtualAsset => "virtual_asset",
         }
     }
 }

@@ -14,7 +14,7 @@ mod family;
 mod rebased;
 mod validate;
 
-pub use declaration::{Reading, is_declared, parse_primary};
+pub use declaration::{Reading, is_declaration, is_declared, parse_primary};
 pub use diagnostic::{Diagnostic, DiagnosticCode};
 pub use error::DependentError;
 pub use family::{Family, MOST_DEPTH, Member};

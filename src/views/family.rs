@@ -1,0 +1,126 @@
+//! [`Family`]: a stored array and those that it declares (the convention "dependent-arrays"), as a view shows them.
+//!
+//! Each is shown below its own path. What is stored below the array is a chunk of one or several of them, or something
+//! else, which is shown as it is. A declared array in whose place something is stored is none: who looks for the nearest
+//! stored node above a key never comes here for it, and listings leave it out.
+
+use std::sync::Arc;
+
+use super::nodes::{Nodes, StoredArray};
+use super::shown::{Scope, Shown};
+use super::view::ViewKind;
+use crate::array::{Declared, DeclaredArrays};
+use crate::chunk::ChunkCoords;
+use crate::key::{NodePath, StorePrefix};
+use crate::store::Version;
+
+/// A stored array and those that it declares.
+#[derive(Debug)]
+pub(super) struct Family {
+    kind: ViewKind,
+    nodes: Nodes,
+    path: NodePath,
+    /// The stored array itself; `None` if it cannot be used.
+    primary: Option<Arc<Shown>>,
+    declared: Arc<DeclaredArrays>,
+}
+
+/// What a key below a family's path is.
+pub(super) enum Finding {
+    /// Of a chunk that is shown.
+    Chunk(Arc<Shown>, ChunkCoords),
+    /// Of a stored chunk that is shown under another key, or in parts.
+    Hidden,
+    /// Of anything else.
+    Other,
+}
+
+impl Family {
+    /// The family of a stored array; `None` if all of it is shown as it is stored.
+    pub(super) fn of(kind: ViewKind, nodes: &Nodes, stored: StoredArray) -> Option<Self> {
+        let StoredArray { path, array, declared } = stored;
+        let primary = array.and_then(|array| match Shown::of(kind, path.clone(), &array) {
+            None if !declared.arrays.is_empty() => Some(Shown::as_stored(path.clone(), &array)),
+            shown => shown,
+        });
+        if primary.is_none() && declared.arrays.is_empty() {
+            return None;
+        }
+        Some(Self { kind, nodes: nodes.clone(), path, primary: primary.map(Arc::new), declared })
+    }
+
+    /// Where the stored array is, below which all are stored and shown.
+    pub(super) fn path(&self) -> &NodePath {
+        &self.path
+    }
+
+    /// What a key is.
+    pub(super) fn find(&self, key: &str) -> Finding {
+        let near =
+            self.declared.arrays.iter().filter(|declared| key.starts_with(declared.path.prefix().as_str()));
+        for shown in near.filter_map(|declared| self.shown(declared)).chain(self.primary.clone()) {
+            if let Some(coords) = shown.decode(key) {
+                return Finding::Chunk(shown, coords);
+            }
+        }
+        if self.is_stored_chunk(key) { Finding::Hidden } else { Finding::Other }
+    }
+
+    /// Whether stored chunks are hidden where they are not shown: what may be those of an array that cannot be used is
+    /// left as it is.
+    pub(super) fn hides_chunks(&self) -> bool {
+        self.primary.is_some()
+    }
+
+    /// Whether what is stored under a key is a chunk, and hidden.
+    fn is_stored_chunk(&self, key: &str) -> bool {
+        let Some(primary) = &self.primary else { return false };
+        if primary.decode_stored(key).is_some() {
+            return true;
+        }
+        let below = key.strip_prefix(self.path.prefix().as_str());
+        below.is_some_and(|below| {
+            self.declared.arrays.iter().any(|declared| declared.chunk_coords(below).is_some())
+        })
+    }
+
+    /// How a declared array is shown; `None` if it cannot be used.
+    pub(super) fn shown(&self, declared: &Declared) -> Option<Arc<Shown>> {
+        let array = declared.array(|metadata| self.nodes.bind(&self.path, metadata))?;
+        Some(Arc::new(Shown::of_declared(self.kind, declared.path.clone(), array)))
+    }
+
+    /// The arrays that something may be shown of below a prefix that is in the family's, each with where its stored
+    /// chunks are listed.
+    pub(super) fn below(&self, prefix: &StorePrefix) -> Vec<(Arc<Shown>, StorePrefix)> {
+        let prefix_text = prefix.as_str();
+        let is_near = |path: &NodePath| {
+            let path = path.prefix().as_str();
+            path.starts_with(prefix_text) || prefix_text.starts_with(path)
+        };
+        let declared = self.declared.arrays.iter().filter(|declared| is_near(&declared.path));
+        let shown = self.primary.iter().cloned().chain(declared.filter_map(|declared| self.shown(declared)));
+        let listed = shown.filter_map(|shown| {
+            if shown.path().prefix().as_str().starts_with(prefix_text) {
+                let stored = shown.stored_prefix();
+                return Some((shown, stored));
+            }
+            match shown.scope(prefix) {
+                Scope::Chunks(stored) => Some((shown, stored)),
+                Scope::Others => None,
+            }
+        });
+        listed.collect()
+    }
+
+    /// The array that is declared at a path, and the version of the document that says so.
+    pub(super) fn declared(&self, path: &NodePath) -> Option<(&Declared, &Version)> {
+        let declared = self.declared.arrays.iter().find(|declared| declared.path == *path)?;
+        Some((declared, self.declared.version.as_ref()?))
+    }
+
+    /// Whether a key that is stored is listed as what it is stored as.
+    pub(super) fn lists_as_stored(&self, key: &str) -> bool {
+        matches!(self.find(key), Finding::Other)
+    }
+}
