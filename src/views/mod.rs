@@ -6,7 +6,8 @@
 //!
 //! [`ViewKind::Plain`] shows what clients in use cannot open as what they can; [`ViewKind::Unshard`] shows sharded
 //! arrays as arrays of their inner chunks on top of that (Zarr codecs, "sharding-indexed"). Nothing is decoded but
-//! indexes, and nothing encoded: chunks are the stored bytes. Routes are not this room's business.
+//! indexes, and nothing encoded: chunks are the stored bytes. Only [`rechunk`] decodes and encodes. Routes are not this
+//! room's business.
 
 mod document;
 mod error;
@@ -15,6 +16,7 @@ mod list;
 mod nodes;
 mod order;
 mod plain;
+pub mod rechunk;
 mod section;
 mod shown;
 mod unshard;

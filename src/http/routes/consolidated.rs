@@ -15,7 +15,6 @@ use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
-use crate::views::ViewKind;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -35,10 +34,11 @@ enum Document {
     ZarrJson,
 }
 
-/// The answer for a key of a mount, or of a view of it, whose value is to be made; `None` if the stored value is the answer.
-pub(super) async fn answer(
+/// The answer for a key of a mount, or of a view of it with these nodes, whose value is to be made; `None` if the stored
+/// value is the answer.
+pub(super) async fn answer<'a>(
     state: &AppState,
-    (mount, view): (&Mount, Option<ViewKind>),
+    (mount, nodes): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>),
     key: &StoreKey,
     uri: &Uri,
     headers: &HeaderMap,
@@ -48,12 +48,12 @@ pub(super) async fn answer(
         "zarr.json" => Document::ZarrJson,
         _ => return Ok(None),
     };
-    Box::pin(made(state, (mount, view), key, document, uri, headers)).await
+    Box::pin(made(state, (mount, nodes()), key, document, uri, headers)).await
 }
 
 async fn made(
     state: &AppState,
-    (mount, view): (&Mount, Option<ViewKind>),
+    (mount, nodes): (&Mount, Option<&Hierarchy>),
     key: &StoreKey,
     document: Document,
     uri: &Uri,
@@ -62,7 +62,6 @@ async fn made(
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(|text| text != "false" && text != "0");
-    let nodes = state.hierarchy(view, &mount.name);
     let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
     };
