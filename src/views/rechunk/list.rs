@@ -2,7 +2,9 @@
 //!
 //! Level by level, in the order of the keys. Chunks are those of which something is stored, which takes a listing of
 //! the stored ones and no look at any. What a listing says of a key is what a look at it says, and the length of a
-//! chunk is not known before it is made; they are made as whoever asks takes them.
+//! chunk is not known before it is made; they are made as whoever asks takes them. What is stored and cannot be made,
+//! because it is damaged or no number of the type that is asked for, is listed all the same, with no length: reading it
+//! says why.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -13,8 +15,9 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
 use crate::chunk::ChunkAxis;
+use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, Store, StoreError};
+use crate::store::{DirListing, ListEntry, Store, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::Above;
 
@@ -87,7 +90,10 @@ fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError
         async move {
             match item {
                 Item::Stored(entry) => Ok(Some(entry)),
-                Item::Made(key) => Ok(store.head(&key).await?.map(|info| ListEntry { key, info })),
+                Item::Made(key) => match store.head(&key).await {
+                    Err(error) if is_about_the_value(&error) => Ok(Some(unmade(key))),
+                    info => Ok(info?.map(|info| ListEntry { key, info })),
+                },
                 Item::Prefix(_) => Ok(None),
             }
         }
@@ -95,6 +101,22 @@ fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError
     .try_buffered(TOGETHER)
     .try_filter_map(|entry| ready(Ok(entry)))
     .boxed()
+}
+
+/// Whether a value cannot be made because of what is stored and asked for, so that asking again would fail again.
+fn is_about_the_value(error: &StoreError) -> bool {
+    matches!(
+        error.class(),
+        ErrorClass::CorruptData
+            | ErrorClass::InvalidMetadata
+            | ErrorClass::TooLarge
+            | ErrorClass::Unsupported
+    )
+}
+
+/// What is listed of a value that cannot be made.
+fn unmade(key: StoreKey) -> ListEntry {
+    ListEntry { key, info: ValueInfo { size: 0, version: Version::weak("unmade"), modified: None } }
 }
 
 /// A walk over all keys below a prefix, in their order.
@@ -152,10 +174,13 @@ async fn items(
     }
     match store.above(prefix).await? {
         Above::Nothing => of_group(store, prefix).await,
-        // Its documents cannot be used: there is nothing to make.
-        Above::Array { array: None, .. } => Ok(Vec::new()),
-        Above::Array { path, array: Some(_) } => {
-            let known = Arc::new(Chunks::of(store, path).await?);
+        Above::Array { path, array } => {
+            let known = match Chunks::of(store, &path).await {
+                Err(error) if is_about_the_value(&error) => Chunks::none(path),
+                known => known?,
+            };
+            // Without its codecs, no more than its document is there to say why.
+            let known = Arc::new(if array.is_some() { known } else { Chunks::none(known.path) });
             let below = below(&known).unwrap_or_default();
             let items = known.items(prefix, &below).map_err(failed);
             *chunks = Some(known);
@@ -184,13 +209,16 @@ async fn of_group(store: &RechunkStore, prefix: &StorePrefix) -> Result<Vec<Item
 }
 
 impl Chunks {
+    /// No chunks.
+    fn none(path: NodePath) -> Self {
+        Self { path, is_in_v3: true, rank: 0, stored: Vec::new() }
+    }
+
     /// The chunks of the array at a path.
-    async fn of(store: &RechunkStore, path: NodePath) -> Result<Self, StoreError> {
-        let opened = super::named::node(store.opener(), &path).await.map_err(failed)?;
-        let Some(opened) = opened else {
-            return Ok(Self { path, is_in_v3: true, rank: 0, stored: Vec::new() });
-        };
-        let rechunked = store.rechunked(&path, &opened).map_err(failed)?;
+    async fn of(store: &RechunkStore, path: &NodePath) -> Result<Self, StoreError> {
+        let opened = super::named::node(store.opener(), path).await.map_err(failed)?;
+        let Some(opened) = opened else { return Ok(Self::none(path.clone())) };
+        let rechunked = store.rechunked(path, &opened).map_err(failed)?;
         let array = rechunked.array();
         let mut stored = Vec::new();
         let mut keys = store.below().list_prefix(path.prefix(), None);
@@ -202,11 +230,11 @@ impl Chunks {
                 ranges.map(|((&coord, stored), shown)| overlap(coord, stored, shown)).collect();
             stored.extend(ranges);
             if stored.len() > MOST_STORED {
-                return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
+                return Err(failed(ViewError::TooManyChunks { path: path.clone(), limit: MOST_STORED }));
             }
         }
         stored.sort_unstable_by(|one, other| starts(one).cmp(starts(other)));
-        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path, stored })
+        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path: path.clone(), stored })
     }
 
     /// What is directly below a prefix of the array's, of which this is what follows the array's own.

@@ -344,10 +344,19 @@ impl Store for RechunkStore {
                 part(&text.into(), info, range, if_match).map(Some)
             }
             Shows::Stored => self.below().get(key, range, if_match).await,
-            Shows::Chunk(chunk) => match chunk.make(self.shared()).await.map_err(failed)? {
-                None => Ok(None),
-                Some((bytes, info)) => part(&bytes, info, range, if_match).map(Some),
-            },
+            Shows::Chunk(chunk) => {
+                // What is of another version need not be made.
+                if let Some(version) = if_match
+                    && let Some(info) = chunk.look(self.shared()).await.map_err(failed)?
+                    && info.version != *version
+                {
+                    return Err(StoreError::VersionChanged);
+                }
+                match chunk.make(self.shared()).await.map_err(failed)? {
+                    None => Ok(None),
+                    Some((bytes, info)) => part(&bytes, info, range, if_match).map(Some),
+                }
+            }
         }
     }
 
