@@ -60,10 +60,17 @@ impl EncodedCache {
         Self { chunks: Arc::new(chunks), latest: Arc::new(latest) }
     }
 
-    /// Whether a chunk is remembered as it was made last. What it is made of may have changed since.
+    /// The version that was made last, if that is remembered. What it is made of may have changed since.
     #[must_use]
-    pub fn remembers(&self, name: &EncodedName) -> bool {
-        self.latest.recall(name).is_some_and(|version| self.chunks.holds(&(name.clone(), version)))
+    pub fn latest(&self, name: &EncodedName) -> Option<Version> {
+        let version = self.latest.recall(name)?;
+        self.chunks.holds(&(name.clone(), version.clone())).then_some(version)
+    }
+
+    /// The chunk of this version, if it is remembered.
+    #[must_use]
+    pub fn recall(&self, name: &EncodedName, version: &Version) -> Option<Bytes> {
+        self.chunks.recall(&(name.clone(), version.clone()))
     }
 
     /// The chunk of this version, as remembered or as `load` makes it, which is run once for all who want it.
@@ -100,9 +107,11 @@ mod tests {
     #[tokio::test]
     async fn a_chunk_is_made_once_for_each_version_of_what_it_is_made_of() {
         let cache = EncodedCache::new(1 << 20);
-        assert!(!cache.remembers(&name(&[0])));
+        assert_eq!(cache.latest(&name(&[0])), None);
         assert_eq!(get(&cache, &name(&[0]), "1", "one").await, "one");
-        assert!(cache.remembers(&name(&[0])) && !cache.remembers(&name(&[1])));
+        let one = Version::strong("1");
+        assert_eq!((cache.latest(&name(&[0])), cache.latest(&name(&[1]))), (Some(one.clone()), None));
+        assert_eq!(cache.recall(&name(&[0]), &one).unwrap(), "one");
         assert_eq!(get(&cache, &name(&[0]), "1", "other").await, "one");
         assert_eq!(get(&cache, &name(&[0]), "2", "two").await, "two");
         assert_eq!(get(&cache, &name(&[1]), "1", "next").await, "next");
@@ -112,7 +121,7 @@ mod tests {
     async fn a_cache_of_no_bytes_remembers_nothing() {
         let cache = EncodedCache::new(0);
         assert_eq!(get(&cache, &name(&[0]), "1", "one").await, "one");
-        assert!(!cache.remembers(&name(&[0])));
+        assert_eq!(cache.latest(&name(&[0])), None);
         assert_eq!(get(&cache, &name(&[0]), "1", "other").await, "other");
     }
 }

@@ -129,5 +129,5 @@ pub(in crate::http) async fn get_root(target: StoreTarget, uri: Uri) -> Response
 fn to_root(target: &StoreTarget, uri: &Uri) -> Response {
     let base = target.base();
     // As it was asked for, escapes and all.
-    store::redirect(format!("./{}/", base.rsplit('/').next().unwrap_or_default()), uri)
+    store::redirect(&format!("./{}/", base.rsplit('/').next().unwrap_or_default()), uri)
 }

@@ -220,14 +220,14 @@ async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri, headers: &HeaderMap) -
 
 /// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
 pub(super) fn with_slash(last_segment: &str, uri: &Uri) -> Response {
-    redirect(format!("./{}/", encode(last_segment)), uri)
+    redirect(&format!("./{}/", encode(last_segment)), uri)
 }
 
 /// A redirect to a relative path, with the query of the URL.
-pub(super) fn redirect(path: String, uri: &Uri) -> Response {
+pub(super) fn redirect(path: &str, uri: &Uri) -> Response {
     let with_query = uri.query().map(|query| format!("{path}?{query}"));
     let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());
-    let location = location.or_else(|| HeaderValue::from_str(&path).ok());
+    let location = location.or_else(|| HeaderValue::from_str(path).ok());
     let location = location.unwrap_or(HeaderValue::from_static("./"));
     // Without this a browser may remember the redirect for ever, and the key may come to exist.
     let cache = HeaderValue::from_static("no-cache");

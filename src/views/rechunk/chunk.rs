@@ -5,7 +5,6 @@
 //! it takes is read at once, and decoded chunks are remembered where all readers' are.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::stream::TryStreamExt;
@@ -17,8 +16,8 @@ use super::store::{RechunkStore, Rechunker};
 use crate::array::{ArrayError, Plan, ReadLimits, Snapshot, Trace};
 use crate::cache::EncodedName;
 use crate::chunk::Elements;
-use crate::store::{ValueInfo, Version};
-use crate::views::error::ViewError;
+use crate::store::{StoreError, ValueInfo, Version};
+use crate::views::error::{ViewError, failed};
 use crate::views::view::TRIES;
 
 /// What is made, and by which rules: another release may make other bytes.
@@ -37,13 +36,14 @@ impl RechunkStore {
     ///
     /// # Errors
     /// What it takes is over the limits, or no chunks are made of this array.
-    pub(super) fn chunk(&self, named: NamedChunk) -> Result<Option<Chunk>, ViewError> {
+    pub(super) fn chunk(&self, named: NamedChunk) -> Result<Option<Chunk>, StoreError> {
         let rechunked = self.rechunked(&named.path, &named.opened)?;
         let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
         let limits = self.shared().limits();
         // All of it is needed at once.
         let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
-        let plan = Plan::new(rechunked.array(), subset, &read)?.with_heap_limit(limits.codec().chunk_bytes);
+        let plan = Plan::new(rechunked.array(), subset, &read).map_err(failed)?;
+        let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
         let name = EncodedName {
             mount: Arc::clone(self.shared().mount()),
             path: named.path.clone(),
@@ -55,13 +55,13 @@ impl RechunkStore {
 }
 
 impl Chunk {
-    /// The version of the chunk and when the newest stored chunk of it was written; `None` if nothing is stored of it.
+    /// The version of the chunk, and no size; `None` if nothing is stored of it.
     ///
     /// # Errors
     /// Failures of the store.
     pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let snapshot = Snapshot::take(&self.plan, &shared.reader().trace()).await?;
-        Ok(self.version(&snapshot).map(|(version, modified)| ValueInfo { size: 0, version, modified }))
+        Ok(self.version(&snapshot).map(|version| info(0, version)))
     }
 
     /// The chunk; `None` if nothing is stored of it.
@@ -81,20 +81,23 @@ impl Chunk {
     async fn attempt(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ArrayError> {
         let (reader, cache) = (shared.reader(), shared.encoded());
         let trace = reader.trace();
-        let (snapshot, room) = if cache.remembers(&self.name) {
-            (Snapshot::take(&self.plan, &trace).await?, None)
-        } else {
-            let room = shared.room_for(self.rechunked.working_bytes()).await;
-            (reader.snapshot(&self.plan, &trace).await?, room)
-        };
-        let Some((version, modified)) = self.version(&snapshot) else { return Ok(None) };
+        if let Some(latest) = cache.latest(&self.name) {
+            let snapshot = Snapshot::take(&self.plan, &trace).await?;
+            let Some(version) = self.version(&snapshot) else { return Ok(None) };
+            if version == latest
+                && let Some(chunk) = cache.recall(&self.name, &version)
+            {
+                return Ok(Some((chunk.clone(), info(chunk.len(), version))));
+            }
+        }
+        // Whoever makes a chunk has room for it, and so nobody who has some waits for anybody who has none.
+        let room = shared.room_for(self.rechunked.working_bytes()).await;
+        let snapshot = reader.snapshot(&self.plan, &trace).await?;
+        let Some(version) = self.version(&snapshot) else { return Ok(None) };
         let (shared, rechunked) = (shared.clone(), Arc::clone(&self.rechunked));
         let (path, coords) = (self.named.path.clone(), self.named.coords.clone());
         let load = async move {
-            let _room = match room {
-                None => shared.room_for(rechunked.working_bytes()).await,
-                room => room,
-            };
+            let _room = room;
             let shape = snapshot.plan().subset().shape();
             let elements = elements(&shared, snapshot, &trace).await?;
             let chunk_shape = rechunked.chunk_shape.clone();
@@ -102,12 +105,11 @@ impl Chunk {
             encoded.map_err(|source| ArrayError::ChunkCodecs { path, coords, shape: chunk_shape, source })
         };
         let chunk = cache.get(&self.name, &version, Box::pin(load)).await?;
-        let info = ValueInfo { size: chunk.len() as u64, version, modified };
-        Ok(Some((chunk, info)))
+        Ok(Some((chunk.clone(), info(chunk.len(), version))))
     }
 
-    /// The version, with when the newest stored chunk was written; `None` if none is stored.
-    fn version(&self, snapshot: &Snapshot) -> Option<(Version, Option<SystemTime>)> {
+    /// The version; `None` if no stored chunk is there.
+    fn version(&self, snapshot: &Snapshot) -> Option<Version> {
         if snapshot.versions().all(|version| version.is_none()) {
             return None;
         }
@@ -126,9 +128,13 @@ impl Chunk {
             add(version.map_or(b"", |version| version.tag().as_bytes()));
         }
         let tag = hex(&digest.finalize());
-        let version = if strong { Version::strong(&tag) } else { Version::weak(&tag) };
-        Some((version, snapshot.modified()))
+        Some(if strong { Version::strong(&tag) } else { Version::weak(&tag) })
     }
+}
+
+/// What is known of a chunk. It is as old as nothing that it is made of: one of these may have been erased since.
+fn info(size: usize, version: Version) -> ValueInfo {
+    ValueInfo { size: size as u64, version, modified: None }
 }
 
 /// All elements of a snapshot, which fit in one band.

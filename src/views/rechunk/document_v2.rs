@@ -5,11 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rechunked::{Rechunked, filter};
+use super::rechunked::{ARRAY_DIMENSIONS, Rechunked, filter};
 use crate::metadata::ArrayMetadata;
-
-/// The attribute in which xarray keeps the names of the dimensions.
-const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
 /// The `.zarray`; `None` if v2 has no word for the elements' type.
 pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {

@@ -91,7 +91,7 @@ fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError
             match item {
                 Item::Stored(entry) => Ok(Some(entry)),
                 Item::Made(key) => match store.head(&key).await {
-                    Err(error) if is_about_the_value(&error) => Ok(Some(unmade(key))),
+                    Err(error) if is_about_the_value(error.class()) => Ok(Some(unmade(key))),
                     info => Ok(info?.map(|info| ListEntry { key, info })),
                 },
                 Item::Prefix(_) => Ok(None),
@@ -104,9 +104,9 @@ fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError
 }
 
 /// Whether a value cannot be made because of what is stored and asked for, so that asking again would fail again.
-fn is_about_the_value(error: &StoreError) -> bool {
+fn is_about_the_value(class: ErrorClass) -> bool {
     matches!(
-        error.class(),
+        class,
         ErrorClass::CorruptData
             | ErrorClass::InvalidMetadata
             | ErrorClass::TooLarge
@@ -170,19 +170,16 @@ async fn items(
     if let Some(known) = chunks
         && let Some(below) = below(known)
     {
-        return known.items(prefix, &below).map_err(failed);
+        return known.items(prefix, &below);
     }
     match store.above(prefix).await? {
         Above::Nothing => of_group(store, prefix).await,
         Above::Array { path, array } => {
-            let known = match Chunks::of(store, &path).await {
-                Err(error) if is_about_the_value(&error) => Chunks::none(path),
-                known => known?,
-            };
             // Without its codecs, no more than its document is there to say why.
-            let known = Arc::new(if array.is_some() { known } else { Chunks::none(known.path) });
+            let known = if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(path) };
+            let known = Arc::new(known);
             let below = below(&known).unwrap_or_default();
-            let items = known.items(prefix, &below).map_err(failed);
+            let items = known.items(prefix, &below);
             *chunks = Some(known);
             items
         }
@@ -215,10 +212,14 @@ impl Chunks {
     }
 
     /// The chunks of the array at a path.
-    async fn of(store: &RechunkStore, path: &NodePath) -> Result<Self, StoreError> {
-        let opened = super::named::node(store.opener(), path).await.map_err(failed)?;
-        let Some(opened) = opened else { return Ok(Self::none(path.clone())) };
-        let rechunked = store.rechunked(path, &opened).map_err(failed)?;
+    async fn of(store: &RechunkStore, path: NodePath) -> Result<Self, StoreError> {
+        let Some(opened) = super::named::node(store.opener(), &path).await.map_err(failed)? else {
+            return Ok(Self::none(path));
+        };
+        let rechunked = match store.rechunked(&path, &opened) {
+            Err(error) if is_about_the_value(error.class()) => return Ok(Self::none(path)),
+            rechunked => rechunked?,
+        };
         let array = rechunked.array();
         let mut stored = Vec::new();
         let mut keys = store.below().list_prefix(path.prefix(), None);
@@ -230,21 +231,22 @@ impl Chunks {
                 ranges.map(|((&coord, stored), shown)| overlap(coord, stored, shown)).collect();
             stored.extend(ranges);
             if stored.len() > MOST_STORED {
-                return Err(failed(ViewError::TooManyChunks { path: path.clone(), limit: MOST_STORED }));
+                return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
             }
         }
         stored.sort_unstable_by(|one, other| starts(one).cmp(starts(other)));
-        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path: path.clone(), stored })
+        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path, stored })
     }
 
     /// What is directly below a prefix of the array's, of which this is what follows the array's own.
-    fn items(&self, prefix: &StorePrefix, below: &str) -> Result<Vec<Item>, ViewError> {
+    fn items(&self, prefix: &StorePrefix, below: &str) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut add = |name: &str, is_key: bool| {
             // What begins a key is a prefix; no key is longer than it may be but those of vast arrays.
-            match is_key {
-                true => items.extend(prefix.key(name).map(Item::Made)),
-                false => items.extend(prefix.join(name).map(Item::Prefix)),
+            if is_key {
+                items.extend(prefix.key(name).map(Item::Made));
+            } else {
+                items.extend(prefix.join(name).map(Item::Prefix));
             }
         };
         let at = match (below, self.is_in_v3) {
@@ -288,20 +290,20 @@ impl Chunks {
     }
 
     /// The next numbers of the chunks whose first ones are these, as texts in their order.
-    fn names(&self, at: &[u64]) -> Result<Vec<String>, ViewError> {
-        let mut numbers = BTreeSet::new();
+    fn names(&self, at: &[u64]) -> Result<Vec<String>, StoreError> {
+        // Stored chunks beside each other in another dimension are in the same chunks.
+        let mut spans = BTreeSet::new();
         for ranges in self.stored_at(at.first().copied()) {
             let is_at = at.iter().zip(ranges).all(|(number, range)| range.contains(number));
             let Some(next) = ranges.get(at.len()).filter(|_| is_at) else { continue };
-            let mut number = *next.start();
-            // Stored chunks beside each other in another dimension add the same numbers.
-            while number <= *next.end() && numbers.len() <= MOST_SIDE_BY_SIDE {
-                numbers.insert(number);
-                number += 1;
-            }
+            spans.insert((*next.start(), *next.end()));
+        }
+        let mut numbers = BTreeSet::new();
+        for number in spans.into_iter().flat_map(|(start, end)| start..=end) {
+            numbers.insert(number);
             if numbers.len() > MOST_SIDE_BY_SIDE {
                 let path = self.path.clone();
-                return Err(ViewError::TooManySideBySide { path, limit: MOST_SIDE_BY_SIDE });
+                return Err(failed(ViewError::TooManySideBySide { path, limit: MOST_SIDE_BY_SIDE }));
             }
         }
         let mut names: Vec<String> = numbers.iter().map(u64::to_string).collect();

@@ -18,6 +18,9 @@ use crate::metadata::{
     Separator, ZarrFormat,
 };
 
+/// The attribute in which v2 arrays have the names of their dimensions, as xarray looks for them.
+pub(super) const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
+
 /// An array as a recipe makes it.
 #[derive(Debug)]
 pub(super) struct Rechunked {
@@ -160,6 +163,11 @@ impl Rechunked {
     /// The array's metadata, as v3 has it.
     pub(super) fn metadata(&self) -> ArrayMetadata {
         let ArrayMetadata { shape, attributes, dimension_names, .. } = self.array.metadata();
+        let mut attributes = attributes.clone();
+        // What v3 has a member for is no attribute there.
+        if dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(&json!(dimension_names)) {
+            attributes.shift_remove(ARRAY_DIMENSIONS);
+        }
         ArrayMetadata {
             zarr_format: ZarrFormat::V3,
             shape: shape.clone(),
@@ -168,7 +176,7 @@ impl Rechunked {
             chunk_key_encoding: ChunkKeyEncodingMetadata::Default(Separator::Slash),
             fill_value: self.fill_value.clone(),
             codecs: codecs(self.codec, &self.data_type),
-            attributes: attributes.clone(),
+            attributes,
             dimension_names: dimension_names.clone(),
         }
     }

@@ -260,11 +260,10 @@ impl DataTypes {
     /// The type that elements of this type are cast to, if they are.
     pub(super) fn of(&self, stored: &DataType) -> Option<DataType> {
         let target = match (self, stored) {
-            (Self::Stored, _) => return None,
             (Self::Named(data_type), _) => data_type.clone(),
             (Self::Safe, DataType::Float16 | DataType::BFloat16) => DataType::Float32,
             (Self::Safe, DataType::Int64 | DataType::UInt64) => DataType::Float64,
-            (Self::Safe, _) => return None,
+            (Self::Stored | Self::Safe, _) => return None,
         };
         (target != *stored).then_some(target)
     }

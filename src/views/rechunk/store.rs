@@ -189,9 +189,10 @@ impl RechunkStore {
     }
 
     /// What the recipe makes of an array.
-    pub(super) fn rechunked(&self, path: &NodePath, opened: &Opened) -> Result<Rechunked, ViewError> {
-        let made = Rechunked::of(opened.array()?, &self.0.recipe, &self.shared().limits.codec());
-        made.map_err(|source| ViewError::Rechunk { path: path.clone(), source })
+    pub(super) fn rechunked(&self, path: &NodePath, opened: &Opened) -> Result<Rechunked, StoreError> {
+        let array = opened.array().map_err(failed)?;
+        let made = Rechunked::of(array, &self.0.recipe, &self.shared().limits.codec());
+        made.map_err(|source| failed(ViewError::Rechunk { path: path.clone(), source }))
     }
 
     async fn shows(&self, key: &StoreKey) -> Result<Shows, StoreError> {
@@ -199,7 +200,7 @@ impl RechunkStore {
             return self.document(key).await;
         }
         if let Some(named) = named::chunk(&self.shared().opener, key).await.map_err(failed)? {
-            let chunk = self.chunk(named).map_err(failed)?;
+            let chunk = self.chunk(named)?;
             return Ok(chunk.map_or(Shows::Nothing, |chunk| Shows::Chunk(Box::new(chunk))));
         }
         Ok(match self.above(&key.parent()).await? {
@@ -221,7 +222,7 @@ impl RechunkStore {
             (Node::Group(group), ZATTRS) => Some(Json::Object(group.attributes.clone()).to_string()),
             (Node::Group(_), _) => Some(document_v2::zgroup().to_string()),
             (Node::Array(array), name) => {
-                let rechunked = self.rechunked(&path, &opened).map_err(failed)?;
+                let rechunked = self.rechunked(&path, &opened)?;
                 let made = match name {
                     ZARR_JSON => rechunked.is_in_v3().then(|| rechunked.metadata().to_document()),
                     ZARRAY => document_v2::zarray(&rechunked),
