@@ -55,7 +55,8 @@ fn as_json(codec: &CodecMetadata) -> Value {
 fn sharding() -> CodecMetadata {
     let index = [as_json(&little()), json!({ "name": "crc32c" })];
     let codecs = [as_json(&little()), as_json(&zstd())];
-    let configuration = json!({ "chunk_shape": [INNER; 3], "codecs": codecs, "index_codecs": index });
+    let inner = [INNER; 3];
+    let configuration = json!({ "chunk_shape": inner, "codecs": codecs, "index_codecs": index });
     CodecMetadata::new("sharding_indexed", configuration)
 }
 
@@ -91,10 +92,10 @@ fn shard(coords: [u64; 3]) -> Vec<u8> {
 }
 
 fn write(folder: &Path, shards: [u64; 3]) {
-    let shape = shards.map(|count| count * SHARD);
+    let (shape, shard_shape) = (shards.map(|count| count * SHARD), [SHARD; 3]);
     let document = json!({
         "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 0,
-        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [SHARD; 3] } },
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": shard_shape } },
         "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
         "codecs": [as_json(&sharding())],
     });
@@ -129,9 +130,8 @@ fn make(folder: &Path, sharded: &CodecChain, target: &CodecChain, coords: [u64; 
     let ranges = coords.map(|at| AxisRange { start: at % per_shard * CHUNK, ..AxisRange::whole(CHUNK) });
     let length = usize::try_from(CHUNK.pow(3)).expect("it is small") * ITEM;
     let mut elements = ElementsMut::fixed(vec![0; length], ITEM);
-    for (inner, window) in
-        Window::packed(&ranges, ITEM).cut(&[const { (SHARD, INNER) }; 3].map(|(l, e)| ChunkAxis::new(l, e)))
-    {
+    let grid = [0; 3].map(|_| ChunkAxis::new(SHARD, INNER));
+    for (inner, window) in Window::packed(&ranges, ITEM).cut(&grid) {
         let number = inner.iter().fold(0, |number, at| number * (SHARD / INNER) + at);
         let range = index.get(usize::try_from(number).expect("it is small")).expect("it is not empty");
         let decoded = sharding.inner_chain().decode(read(range)).expect("it was encoded");
