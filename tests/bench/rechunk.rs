@@ -3,8 +3,8 @@
 //! A volume of `uint16` in shards of 256³, inner chunks of 32³ by zstd, is asked for in chunks of 64³ by zstd-3, each
 //! once: by one client, and by two. In this process, the same chunks are made of the same files by as many threads: inner
 //! chunks are read, decoded, put together and encoded by the chain that the server has. The two take turns, slab by slab,
-//! so that both have the same machine. `ZARRD_BENCH_MIB` is the size of the volume, 1024 if it is not given; it is made
-//! in the folder for temporary files.
+//! so that both have the same machine. The volume has 1 GiB, or as many MiB as are asked for by `-- 256`; it is made in
+//! the folder for temporary files.
 
 #![expect(
     clippy::expect_used,
@@ -196,7 +196,7 @@ fn site(folder: &Path) -> Site {
 }
 
 fn main() {
-    let mib = std::env::var("ZARRD_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(1024_u64);
+    let mib = std::env::args().find_map(|text| text.parse().ok()).unwrap_or(1024_u64);
     let deep = (mib << 20).div_ceil(ACROSS * ACROSS * SHARD.pow(3) * ITEM as u64).max(1);
     let folder = tempfile::tempdir().expect("there is a folder for temporary files");
     write(folder.path(), [deep, ACROSS, ACROSS]);
