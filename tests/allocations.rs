@@ -108,7 +108,13 @@ async fn site(root: &Path, caches: Caches) -> Site {
     config.mounts.insert("m".to_owned(), serde_json::from_value(mount).unwrap());
     config.cpu.threads = 1;
     if caches == Caches::None {
-        config.cache = CacheOptions { decoded_bytes: 0, index_bytes: 0, node_bytes: 0, value_bytes: 0 };
+        config.cache = CacheOptions {
+            decoded_bytes: 0,
+            index_bytes: 0,
+            node_bytes: 0,
+            value_bytes: 0,
+            encoded_bytes: 0,
+        };
     }
     App::build(config).await.unwrap().site()
 }

@@ -28,9 +28,10 @@ pub(super) struct MemoryBound {
 impl MemoryBound {
     pub(super) fn of(config: &Config) -> Self {
         // All of them by name: who adds a cache adds it here.
-        let CacheOptions { decoded_bytes, index_bytes, node_bytes, value_bytes } = config.cache;
+        let CacheOptions { decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes } =
+            config.cache;
         Self {
-            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes]
+            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes]
                 .into_iter()
                 .fold(0, u64::saturating_add),
             under_way: config.http.inflight_bytes.saturating_add(config.fetch.inflight_bytes),
@@ -70,7 +71,8 @@ mod tests {
             decoded_bytes: 100 * MIB,
             index_bytes: 60 * MIB,
             node_bytes: 30 * MIB,
-            value_bytes: 10 * MIB,
+            value_bytes: 5 * MIB,
+            encoded_bytes: 5 * MIB,
         };
         let mut config = Config { cache, ..Config::default() };
         config.http.inflight_bytes = 30 * MIB;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
-use crate::cache::{CachedSource, NodeCache, ValueCache};
+use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
 use crate::config::Config;
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, Mount, Site};
@@ -170,6 +170,7 @@ fn arrays(config: &Config, cpu: Cpu) -> Arrays {
         cpu,
         memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
         answers_bytes: config.cache.answers_bytes(),
+        encoded: EncodedCache::new(config.cache.encoded_bytes),
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

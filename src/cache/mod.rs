@@ -1,4 +1,5 @@
-//! Remembering: decoded chunks, small answers made of them, shard indexes, opened nodes, and stored values in small parts.
+//! Remembering: decoded chunks, small answers made of them, chunks encoded anew, shard indexes, opened nodes, and stored
+//! values in small parts.
 //!
 //! Everything is remembered under the version of the stored value it came from, so that nothing here can go stale: a
 //! value that changed has another version, and what is remembered of the old one is no longer asked for and falls out.
@@ -6,6 +7,7 @@
 //! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
 
 mod answers;
+mod encoded;
 mod finds;
 mod flights;
 mod nodes;
@@ -14,6 +16,7 @@ mod source;
 mod values;
 
 pub use answers::Answers;
+pub use encoded::{EncodedCache, EncodedName};
 pub use nodes::NodeCache;
 pub use source::CachedSource;
 pub use values::ValueCache;
@@ -35,6 +38,8 @@ pub struct CacheOptions {
     pub node_bytes: u64,
     /// Bytes of small stored values, as they are stored.
     pub value_bytes: u64,
+    /// Bytes of chunks that were encoded anew.
+    pub encoded_bytes: u64,
 }
 
 impl CacheOptions {
@@ -47,6 +52,12 @@ impl CacheOptions {
 
 impl Default for CacheOptions {
     fn default() -> Self {
-        Self { decoded_bytes: 256 << 20, index_bytes: 32 << 20, node_bytes: 64 << 20, value_bytes: 64 << 20 }
+        Self {
+            decoded_bytes: 256 << 20,
+            index_bytes: 32 << 20,
+            node_bytes: 64 << 20,
+            value_bytes: 64 << 20,
+            encoded_bytes: 64 << 20,
+        }
     }
 }

@@ -165,7 +165,7 @@ impl Target {
 
 /// How numbers are cast, one way.
 #[derive(Debug)]
-struct Rule {
+pub(super) struct Rule {
     target: Target,
     rounding: Rounding,
     out_of_range: Option<OutOfRange>,
@@ -173,6 +173,12 @@ struct Rule {
 }
 
 impl Rule {
+    /// To the nearest number that the type has, and to none where that is out of range; `None` if the type has no numbers.
+    pub(super) fn to_nearest(to: &DataType) -> Option<Self> {
+        let target = Target::of(to)?;
+        Some(Self { target, rounding: Rounding::NearestEven, out_of_range: None, map: HashMap::new() })
+    }
+
     fn cast_all(
         &self,
         elements: &[u8],
@@ -189,7 +195,7 @@ impl Rule {
     }
 
     /// The number as one of the target's, or what is wrong with it.
-    fn cast(&self, number: Number) -> Result<Number, String> {
+    pub(super) fn cast(&self, number: Number) -> Result<Number, String> {
         if !self.map.is_empty()
             && let Some(mapped) = self.map.get(&key(number))
         {

@@ -41,6 +41,14 @@ pub enum CodecError {
         /// Why not.
         reason: String,
     },
+    /// A number that the type it is cast to has not.
+    #[error("cannot be cast to `{data_type}`: an element {reason}")]
+    NotCast {
+        /// The type that was asked for.
+        data_type: String,
+        /// Which number it is.
+        reason: String,
+    },
     /// The machine has no memory left for a chunk.
     #[error("no memory for {bytes} bytes")]
     NoMemory {
@@ -78,7 +86,7 @@ impl CodecError {
 impl Classify for CodecError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unsupported(_) => ErrorClass::Unsupported,
+            Self::Unsupported(_) | Self::NotCast { .. } => ErrorClass::Unsupported,
             Self::Invalid { .. } => ErrorClass::InvalidMetadata,
             Self::ChunkTooLarge { .. } => ErrorClass::TooLarge,
             Self::Corrupt { .. } => ErrorClass::CorruptData,

@@ -16,6 +16,7 @@ mod blosc;
 mod buffer;
 mod bytes;
 mod bz2;
+mod cast;
 mod cast_value;
 mod categorize;
 mod chain;
@@ -59,6 +60,7 @@ mod zstd;
 mod tests;
 
 pub use self::crc32c::append as crc32c_append;
+pub use cast::Cast;
 pub use chain::{CodecChain, CodecLimits};
 pub use error::CodecError;
 pub use inflate::inflate;

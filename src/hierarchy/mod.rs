@@ -61,6 +61,13 @@ impl Hierarchy {
         Self { separator, ..self }
     }
 
+    /// The nodes of another store, as a view of this one, within the same limits: what may be done at a time is counted
+    /// for both together.
+    #[must_use]
+    pub fn over(&self, store: SharedStore) -> Self {
+        Self { store, ..self.clone() }
+    }
+
     /// The store.
     #[must_use]
     pub fn store(&self) -> &SharedStore {

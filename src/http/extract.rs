@@ -17,14 +17,19 @@ use super::state::{AppState, Mount};
 use super::views;
 use crate::array::Opener;
 use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::Hierarchy;
 use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
 use crate::views::ViewKind;
+use crate::views::rechunk::Recipe;
 
 /// Everything but `A-Z a-z 0-9 - . _ ~`.
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The word before a mount's name in the paths of the store routes.
 const STORE: &str = "store";
+
+/// The word before it in those of what is rechunked.
+pub(super) const RECHUNK: &str = "rechunk";
 
 /// Why a raw path names nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,6 +162,14 @@ impl Place {
     }
 }
 
+/// A mount's hierarchy made anew.
+#[derive(Debug)]
+struct Rechunked {
+    /// The path of its root, as it was asked for, without a slash at its end.
+    base: String,
+    hierarchy: Hierarchy,
+}
+
 /// The mount and the key or prefix of a request to the store routes.
 #[derive(Clone, Debug)]
 pub(super) struct StoreTarget {
@@ -166,6 +179,8 @@ pub(super) struct StoreTarget {
     pub(super) view: Option<ViewKind>,
     /// What the path names in it.
     pub(super) place: Place,
+    /// How the mount's hierarchy is made anew, if it is.
+    rechunked: Option<Arc<Rechunked>>,
     /// Whether the mount is the store at the root path.
     rooted: bool,
 }
@@ -176,12 +191,44 @@ impl StoreTarget {
         let raw_path = uri.path();
         if let Some(mount) = mount {
             let (mount, place) = (Arc::clone(mount), Place::at_root(raw_path)?);
-            return Ok(Self { mount, view: None, place, rooted: true });
+            return Ok(Self { mount, view: None, place, rechunked: None, rooted: true });
+        }
+        if segments(raw_path).next() == Some(RECHUNK) {
+            return Self::rechunked(state, raw_path);
         }
         let view = views::of_word(segments(raw_path).next());
         let located = locate(raw_path, 1)?;
         let place = Place::parse(&located.rest, located.ends_in_slash)?;
-        Ok(Self { mount: mount_of(state, view, &located.mount)?, view, place, rooted: false })
+        let mount = mount_of(state, view, &located.mount)?;
+        Ok(Self { mount, view, place, rechunked: None, rooted: false })
+    }
+
+    /// What a path names that begins with the mount and a recipe.
+    fn rechunked(state: &AppState, raw_path: &str) -> Result<Self, Problem> {
+        let mut names = segments(raw_path).skip(1).peekable();
+        let mut next = || decode(names.next().unwrap_or_default());
+        let (name, chunks, codec) = (next()?, next()?, next()?);
+        let third = names.peek().copied().map(decode).transpose()?;
+        let data_type = third.filter(|segment| Recipe::is_data_type(segment));
+        if data_type.is_some() {
+            names.next();
+        }
+        let place = Place::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
+        let (mount, rechunker) = state.mount(&name).zip(state.rechunker(&name)).ok_or_else(unknown_mount)?;
+        let store = rechunker.store(Recipe::parse(&chunks, &codec, data_type.as_deref())?);
+        let base = segments(raw_path).take(if data_type.is_some() { 5 } else { 4 });
+        let base = base.flat_map(|segment| ["/", segment]).collect();
+        let rechunked = Some(Arc::new(Rechunked { base, hierarchy: store.hierarchy() }));
+        let mount = Arc::new(views::shown_as(mount, Arc::new(store)));
+        Ok(Self { mount, view: None, place, rechunked, rooted: false })
+    }
+
+    /// The nodes of what is shown.
+    pub(super) fn hierarchy<'a>(&'a self, state: &'a AppState) -> Option<&'a Hierarchy> {
+        match &self.rechunked {
+            Some(rechunked) => Some(&rechunked.hierarchy),
+            None => state.hierarchy(self.view, &self.mount.name),
+        }
     }
 
     /// The word before the mount's name.
@@ -191,7 +238,11 @@ impl StoreTarget {
 
     /// The path of the mount's root, without a slash at its end.
     pub(super) fn base(&self) -> String {
-        if self.rooted { String::new() } else { format!("/{}/{}", self.word(), encode(&self.mount.name)) }
+        match &self.rechunked {
+            Some(rechunked) => rechunked.base.clone(),
+            None if self.rooted => String::new(),
+            None => format!("/{}/{}", self.word(), encode(&self.mount.name)),
+        }
     }
 
     /// What another raw path of the same server names; `None` if it is not in the same mount.
@@ -199,7 +250,8 @@ impl StoreTarget {
         if self.rooted {
             return Place::at_root(raw_path).map(Some);
         }
-        if segments(raw_path).next() != Some(self.word()) {
+        // What is made anew is not written to, so nothing is beside it.
+        if self.rechunked.is_some() || segments(raw_path).next() != Some(self.word()) {
             return Ok(None);
         }
         let located = locate(raw_path, 1)?;

@@ -54,6 +54,17 @@ pub(super) async fn look(
     key: &StoreKey,
     conditions: &Conditions,
 ) -> Result<Look, StoreError> {
+    // What need not be made for its version is not.
+    if !conditions.is_empty()
+        && let Some(version) = store.version(key)
+        && let Some(info) = version.await?
+    {
+        match conditions.for_read(&info.version, info.modified) {
+            Verdict::Proceed => {}
+            Verdict::NotModified => return Ok(Look::NotModified(info)),
+            Verdict::Failed => return Ok(Look::Failed),
+        }
+    }
     let Some(info) = store.head(key).await? else { return Ok(Look::Absent) };
     Ok(match conditions.for_read(&info.version, info.modified) {
         Verdict::Proceed => Look::Found(info),

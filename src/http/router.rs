@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::frame::Route;
-use super::routes::{data, list, nodes, partial, patch, s3, service, store, views, write};
+use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, views, write};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -70,6 +70,9 @@ fn viewed() -> OpenApiRouter<AppState> {
         .routes(with_other_methods(routes!(views::get_unshard_key)))
         .routes(with_other_methods(routes!(views::list_unshard_root)))
         .routes(with_other_methods(routes!(views::get_unshard_mount)))
+        .routes(with_other_methods(routes!(rechunk::get_key)))
+        .routes(with_other_methods(routes!(rechunk::list_root)))
+        .routes(with_other_methods(routes!(rechunk::get_root)))
 }
 
 /// The store routes of keys and prefixes.

@@ -16,15 +16,16 @@ use super::cache_control::CacheControl;
 use super::host;
 use super::kept::KeptAnswer;
 use super::options::{HttpOptions, HttpOptionsError};
-use super::views::Viewed;
+use super::views::{Viewed, rechunker};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
-use crate::cache::Answers;
+use crate::cache::{Answers, EncodedCache};
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::Hierarchy;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
 use crate::views::ViewKind;
+use crate::views::rechunk::Rechunker;
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
@@ -120,6 +121,8 @@ pub struct Arrays {
     pub memo: Arc<dyn NodeMemo>,
     /// Bytes of small answers that are kept as they went out.
     pub answers_bytes: u64,
+    /// Remembers chunks that were encoded anew.
+    pub encoded: EncodedCache,
     /// What one request may cost.
     pub read: ReadLimits,
     /// What documents may be.
@@ -140,6 +143,7 @@ impl Arrays {
             cpu,
             memo: Arc::new(crate::cache::NodeCache::new(0)),
             answers_bytes: 0,
+            encoded: EncodedCache::new(0),
             read: ReadLimits::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
@@ -156,6 +160,8 @@ struct Inner {
     mounts: BTreeMap<String, (Arc<Mount>, Opener)>,
     /// The views of each mount, by its name.
     views: BTreeMap<String, Vec<Viewed>>,
+    /// What rechunks each mount, by its name.
+    rechunkers: BTreeMap<String, Rechunker>,
     /// By host name, in its canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
@@ -181,7 +187,8 @@ impl AppState {
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
-        let (mut by_name, mut by_host, mut views) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
+        let (mut views, mut rechunkers) = (BTreeMap::new(), BTreeMap::new());
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
@@ -189,6 +196,7 @@ impl AppState {
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, &arrays));
+            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, &arrays));
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
@@ -204,6 +212,7 @@ impl AppState {
         Ok(Self(Arc::new(Inner {
             mounts: by_name,
             views,
+            rechunkers,
             by_host,
             answers: Answers::new(arrays.answers_bytes),
             arrays,
@@ -259,6 +268,11 @@ impl AppState {
     /// The view of this kind of the mount of exactly this name.
     pub(super) fn viewed(&self, kind: ViewKind, name: &str) -> Option<&Viewed> {
         Viewed::of(self.0.views.get(name)?, kind)
+    }
+
+    /// What rechunks the mount of exactly this name.
+    pub(super) fn rechunker(&self, name: &str) -> Option<&Rechunker> {
+        self.0.rechunkers.get(name)
     }
 
     /// The nodes of a mount, or of a view of it.

@@ -6,6 +6,7 @@ use super::state::{Arrays, Mount};
 use crate::array::Opener;
 use crate::hierarchy::Hierarchy;
 use crate::store::SharedStore;
+use crate::views::rechunk::{RechunkLimits, Rechunker};
 use crate::views::{ViewKind, ViewStore};
 
 /// A view of a mount.
@@ -31,15 +32,25 @@ impl Viewed {
         let store: SharedStore = Arc::new(store);
         let hierarchy = Hierarchy::new(Arc::clone(&store), arrays.metadata, cpu)
             .with_separator(mount.dimension_separator);
-        let mount =
-            Mount { store, writable: false, allow_prefix_delete: false, hosts: Vec::new(), ..mount.clone() };
-        Self { kind, mount: Arc::new(mount), hierarchy }
+        Self { kind, mount: Arc::new(shown_as(mount, store)), hierarchy }
     }
 
     /// The view of this kind.
     pub(super) fn of(views: &[Self], kind: ViewKind) -> Option<&Self> {
         views.iter().find(|viewed| viewed.kind == kind)
     }
+}
+
+/// A mount of the same name and rights to read, that shows what this store has.
+pub(super) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
+    Mount { store, writable: false, allow_prefix_delete: false, hosts: Vec::new(), ..mount.clone() }
+}
+
+/// What rechunks a mount, whose nodes are opened so.
+pub(super) fn rechunker(mount: &Mount, opener: &Opener, arrays: &Arrays) -> Rechunker {
+    let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
+    let (reader, cpu) = (arrays.reader.clone(), arrays.cpu.clone());
+    Rechunker::new(mount.name.as_str().into(), opener.clone(), reader, cpu, arrays.encoded.clone(), limits)
 }
 
 /// The view that the first word of a path names.

@@ -45,6 +45,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use crate::key::{StoreKey, StorePrefix};
@@ -63,6 +64,15 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// Any failure of the backend.
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError>;
+
+    /// As [`Store::head`], but for the size, which is not looked at: of values that are made when they are asked for, the
+    /// version is known long before. `None` where that is nothing to [`Store::head`]: always, unless a store knows better.
+    fn version<'a>(
+        &'a self,
+        _key: &'a StoreKey,
+    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
+        None
+    }
 
     /// Whether it is plain, without any waiting, that a key still has this version, or (`None`) still no value, so that
     /// [`Store::head`] would say so. For keys that were asked for a moment ago. `false` where that takes a closer look:

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::array::ArrayError;
+use crate::codec::CodecError;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::NodePath;
@@ -14,6 +15,22 @@ pub enum ViewError {
     /// What it is made of cannot be had.
     #[error(transparent)]
     Array(#[from] ArrayError),
+    /// What a recipe makes of an array cannot be had.
+    #[error("`{path}` cannot be rechunked so: {source}")]
+    Rechunk {
+        /// The array.
+        path: NodePath,
+        /// Why.
+        source: CodecError,
+    },
+    /// An array of more chunks along a dimension than are listed.
+    #[error("`{path}` has more than {limit} chunks side by side, which are not listed: ask for larger ones")]
+    TooManySideBySide {
+        /// The array.
+        path: NodePath,
+        /// Chunks allowed.
+        limit: usize,
+    },
     /// An array of more chunks than are listed.
     #[error("more than {limit} chunks are stored of `{path}`: list what is below one of its prefixes")]
     TooManyChunks {
@@ -28,7 +45,8 @@ impl Classify for ViewError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Array(error) => error.class(),
-            Self::TooManyChunks { .. } => ErrorClass::TooLarge,
+            Self::Rechunk { source, .. } => source.class(),
+            Self::TooManyChunks { .. } | Self::TooManySideBySide { .. } => ErrorClass::TooLarge,
         }
     }
 }

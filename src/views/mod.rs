@@ -7,7 +7,8 @@
 //! [`ViewKind::Plain`] shows what clients in use cannot open as what they can, and arrays that others declare (the
 //! convention "dependent-arrays") as nodes of their own; [`ViewKind::Unshard`] shows sharded
 //! arrays as arrays of their inner chunks on top of that (Zarr codecs, "sharding-indexed"). Nothing is decoded but
-//! indexes, and nothing encoded: chunks are the stored bytes. Routes are not this room's business.
+//! indexes, and nothing encoded: chunks are the stored bytes. Only [`rechunk`] decodes and encodes. Routes are not this
+//! room's business.
 
 mod document;
 mod error;
@@ -18,6 +19,7 @@ mod nodes;
 mod opaque;
 mod order;
 mod plain;
+pub mod rechunk;
 mod section;
 mod shown;
 mod unshard;

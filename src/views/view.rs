@@ -292,7 +292,11 @@ fn derived(version: &Version, how: &str) -> Version {
 }
 
 /// The range, if the value is still of the version that is asked for.
-fn resolve(info: &ValueInfo, range: ByteRange, if_match: Option<&Version>) -> Result<Range<u64>, StoreError> {
+pub(super) fn resolve(
+    info: &ValueInfo,
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<Range<u64>, StoreError> {
     if if_match.is_some_and(|version| *version != info.version) {
         return Err(StoreError::VersionChanged);
     }

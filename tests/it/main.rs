@@ -42,6 +42,7 @@ mod numcodecs;
 mod partial;
 mod partial_many;
 mod pitfalls;
+mod rechunk;
 mod rectilinear;
 mod refusals;
 mod rfc9110;

@@ -42,7 +42,13 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
     server.read.band_bytes = setup.band_bytes;
     server.fetch.coalesce_gap_bytes = setup.gap_bytes;
     if !setup.cache {
-        server.cache = CacheOptions { decoded_bytes: 0, index_bytes: 0, node_bytes: 0, value_bytes: 0 };
+        server.cache = CacheOptions {
+            decoded_bytes: 0,
+            index_bytes: 0,
+            node_bytes: 0,
+            value_bytes: 0,
+            encoded_bytes: 0,
+        };
     }
     (server.finish(), model, array)
 }

@@ -78,7 +78,7 @@ async fn sharded_arrays_of_other_projects_read_the_same_without_their_shards() {
 }
 
 /// Reads an array of keys and values as zarrs does.
-fn zarrs_reads(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Vec<u8>, String> {
+pub fn zarrs_reads(values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Vec<u8>, String> {
     let store = Arc::new(MemoryStore::new());
     for (key, value) in values {
         let key = StoreKey::new(key).map_err(|error| error.to_string())?;

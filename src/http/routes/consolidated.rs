@@ -16,7 +16,6 @@ use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
-use crate::views::ViewKind;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -40,10 +39,11 @@ enum Document {
     ZarrJson,
 }
 
-/// The answer for a key of a mount, or of a view of it, whose value is to be made; `None` if the stored value is the answer.
-pub(super) async fn answer(
+/// The answer for a key of a mount with these nodes, or of a view of it, whose value is to be made; `None` if the stored
+/// value is the answer.
+pub(super) async fn answer<'a>(
     state: &AppState,
-    (mount, view): (&Mount, Option<ViewKind>),
+    (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
     key: &StoreKey,
     uri: &Uri,
     headers: &HeaderMap,
@@ -53,12 +53,12 @@ pub(super) async fn answer(
         "zarr.json" => Document::ZarrJson,
         _ => return Ok(None),
     };
-    Box::pin(made(state, (mount, view), key, document, uri, headers)).await
+    Box::pin(made(state, (mount, nodes(), is_view), key, document, uri, headers)).await
 }
 
 async fn made(
     state: &AppState,
-    (mount, view): (&Mount, Option<ViewKind>),
+    (mount, nodes, is_view): (&Mount, Option<&Hierarchy>, bool),
     key: &StoreKey,
     document: Document,
     uri: &Uri,
@@ -67,8 +67,7 @@ async fn made(
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(is_yes);
-    let below_arrays = view.is_some() && query.with_declared.as_deref().is_some_and(is_yes);
-    let nodes = state.hierarchy(view, &mount.name);
+    let below_arrays = is_view && query.with_declared.as_deref().is_some_and(is_yes);
     let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
         return Ok(None);
     };

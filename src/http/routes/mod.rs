@@ -9,6 +9,7 @@ pub(super) mod list;
 pub(super) mod nodes;
 pub(super) mod partial;
 pub(super) mod patch;
+pub(super) mod rechunk;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;

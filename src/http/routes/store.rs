@@ -83,8 +83,14 @@ pub(in crate::http) async fn read_or_list(
     match &target.place {
         Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, uri, headers, state.options())).await,
         Place::Key(key)
-            if let Some(made) =
-                consolidated::answer(state, (mount, target.view), key, uri, headers).await? =>
+            if let Some(made) = consolidated::answer(
+                state,
+                (mount, || target.hierarchy(state), target.view.is_some()),
+                key,
+                uri,
+                headers,
+            )
+            .await? =>
         {
             Ok(made)
         }
@@ -219,10 +225,14 @@ async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri, headers: &HeaderMap) -
 
 /// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
 pub(super) fn with_slash(last_segment: &str, uri: &Uri) -> Response {
-    let path = format!("./{}/", encode(last_segment));
+    redirect(&format!("./{}/", encode(last_segment)), uri)
+}
+
+/// A redirect to a relative path, with the query of the URL.
+pub(super) fn redirect(path: &str, uri: &Uri) -> Response {
     let with_query = uri.query().map(|query| format!("{path}?{query}"));
     let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());
-    let location = location.or_else(|| HeaderValue::from_str(&path).ok());
+    let location = location.or_else(|| HeaderValue::from_str(path).ok());
     let location = location.unwrap_or(HeaderValue::from_static("./"));
     // Without this a browser may remember the redirect for ever, and the key may come to exist.
     let cache = HeaderValue::from_static("no-cache");

@@ -4,7 +4,7 @@
 //! What an object `|O` is, only its filters say: that is the document's business. Extended precision is refused as
 //! unsupported, since it is as large as the machine that wrote it likes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     DataType, Endianness, Field, NAMED, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal,
@@ -29,6 +29,33 @@ impl DataType {
                 Ok((Self::Struct(StructType::new(fields)?), orders))
             }
             _ => Err(MetadataError::invalid("dtype", "must be a string or a list of fields")),
+        }
+    }
+
+    /// What a v2 document's `dtype` is for this type, little-endian; `None` if numpy has no word for it. What an object
+    /// `|O` is, the filters of the document must say.
+    #[must_use]
+    pub fn to_v2(&self) -> Option<Value> {
+        let order = if self.endian_unit_bytes() == Some(1) { '|' } else { '<' };
+        let simple = |kind: char, size: &dyn std::fmt::Display| Value::from(format!("{order}{kind}{size}"));
+        let time = |kind: char, step: &TimeStep| match (step.unit(), step.scale_factor()) {
+            (TimeUnit::Generic, 1) => Some(simple(kind, &"8")),
+            // numpy counts in nothing by ones alone.
+            (TimeUnit::Generic, _) => None,
+            _ => Some(simple(kind, &format_args!("8[{step}]"))),
+        };
+        match self {
+            Self::RawBits { bytes } => Some(simple('V', bytes)),
+            Self::NullTerminatedBytes { bytes } => Some(simple('S', bytes)),
+            Self::FixedLengthUtf32 { code_points } => Some(simple('U', code_points)),
+            Self::DateTime64(step) => time('M', step),
+            Self::TimeDelta64(step) => time('m', step),
+            Self::Struct(structure) => structure.fields().iter().map(written).collect(),
+            variable if variable.is_variable() => Some(Value::from("|O")),
+            named => {
+                let (.., kind, bytes) = NAMED.iter().find(|(known, ..)| known == named)?;
+                kind.map(|kind| simple(char::from(kind), bytes))
+            }
         }
     }
 
@@ -66,6 +93,15 @@ impl DataType {
             None => Err(MetadataError::invalid("dtype", format!("`{text}` gives no byte order"))),
         }
     }
+}
+
+/// A field as `[name, dtype]` or `[name, dtype, shape]`.
+fn written(field: &Field) -> Option<Value> {
+    let name = &*field.name;
+    Some(match &field.data_type {
+        DataType::Subarray(subarray) => json!([name, subarray.item().to_v2()?, subarray.shape()]),
+        data_type => json!([name, data_type.to_v2()?]),
+    })
 }
 
 /// The type of a name that tensorstore writes where numpy has no type string: small numbers, little-endian.
@@ -143,8 +179,6 @@ fn step(size: &str) -> Option<TimeStep> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn v2(typestr: &str) -> Result<(DataType, Option<Endianness>), MetadataError> {
@@ -226,6 +260,23 @@ mod tests {
         assert_eq!(data_type.item_bytes(), 4 + 48 + 3 + 8);
         let name = "struct{a: int32, p: struct{x: float64[2, 3], s: null_terminated_bytes[3]}, q: uint16[4]}";
         assert_eq!(data_type.name(), name);
+    }
+
+    #[test]
+    fn what_v2_has_a_word_for_reads_back_as_it_was() {
+        let nested = json!([["a", "<i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", "<u2", [4]]]);
+        for dtype in ["|b1", "|i1", "<u8", "<f2", "<c16", "|V10", "|S5", "<U4", "<M8[25us]", "<m8", "<M8[ns]"]
+        {
+            let (data_type, _) = DataType::from_v2(&json!(dtype)).unwrap();
+            assert_eq!(data_type.to_v2(), Some(json!(dtype)));
+        }
+        assert_eq!(DataType::from_v2(&nested).unwrap().0.to_v2(), Some(nested));
+        assert_eq!(DataType::String.to_v2(), Some(json!("|O")));
+        for only_v3 in [DataType::BFloat16, DataType::Int4, DataType::ComplexFloat16] {
+            assert_eq!(only_v3.to_v2(), None);
+        }
+        let generic = DataType::DateTime64(step(TimeUnit::Generic, 3));
+        assert_eq!(generic.to_v2(), None);
     }
 
     #[test]

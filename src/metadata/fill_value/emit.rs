@@ -17,6 +17,34 @@ impl FillValue {
     pub fn to_json(&self, data_type: &DataType) -> Value {
         json(data_type, self.as_bytes()).unwrap_or(Value::Null)
     }
+
+    /// What a v2 document's `fill_value` is: as [`FillValue::to_json`], but where v2 has bytes in base64, a count, or one
+    /// NaN for all.
+    #[must_use]
+    pub fn to_v2(&self, data_type: &DataType) -> Value {
+        match data_type {
+            DataType::RawBits { .. } | DataType::Struct(_) => {
+                Value::from(BASE64_STANDARD.encode(self.as_bytes()))
+            }
+            DataType::DateTime64(_) | DataType::TimeDelta64(_) => <[u8; 8]>::try_from(self.as_bytes())
+                .map_or(Value::Null, |count| i64::from_le_bytes(count).into()),
+            float if float.complex_half().is_some() || is_float(float) => one_nan(self.to_json(data_type)),
+            _ => self.to_json(data_type),
+        }
+    }
+}
+
+fn is_float(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
+}
+
+/// A float, or a pair of them, without the bits of a NaN.
+fn one_nan(float: Value) -> Value {
+    match float {
+        Value::String(bits) if bits.starts_with("0x") => Value::from("NaN"),
+        Value::Array(pair) => Value::Array(pair.into_iter().map(one_nan).collect()),
+        other => other,
+    }
 }
 
 fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
@@ -175,6 +203,19 @@ mod tests {
         assert_eq!(emitted(&bytes, &[0; 3]), "\"\"");
         let text = DataType::FixedLengthUtf32 { code_points: 2 };
         assert_eq!(emitted(&text, &[0xe9, 0, 0, 0, 0, 0, 0, 0]), "\"é\"");
+    }
+
+    #[test]
+    fn v2_has_base64_counts_and_one_nan() {
+        let emitted = |data_type: &DataType, element: &[u8]| {
+            FillValue::from_bytes(element).to_v2(data_type).to_string()
+        };
+        assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[0, 255]), "\"AP8=\"");
+        assert_eq!(emitted(&DataType::DateTime64(step()), &i64::MIN.to_le_bytes()), "-9223372036854775808");
+        assert_eq!(emitted(&DataType::Float32, &0xffc0_0001_u32.to_le_bytes()), "\"NaN\"");
+        let pair = [1.5_f32.to_le_bytes(), 0xffc0_0001_u32.to_le_bytes()].concat();
+        assert_eq!(emitted(&DataType::Complex64, &pair), "[1.5,\"NaN\"]");
+        assert_eq!(emitted(&DataType::Int8, &[255]), "-1");
     }
 
     #[test]

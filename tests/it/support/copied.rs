@@ -56,11 +56,17 @@ pub async fn copy(server: &Server, url: &str) -> SharedStore {
     store
 }
 
-/// The URL of the mount that a URL is below: `/word/mount`.
-fn base(url: &str) -> String {
-    url.split('/').take(3).collect::<Vec<_>>().join("/")
+/// The URL of the mount that a URL is below: `/word/mount`, or with a recipe behind it.
+pub fn base(url: &str) -> String {
+    let segments: Vec<&str> = url.split('/').collect();
+    let count = match segments[..] {
+        [_, "rechunk", _, _, _, third, ..] if third.starts_with("dtype=") => 6,
+        [_, "rechunk", ..] => 5,
+        _ => 3,
+    };
+    segments[..count].join("/")
 }
 
-fn encode(name: &str) -> String {
+pub fn encode(name: &str) -> String {
     percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use zarrd::app::{Limits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
-use zarrd::cache::{CacheOptions, CachedSource, NodeCache};
+use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
 use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
@@ -191,6 +191,7 @@ impl ServerBuilder {
             cpu,
             memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
             answers_bytes: self.cache.answers_bytes(),
+            encoded: EncodedCache::new(self.cache.encoded_bytes),
             read: self.read,
             metadata: self.metadata,
             codec: self.codec,

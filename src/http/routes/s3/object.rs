@@ -61,7 +61,8 @@ pub(in crate::http) async fn get_object(
     let Place::Key(key) = &target.place else {
         return Err(no_such_key());
     };
-    if let Some(made) = consolidated::answer(&state, (mount, None), key, &uri, &headers).await? {
+    let nodes = || state.hierarchy(None, &mount.name);
+    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &uri, &headers).await? {
         return Ok(made);
     }
     let found = match method {

@@ -1,0 +1,165 @@
+//! A chunk in the making: the versions of what it is made of, and its bytes.
+//!
+//! The version of a chunk names the recipe, the array's documents and each stored chunk that it touches, so it is known
+//! without a read. Where none of these is stored, there is no chunk either. What was made is remembered; else all that
+//! it takes is read at once, and decoded chunks are remembered where all readers' are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::TryStreamExt;
+use sha2::{Digest, Sha256};
+
+use super::named::NamedChunk;
+use super::rechunked::Rechunked;
+use super::store::{RechunkStore, Rechunker};
+use crate::array::{ArrayError, Plan, ReadLimits, Snapshot, Trace};
+use crate::cache::EncodedName;
+use crate::chunk::Elements;
+use crate::store::{StoreError, ValueInfo, Version};
+use crate::views::error::{ViewError, failed};
+use crate::views::view::TRIES;
+
+/// What is made, and by which rules: another release may make other bytes.
+const MADE_BY: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
+
+/// A chunk that is to be made.
+pub(super) struct Chunk {
+    name: EncodedName,
+    rechunked: Arc<Rechunked>,
+    plan: Plan,
+    named: NamedChunk,
+}
+
+impl RechunkStore {
+    /// The chunk that a key names, if it is in the array.
+    ///
+    /// # Errors
+    /// What it takes is over the limits, or no chunks are made of this array.
+    pub(super) fn chunk(&self, named: NamedChunk) -> Result<Option<Chunk>, StoreError> {
+        let rechunked = self.rechunked(&named.path, &named.opened)?;
+        let Some(subset) = rechunked.subset(&named.coords) else { return Ok(None) };
+        let limits = self.shared().limits();
+        // All of it is needed at once.
+        let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
+        let plan = Plan::new(rechunked.array(), subset, &read).map_err(failed)?;
+        let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
+        let name = EncodedName {
+            mount: Arc::clone(self.shared().mount()),
+            path: named.path.clone(),
+            recipe: Arc::clone(self.recipe_text()),
+            coords: named.coords.clone(),
+        };
+        Ok(Some(Chunk { name, rechunked: Arc::new(rechunked), plan, named }))
+    }
+}
+
+impl Chunk {
+    /// The version of the chunk, and no size; `None` if nothing is stored of it.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
+        let reader = shared.reader();
+        let snapshot = reader.look(&self.plan, &reader.trace()).await?;
+        Ok(self.version(&snapshot).map(|version| info(0, version)))
+    }
+
+    /// The chunk; `None` if nothing is stored of it.
+    ///
+    /// # Errors
+    /// Failures of the store; stored chunks that do not decode; elements that cannot be cast.
+    pub(super) async fn make(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
+        let mut tries = 1;
+        loop {
+            match self.attempt(shared).await {
+                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                made => return Ok(made?),
+            }
+        }
+    }
+
+    async fn attempt(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ArrayError> {
+        let (reader, cache) = (shared.reader(), shared.encoded());
+        let trace = reader.trace();
+        if let Some(latest) = cache.latest(&self.name) {
+            let snapshot = reader.look(&self.plan, &trace).await?;
+            let Some(version) = self.version(&snapshot) else { return Ok(None) };
+            if version == latest
+                && let Some(chunk) = cache.recall(&self.name, &version)
+            {
+                return Ok(Some((chunk.clone(), info(chunk.len(), version))));
+            }
+        }
+        // Whoever makes a chunk has room for it, and so nobody who has some waits for anybody who has none.
+        let room = shared.room_for(self.rechunked.working_bytes()).await;
+        let snapshot = reader.snapshot(&self.plan, &trace).await?;
+        let Some(version) = self.version(&snapshot) else { return Ok(None) };
+        let (shared, rechunked) = (shared.clone(), Arc::clone(&self.rechunked));
+        let (path, coords) = (self.named.path.clone(), self.named.coords.clone());
+        let load = async move {
+            let _room = room;
+            let shape = snapshot.plan().subset().shape();
+            let elements = elements(&shared, snapshot, &trace).await?;
+            let chunk_shape = rechunked.chunk_shape.clone();
+            let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
+            encoded.map_err(|source| ArrayError::ChunkCodecs { path, coords, shape: chunk_shape, source })
+        };
+        let chunk = cache.get(&self.name, &version, Box::pin(load)).await?;
+        Ok(Some((chunk.clone(), info(chunk.len(), version))))
+    }
+
+    /// The version; `None` if no stored chunk is there.
+    fn version(&self, snapshot: &Snapshot) -> Option<Version> {
+        if snapshot.versions().all(|version| version.is_none()) {
+            return None;
+        }
+        let mut strong = true;
+        let mut digest = Sha256::new();
+        // No part has a zero in it: tags are visible ASCII.
+        let mut add = |part: &[u8]| {
+            digest.update(part);
+            digest.update([0]);
+        };
+        add(MADE_BY.as_bytes());
+        add(self.name.recipe.as_bytes());
+        add(format!("{:?}", self.name.coords).as_bytes());
+        for version in self.named.opened.located.versions().chain(snapshot.versions()) {
+            strong &= version.is_none_or(Version::is_strong);
+            add(version.map_or(b"", |version| version.tag().as_bytes()));
+        }
+        let tag = hex(&digest.finalize());
+        Some(if strong { Version::strong(&tag) } else { Version::weak(&tag) })
+    }
+}
+
+/// What is known of a chunk. It is as old as nothing that it is made of: one of these may have been erased since.
+fn info(size: usize, version: Version) -> ValueInfo {
+    ValueInfo { size: size as u64, version, modified: None }
+}
+
+/// All elements of a snapshot, which fit in one band.
+async fn elements(
+    shared: &Rechunker,
+    snapshot: Snapshot,
+    trace: &Arc<Trace>,
+) -> Result<Elements, ArrayError> {
+    let bytes = snapshot.plan().response_bytes();
+    let mut bands = shared.reader().elements(snapshot, 0..bytes, trace);
+    let elements = bands.try_next().await?.unwrap_or_default();
+    match bands.try_next().await? {
+        None => Ok(elements),
+        Some(_) => Err(ArrayError::Geometry),
+    }
+}
+
+/// The version of a text: a digest.
+pub(super) fn version_of(text: &str) -> Version {
+    Version::strong(&hex(&Sha256::digest(text)))
+}
+
+/// The front of a digest: 128 bits in hexadecimal.
+fn hex(digest: &[u8]) -> String {
+    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
+}

@@ -1,0 +1,42 @@
+//! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` (Zarr v2, "Metadata").
+//!
+//! Chunk keys have `/` between their numbers. The names of dimensions stand in the attribute in which xarray looks for
+//! them. The documents of v3 are the model's own.
+
+use serde_json::{Map, Value, json};
+
+use super::rechunked::{ARRAY_DIMENSIONS, Rechunked, filter};
+use crate::metadata::ArrayMetadata;
+
+/// The `.zarray`; `None` if v2 has no word for the elements' type.
+pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
+    let data_type = &rechunked.data_type;
+    Some(json!({
+        "zarr_format": 2,
+        "shape": rechunked.array().metadata().shape,
+        "chunks": rechunked.chunk_shape,
+        "dtype": rechunked.dtype()?,
+        "compressor": rechunked.codec().in_v2(data_type),
+        "fill_value": rechunked.fill_value.to_v2(data_type),
+        "order": "C",
+        "filters": filter(data_type).map(|filter| [filter]),
+        "dimension_separator": "/",
+    }))
+}
+
+/// The `.zattrs` of an array.
+pub(super) fn zattrs(array: &ArrayMetadata) -> Value {
+    let mut attributes: Map<String, Value> = array.attributes.clone();
+    let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
+    if let Some(names) = names.filter(|_| array.dimension_names.is_some())
+        && !attributes.contains_key(ARRAY_DIMENSIONS)
+    {
+        attributes.insert(ARRAY_DIMENSIONS.to_owned(), json!(names));
+    }
+    Value::Object(attributes)
+}
+
+/// The `.zgroup`.
+pub(super) fn zgroup() -> Value {
+    json!({ "zarr_format": 2 })
+}

@@ -1,0 +1,336 @@
+//! Listings of a rechunked hierarchy: what is stored, with the documents and chunks of each array replaced.
+//!
+//! Level by level, in the order of the keys. Chunks are those of which something is stored, which takes a listing of
+//! the stored ones and no look at any. What a listing says of a key is what a look at it says, and the length of a
+//! chunk is not known before it is made; they are made as whoever asks takes them. What is stored and cannot be made,
+//! because it is damaged or no number of the type that is asked for, is listed all the same, with no length: reading it
+//! says why.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use futures::future::ready;
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+
+use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
+use crate::chunk::ChunkAxis;
+use crate::error::{Classify, ErrorClass};
+use crate::key::{NodePath, StoreKey, StorePrefix};
+use crate::store::{DirListing, ListEntry, Store, StoreError, ValueInfo, Version};
+use crate::views::error::{ViewError, failed};
+use crate::views::nodes::StoredArray;
+
+/// Chunks that are made side by side for a listing.
+const TOGETHER: usize = 4;
+/// Stored chunks of one array that are held in memory for a listing.
+const MOST_STORED: usize = 1 << 20;
+/// Chunks side by side along a dimension that are listed.
+const MOST_SIDE_BY_SIDE: usize = 1 << 17;
+
+type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
+
+/// What is directly below a prefix.
+#[derive(Debug)]
+enum Item {
+    /// As it is stored.
+    Stored(ListEntry),
+    /// What is made.
+    Made(StoreKey),
+    Prefix(StorePrefix),
+}
+
+impl Item {
+    fn text(&self) -> &str {
+        match self {
+            Self::Stored(entry) => entry.key.as_str(),
+            Self::Made(key) => key.as_str(),
+            Self::Prefix(prefix) => prefix.as_str(),
+        }
+    }
+}
+
+/// The chunks that an array has, by what is stored of it.
+#[derive(Debug)]
+struct Chunks {
+    path: NodePath,
+    is_in_v3: bool,
+    rank: usize,
+    /// For each stored chunk, the chunks that it is in along each dimension. In order.
+    stored: Vec<Vec<RangeInclusive<u64>>>,
+}
+
+/// The keys and prefixes directly under a prefix.
+pub(super) async fn list_dir(store: &RechunkStore, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+    let items = items(store, prefix, &mut None).await?;
+    let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            Item::Prefix(prefix) => prefixes.push(prefix),
+            key => keys.push(key),
+        }
+    }
+    let keys = entries(store.clone(), stream::iter(keys).map(Ok).boxed()).try_collect().await?;
+    Ok(DirListing { keys, prefixes })
+}
+
+/// Every key under a prefix, after `after` if that is given.
+pub(super) fn list_prefix(store: RechunkStore, prefix: StorePrefix, after: Option<StoreKey>) -> Entries {
+    let walk = Walk { store: store.clone(), after, levels: Vec::new(), begin: Some(prefix), chunks: None };
+    let keys = stream::try_unfold(walk, |mut walk| async move {
+        Ok::<_, StoreError>(walk.next().await?.map(|item| (item, walk)))
+    });
+    entries(store, keys.boxed())
+}
+
+/// What a look at each key says; those that turn out to be gone are left out.
+fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError>>) -> Entries {
+    keys.map_ok(move |item| {
+        let store = store.clone();
+        async move {
+            match item {
+                Item::Stored(entry) => Ok(Some(entry)),
+                Item::Made(key) => match store.head(&key).await {
+                    Err(error) if is_about_the_value(error.class()) => Ok(Some(unmade(key))),
+                    info => Ok(info?.map(|info| ListEntry { key, info })),
+                },
+                Item::Prefix(_) => Ok(None),
+            }
+        }
+    })
+    .try_buffered(TOGETHER)
+    .try_filter_map(|entry| ready(Ok(entry)))
+    .boxed()
+}
+
+/// Whether a value cannot be made because of what is stored and asked for, so that asking again would fail again.
+fn is_about_the_value(class: ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::CorruptData
+            | ErrorClass::InvalidMetadata
+            | ErrorClass::TooLarge
+            | ErrorClass::Unsupported
+    )
+}
+
+/// What is listed of a value that cannot be made.
+fn unmade(key: StoreKey) -> ListEntry {
+    ListEntry { key, info: ValueInfo { size: 0, version: Version::weak("unmade"), modified: None } }
+}
+
+/// A walk over all keys below a prefix, in their order.
+struct Walk {
+    store: RechunkStore,
+    after: Option<StoreKey>,
+    levels: Vec<std::vec::IntoIter<Item>>,
+    begin: Option<StorePrefix>,
+    /// The array that it is in.
+    chunks: Option<Arc<Chunks>>,
+}
+
+impl Walk {
+    async fn next(&mut self) -> Result<Option<Item>, StoreError> {
+        if let Some(prefix) = self.begin.take() {
+            self.enter(&prefix).await?;
+        }
+        while let Some(level) = self.levels.last_mut() {
+            match level.next() {
+                None => {
+                    self.levels.pop();
+                }
+                Some(item) if self.after.as_ref().is_some_and(|after| is_before(&item, after.as_str())) => {}
+                Some(Item::Prefix(prefix)) => self.enter(&prefix).await?,
+                Some(item) => return Ok(Some(item)),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn enter(&mut self, prefix: &StorePrefix) -> Result<(), StoreError> {
+        let items = items(&self.store, prefix, &mut self.chunks).await?;
+        self.levels.push(items.into_iter());
+        Ok(())
+    }
+}
+
+/// Whether nothing of an item comes after a key.
+fn is_before(item: &Item, after: &str) -> bool {
+    item.text() <= after && !(matches!(item, Item::Prefix(_)) && after.starts_with(item.text()))
+}
+
+/// What is directly below a prefix, in the order of the keys. `chunks` are those of the array that was met last.
+async fn items(
+    store: &RechunkStore,
+    prefix: &StorePrefix,
+    chunks: &mut Option<Arc<Chunks>>,
+) -> Result<Vec<Item>, StoreError> {
+    let below =
+        |known: &Chunks| prefix.as_str().strip_prefix(known.path.prefix().as_str()).map(str::to_owned);
+    if let Some(known) = chunks
+        && let Some(below) = below(known)
+    {
+        return known.items(prefix, &below);
+    }
+    match store.above(prefix).await? {
+        None => of_group(store, prefix).await,
+        Some(StoredArray { path, array, .. }) => {
+            // Without its codecs, no more than its document is there to say why.
+            let known = if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(path) };
+            let known = Arc::new(known);
+            let below = below(&known).unwrap_or_default();
+            let items = known.items(prefix, &below);
+            *chunks = Some(known);
+            items
+        }
+    }
+}
+
+/// What is stored directly below a prefix that is in no array, with one document in place of those of a group.
+async fn of_group(store: &RechunkStore, prefix: &StorePrefix) -> Result<Vec<Item>, StoreError> {
+    let listing = store.below().list_dir(prefix).await?;
+    let mut items: Vec<Item> = listing.prefixes.into_iter().map(Item::Prefix).collect();
+    let mut is_node = false;
+    for entry in listing.keys {
+        match entry.key.name() {
+            ZARR_JSON | ZGROUP => is_node = true,
+            ZARRAY | ZATTRS | ZMETADATA => {}
+            _ => items.push(Item::Stored(entry)),
+        }
+    }
+    if is_node && let Ok(key) = prefix.key(ZARR_JSON) {
+        items.push(Item::Made(key));
+    }
+    items.sort_by(|one, other| one.text().cmp(other.text()));
+    Ok(items)
+}
+
+impl Chunks {
+    /// No chunks.
+    fn none(path: NodePath) -> Self {
+        Self { path, is_in_v3: true, rank: 0, stored: Vec::new() }
+    }
+
+    /// The chunks of the array at a path.
+    async fn of(store: &RechunkStore, path: NodePath) -> Result<Self, StoreError> {
+        let Some(opened) = super::named::node(store.opener(), &path).await.map_err(failed)? else {
+            return Ok(Self::none(path));
+        };
+        let rechunked = match store.rechunked(&path, &opened) {
+            Err(error) if is_about_the_value(error.class()) => return Ok(Self::none(path)),
+            rechunked => rechunked?,
+        };
+        let array = rechunked.array();
+        let mut stored = Vec::new();
+        let mut keys = store.below().list_prefix(path.prefix(), None);
+        while let Some(entry) = keys.try_next().await? {
+            let below = entry.key.as_str().strip_prefix(path.prefix().as_str()).unwrap_or_default();
+            let Some(coords) = array.chunk_coords(below) else { continue };
+            let ranges = coords.iter().zip(array.grid().axes()).zip(rechunked.grid());
+            let ranges: Option<Vec<_>> =
+                ranges.map(|((&coord, stored), shown)| overlap(coord, stored, shown)).collect();
+            stored.extend(ranges);
+            if stored.len() > MOST_STORED {
+                return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
+            }
+        }
+        stored.sort_unstable_by(|one, other| starts(one).cmp(starts(other)));
+        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path, stored })
+    }
+
+    /// What is directly below a prefix of the array's, of which this is what follows the array's own.
+    fn items(&self, prefix: &StorePrefix, below: &str) -> Result<Vec<Item>, StoreError> {
+        let mut items = Vec::new();
+        let mut add = |name: &str, is_key: bool| {
+            // What begins a key is a prefix; no key is longer than it may be but those of vast arrays.
+            if is_key {
+                items.extend(prefix.key(name).map(Item::Made));
+            } else {
+                items.extend(prefix.join(name).map(Item::Prefix));
+            }
+        };
+        let at = match (below, self.is_in_v3) {
+            ("", true) => {
+                if !self.stored.is_empty() {
+                    add("c", self.rank == 0);
+                }
+                add(ZARR_JSON, true);
+                return Ok(items);
+            }
+            ("", false) => {
+                add(ZARRAY, true);
+                add(ZATTRS, true);
+                if self.rank == 0 && !self.stored.is_empty() {
+                    add("0", true);
+                }
+                Some(Vec::new())
+            }
+            (below, true) => below.strip_prefix("c/").and_then(numbers),
+            (below, false) => numbers(below),
+        };
+        let Some(at) = at.filter(|at| at.len() < self.rank) else { return Ok(items) };
+        let is_key = at.len() + 1 == self.rank;
+        for name in self.names(&at)? {
+            add(&name, is_key);
+        }
+        Ok(items)
+    }
+
+    /// The stored chunks that are in chunks with this first number, if that is given. They stand together, as chunks do not
+    /// overlap.
+    fn stored_at(&self, first: Option<u64>) -> &[Vec<RangeInclusive<u64>>] {
+        let Some(first) = first else { return &self.stored };
+        let is_before =
+            |ranges: &Vec<RangeInclusive<u64>>| ranges.first().is_some_and(|range| *range.end() < first);
+        let is_not_behind =
+            |ranges: &Vec<RangeInclusive<u64>>| ranges.first().is_some_and(|range| *range.start() <= first);
+        let start = self.stored.partition_point(is_before);
+        let end = self.stored.partition_point(is_not_behind);
+        self.stored.get(start..end).unwrap_or_default()
+    }
+
+    /// The next numbers of the chunks whose first ones are these, as texts in their order.
+    fn names(&self, at: &[u64]) -> Result<Vec<String>, StoreError> {
+        // Stored chunks beside each other in another dimension are in the same chunks.
+        let mut spans = BTreeSet::new();
+        for ranges in self.stored_at(at.first().copied()) {
+            let is_at = at.iter().zip(ranges).all(|(number, range)| range.contains(number));
+            let Some(next) = ranges.get(at.len()).filter(|_| is_at) else { continue };
+            spans.insert((*next.start(), *next.end()));
+        }
+        let mut numbers = BTreeSet::new();
+        for number in spans.into_iter().flat_map(|(start, end)| start..=end) {
+            numbers.insert(number);
+            if numbers.len() > MOST_SIDE_BY_SIDE {
+                let path = self.path.clone();
+                return Err(failed(ViewError::TooManySideBySide { path, limit: MOST_SIDE_BY_SIDE }));
+            }
+        }
+        let mut names: Vec<String> = numbers.iter().map(u64::to_string).collect();
+        // As part of a key, a number is followed by the key's end or a slash, which comes before all digits.
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+fn starts(ranges: &[RangeInclusive<u64>]) -> impl Iterator<Item = &u64> {
+    ranges.iter().map(RangeInclusive::start)
+}
+
+/// The chunks along a dimension that a stored chunk is in; `None` if that lies beyond the array's end.
+fn overlap(coord: u64, stored: &ChunkAxis, shown: &ChunkAxis) -> Option<RangeInclusive<u64>> {
+    let last = stored.length().checked_sub(1)?;
+    let edge = shown.edge()?;
+    let chunk = stored.chunk(coord);
+    if coord >= stored.chunks() {
+        return None;
+    }
+    let end = chunk.start.saturating_add(chunk.edge.saturating_sub(1)).min(last);
+    Some(chunk.start / edge..=end / edge)
+}
+
+/// The numbers of a prefix such as `0/12/`.
+fn numbers(below: &str) -> Option<Vec<u64>> {
+    let Some(numbers) = below.strip_suffix('/') else { return below.is_empty().then(Vec::new) };
+    numbers.split('/').map(super::named::number).collect()
+}

@@ -1,0 +1,19 @@
+//! Rechunking: a hierarchy with other chunks, another codec or other data types, decided by a recipe alone.
+//!
+//! [`RechunkStore`] is a read-only store over another: every array that opens is shown as one of Zarr v3 and as one of v2
+//! at once, by which documents are asked for, with chunks that are decoded and encoded on the way (Zarr core 3.1; Zarr
+//! v2). What it gives is the same whenever what is stored is the same, so its versions are strong if those below are.
+//! What is no array and no group is shown as it is stored. Elements are never rounded unless a type of less precision is
+//! asked for by name.
+
+mod chunk;
+mod chunk_shape;
+mod document_v2;
+mod list;
+mod named;
+mod rechunked;
+mod recipe;
+mod store;
+
+pub use recipe::{Recipe, RecipeError};
+pub use store::{RechunkLimits, RechunkStore, Rechunker};

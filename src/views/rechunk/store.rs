@@ -1,0 +1,401 @@
+//! [`RechunkStore`]: a rechunked hierarchy as a store (Zarr core 3.1, "Abstract store interface").
+//!
+//! Documents of both format versions and chunks by the keys of both are there at once; the listing has those of v3 alone,
+//! but for arrays whose type has no word there. Consolidated metadata is made where the stored hierarchy has some.
+//! Writes are refused.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use serde_json::Value as Json;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::chunk::{Chunk, version_of};
+use super::rechunked::Rechunked;
+use super::recipe::Recipe;
+use super::{document_v2, list, named};
+use crate::array::{Opened, Opener, ReadLimits, Reader};
+use crate::cache::EncodedCache;
+use crate::codec::CodecLimits;
+use crate::cpu::Cpu;
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::{Hierarchy, HierarchyError, Node};
+use crate::key::{NodePath, StoreKey, StorePrefix};
+use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
+use crate::store::{
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+};
+use crate::views::error::{ViewError, failed};
+use crate::views::nodes::{Nodes, StoredArray};
+use crate::views::view::resolve;
+
+pub(super) const ZARR_JSON: &str = "zarr.json";
+pub(super) const ZARRAY: &str = ".zarray";
+pub(super) const ZGROUP: &str = ".zgroup";
+pub(super) const ZATTRS: &str = ".zattrs";
+pub(super) const ZMETADATA: &str = ".zmetadata";
+
+/// Bytes that chunks take while they are made, of one mount.
+const WORKING_BYTES: u64 = 512 << 20;
+
+/// What may be asked of it.
+#[derive(Clone, Copy, Debug)]
+pub struct RechunkLimits {
+    /// What the elements of one chunk may cost.
+    pub read: ReadLimits,
+    /// What documents may be.
+    pub metadata: MetadataLimits,
+    /// What codecs may be asked to make.
+    pub codec: CodecLimits,
+}
+
+impl RechunkLimits {
+    /// What codecs may be asked to make of chunks that are answers.
+    pub(super) fn codec(&self) -> CodecLimits {
+        CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.response_bytes), ..self.codec }
+    }
+}
+
+/// Rechunks the hierarchy of one mount by any recipe. Clones share what they remember.
+#[derive(Clone, Debug)]
+pub struct Rechunker {
+    mount: Arc<str>,
+    opener: Opener,
+    reader: Reader,
+    cpu: Cpu,
+    encoded: EncodedCache,
+    limits: RechunkLimits,
+    /// Kilobytes of chunks in the making.
+    room: Arc<Semaphore>,
+}
+
+impl Rechunker {
+    /// Rechunks what `opener` opens and `reader` reads; what is made is remembered in `encoded`.
+    #[must_use]
+    pub fn new(
+        mount: Arc<str>,
+        opener: Opener,
+        reader: Reader,
+        cpu: Cpu,
+        encoded: EncodedCache,
+        limits: RechunkLimits,
+    ) -> Self {
+        let room = Arc::new(Semaphore::new(usize::try_from(units(WORKING_BYTES)).unwrap_or(1)));
+        Self { mount, opener, reader, cpu, encoded, limits, room }
+    }
+
+    /// The hierarchy by a recipe.
+    #[must_use]
+    pub fn store(&self, recipe: Recipe) -> RechunkStore {
+        let text = recipe.to_string().into();
+        RechunkStore(Arc::new(Inner { shared: self.clone(), recipe, text }), true)
+    }
+
+    /// The mount's name.
+    pub(super) fn mount(&self) -> &Arc<str> {
+        &self.mount
+    }
+
+    /// What reads elements.
+    pub(super) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Where chunks are encoded.
+    pub(super) fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
+    /// What was made.
+    pub(super) fn encoded(&self) -> &EncodedCache {
+        &self.encoded
+    }
+
+    /// The limits.
+    pub(super) fn limits(&self) -> &RechunkLimits {
+        &self.limits
+    }
+
+    /// Waits until so many bytes may be in the making. What is larger than there is room for waits for all of it.
+    pub(super) async fn room_for(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let units = units(bytes).clamp(1, units(WORKING_BYTES));
+        // The semaphore is never closed.
+        Arc::clone(&self.room).acquire_many_owned(units).await.ok()
+    }
+}
+
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
+}
+
+/// A rechunked hierarchy, and whether its groups have consolidated metadata where those that are stored do.
+#[derive(Clone, Debug)]
+pub struct RechunkStore(Arc<Inner>, bool);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Rechunker,
+    recipe: Recipe,
+    text: Arc<str>,
+}
+
+/// What a key is.
+enum Shows {
+    /// Nothing.
+    Nothing,
+    /// A document that is made.
+    Made(String),
+    /// What is stored under the key.
+    Stored,
+    /// A chunk that is to be made.
+    Chunk(Box<Chunk>),
+}
+
+impl RechunkStore {
+    /// What is the same for every recipe.
+    pub(super) fn shared(&self) -> &Rechunker {
+        &self.0.shared
+    }
+
+    /// The recipe as a text.
+    pub(super) fn recipe_text(&self) -> &Arc<str> {
+        &self.0.text
+    }
+
+    /// The nodes of the rechunked hierarchy, for making consolidated metadata of them.
+    #[must_use]
+    pub fn hierarchy(&self) -> Hierarchy {
+        let alone = Self(Arc::clone(&self.0), false);
+        self.shared().opener.hierarchy().over(Arc::new(alone))
+    }
+
+    /// What opens the stored nodes.
+    pub(super) fn opener(&self) -> &Opener {
+        &self.shared().opener
+    }
+
+    /// The store below.
+    pub(super) fn below(&self) -> &SharedStore {
+        self.shared().opener.hierarchy().store()
+    }
+
+    /// The stored array that is nearest to a prefix, at it or above.
+    pub(super) async fn above(&self, prefix: &StorePrefix) -> Result<Option<StoredArray>, StoreError> {
+        Nodes::new(self.shared().opener.clone()).above(prefix).await
+    }
+
+    /// What the recipe makes of an array.
+    pub(super) fn rechunked(&self, path: &NodePath, opened: &Opened) -> Result<Rechunked, StoreError> {
+        let array = opened.array().map_err(failed)?;
+        let made = Rechunked::of(array, &self.0.recipe, &self.shared().limits.codec());
+        made.map_err(|source| failed(ViewError::Rechunk { path: path.clone(), source }))
+    }
+
+    async fn shows(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+        if matches!(key.name(), ZARR_JSON | ZARRAY | ZGROUP | ZATTRS | ZMETADATA) {
+            return self.document(key).await;
+        }
+        if let Some(named) = named::chunk(&self.shared().opener, key).await.map_err(failed)? {
+            let chunk = self.chunk(named)?;
+            return Ok(chunk.map_or(Shows::Nothing, |chunk| Shows::Chunk(Box::new(chunk))));
+        }
+        Ok(match self.above(&key.parent()).await? {
+            None => Shows::Stored,
+            // A stored chunk, or what belongs to one.
+            Some(_) => Shows::Nothing,
+        })
+    }
+
+    /// A document of a node.
+    async fn document(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(Shows::Nothing) };
+        let opened = named::node(&self.shared().opener, &path).await.map_err(failed)?;
+        let Some(opened) = opened else { return Ok(Shows::Nothing) };
+        let made = match (&opened.node, key.name()) {
+            (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => None,
+            (Node::Group(group), ZARR_JSON) => Some(self.group(&path, group).await?),
+            (Node::Group(group), ZMETADATA) => self.zmetadata(&path, group).await?,
+            (Node::Group(group), ZATTRS) => Some(Json::Object(group.attributes.clone()).to_string()),
+            (Node::Group(_), _) => Some(document_v2::zgroup().to_string()),
+            (Node::Array(array), name) => {
+                let rechunked = self.rechunked(&path, &opened)?;
+                let made = match name {
+                    ZARR_JSON => rechunked.is_in_v3().then(|| rechunked.metadata().to_document()),
+                    ZARRAY => document_v2::zarray(&rechunked),
+                    _ => rechunked.dtype().map(|_| document_v2::zattrs(array)),
+                };
+                made.map(|document| document.to_string())
+            }
+        };
+        Ok(made.map_or(Shows::Nothing, Shows::Made))
+    }
+
+    /// A group's `zarr.json`.
+    async fn group(&self, path: &NodePath, group: &GroupMetadata) -> Result<String, StoreError> {
+        if self.is_consolidated(path, group).await?
+            && let Some(text) = made(self.hierarchy().make_inline(path, true, false).await)?
+        {
+            return Ok(text);
+        }
+        Ok(group.to_document().to_string())
+    }
+
+    /// A group's `.zmetadata`.
+    async fn zmetadata(&self, path: &NodePath, group: &GroupMetadata) -> Result<Option<String>, StoreError> {
+        if !self.is_consolidated(path, group).await? {
+            return Ok(None);
+        }
+        made(self.hierarchy().make_zmetadata(path).await)
+    }
+
+    /// Whether consolidated metadata is stored of a group.
+    async fn is_consolidated(&self, path: &NodePath, group: &GroupMetadata) -> Result<bool, StoreError> {
+        let Self(_, consolidates) = *self;
+        if !consolidates || group.is_consolidated || group.zarr_format != ZarrFormat::V2 {
+            return Ok(consolidates && group.is_consolidated);
+        }
+        let Ok(key) = path.prefix().key(ZMETADATA) else { return Ok(false) };
+        Ok(self.below().head(&key).await?.is_some())
+    }
+}
+
+/// Consolidated metadata that was made; `None` if it cannot be, because of what the hierarchy is: its nodes can be opened
+/// one by one.
+fn made(text: Result<Option<String>, HierarchyError>) -> Result<Option<String>, StoreError> {
+    match text {
+        Err(error)
+            if matches!(
+                error.class(),
+                ErrorClass::TooLarge | ErrorClass::Unsupported | ErrorClass::InvalidMetadata
+            ) =>
+        {
+            tracing::debug!(%error, "consolidated metadata of a rechunked group cannot be made");
+            Ok(None)
+        }
+        Err(HierarchyError::Store { source, .. }) => Err(source),
+        Err(error) => Err(failed(crate::array::ArrayError::from(error))),
+        Ok(text) => Ok(text),
+    }
+}
+
+/// What is known of a document that was made.
+fn document_info(text: &str) -> ValueInfo {
+    ValueInfo { size: text.len() as u64, version: version_of(text), modified: None }
+}
+
+/// A range of what was made.
+fn part(
+    bytes: &Bytes,
+    info: ValueInfo,
+    range: ByteRange,
+    if_match: Option<&Version>,
+) -> Result<Value, StoreError> {
+    let range = resolve(&info, range, if_match)?;
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
+    Ok(Value { info, range, body })
+}
+
+#[async_trait]
+impl Store for RechunkStore {
+    fn kind(&self) -> StoreKind {
+        self.below().kind()
+    }
+
+    fn looks_since(&self, began: Instant) -> Instant {
+        self.below().looks_since(began)
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        match self.shows(key).await? {
+            Shows::Nothing => Ok(None),
+            Shows::Made(text) => Ok(Some(document_info(&text))),
+            Shows::Stored => self.below().head(key).await,
+            Shows::Chunk(chunk) => {
+                let made = chunk.make(self.shared()).await.map_err(failed)?;
+                Ok(made.map(|(_, info)| info))
+            }
+        }
+    }
+
+    fn version<'a>(
+        &'a self,
+        key: &'a StoreKey,
+    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
+        Some(Box::pin(async move {
+            match self.shows(key).await? {
+                Shows::Nothing => Ok(None),
+                Shows::Made(text) => Ok(Some(document_info(&text))),
+                Shows::Stored => self.below().head(key).await,
+                Shows::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
+            }
+        }))
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        match self.shows(key).await? {
+            Shows::Nothing => Ok(None),
+            Shows::Made(text) => {
+                let info = document_info(&text);
+                part(&text.into(), info, range, if_match).map(Some)
+            }
+            Shows::Stored => self.below().get(key, range, if_match).await,
+            Shows::Chunk(chunk) => {
+                // What is of another version need not be made.
+                if let Some(version) = if_match
+                    && let Some(info) = chunk.look(self.shared()).await.map_err(failed)?
+                    && info.version != *version
+                {
+                    return Err(StoreError::VersionChanged);
+                }
+                match chunk.make(self.shared()).await.map_err(failed)? {
+                    None => Ok(None),
+                    Some((bytes, info)) => part(&bytes, info, range, if_match).map(Some),
+                }
+            }
+        }
+    }
+
+    async fn set(
+        &self,
+        _key: &StoreKey,
+        _body: ValueStream,
+        _condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        list::list_dir(self, prefix).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        list::list_prefix(self.clone(), prefix.clone(), after.cloned())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.below().check().await
+    }
+}

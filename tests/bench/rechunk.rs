@@ -1,0 +1,249 @@
+//! What a chunk costs through the server, beside decoding and encoding it in this process: `cargo bench --bench rechunk`.
+//!
+//! A volume of `uint16` in shards of 256³, inner chunks of 32³ by zstd, is asked for in chunks of 64³ by zstd-3, each
+//! once: by one client, and by two. In this process, the same chunks are made of the same files by as many threads: inner
+//! chunks are read, decoded, put together and encoded by the chain that the server has. The two take turns, slab by slab,
+//! so that both have the same machine. The volume has 1 GiB, or as many MiB as are asked for by `-- 256`; it is made in
+//! the folder for temporary files.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a bench that cannot go on has failed, and is told by its figures"
+)]
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use zarrd::app::{Limits, Shutdown, serve};
+use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
+use zarrd::chunk::{AxisRange, ChunkAxis, Elements, ElementsMut, Window};
+use zarrd::codec::{CodecChain, CodecLimits};
+use zarrd::cpu::{Cpu, CpuOptions};
+use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
+use zarrd::metadata::{CodecMetadata, DataType, FillValue, MetadataLimits};
+use zarrd::store::StoreOptions;
+
+/// Edges of a shard, of an inner chunk, and of a chunk that is asked for.
+const SHARD: u64 = 256;
+const INNER: u64 = 32;
+const CHUNK: u64 = 64;
+const ITEM: usize = 2;
+/// Shards along the last two dimensions.
+const ACROSS: u64 = 4;
+
+fn little() -> CodecMetadata {
+    CodecMetadata::new("bytes", json!({ "endian": "little" }))
+}
+
+fn zstd() -> CodecMetadata {
+    CodecMetadata::new("zstd", json!({ "level": 3, "checksum": false }))
+}
+
+fn as_json(codec: &CodecMetadata) -> Value {
+    json!({ "name": codec.name, "configuration": codec.configuration })
+}
+
+fn sharding() -> CodecMetadata {
+    let index = [as_json(&little()), json!({ "name": "crc32c" })];
+    let codecs = [as_json(&little()), as_json(&zstd())];
+    let inner = [INNER; 3];
+    let configuration = json!({ "chunk_shape": inner, "codecs": codecs, "index_codecs": index });
+    CodecMetadata::new("sharding_indexed", configuration)
+}
+
+fn bound(codecs: &[CodecMetadata], edge: u64) -> CodecChain {
+    let fill_value = FillValue::from_bytes(&[0; ITEM]);
+    CodecChain::bind(codecs, &DataType::UInt16, &[edge; 3], &fill_value, &CodecLimits::default())
+        .expect("the codecs are right")
+}
+
+fn shard_path(folder: &Path, coords: [u64; 3]) -> PathBuf {
+    let [z, y, x] = coords;
+    folder.join(format!("a/c/{z}/{y}/{x}"))
+}
+
+/// Smooth values with some noise, so that they compress as measured data does.
+fn shard(coords: [u64; 3]) -> Vec<u8> {
+    let mut noise =
+        coords.iter().fold(88_172_645_463_325_252, |seed: u64, at| seed.wrapping_mul(31).wrapping_add(*at))
+            | 1;
+    let mut items = Vec::with_capacity(usize::try_from(SHARD.pow(3)).expect("it is small") * ITEM);
+    for z in 0..SHARD {
+        for y in 0..SHARD {
+            for x in 0..SHARD {
+                noise ^= noise << 13;
+                noise ^= noise >> 7;
+                noise ^= noise << 17;
+                let value = 1000 + (x * 3 + y * 2 + z) / 4 + noise % 16;
+                items.extend_from_slice(&u16::try_from(value).unwrap_or(u16::MAX).to_le_bytes());
+            }
+        }
+    }
+    items
+}
+
+fn write(folder: &Path, shards: [u64; 3]) {
+    let (shape, shard_shape) = (shards.map(|count| count * SHARD), [SHARD; 3]);
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 0,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": shard_shape } },
+        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
+        "codecs": [as_json(&sharding())],
+    });
+    std::fs::create_dir_all(folder.join("a")).expect("there is room");
+    std::fs::write(folder.join("a/zarr.json"), document.to_string()).expect("there is room");
+    let chain = bound(&[sharding()], SHARD);
+    for z in 0..shards[0] {
+        for y in 0..shards[1] {
+            for x in 0..shards[2] {
+                let path = shard_path(folder, [z, y, x]);
+                std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is room");
+                let encoded = chain.encode(Elements::fixed(shard([z, y, x]).into())).expect("it fits");
+                std::fs::write(path, encoded).expect("there is room");
+            }
+        }
+    }
+}
+
+/// A chunk, made in this process.
+fn make(folder: &Path, sharded: &CodecChain, target: &CodecChain, coords: [u64; 3]) -> Bytes {
+    let per_shard = SHARD / CHUNK;
+    let file = File::open(shard_path(folder, coords.map(|at| at / per_shard))).expect("it was written");
+    let size = file.metadata().expect("it is a file").len();
+    let sharding = sharded.sharding().expect("it is sharded");
+    let read = |range: std::ops::Range<u64>| {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).expect("it is small")];
+        file.read_exact_at(&mut bytes, range.start).expect("it is there");
+        Bytes::from(bytes)
+    };
+    let index = sharding.index_range(size).expect("it has one");
+    let index = sharding.decode_index(&read(index), size).expect("it has one");
+    let ranges = coords.map(|at| AxisRange { start: at % per_shard * CHUNK, ..AxisRange::whole(CHUNK) });
+    let length = usize::try_from(CHUNK.pow(3)).expect("it is small") * ITEM;
+    let mut elements = ElementsMut::fixed(vec![0; length], ITEM);
+    let grid = [0; 3].map(|_| ChunkAxis::new(SHARD, INNER));
+    for (inner, window) in Window::packed(&ranges, ITEM).cut(&grid) {
+        let number = inner.iter().fold(0, |number, at| number * (SHARD / INNER) + at);
+        let range = index.get(usize::try_from(number).expect("it is small")).expect("it is not empty");
+        let decoded = sharding.inner_chain().decode(read(range)).expect("it was encoded");
+        elements.paste(&decoded, &[INNER; 3], &window).expect("it fits");
+    }
+    target.encode(elements.freeze()).expect("it fits")
+}
+
+fn in_process(folder: &Path, slab: &[[u64; 3]], threads: usize) -> Duration {
+    let (sharded, target) = (bound(&[sharding()], SHARD), bound(&[little(), zstd()], CHUNK));
+    let next = AtomicUsize::new(0);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(&coords) = slab.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    std::hint::black_box(make(folder, &sharded, &target, coords));
+                }
+            });
+        }
+    });
+    start.elapsed()
+}
+
+async fn asked(client: &reqwest::Client, root: &str, slab: &[[u64; 3]], clients: usize) -> Duration {
+    let next = Arc::new(AtomicUsize::new(0));
+    let slab: Arc<[[u64; 3]]> = slab.into();
+    let start = Instant::now();
+    let each = (0..clients).map(|_| {
+        let (client, root, slab, next) =
+            (client.clone(), root.to_owned(), Arc::clone(&slab), Arc::clone(&next));
+        tokio::spawn(async move {
+            while let Some([z, y, x]) = slab.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let answer = client.get(format!("{root}/a/c/{z}/{y}/{x}")).send().await.expect("it answers");
+                assert!(answer.status().is_success(), "{}", answer.status());
+                std::hint::black_box(answer.bytes().await.expect("it is whole"));
+            }
+        })
+    });
+    for client in each.collect::<Vec<_>>() {
+        client.await.expect("it ends well");
+    }
+    start.elapsed()
+}
+
+fn site(folder: &Path) -> Site {
+    let cpu = Cpu::new(CpuOptions::default()).expect("there are threads");
+    let store = zarrd::store::open(folder.to_str().expect("it is text"), &StoreOptions::default(), &cpu);
+    let cache = CacheOptions::default();
+    let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
+    let arrays = Arrays {
+        reader: Reader::new(Arc::new(CachedSource::new(source, cache)), cpu.clone()),
+        cpu,
+        memo: Arc::new(NodeCache::new(cache.node_bytes)),
+        encoded: EncodedCache::new(cache.encoded_bytes),
+        read: ReadLimits::default(),
+        metadata: MetadataLimits::default(),
+        codec: CodecLimits::default(),
+    };
+    let mount = Mount::read_only("m", store.expect("the folder is there"));
+    Site::whole(AppState::new([mount], arrays, HttpOptions::default()).expect("the options are right"))
+}
+
+fn main() {
+    let mib = std::env::args().find_map(|text| text.parse().ok()).unwrap_or(1024_u64);
+    let deep = (mib << 20).div_ceil(ACROSS * ACROSS * SHARD.pow(3) * ITEM as u64).max(1);
+    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    write(folder.path(), [deep, ACROSS, ACROSS]);
+    let target = bound(&[little(), zstd()], CHUNK);
+    let sharded = bound(&[sharding()], SHARD);
+
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("there are threads");
+    runtime.block_on(async {
+        for clients in [1, 2] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
+            let address = listener.local_addr().expect("it has one");
+            let limits = Limits::from(&zarrd::config::Config::default().server);
+            let shutdown = Shutdown::default();
+            let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
+            let client = reqwest::Client::builder().http1_only().build().expect("it needs nothing");
+            let root = format!("http://{address}/rechunk/m/{CHUNK},{CHUNK},{CHUNK}/zstd-3");
+            let answer = client.get(format!("{root}/a/c/0/0/0")).send().await.expect("it answers");
+            let same = make(folder.path(), &sharded, &target, [0; 3]);
+            assert_eq!(answer.bytes().await.expect("it is whole"), same, "both make the same bytes");
+
+            let across = ACROSS * SHARD / CHUNK;
+            let (mut alone, mut served, mut ratios) = (Duration::ZERO, Duration::ZERO, Vec::new());
+            for z in 0..deep * SHARD / CHUNK {
+                let slab: Vec<[u64; 3]> =
+                    (0..across).flat_map(|y| (0..across).map(move |x| [z, y, x])).collect();
+                let (path, chunks) = (folder.path().to_owned(), slab.clone());
+                let one = tokio::task::block_in_place(|| in_process(&path, &chunks, clients));
+                let other = asked(&client, &root, &slab, clients).await;
+                alone += one;
+                served += other;
+                ratios.push(other.as_secs_f64() / one.as_secs_f64());
+            }
+            ratios.sort_by(f64::total_cmp);
+            let chunks = (deep * SHARD / CHUNK * across * across) as f64;
+            let each = |time: Duration| time.as_secs_f64() * 1e6 / chunks;
+            println!(
+                "{clients} at a time: {:.0} µs a chunk in this process, {:.0} µs through the server: {:.2} times; the \
+                 median of {} slabs {:.2}",
+                each(alone),
+                each(served),
+                each(served) / each(alone),
+                ratios.len(),
+                ratios[ratios.len() / 2],
+            );
+            serving.abort();
+        }
+    });
+}
