@@ -186,6 +186,7 @@ fn site(folder: &Path) -> Site {
         reader: Reader::new(Arc::new(CachedSource::new(source, cache)), cpu.clone()),
         cpu,
         memo: Arc::new(NodeCache::new(cache.node_bytes)),
+        answers_bytes: 0,
         encoded: EncodedCache::new(cache.encoded_bytes),
         read: ReadLimits::default(),
         metadata: MetadataLimits::default(),
