@@ -1,4 +1,6 @@
 //! Views of mounts: each mount is served as every view of its store, too, to be read only.
+//!
+//! Not where a mount is the store at the root path of an address or a host of its own: there every path is a key.
 
 use std::sync::Arc;
 
