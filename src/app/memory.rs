@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::cache::CacheOptions;
 use crate::config::Config;
+use crate::views::rechunk::RechunkRoom;
 
 const MIB: u64 = 1 << 20;
 /// The program, its threads' stacks and buffers.
@@ -34,7 +35,9 @@ impl MemoryBound {
             cached: [decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes]
                 .into_iter()
                 .fold(0, u64::saturating_add),
-            under_way: config.http.inflight_bytes.saturating_add(config.fetch.inflight_bytes),
+            under_way: [config.http.inflight_bytes, config.fetch.inflight_bytes, RechunkRoom::BYTES]
+                .into_iter()
+                .fold(0, u64::saturating_add),
             freed: config.read.band_bytes.saturating_mul(FREED_BANDS),
         }
     }
@@ -79,7 +82,7 @@ mod tests {
         config.fetch.inflight_bytes = 5 * MIB;
         config.read.band_bytes = 2 * MIB;
         let text = MemoryBound::of(&config).to_string();
-        let expected = "327 MiB: 64 its own, 1.1 × 200 cached, 35 under way, 8 freed just now; and up to 160 KiB a connection";
+        let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 under way, 8 freed just now; and up to 160 KiB a connection";
         assert_eq!(text, expected);
     }
 

@@ -25,7 +25,7 @@ use crate::hierarchy::Hierarchy;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
 use crate::views::ViewKind;
-use crate::views::rechunk::Rechunker;
+use crate::views::rechunk::{RechunkRoom, Rechunker};
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
@@ -189,6 +189,7 @@ impl AppState {
         options.check()?;
         let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
         let (mut views, mut rechunkers) = (BTreeMap::new(), BTreeMap::new());
+        let room = RechunkRoom::default();
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
@@ -196,7 +197,7 @@ impl AppState {
             let opener =
                 Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, &arrays));
-            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, &arrays));
+            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, &arrays, &room));
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {

@@ -8,7 +8,7 @@ use super::state::{Arrays, Mount};
 use crate::array::Opener;
 use crate::hierarchy::Hierarchy;
 use crate::store::SharedStore;
-use crate::views::rechunk::{RechunkLimits, Rechunker};
+use crate::views::rechunk::{RechunkLimits, RechunkRoom, Rechunker};
 use crate::views::{ViewKind, ViewStore};
 
 /// A view of a mount.
@@ -48,11 +48,12 @@ pub(super) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
     Mount { store, writable: false, allow_prefix_delete: false, hosts: Vec::new(), ..mount.clone() }
 }
 
-/// What rechunks a mount, whose nodes are opened so.
-pub(super) fn rechunker(mount: &Mount, opener: &Opener, arrays: &Arrays) -> Rechunker {
+/// What rechunks a mount, whose nodes are opened so, with room that all mounts share.
+pub(super) fn rechunker(mount: &Mount, opener: &Opener, arrays: &Arrays, room: &RechunkRoom) -> Rechunker {
     let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
-    let (reader, cpu) = (arrays.reader.clone(), arrays.cpu.clone());
-    Rechunker::new(mount.name.as_str().into(), opener.clone(), reader, cpu, arrays.encoded.clone(), limits)
+    let (name, opener, room) = (mount.name.as_str().into(), opener.clone(), room.clone());
+    let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
+    Rechunker::new(name, opener, reader, cpu, encoded, limits, room)
 }
 
 /// The view that the first word of a path names.

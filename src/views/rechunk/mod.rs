@@ -16,4 +16,4 @@ mod recipe;
 mod store;
 
 pub use recipe::{Recipe, RecipeError};
-pub use store::{RechunkLimits, RechunkStore, Rechunker};
+pub use store::{RechunkLimits, RechunkRoom, RechunkStore, Rechunker};

@@ -40,9 +40,6 @@ pub(super) const ZGROUP: &str = ".zgroup";
 pub(super) const ZATTRS: &str = ".zattrs";
 pub(super) const ZMETADATA: &str = ".zmetadata";
 
-/// Bytes that chunks take while they are made, of one mount.
-const WORKING_BYTES: u64 = 512 << 20;
-
 /// What may be asked of it.
 #[derive(Clone, Copy, Debug)]
 pub struct RechunkLimits {
@@ -61,6 +58,21 @@ impl RechunkLimits {
     }
 }
 
+/// Room for chunks in the making, of all mounts that are given it. Clones share it.
+#[derive(Clone, Debug)]
+pub struct RechunkRoom(Arc<Semaphore>);
+
+impl RechunkRoom {
+    /// Bytes that chunks take together while they are made; one that takes more is made alone.
+    pub const BYTES: u64 = 128 << 20;
+}
+
+impl Default for RechunkRoom {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(usize::try_from(units(Self::BYTES)).unwrap_or(1))))
+    }
+}
+
 /// Rechunks the hierarchy of one mount by any recipe. Clones share what they remember.
 #[derive(Clone, Debug)]
 pub struct Rechunker {
@@ -70,8 +82,7 @@ pub struct Rechunker {
     cpu: Cpu,
     encoded: EncodedCache,
     limits: RechunkLimits,
-    /// Kilobytes of chunks in the making.
-    room: Arc<Semaphore>,
+    room: RechunkRoom,
 }
 
 impl Rechunker {
@@ -84,8 +95,8 @@ impl Rechunker {
         cpu: Cpu,
         encoded: EncodedCache,
         limits: RechunkLimits,
+        room: RechunkRoom,
     ) -> Self {
-        let room = Arc::new(Semaphore::new(usize::try_from(units(WORKING_BYTES)).unwrap_or(1)));
         Self { mount, opener, reader, cpu, encoded, limits, room }
     }
 
@@ -123,12 +134,13 @@ impl Rechunker {
 
     /// Waits until so many bytes may be in the making. What is larger than there is room for waits for all of it.
     pub(super) async fn room_for(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let units = units(bytes).clamp(1, units(WORKING_BYTES));
+        let units = units(bytes).clamp(1, units(RechunkRoom::BYTES));
         // The semaphore is never closed.
-        Arc::clone(&self.room).acquire_many_owned(units).await.ok()
+        Arc::clone(&self.room.0).acquire_many_owned(units).await.ok()
     }
 }
 
+/// Kilobytes, in which room is counted.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
 }
