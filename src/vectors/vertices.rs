@@ -1,0 +1,616 @@
+//! [`VertexQuery`]: the vertices in a box, chunk by chunk in the order of the chunks.
+//!
+//! What is touched is known before any vertex is read ([`Touched`]); the vertices come as a stream ([`VertexStream`]) in
+//! bounded memory. An edge that crosses the box without a vertex inside is found by no mode.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use futures::stream::{self, BoxStream, StreamExt};
+
+use super::attributes::Attribute;
+use super::bbox::{Amplification, Touch};
+use super::chunk::ChunkRows;
+use super::level::Level;
+use super::objects::{Object, ObjectIndex};
+use super::select::{Batch, Columns, Owners, Pick, Schema, fragment_of, gather, is_inside, pick};
+use super::{Bbox, CellArray, Coord, VectorError, dotted, parse_dotted};
+
+/// Chunks that are read at a time.
+const CONCURRENCY: usize = 8;
+
+/// What of the touched chunks is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The vertices in the box.
+    #[default]
+    Vertices,
+    /// All vertices of touched chunks.
+    Chunks,
+    /// Objects with a fragment in a touched chunk, whole.
+    Objects,
+    /// Objects with a vertex in the box, whole.
+    ObjectsExact,
+    /// The parts of objects that are in touched chunks.
+    Crop,
+}
+
+impl Mode {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Vertices, Self::Chunks, Self::Objects, Self::ObjectsExact, Self::Crop];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vertices => "vertices",
+            Self::Chunks => "chunks",
+            Self::Objects => "objects",
+            Self::ObjectsExact => "objects_exact",
+            Self::Crop => "crop",
+        }
+    }
+}
+
+/// Where a page ended: so many rows of a chunk were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The chunk.
+    pub chunk: Coord,
+    /// Rows of it that were given.
+    pub rows: u64,
+}
+
+impl Cursor {
+    /// As it is written.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        format!("{}:{}", dotted(&self.chunk), self.rows)
+    }
+
+    /// From how it is written.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (chunk, rows) = text.split_once(':')?;
+        Some(Self { chunk: parse_dotted(chunk)?, rows: rows.parse().ok()? })
+    }
+}
+
+/// Which vertices are wanted, and what of them.
+#[derive(Clone, Debug)]
+pub struct VertexQuery {
+    /// Boxes: what lies in any of them.
+    pub boxes: Vec<Bbox>,
+    /// What of the touched chunks is wanted.
+    pub mode: Mode,
+    /// Names of attributes.
+    pub attributes: Vec<String>,
+    /// The columns.
+    pub columns: Columns,
+    /// The attribute that chunks are cut by, and a value of it.
+    pub only: Option<(String, String)>,
+    /// Whether chunks that cannot be read are left out.
+    pub skips_corrupt: bool,
+    /// Whether stored bytes are counted.
+    pub counts_bytes: bool,
+    /// Most rows.
+    pub limit: Option<u64>,
+    /// Where the page before ended.
+    pub cursor: Option<Cursor>,
+}
+
+/// What a query touches, before any vertex is read.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// The touched chunks that hold vertices, in order.
+    pub chunks: Vec<Coord>,
+    /// Chunks in touched space, whether they hold vertices or not. Of several boxes, a chunk counts for each.
+    pub candidates: u128,
+    /// Bins in touched space.
+    pub bins: u128,
+    /// How much more is read than was asked for.
+    pub amplification: Amplification,
+    /// What each box touches.
+    pub touches: Vec<Touch>,
+    /// Names of chunks that are none.
+    pub skipped: Vec<String>,
+    /// All chunks that hold vertices.
+    pub occupied: usize,
+}
+
+impl Touched {
+    /// What boxes touch of a level.
+    ///
+    /// # Errors
+    /// Failures of the store; [`VectorError::BadParam`] for a value that chunks are not cut by.
+    pub async fn of(level: &Level, boxes: &[Bbox], only: Option<&(String, String)>) -> Result<Self, VectorError> {
+        let occupied = level.occupied().await?;
+        let grid = level.grid(&occupied.cells);
+        let touches: Vec<Touch> = boxes.iter().map(|bbox| Touch::of(bbox, &level.shapes, &grid)).collect();
+        let lead = level.lead();
+        let leading = only.map(|only| leading(level, only)).transpose()?;
+        let is_wanted = |coord: &Coord| {
+            let spatial = coord.get(lead..).unwrap_or_default();
+            leading.is_none_or(|at| coord.first() == Some(&at)) && touches.iter().any(|touch| touch.holds(spatial))
+        };
+        let count = occupied.cells.len();
+        let chunks: Vec<Coord> = occupied.cells.into_iter().filter(is_wanted).collect();
+        let layers = match (lead, leading) {
+            (0, _) | (_, Some(_)) => 1,
+            (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),
+        };
+        let total = |of: fn(&Touch) -> u128| {
+            touches.iter().fold(0_u128, |sum, touch| sum.saturating_add(of(touch))).saturating_mul(layers.into())
+        };
+        let loaded = || chunks.iter().map(|coord| coord.get(lead..).unwrap_or_default());
+        let amplification = match touches.as_slice() {
+            [touch] => touch.amplification(&level.shapes, loaded()),
+            // Boxes may overlap: their bins are not counted twice, nor told apart.
+            _ => Amplification::default(),
+        };
+        let (candidates, bins) = (total(Touch::candidates), total(Touch::bins));
+        Ok(Self { chunks, candidates, bins, amplification, touches, skipped: occupied.skipped, occupied: count })
+    }
+}
+
+/// The place along the leading axis that a value of the attribute stands for.
+fn leading(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
+    let unknown = |takes: String| VectorError::bad_param("where", takes);
+    let (attribute, values) = level
+        .chunk_attribute()
+        .ok_or_else(|| unknown("nothing at this level: its chunks are not cut by an attribute".to_owned()))?;
+    let place = values.iter().position(|known| known == value).filter(|_| attribute == *name);
+    let place = place.and_then(|place| i64::try_from(place).ok());
+    place.ok_or_else(|| unknown(format!("`{attribute}:` and one of {values:?}")))
+}
+
+/// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundObject {
+    /// Its id.
+    pub id: i64,
+    /// Its parts.
+    pub parts: Vec<(usize, usize)>,
+}
+
+/// A chunk that could not be read, and was left out.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The chunk.
+    pub chunk: Coord,
+    /// Why.
+    pub error: VectorError,
+}
+
+/// What is read of one chunk.
+struct Work {
+    chunk: Coord,
+    pick: Pick,
+    owners: Option<Arc<Owners>>,
+}
+
+/// What came of a chunk.
+struct Done {
+    chunk: Coord,
+    outcome: Result<Option<(Batch, u64, Option<u64>, bool)>, VectorError>,
+}
+
+/// Vertices, chunk by chunk.
+pub struct VertexStream {
+    /// What the rows have.
+    pub schema: Arc<Schema>,
+    /// What is touched.
+    pub touched: Touched,
+    /// The objects that were found, if they were looked for.
+    pub objects: Option<Vec<FoundObject>>,
+    /// Rows that were decoded so far.
+    pub rows_loaded: u64,
+    /// Rows that were given so far.
+    pub rows: u64,
+    /// Bytes as stored, if they were counted.
+    pub encoded_bytes: u64,
+    /// Chunks that were left out so far.
+    pub failures: Vec<Failure>,
+    /// Chunks of which it is not known how many of their rows are vertices.
+    pub unknown_counts: u64,
+    /// Where this page ended, if it ended before the last row.
+    pub cursor: Option<Cursor>,
+    chunks: BoxStream<'static, Done>,
+    skips_corrupt: bool,
+    left: u64,
+    resume: Option<Cursor>,
+}
+
+impl std::fmt::Debug for VertexStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VertexStream").field("touched", &self.touched).finish_non_exhaustive()
+    }
+}
+
+impl VertexQuery {
+    /// All of one box.
+    #[must_use]
+    pub fn of(bbox: Bbox) -> Self {
+        Self {
+            boxes: vec![bbox],
+            mode: Mode::Vertices,
+            attributes: Vec::new(),
+            columns: Columns::default(),
+            only: None,
+            skips_corrupt: false,
+            counts_bytes: false,
+            limit: None,
+            cursor: None,
+        }
+    }
+
+    /// Finds what is touched, and begins to read it.
+    ///
+    /// # Errors
+    /// [`VectorError`].
+    pub async fn run(self, level: &Level) -> Result<VertexStream, VectorError> {
+        let mut attributes = Vec::new();
+        for name in &self.attributes {
+            attributes.push(Arc::new(Attribute::open(level, name).await?));
+        }
+        let touched = Touched::of(level, &self.boxes, self.only.as_ref()).await?;
+        let schema = Arc::new(self.schema(level, &attributes));
+        let (work, objects) = self.work(level, &touched).await?;
+        let with_fragments = self.needs_fragments(level, work.first()).await?;
+        let resume = self.cursor.clone();
+        let is_due = |work: &Work| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
+        let shared = Arc::new(Reading {
+            level: level.clone(),
+            attributes,
+            columns: self.columns,
+            with_fragments,
+            counts_bytes: self.counts_bytes,
+        });
+        let work: Vec<Work> = work.into_iter().filter(is_due).collect();
+        let chunks = stream::iter(work)
+            .map(move |work| {
+                let shared = Arc::clone(&shared);
+                async move {
+                    let outcome = shared.read(&work).await;
+                    Done { chunk: work.chunk, outcome }
+                }
+            })
+            .buffered(CONCURRENCY)
+            .boxed();
+        Ok(VertexStream {
+            schema,
+            touched,
+            objects,
+            rows_loaded: 0,
+            rows: 0,
+            encoded_bytes: 0,
+            failures: Vec::new(),
+            unknown_counts: 0,
+            cursor: None,
+            chunks,
+            skips_corrupt: self.skips_corrupt,
+            left: self.limit.unwrap_or(u64::MAX),
+            resume,
+        })
+    }
+
+    fn schema(&self, level: &Level, attributes: &[Arc<Attribute>]) -> Schema {
+        let list = |numbers: &[f64]| format!("{numbers:?}");
+        let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.name());
+        let notes = [
+            ("level", level.name.index.to_string()),
+            ("chunk_shape", list(&level.shapes.chunk)),
+            ("bin_shape", list(&level.shapes.bin)),
+            ("interval", interval.to_owned()),
+            ("mode", self.mode.name().to_owned()),
+        ];
+        Schema {
+            columns: self.columns,
+            kind: level.kind.clone(),
+            axes: level.store.root.axes(),
+            coordinates: level.vertices.rank(),
+            attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
+            notes: notes.into_iter().map(|(name, text)| (format!("zvf.{name}"), text)).collect(),
+        }
+    }
+
+    /// Whether fragments have to be read: not where the level says that they make up each chunk, and the first bears it out.
+    async fn needs_fragments(&self, level: &Level, first: Option<&Work>) -> Result<bool, VectorError> {
+        let is_asked = self.columns.fragment || self.columns.object_id;
+        let is_by_fragment = first.is_some_and(|work| matches!(work.pick, Pick::Fragments(_)));
+        if is_asked || is_by_fragment || !level.claims_tiles() {
+            return Ok(true);
+        }
+        let Some(first) = first else { return Ok(false) };
+        match ChunkRows::read(level, &first.chunk, true).await {
+            Ok(chunk) => Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.tiles())),
+            // Whoever reads the chunk will say so.
+            Err(error) if error.is_corrupt_chunk() => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is read of which chunks.
+    async fn work(
+        &self,
+        level: &Level,
+        touched: &Touched,
+    ) -> Result<(Vec<Work>, Option<Vec<FoundObject>>), VectorError> {
+        let is_by_object = !matches!(self.mode, Mode::Vertices | Mode::Chunks);
+        let index = if is_by_object || self.columns.object_id { ObjectIndex::open(level).await? } else { None };
+        let objects = match &index {
+            Some(index) => index.all().await?,
+            None => Vec::new(),
+        };
+        let mut owners = Ownership::of(&objects);
+        if !is_by_object {
+            let pick = match self.mode {
+                Mode::Chunks => Pick::All,
+                _ => Pick::Boxes(self.boxes.as_slice().into()),
+            };
+            let work = touched.chunks.iter().map(|chunk| Work {
+                chunk: chunk.clone(),
+                pick: pick.clone(),
+                owners: owners.take(chunk),
+            });
+            return Ok((work.collect(), None));
+        }
+        let inside: BTreeSet<&Coord> = touched.chunks.iter().collect();
+        let exact = match self.mode {
+            Mode::ObjectsExact => Some(self.fragments_inside(level, touched).await?),
+            _ => None,
+        };
+        let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for object in &objects {
+            let parts = parts_in(object, &inside);
+            let is_found = match &exact {
+                None => !parts.is_empty(),
+                Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
+                    exact.get(chunk).is_some_and(|fragments| fragments.contains(&fragment))
+                }),
+            };
+            if !is_found {
+                continue;
+            }
+            for (chunk, fragment) in object.manifest.fragments() {
+                if self.mode != Mode::Crop || inside.contains(&chunk.to_vec()) {
+                    wanted.entry(chunk).or_default().insert(fragment);
+                }
+            }
+            found.push(FoundObject { id: object.id, parts });
+        }
+        let work = wanted.into_iter().map(|(chunk, fragments)| Work {
+            chunk: chunk.to_vec(),
+            pick: Pick::Fragments(fragments.into_iter().collect()),
+            owners: owners.take(chunk),
+        });
+        Ok((work.collect(), Some(found)))
+    }
+
+    /// The fragments that have a vertex in a box.
+    async fn fragments_inside(
+        &self,
+        level: &Level,
+        touched: &Touched,
+    ) -> Result<HashMap<Coord, BTreeSet<u32>>, VectorError> {
+        let boxes: Arc<[Bbox]> = self.boxes.as_slice().into();
+        let mut reading = stream::iter(touched.chunks.clone())
+            .map(|coord| {
+                let (level, boxes) = (level.clone(), Arc::clone(&boxes));
+                async move {
+                    let outcome = ChunkRows::read(&level, &coord, true).await;
+                    let found = match outcome {
+                        Ok(Some(chunk)) => level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?,
+                        Ok(None) => BTreeSet::new(),
+                        Err(error) => return Err(error),
+                    };
+                    Ok::<_, VectorError>((coord, found))
+                }
+            })
+            .buffered(CONCURRENCY);
+        let mut inside = HashMap::new();
+        while let Some(outcome) = reading.next().await {
+            match outcome {
+                Ok((coord, found)) => drop(inside.insert(coord, found)),
+                // It is told when its rows are read.
+                Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(inside)
+    }
+}
+
+/// The fragments of a chunk that have a vertex in a box.
+fn fragments_with(chunk: &ChunkRows, boxes: &[Bbox]) -> BTreeSet<u32> {
+    let fragments = (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter));
+    let is_touched = |(_, fragment): &(u32, super::payload::Fragment<'_>)| {
+        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_inside(chunk, row, boxes)))
+    };
+    fragments.filter(is_touched).map(|(number, _)| number).collect()
+}
+
+/// The parts of an object in these chunks: entries of its manifest that follow each other.
+fn parts_in(object: &Object, inside: &BTreeSet<&Coord>) -> Vec<(usize, usize)> {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
+        if !inside.contains(&chunk.to_vec()) {
+            continue;
+        }
+        match parts.last_mut() {
+            Some((start, count)) if *start + *count == place => *count += 1,
+            _ => parts.push((place, 1)),
+        }
+    }
+    parts
+}
+
+/// Which objects the fragments of each chunk belong to.
+struct Ownership(HashMap<Coord, Owners>);
+
+impl Ownership {
+    fn of(objects: &[Object]) -> Self {
+        let mut owners: HashMap<Coord, Owners> = HashMap::new();
+        for object in objects {
+            for (chunk, fragment) in object.manifest.fragments() {
+                let of_chunk = owners.entry(chunk.to_vec()).or_default();
+                of_chunk.entry(fragment).and_modify(|id| *id = object.id.min(*id)).or_insert(object.id);
+            }
+        }
+        Self(owners)
+    }
+
+    fn take(&mut self, chunk: &[i64]) -> Option<Arc<Owners>> {
+        self.0.remove(chunk).map(Arc::new)
+    }
+}
+
+/// What all chunks of a query are read with.
+struct Reading {
+    level: Level,
+    attributes: Vec<Arc<Attribute>>,
+    columns: Columns,
+    with_fragments: bool,
+    counts_bytes: bool,
+}
+
+impl Reading {
+    async fn read(&self, work: &Work) -> Result<Option<(Batch, u64, Option<u64>, bool)>, VectorError> {
+        let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
+            if let Pick::Fragments(fragments) = &work.pick {
+                let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
+                let reason = format!("it names chunk `{}`, which has no vertices", dotted(&work.chunk));
+                return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
+            }
+            return Ok(None);
+        };
+        let mut values = Vec::with_capacity(self.attributes.len());
+        for attribute in &self.attributes {
+            values.push((Arc::clone(attribute), attribute.values(&self.level, &chunk).await?));
+        }
+        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&work.chunk).await?) } else { None };
+        let bytes = chunk.positions.bytes().len() as u64;
+        let (wanted, owners, columns) = (work.pick.clone(), work.owners.clone(), self.columns);
+        let select = move || {
+            let rows = pick(&chunk, &wanted, owners.as_deref())?;
+            let loaded = chunk.positions.rows() as u64;
+            let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
+            Ok::<_, VectorError>((batch, loaded, encoded, chunk.is_count_known))
+        };
+        self.level.store.context.cpu.run_sized(bytes, select).await?.map(Some)
+    }
+
+    async fn encoded_bytes(&self, coord: &[i64]) -> Result<u64, VectorError> {
+        let fragments = self.level.fragments.as_ref().filter(|_| self.with_fragments);
+        let attributes = self.attributes.iter().filter_map(|attribute| attribute.cells());
+        let mut total = 0_u64;
+        for cells in std::iter::once(&self.level.vertices).chain(fragments).chain(attributes) {
+            let bytes = CellArray::encoded_bytes(cells, &self.level.store.context, coord).await?;
+            total = total.saturating_add(bytes.unwrap_or_default());
+        }
+        Ok(total)
+    }
+}
+
+impl VertexStream {
+    /// The next rows that there are.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless such are left out.
+    pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
+        while self.left > 0 {
+            let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
+            let (mut batch, loaded, encoded, is_count_known) = match outcome {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {
+                    self.failures.push(Failure { chunk, error });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.rows_loaded = self.rows_loaded.saturating_add(loaded);
+            self.encoded_bytes = self.encoded_bytes.saturating_add(encoded.unwrap_or_default());
+            self.unknown_counts += u64::from(!is_count_known);
+            let given = match &self.resume {
+                Some(cursor) if cursor.chunk == chunk => cursor.rows,
+                _ => 0,
+            };
+            let skip = usize::try_from(given).unwrap_or(usize::MAX);
+            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let all = batch.rows.len();
+            batch.cut(skip, most, &self.schema);
+            let count = batch.rows.len() as u64;
+            self.rows = self.rows.saturating_add(count);
+            self.left -= count.min(self.left);
+            if self.left == 0 {
+                let rows = given.min(all as u64).saturating_add(count);
+                self.page_ends(chunk, rows, all as u64).await;
+            }
+            if count > 0 {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes where the page ends, if anything may come behind it.
+    async fn page_ends(&mut self, chunk: Coord, rows: u64, all: u64) {
+        if rows < all || self.chunks.next().await.is_some() {
+            self.cursor = Some(Cursor { chunk, rows });
+        }
+    }
+
+    /// How much more was read than asked for, of all rows so far.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "ratios")]
+    pub fn amplification(&self) -> Amplification {
+        let ratio = |of: u64, by: u64| (by > 0).then(|| of as f64 / by as f64);
+        let schema = &self.schema;
+        let mut row_bytes = (schema.kind.item_bytes() * schema.axes.len()) as u64;
+        for column in &schema.attributes {
+            row_bytes = row_bytes.saturating_add(column.kind.item_bytes().saturating_mul(column.width) as u64);
+        }
+        Amplification {
+            rows: ratio(self.rows_loaded, self.rows),
+            bytes: (self.encoded_bytes > 0).then(|| ratio(self.encoded_bytes, self.rows.saturating_mul(row_bytes))).flatten(),
+            ..self.touched.amplification
+        }
+    }
+
+    /// Bytes of rows that are held while they are under way, about.
+    #[must_use]
+    pub fn held_bytes(&self, level: &Level) -> u64 {
+        let chunks = (self.touched.occupied as u64).max(1);
+        let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
+        rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
+    }
+}
+
+/// The rows of an object, in its order: each with its chunk.
+///
+/// # Errors
+/// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`].
+pub async fn rows_of(level: &Level, object: &Object, attributes: &[Arc<Attribute>]) -> Result<Vec<Batch>, VectorError> {
+    let mut batches = Vec::new();
+    for span in &object.manifest.spans {
+        let missing = || VectorError::CorruptManifest {
+            object: object.id,
+            reason: format!("it names chunk `{}`, which has no vertices", dotted(&span.chunk)),
+        };
+        let chunk = ChunkRows::read(level, &span.chunk, true).await?.ok_or_else(missing)?;
+        let owners: Owners = span.fragments.iter().map(|&fragment| (fragment, object.id)).collect();
+        let mut values = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            values.push((Arc::clone(attribute), attribute.values(level, &chunk).await?));
+        }
+        let mut rows = Vec::new();
+        for &fragment in &span.fragments {
+            rows.extend(fragment_of(&chunk, fragment, Some(&owners))?.rows().filter_map(|row| u32::try_from(row).ok()));
+        }
+        batches.push(gather(&chunk, rows, Columns::default(), None, &values));
+    }
+    Ok(batches)
+}
