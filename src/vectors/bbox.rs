@@ -176,6 +176,8 @@ pub struct Amplification {
 /// What a box touches of a level.
 #[derive(Clone, Debug)]
 pub struct Touch {
+    /// The box.
+    pub bbox: Bbox,
     /// The chunks along each axis; `None` if it touches none.
     pub chunks: Option<Vec<(i64, i64)>>,
     /// The bins along each axis.
@@ -189,7 +191,7 @@ impl Touch {
         let spans = |span: fn(&Bbox, usize, &Shapes, (i64, i64)) -> Span| {
             grid.iter().enumerate().map(|(axis, &grid)| span(bbox, axis, shapes, grid)).collect()
         };
-        Self { chunks: spans(Bbox::chunk_span), bins: spans(Bbox::bin_span) }
+        Self { bbox: bbox.clone(), chunks: spans(Bbox::chunk_span), bins: spans(Bbox::bin_span) }
     }
 
     /// Whether a chunk is touched, by the spatial part of its coordinates.

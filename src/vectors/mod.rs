@@ -38,7 +38,7 @@ pub use select::{Batch, Column, Columns, Schema};
 pub use shapes::Shapes;
 // pub use stats::Stats;
 pub use store::VectorStore;
-pub use vertices::{Cursor, Failure, Mode, Touched, VertexQuery, VertexStream};
+pub use vertices::{Cursor, Failure, FoundObject, Mode, Touched, VertexQuery, VertexStream, rows_of};
 
 /// The coordinates of a chunk: whole numbers, negative ones too; those of attributes before those of space.
 pub type Coord = Vec<i64>;

@@ -15,6 +15,7 @@ use super::level::Level;
 use super::objects::{Object, ObjectIndex};
 use super::select::{Batch, Columns, Owners, Pick, Schema, fragment_of, gather, is_inside, pick};
 use super::{Bbox, CellArray, Coord, VectorError, dotted, parse_dotted};
+use crate::cpu::Cpu;
 
 /// Chunks that are read at a time.
 const CONCURRENCY: usize = 8;
@@ -216,6 +217,10 @@ pub struct VertexStream {
     pub unknown_counts: u64,
     /// Where this page ended, if it ended before the last row.
     pub cursor: Option<Cursor>,
+    /// Chunks that were read so far.
+    pub done: u64,
+    /// Where rows are decoded.
+    pub cpu: Cpu,
     chunks: BoxStream<'static, Done>,
     skips_corrupt: bool,
     left: u64,
@@ -288,6 +293,8 @@ impl VertexQuery {
             failures: Vec::new(),
             unknown_counts: 0,
             cursor: None,
+            done: 0,
+            cpu: level.store.context.cpu.clone(),
             chunks,
             skips_corrupt: self.skips_corrupt,
             left: self.limit.unwrap_or(u64::MAX),
@@ -522,6 +529,7 @@ impl VertexStream {
     pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
         while self.left > 0 {
             let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
+            self.done += 1;
             let (mut batch, loaded, encoded, is_count_known) = match outcome {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,

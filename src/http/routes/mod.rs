@@ -12,5 +12,6 @@ pub(super) mod patch;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;
+pub(super) mod vectors;
 pub(super) mod views;
 pub(super) mod write;
