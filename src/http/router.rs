@@ -30,6 +30,13 @@ use super::{admission, cors, frame};
         vectors::chunks::of_one,
         vectors::vertices::answer,
         vectors::amplification::of_box,
+        vectors::objects::of_level,
+        vectors::objects::of_one,
+        vectors::objects::vertices_of,
+        vectors::objects::edges_of,
+        vectors::links::of_box,
+        vectors::stats::of_level,
+        vectors::validate::answer,
     ),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(

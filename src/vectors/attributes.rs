@@ -80,7 +80,10 @@ impl Attribute {
                 is_ordered: false,
                 values: Source::Chunk,
             }),
-            _ => Err(VectorError::AttributeNotFound { name: name.to_owned(), known: Self::names(level).await? }),
+            _ => Err(VectorError::AttributeNotFound {
+                name: name.to_owned(),
+                known: Self::names(level).await?,
+            }),
         }
     }
 
@@ -97,7 +100,10 @@ impl Attribute {
             _ => {
                 let kind = text(attributes, "dtype").and_then(number_type);
                 let row = integers(attributes.get("row_shape")).filter(|row| !row.is_empty());
-                let row = row.and_then(|row| row.iter().try_fold(1_u64, |width, &length| width.checked_mul(u64::try_from(length).ok()?)));
+                let row = row.and_then(|row| {
+                    row.iter()
+                        .try_fold(1_u64, |width, &length| width.checked_mul(u64::try_from(length).ok()?))
+                });
                 let channels = attributes.get("channel_names").and_then(Value::as_array).map(Vec::len);
                 (kind, row.or(channels.map(|channels| channels as u64)).unwrap_or(1))
             }
@@ -108,7 +114,10 @@ impl Attribute {
         }
         let categories = match text(attributes, "encoding") {
             None | Some("raw") => None,
-            Some("dictionary") => Some(categories(attributes.get("categories")).ok_or_else(|| unusable("there are no `categories`"))?),
+            Some("dictionary") => Some(
+                categories(attributes.get("categories"))
+                    .ok_or_else(|| unusable("there are no `categories`"))?,
+            ),
             Some(encoding) => {
                 return Err(VectorError::UnsupportedEncoding { path, encoding: encoding.to_owned() });
             }

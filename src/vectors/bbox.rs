@@ -133,11 +133,15 @@ impl Bbox {
 /// The bins of chunks along an axis.
 fn bins_of(axis: usize, shapes: &Shapes, (first, last): (i64, i64)) -> Option<(i64, i64)> {
     if let Some(&bins) = shapes.bins_per_chunk.as_ref().and_then(|bins| bins.get(axis)) {
-        return Some((first.saturating_mul(bins), last.saturating_add(1).saturating_mul(bins).saturating_sub(1)));
+        return Some((
+            first.saturating_mul(bins),
+            last.saturating_add(1).saturating_mul(bins).saturating_sub(1),
+        ));
     }
     let (&chunk, &bin) = (shapes.chunk.get(axis)?, shapes.bin.get(axis)?);
     #[expect(clippy::cast_precision_loss, reason = "a bin more or less where numbers are that large")]
-    let (low, high) = ((first as f64 * chunk / bin).floor(), ((last as f64 + 1.0) * chunk / bin).ceil() - 1.0);
+    let (low, high) =
+        ((first as f64 * chunk / bin).floor(), ((last as f64 + 1.0) * chunk / bin).ceil() - 1.0);
     Some((integer(low), integer(high)))
 }
 
@@ -146,7 +150,10 @@ fn clamp(first: f64, last: f64, (low, high): (i64, i64)) -> Span {
     if low > high {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 are not told apart by floats at all")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "coordinates beyond 2^53 are not told apart by floats at all"
+    )]
     let (low, high) = (low as f64, high as f64);
     if last < low || first > high || last < first {
         return None;
@@ -248,7 +255,9 @@ impl Touch {
 }
 
 fn volume(spans: &[(i64, i64)]) -> u128 {
-    spans.iter().fold(1, |volume: u128, &(first, last)| volume.saturating_mul(u128::from(last.abs_diff(first)) + 1))
+    spans
+        .iter()
+        .fold(1, |volume: u128, &(first, last)| volume.saturating_mul(u128::from(last.abs_diff(first)) + 1))
 }
 
 #[cfg(test)]
@@ -297,7 +306,10 @@ mod tests {
         let of = |low: f64, high: f64| Bbox::new(vec![low], vec![high], 1, Interval::Closed);
         assert!(matches!(of(f64::NAN, 1.0), Err(VectorError::BboxNan { place: 0 })));
         assert!(matches!(of(2.0, 1.0), Err(VectorError::BboxInverted { axis: 0, .. })));
-        assert!(matches!(Bbox::new(vec![], vec![1.0], 1, Interval::Closed), Err(VectorError::BboxRank { expected: 2, found: 1 })));
+        assert!(matches!(
+            Bbox::new(vec![], vec![1.0], 1, Interval::Closed),
+            Err(VectorError::BboxRank { expected: 2, found: 1 })
+        ));
     }
 
     #[test]

@@ -26,7 +26,11 @@ impl ChunkRows {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`].
-    pub async fn read(level: &Level, coord: &[i64], with_fragments: bool) -> Result<Option<Self>, VectorError> {
+    pub async fn read(
+        level: &Level,
+        coord: &[i64],
+        with_fragments: bool,
+    ) -> Result<Option<Self>, VectorError> {
         let context = &level.store.context;
         let Some(payload) = level.vertices.payload(context, coord).await? else { return Ok(None) };
         let is_doc = level.store.root.profile == Profile::Doc;
@@ -36,7 +40,11 @@ impl ChunkRows {
         };
         let (level, coord) = (level.clone(), coord.to_vec());
         let bytes = payload.len() as u64 + fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
-        context.cpu.run_sized(bytes, move || Self::decode(&level, coord, payload, fragments.as_ref())).await?.map(Some)
+        context
+            .cpu
+            .run_sized(bytes, move || Self::decode(&level, coord, payload, fragments.as_ref()))
+            .await?
+            .map(Some)
     }
 
     fn decode(
@@ -46,7 +54,8 @@ impl ChunkRows {
         fragments: Option<&Bytes>,
     ) -> Result<Self, VectorError> {
         let corrupt = |reason: &PayloadError| VectorError::corrupt(&level.vertices.path, &coord, reason);
-        let positions = Positions::new(payload, &level.kind, level.dims).map_err(|reason| corrupt(&reason))?;
+        let positions =
+            Positions::new(payload, &level.kind, level.dims).map_err(|reason| corrupt(&reason))?;
         if level.store.root.profile == Profile::Doc {
             return doc(level, coord, positions, fragments);
         }
@@ -109,7 +118,11 @@ fn doc(
         let &[start, count] = pair else { continue };
         let (Ok(start), Ok(count)) = (u64::try_from(start), u64::try_from(count)) else {
             if count > 0 {
-                return Err(VectorError::corrupt(path, &coord, &PayloadError::Row { row: start, rows: most }));
+                return Err(VectorError::corrupt(
+                    path,
+                    &coord,
+                    &PayloadError::Row { row: start, rows: most },
+                ));
             }
             // Never written: where it would stand means nothing.
             ranges.push((rows, 0));
@@ -131,4 +144,3 @@ fn doc(
     let fragments = FragmentIndex::of_ranges(&ranges, rows);
     Ok(ChunkRows { coord, positions, fragments: Some(fragments), is_count_known: true })
 }
-

@@ -62,7 +62,9 @@ impl Cells {
     /// Elements of variable length, each on its own and sharing what it was read into.
     pub(super) fn into_texts(self) -> Vec<Bytes> {
         let own = |part: &Elements| -> Vec<Bytes> {
-            part.texts().map(|text| if text.is_empty() { Bytes::new() } else { part.heap().slice_ref(text) }).collect()
+            part.texts()
+                .map(|text| if text.is_empty() { Bytes::new() } else { part.heap().slice_ref(text) })
+                .collect()
         };
         self.parts.iter().flat_map(own).collect()
     }

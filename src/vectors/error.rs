@@ -43,7 +43,9 @@ pub enum VectorError {
         known: Vec<u64>,
     },
     /// No such chunk.
-    #[error("there is no chunk `{chunk}`: a chunk is named by its coordinates with dots between, such as `0.-1.2`")]
+    #[error(
+        "there is no chunk `{chunk}`: a chunk is named by its coordinates with dots between, such as `0.-1.2`"
+    )]
     ChunkNotFound {
         /// The chunk asked for.
         chunk: String,
@@ -124,7 +126,9 @@ pub enum VectorError {
         reason: String,
     },
     /// More than an answer may have.
-    #[error("the answer has about {estimate} {what}; the limit is {limit}: ask for a smaller box, or page with `limit`, or take `format=arrow`")]
+    #[error(
+        "the answer has about {estimate} {what}; the limit is {limit}: ask for a smaller box, or page with `limit`, or take `format=arrow`"
+    )]
     TooMany {
         /// What is counted.
         what: &'static str,
@@ -189,7 +193,11 @@ impl VectorError {
     /// A payload that is not what it should be.
     #[must_use]
     pub fn corrupt(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
-        Self::Corrupt { path: path.as_str().to_owned(), chunk: super::dotted(chunk), reason: reason.to_string() }
+        Self::Corrupt {
+            path: path.as_str().to_owned(),
+            chunk: super::dotted(chunk),
+            reason: reason.to_string(),
+        }
     }
 
     /// A parameter that is not understood.
@@ -215,10 +223,9 @@ impl VectorError {
     pub fn is_absence(&self) -> bool {
         match self {
             Self::NotAStore { .. } => true,
-            Self::Array(ArrayError::Hierarchy(error)) => matches!(
-                error,
-                HierarchyError::NoSuchNode { .. } | HierarchyError::NoSuchDependent { .. }
-            ),
+            Self::Array(ArrayError::Hierarchy(error)) => {
+                matches!(error, HierarchyError::NoSuchNode { .. } | HierarchyError::NoSuchDependent { .. })
+            }
             _ => false,
         }
     }

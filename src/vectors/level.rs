@@ -58,7 +58,17 @@ impl Level {
             Profile::V7 | Profile::V9 => "vertex_fragments",
         };
         let fragments = store.cells(path.child(fragments)?, dims).await?;
-        Ok(Self { store: store.clone(), name: name.clone(), path, attributes, shapes, dims, kind, vertices, fragments })
+        Ok(Self {
+            store: store.clone(),
+            name: name.clone(),
+            path,
+            attributes,
+            shapes,
+            dims,
+            kind,
+            vertices,
+            fragments,
+        })
     }
 
     /// Axes before the spatial ones: one, if chunks are also cut by an attribute.
@@ -172,7 +182,8 @@ fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, Vector
     } else {
         text(&vertices.attributes, "dtype").and_then(number_type)
     };
-    let is_float = |kind: &DataType| matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64);
+    let is_float =
+        |kind: &DataType| matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64);
     kind.filter(is_float).ok_or_else(|| {
         let written = vertices.attributes.get("dtype");
         let detail = format!("`{path}` has coordinates of type {written:?}, not float16, float32 or float64");

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Number, Value};
 
+use super::VectorError;
 use super::json::text;
 use super::level::Level;
-use super::payload::{FragmentSpan, Manifest, integers, number_type};
+use super::payload::{FragmentNumbers, FragmentSpan, Manifest, integers, number_type};
 use super::root::Profile;
-use super::VectorError;
 use crate::array::{Array, ArrayError};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
@@ -21,6 +21,8 @@ use crate::metadata::DataType;
 
 /// Most objects that are read for one answer.
 const MOST_OBJECTS: u64 = 1 << 22;
+/// Most fragments that all objects of a level name: a manifest of a few bytes may name many.
+const MOST_FRAGMENTS: u64 = 1 << 24;
 /// Rows of manifests that are read at a time: a chunk of them.
 const ROWS_AT_A_TIME: u64 = 1 << 14;
 
@@ -67,16 +69,27 @@ impl ObjectIndex {
         if level.store.root.profile == Profile::Doc {
             let Some(array) = context.array(&path).await? else { return Ok(None) };
             let metadata = array.metadata();
-            if metadata.data_type != DataType::Int64 || metadata.shape.len() != 2 || metadata.shape.last() != Some(&2) {
+            if metadata.data_type != DataType::Int64
+                || metadata.shape.len() != 2
+                || metadata.shape.last() != Some(&2)
+            {
                 return Err(wrong("it holds no pairs of int64"));
             }
             let attributes = metadata.attributes.clone();
-            return Ok(Some(Self { level: level.clone(), attributes, manifests: array, ids: None, coordinates: 0 }));
+            return Ok(Some(Self {
+                level: level.clone(),
+                attributes,
+                manifests: array,
+                ids: None,
+                coordinates: 0,
+            }));
         }
         let Some(group) = context.group(&path).await? else { return Ok(None) };
         let attributes = group.attributes.clone();
-        let manifests = context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
-        if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1 {
+        let manifests =
+            context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
+        if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
+        {
             return Err(wrong("`manifests` is no list of bytes of variable length"));
         }
         let ids = match text(&attributes, "layout") {
@@ -87,13 +100,19 @@ impl ObjectIndex {
                 return Err(VectorError::UnsupportedEncoding { path, encoding });
             }
         };
-        if ids.as_ref().is_some_and(|ids| ids.metadata().shape.len() != 1 || number_type(&ids.metadata().data_type.name()).is_none()) {
+        if ids.as_ref().is_some_and(|ids| {
+            ids.metadata().shape.len() != 1 || number_type(&ids.metadata().data_type.name()).is_none()
+        }) {
             return Err(wrong("`object_ids` is no list of numbers"));
         }
-        let written = attributes.get("sid_ndim").and_then(Value::as_u64).and_then(|sid| usize::try_from(sid).ok());
+        let written =
+            attributes.get("sid_ndim").and_then(Value::as_u64).and_then(|sid| usize::try_from(sid).ok());
         let coordinates = written.unwrap_or(level.vertices.rank());
         if coordinates != level.vertices.rank() {
-            return Err(wrong(&format!("`sid_ndim` is {coordinates}; chunks have {} coordinates", level.vertices.rank())));
+            return Err(wrong(&format!(
+                "`sid_ndim` is {coordinates}; chunks have {} coordinates",
+                level.vertices.rank()
+            )));
         }
         Ok(Some(Self { level: level.clone(), attributes, manifests, ids, coordinates }))
     }
@@ -148,7 +167,9 @@ impl ObjectIndex {
     pub async fn payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
         let path = self.level.path.child("object_index")?;
         let read = self.level.store.context.rows(&self.manifests, rows.clone()).await;
-        let read = read.map_err(|error| unreadable(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error))?;
+        let read = read.map_err(|error| {
+            unreadable(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
+        })?;
         if self.is_doc() {
             let items = read.into_items();
             return Ok((0..items.len() / 16).map(|row| items.slice(row * 16..row * 16 + 16)).collect());
@@ -182,7 +203,7 @@ impl ObjectIndex {
         let grid = self.level.vertices.grid().unwrap_or_default();
         let chunk = unflattened(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
         let fragment = u32::try_from(bin).map_err(|_no_bin| corrupt(format!("there is no group {bin}")))?;
-        Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: vec![fragment] }] })
+        Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: FragmentNumbers::List(vec![fragment]) }] })
     }
 
     /// Objects by row and id.
@@ -206,6 +227,7 @@ impl ObjectIndex {
     pub async fn all(&self) -> Result<Vec<Object>, VectorError> {
         let ids = self.ids().await?;
         let mut objects = Vec::with_capacity(ids.len().min(1 << 16));
+        let mut fragments = 0_u64;
         for start in (0..self.rows()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
             let payloads = self.payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
             let (index, first) = (self.clone(), usize::try_from(start).unwrap_or(usize::MAX));
@@ -216,7 +238,14 @@ impl ObjectIndex {
                 });
                 decoded.collect::<Result<Vec<Object>, VectorError>>()
             };
-            objects.extend(self.level.store.context.cpu.run(decode).await??);
+            for object in self.level.store.context.cpu.run(decode).await?? {
+                fragments = fragments.saturating_add(object.manifest.len() as u64);
+                objects.push(object);
+            }
+            if fragments > MOST_FRAGMENTS {
+                let (estimate, limit) = (fragments, MOST_FRAGMENTS);
+                return Err(VectorError::TooMany { what: "fragments of objects", estimate, limit });
+            }
         }
         Ok(objects)
     }
@@ -246,10 +275,13 @@ impl ObjectIndex {
         let context = &self.level.store.context;
         let path = self.level.path.child("groups")?;
         let array = context.array(&path).await?;
-        let groups = array.as_ref().and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default();
-        let array = array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
+        let groups =
+            array.as_ref().and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default();
+        let array =
+            array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
         let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
-        let ranges = array.metadata().attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
+        let ranges =
+            array.metadata().attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);
             if u64::try_from(members).is_ok_and(|members| members > MOST_OBJECTS) {
@@ -289,7 +321,9 @@ async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectVa
         let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
         let is_absence = text(&metadata.attributes, "fill_sentinel_meaning") == Some("absent");
         let fill = metadata.fill_value.as_bytes();
-        let one = |item: &[u8]| if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) };
+        let one = |item: &[u8]| {
+            if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) }
+        };
         let mut items: Vec<Value> = if metadata.data_type.is_variable() {
             let texts = cells.into_texts();
             texts.iter().map(|text| String::from_utf8_lossy(text).into_owned().into()).collect()
@@ -318,10 +352,12 @@ pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
             Some(number) => float(format!("{number:?}"), number.is_finite()),
             None => Value::Null,
         },
-        DataType::Float16 => match item.first_chunk().map(|&bytes| half::f16::from_le_bytes(bytes).to_f32()) {
-            Some(number) => float(format!("{number:?}"), number.is_finite()),
-            None => Value::Null,
-        },
+        DataType::Float16 => {
+            match item.first_chunk().map(|&bytes| half::f16::from_le_bytes(bytes).to_f32()) {
+                Some(number) => float(format!("{number:?}"), number.is_finite()),
+                None => Value::Null,
+            }
+        }
         DataType::UInt64 => item.first_chunk().map_or(Value::Null, |&bytes| u64::from_le_bytes(bytes).into()),
         kind if number_type(&kind.name()).is_some() => {
             integers(item, kind).first().map_or(Value::Null, |&number| number.into())
@@ -351,7 +387,11 @@ pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorErr
 }
 
 /// All of an array of at most so many numbers.
-pub(super) async fn all_integers(level: &Level, array: &Arc<Array>, most: u64) -> Result<Vec<i64>, VectorError> {
+pub(super) async fn all_integers(
+    level: &Level,
+    array: &Arc<Array>,
+    most: u64,
+) -> Result<Vec<i64>, VectorError> {
     let subset = Subset::whole(&array.metadata().shape);
     let count = u64::try_from(subset.elements()).unwrap_or(u64::MAX);
     if count > most {

@@ -79,7 +79,10 @@ impl Root {
         };
         attributes.contains_key(BLOCK)
             || DOC_MARKS.iter().any(|mark| attributes.contains_key(*mark))
-            || attributes.get("multiscales").and_then(Value::as_array).is_some_and(|all| all.iter().any(format))
+            || attributes
+                .get("multiscales")
+                .and_then(Value::as_array)
+                .is_some_and(|all| all.iter().any(format))
     }
 
     /// The members that describe the store.
@@ -151,7 +154,8 @@ impl Root {
             let axes = self.multiscale()?.get("axes")?.as_array()?.len();
             (axes > 0).then_some(axes)
         };
-        let dims = self.declared_dims().or_else(axes).or_else(|| self.chunk_shape().map(|shape| shape.len()))?;
+        let dims =
+            self.declared_dims().or_else(axes).or_else(|| self.chunk_shape().map(|shape| shape.len()))?;
         (1..=MOST_DIMS).contains(&dims).then_some(dims)
     }
 
@@ -195,8 +199,9 @@ impl Root {
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
     pub fn geometry(&self) -> Result<(usize, Vec<f64>), VectorError> {
-        let dims =
-            self.dims().ok_or_else(|| VectorError::invalid("root_metadata", "the number of axes is not known"))?;
+        let dims = self
+            .dims()
+            .ok_or_else(|| VectorError::invalid("root_metadata", "the number of axes is not known"))?;
         let shape = self
             .chunk_shape()
             .ok_or_else(|| VectorError::invalid("chunk_shape_present", "there is no `chunk_shape`"))?;
@@ -213,7 +218,10 @@ pub(super) fn check_edges(edges: &[f64], dims: usize, name: &str) -> Result<(), 
     let is_bin = name.contains("bin");
     if edges.len() != dims {
         let check = if is_bin { "bin_shape_rank" } else { "chunk_shape_rank" };
-        return Err(VectorError::invalid(check, format!("`{name}` has {} numbers for {dims} axes", edges.len())));
+        return Err(VectorError::invalid(
+            check,
+            format!("`{name}` has {} numbers for {dims} axes", edges.len()),
+        ));
     }
     if edges.iter().any(|&edge| edge <= 0.0) {
         let check = if is_bin { "bin_shape_positive" } else { "chunk_shape_positive" };

@@ -73,7 +73,8 @@ impl Schema {
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
         let position = self.kind.item_bytes() * self.axes.len();
-        let attributes = self.attributes.iter().map(|column| column.kind.item_bytes().saturating_mul(column.width));
+        let attributes =
+            self.attributes.iter().map(|column| column.kind.item_bytes().saturating_mul(column.width));
         let own = 8 * self.coordinates + 4 + 4 + 8;
         attributes.fold((position + own) as u64, |bytes, column| bytes.saturating_add(column as u64))
     }
@@ -145,7 +146,10 @@ pub(super) fn fragment_of<'a>(
     let found = chunk.fragments.as_ref().and_then(|fragments| fragments.get(usize::try_from(fragment).ok()?));
     found.ok_or_else(|| VectorError::CorruptManifest {
         object: owners.and_then(|owners| owners.get(&fragment).copied()).unwrap_or_default(),
-        reason: format!("it names fragment {fragment} of chunk `{}`, which has none such", dotted(&chunk.coord)),
+        reason: format!(
+            "it names fragment {fragment} of chunk `{}`, which has none such",
+            dotted(&chunk.coord)
+        ),
     })
 }
 
@@ -196,7 +200,9 @@ pub(super) fn gather(
 /// The first fragment that has each row of a chunk.
 fn fragments_of_rows(chunk: &ChunkRows) -> Vec<Option<u32>> {
     let mut of_row = vec![None; chunk.positions.rows()];
-    for (number, fragment) in (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter)) {
+    for (number, fragment) in
+        (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter))
+    {
         for row in fragment.rows() {
             if let Some(place) = usize::try_from(row).ok().and_then(|row| of_row.get_mut(row)) {
                 place.get_or_insert(number);
@@ -215,7 +221,8 @@ impl Batch {
             return;
         }
         let bytes = |items: &mut Vec<u8>, row: usize| {
-            let (start, end) = (skip.saturating_mul(row).min(items.len()), end.saturating_mul(row).min(items.len()));
+            let (start, end) =
+                (skip.saturating_mul(row).min(items.len()), end.saturating_mul(row).min(items.len()));
             items.truncate(end);
             items.drain(..start);
         };

@@ -27,7 +27,8 @@ impl Shapes {
         let (dims, root_chunk) = root.geometry()?;
         let chunk = numbers(level.get("chunk_shape")).unwrap_or_else(|| root_chunk.clone());
         check_edges(&chunk, dims, "chunk_shape")?;
-        let bin = bin_shape(root, name, level, &chunk).filter(|bin| check_edges(bin, dims, "bin_shape").is_ok());
+        let bin =
+            bin_shape(root, name, level, &chunk).filter(|bin| check_edges(bin, dims, "bin_shape").is_ok());
         let bin = bin.unwrap_or_else(|| chunk.clone());
         let bins_per_chunk = chunk.iter().zip(&bin).map(|(&chunk, &bin)| whole_ratio(chunk, bin)).collect();
         Ok(Self { chunk, bin, bins_per_chunk })
@@ -58,7 +59,8 @@ pub(super) fn bin_shape(root: &Root, name: &str, level: &Object, chunk: &[f64]) 
 /// The numbers of a level's `scale` or `translation`.
 pub(super) fn transform(dataset: &Object, kind: &str) -> Option<Vec<f64>> {
     let transforms = dataset.get("coordinateTransformations")?.as_array()?;
-    let found = transforms.iter().find(|transform| transform.get("type").is_some_and(|found| found == kind))?;
+    let found =
+        transforms.iter().find(|transform| transform.get("type").is_some_and(|found| found == kind))?;
     numbers(found.get(kind))
 }
 

@@ -112,7 +112,9 @@ async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<L
         None => datasets(root),
     };
     let numbered = |prefix: &str| {
-        let level = |name: &String| Some(LevelName { index: number(name.strip_prefix(prefix)?)?, name: name.clone() });
+        let level = |name: &String| {
+            Some(LevelName { index: number(name.strip_prefix(prefix)?)?, name: name.clone() })
+        };
         let mut levels: Vec<LevelName> = names.iter().filter_map(level).collect();
         levels.sort_unstable_by_key(|level| level.index);
         levels

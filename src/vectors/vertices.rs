@@ -38,8 +38,7 @@ pub enum Mode {
 
 impl Mode {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Vertices, Self::Chunks, Self::Objects, Self::ObjectsExact, Self::Crop];
+    pub const ALL: [Self; 5] = [Self::Vertices, Self::Chunks, Self::Objects, Self::ObjectsExact, Self::Crop];
 
     /// Its name.
     #[must_use]
@@ -125,7 +124,11 @@ impl Touched {
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::BadParam`] for a value that chunks are not cut by.
-    pub async fn of(level: &Level, boxes: &[Bbox], only: Option<&(String, String)>) -> Result<Self, VectorError> {
+    pub async fn of(
+        level: &Level,
+        boxes: &[Bbox],
+        only: Option<&(String, String)>,
+    ) -> Result<Self, VectorError> {
         let occupied = level.occupied().await?;
         let grid = level.grid(&occupied.cells);
         let touches: Vec<Touch> = boxes.iter().map(|bbox| Touch::of(bbox, &level.shapes, &grid)).collect();
@@ -133,7 +136,8 @@ impl Touched {
         let leading = only.map(|only| leading(level, only)).transpose()?;
         let is_wanted = |coord: &Coord| {
             let spatial = coord.get(lead..).unwrap_or_default();
-            leading.is_none_or(|at| coord.first() == Some(&at)) && touches.iter().any(|touch| touch.holds(spatial))
+            leading.is_none_or(|at| coord.first() == Some(&at))
+                && touches.iter().any(|touch| touch.holds(spatial))
         };
         let count = occupied.cells.len();
         let chunks: Vec<Coord> = occupied.cells.into_iter().filter(is_wanted).collect();
@@ -142,7 +146,10 @@ impl Touched {
             (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),
         };
         let total = |of: fn(&Touch) -> u128| {
-            touches.iter().fold(0_u128, |sum, touch| sum.saturating_add(of(touch))).saturating_mul(layers.into())
+            touches
+                .iter()
+                .fold(0_u128, |sum, touch| sum.saturating_add(of(touch)))
+                .saturating_mul(layers.into())
         };
         let loaded = || chunks.iter().map(|coord| coord.get(lead..).unwrap_or_default());
         let amplification = match touches.as_slice() {
@@ -151,7 +158,15 @@ impl Touched {
             _ => Amplification::default(),
         };
         let (candidates, bins) = (total(Touch::candidates), total(Touch::bins));
-        Ok(Self { chunks, candidates, bins, amplification, touches, skipped: occupied.skipped, occupied: count })
+        Ok(Self {
+            chunks,
+            candidates,
+            bins,
+            amplification,
+            touches,
+            skipped: occupied.skipped,
+            occupied: count,
+        })
     }
 }
 
@@ -331,7 +346,9 @@ impl VertexQuery {
         }
         let Some(first) = first else { return Ok(false) };
         match ChunkRows::read(level, &first.chunk, true).await {
-            Ok(chunk) => Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.tiles())),
+            Ok(chunk) => {
+                Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.tiles()))
+            }
             // Whoever reads the chunk will say so.
             Err(error) if error.is_corrupt_chunk() => Ok(true),
             Err(error) => Err(error),
@@ -345,7 +362,8 @@ impl VertexQuery {
         touched: &Touched,
     ) -> Result<(Vec<Work>, Option<Vec<FoundObject>>), VectorError> {
         let is_by_object = !matches!(self.mode, Mode::Vertices | Mode::Chunks);
-        let index = if is_by_object || self.columns.object_id { ObjectIndex::open(level).await? } else { None };
+        let index =
+            if is_by_object || self.columns.object_id { ObjectIndex::open(level).await? } else { None };
         let objects = match &index {
             Some(index) => index.all().await?,
             None => Vec::new(),
@@ -409,7 +427,9 @@ impl VertexQuery {
                 async move {
                     let outcome = ChunkRows::read(&level, &coord, true).await;
                     let found = match outcome {
-                        Ok(Some(chunk)) => level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?,
+                        Ok(Some(chunk)) => {
+                            level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?
+                        }
                         Ok(None) => BTreeSet::new(),
                         Err(error) => return Err(error),
                     };
@@ -579,11 +599,14 @@ impl VertexStream {
         let schema = &self.schema;
         let mut row_bytes = (schema.kind.item_bytes() * schema.axes.len()) as u64;
         for column in &schema.attributes {
-            row_bytes = row_bytes.saturating_add(column.kind.item_bytes().saturating_mul(column.width) as u64);
+            row_bytes =
+                row_bytes.saturating_add(column.kind.item_bytes().saturating_mul(column.width) as u64);
         }
         Amplification {
             rows: ratio(self.rows_loaded, self.rows),
-            bytes: (self.encoded_bytes > 0).then(|| ratio(self.encoded_bytes, self.rows.saturating_mul(row_bytes))).flatten(),
+            bytes: (self.encoded_bytes > 0)
+                .then(|| ratio(self.encoded_bytes, self.rows.saturating_mul(row_bytes)))
+                .flatten(),
             ..self.touched.amplification
         }
     }
@@ -601,7 +624,11 @@ impl VertexStream {
 ///
 /// # Errors
 /// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`].
-pub async fn rows_of(level: &Level, object: &Object, attributes: &[Arc<Attribute>]) -> Result<Vec<Batch>, VectorError> {
+pub async fn rows_of(
+    level: &Level,
+    object: &Object,
+    attributes: &[Arc<Attribute>],
+) -> Result<Vec<Batch>, VectorError> {
     let mut batches = Vec::new();
     for span in &object.manifest.spans {
         let missing = || VectorError::CorruptManifest {
@@ -609,14 +636,18 @@ pub async fn rows_of(level: &Level, object: &Object, attributes: &[Arc<Attribute
             reason: format!("it names chunk `{}`, which has no vertices", dotted(&span.chunk)),
         };
         let chunk = ChunkRows::read(level, &span.chunk, true).await?.ok_or_else(missing)?;
-        let owners: Owners = span.fragments.iter().map(|&fragment| (fragment, object.id)).collect();
+        let owners: Owners = span.fragments.iter().map(|fragment| (fragment, object.id)).collect();
         let mut values = Vec::with_capacity(attributes.len());
         for attribute in attributes {
             values.push((Arc::clone(attribute), attribute.values(level, &chunk).await?));
         }
         let mut rows = Vec::new();
-        for &fragment in &span.fragments {
-            rows.extend(fragment_of(&chunk, fragment, Some(&owners))?.rows().filter_map(|row| u32::try_from(row).ok()));
+        for fragment in span.fragments.iter() {
+            rows.extend(
+                fragment_of(&chunk, fragment, Some(&owners))?
+                    .rows()
+                    .filter_map(|row| u32::try_from(row).ok()),
+            );
         }
         batches.push(gather(&chunk, rows, Columns::default(), None, &values));
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
 use arrow_array::{
-    ArrayRef, DictionaryArray, FixedSizeListArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
+    ArrayRef, DictionaryArray, FixedSizeListArray, PrimitiveArray, RecordBatch, RecordBatchOptions,
+    StringArray,
 };
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef};
@@ -64,7 +65,8 @@ impl ArrowVertices {
         }
         if columns.chunk {
             let repeated = batch.chunk.iter().copied().cycle().take(rows.saturating_mul(batch.chunk.len()));
-            arrays.push(list(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(repeated)), *coordinates)?);
+            arrays
+                .push(list(Arc::new(PrimitiveArray::<Int64Type>::from_iter_values(repeated)), *coordinates)?);
         }
         if columns.row {
             arrays.push(Arc::new(PrimitiveArray::<UInt32Type>::from_iter_values(batch.rows.iter().copied())));

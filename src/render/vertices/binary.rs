@@ -124,13 +124,14 @@ impl BinaryVertices {
             (columns.object_id, "object_id", "int64".to_owned(), 1, self.objects),
             (columns.object_id, "has_object_id", "bool".to_owned(), 1, self.owned),
         ];
-        let own = own.into_iter().filter(|(is_wanted, ..)| *is_wanted).map(|(_, name, kind, width, bytes)| Part {
-            name: name.to_owned(),
-            kind,
-            width,
-            bytes,
-            categories: None,
-        });
+        let own =
+            own.into_iter().filter(|(is_wanted, ..)| *is_wanted).map(|(_, name, kind, width, bytes)| Part {
+                name: name.to_owned(),
+                kind,
+                width,
+                bytes,
+                categories: None,
+            });
         let values = attributes.iter().zip(self.attributes).map(|(column, bytes)| Part {
             name: column.name.clone(),
             kind: name_of(&column.kind),

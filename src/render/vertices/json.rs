@@ -125,7 +125,13 @@ fn append(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Rows of numbers: lists, or single ones.
-fn rows(kind: &DataType, width: usize, is_list: bool, values: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
+fn rows(
+    kind: &DataType,
+    width: usize,
+    is_list: bool,
+    values: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), RenderError> {
     let size = kind.item_bytes();
     for row in values.chunks_exact(size.saturating_mul(width).max(1)) {
         if !out.is_empty() {
@@ -150,7 +156,8 @@ fn rows(kind: &DataType, width: usize, is_list: bool, values: &[u8], out: &mut V
 /// The categories that codes stand for.
 fn categories(column: &Column, values: &[u8], out: &mut Vec<u8>) {
     let texts = column.categories.as_deref().unwrap_or_default();
-    let of = |code: &Option<usize>| code.and_then(|code| texts.get(code)).map_or(Value::Null, |text| json!(text));
+    let of =
+        |code: &Option<usize>| code.and_then(|code| texts.get(code)).map_or(Value::Null, |text| json!(text));
     let found: Vec<Value> = codes(column, values).iter().map(of).collect();
     if column.is_list {
         found.chunks(column.width.max(1)).for_each(|row| append(out, &json!(row)));

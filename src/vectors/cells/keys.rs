@@ -32,7 +32,6 @@ impl CellArray {
     /// # Errors
     /// A key that would be too long.
     pub fn keys(&self, coord: &[i64]) -> Result<Option<Keys>, VectorError> {
-        let Some(cell) = self.cell(coord) else { return Ok(None) };
         let array = match &self.kind {
             Kind::Children => {
                 let key = self.path.child(&dotted(coord))?.prefix().key("c/0")?;
@@ -40,6 +39,7 @@ impl CellArray {
             }
             Kind::Ragged(array) | Kind::Dense(array) => array,
         };
+        let Some(cell) = self.cell(coord) else { return Ok(None) };
         let chunk = chunk_of(array, &cell);
         let shard = self.is_sharded().then(|| place_in(array, &chunk, &cell)).flatten();
         Ok(Some(Keys { key: array.chunk_key(&chunk)?, shard }))

@@ -71,7 +71,8 @@ impl CellArray {
 
     async fn children(&self, context: &Context) -> Result<Occupied, VectorError> {
         let mut occupied = Occupied::default();
-        let not_listable = || VectorError::Store { key: self.path.to_string(), source: StoreError::NotListable };
+        let not_listable =
+            || VectorError::Store { key: self.path.to_string(), source: StoreError::NotListable };
         for name in context.names(&self.path).await?.ok_or_else(not_listable)? {
             match parse_dotted(&name).filter(|coord| coord.len() == self.rank()) {
                 Some(coord) => occupied.cells.push(coord),
@@ -103,7 +104,8 @@ impl CellArray {
                 }
                 _ => {
                     let shape = array.grid().chunk_shape().unwrap_or_default();
-                    let first: Vec<u64> = chunk.iter().zip(&shape).map(|(at, edge)| at.saturating_mul(*edge)).collect();
+                    let first: Vec<u64> =
+                        chunk.iter().zip(&shape).map(|(at, edge)| at.saturating_mul(*edge)).collect();
                     let cells = self.cells_from(&first, &shape);
                     occupied.cells.extend(cells);
                 }
@@ -126,7 +128,9 @@ impl CellArray {
     fn cells_from(&self, first: &[u64], lengths: &[u64]) -> Vec<Coord> {
         let rank = self.rank();
         let grid = self.grid().unwrap_or_default();
-        let (Some(first), Some(lengths)) = (first.get(..rank), lengths.get(..rank)) else { return Vec::new() };
+        let (Some(first), Some(lengths)) = (first.get(..rank), lengths.get(..rank)) else {
+            return Vec::new();
+        };
         let mut cells = vec![Vec::new()];
         for ((&start, &length), &end) in first.iter().zip(lengths).zip(&grid) {
             let stop = start.saturating_add(length).min(end);
@@ -165,10 +169,12 @@ impl CellArray {
                 continue;
             }
             // Inner chunks are counted in the order of the shard's own dimensions.
-            let mut first: Vec<u64> = shard.iter().zip(&edges).map(|(at, edge)| at.saturating_mul(*edge)).collect();
+            let mut first: Vec<u64> =
+                shard.iter().zip(&edges).map(|(at, edge)| at.saturating_mul(*edge)).collect();
             let mut lengths = vec![1; first.len()];
             let mut rest = inner as u64;
-            let dimensions = sharding.order().iter().zip(sharding.chunks_per_shard()).zip(sharding.inner_shape());
+            let dimensions =
+                sharding.order().iter().zip(sharding.chunks_per_shard()).zip(sharding.inner_shape());
             for ((&dimension, &count), &edge) in dimensions.rev() {
                 let at = (rest % count.max(1)).saturating_mul(edge);
                 rest /= count.max(1);
@@ -209,7 +215,11 @@ impl Occupied {
 
 fn check_count(cells: usize) -> Result<(), VectorError> {
     if cells > MOST_CELLS {
-        return Err(VectorError::TooMany { what: "chunks", estimate: cells as u64, limit: MOST_CELLS as u64 });
+        return Err(VectorError::TooMany {
+            what: "chunks",
+            estimate: cells as u64,
+            limit: MOST_CELLS as u64,
+        });
     }
     Ok(())
 }

@@ -69,7 +69,10 @@ impl CellArray {
             (Node::Array(metadata), Profile::V9) => {
                 if metadata.data_type != DataType::VariableBytes {
                     let found = metadata.data_type.name();
-                    return Err(wrong_node(&path, &format!("it holds {found}, not bytes of variable length")));
+                    return Err(wrong_node(
+                        &path,
+                        &format!("it holds {found}, not bytes of variable length"),
+                    ));
                 }
                 let array = Arc::clone(opened.array()?);
                 (Kind::Ragged(array), metadata.attributes.clone(), metadata.shape.len())
@@ -136,22 +139,25 @@ impl CellArray {
         self.array().is_some_and(|array| array.is_sharded())
     }
 
-    /// The place of a cell in the array; `None` if it is not in it.
+    /// The place of a cell in the array; `None` if it is not in it, or there is no one array.
     #[must_use]
     pub fn cell(&self, coord: &[i64]) -> Option<Vec<u64>> {
         if coord.len() != self.rank() {
             return None;
         }
-        let cells = coord.iter().zip(&self.origin).map(|(&at, &origin)| u64::try_from(at.checked_sub(origin)?).ok());
+        let cells =
+            coord.iter().zip(&self.origin).map(|(&at, &origin)| u64::try_from(at.checked_sub(origin)?).ok());
         let cells: Vec<u64> = cells.collect::<Option<_>>()?;
-        let grid = self.grid();
-        let is_inside = grid.is_none_or(|grid| cells.iter().zip(&grid).all(|(cell, length)| cell < length));
+        let is_inside = self.grid()?.iter().zip(&cells).all(|(length, cell)| cell < length);
         is_inside.then_some(cells)
     }
 
     /// The coordinates of the cell at a place in the array.
     fn coord(&self, cell: &[u64]) -> Option<Coord> {
-        let coords = cell.iter().zip(&self.origin).map(|(&cell, &origin)| origin.checked_add(i64::try_from(cell).ok()?));
+        let coords = cell
+            .iter()
+            .zip(&self.origin)
+            .map(|(&cell, &origin)| origin.checked_add(i64::try_from(cell).ok()?));
         coords.collect()
     }
 
@@ -160,16 +166,20 @@ impl CellArray {
     /// # Errors
     /// [`VectorError::Corrupt`] if it does not decode.
     pub async fn payload(&self, context: &Context, coord: &[i64]) -> Result<Option<Bytes>, VectorError> {
-        let Some(cell) = self.cell(coord) else { return Ok(None) };
-        let payload = match &self.kind {
-            Kind::Ragged(array) => Self::ragged(context, array, &cell).await,
-            Kind::Children => self.child(context, coord).await,
-            Kind::Dense(array) => self.dense(context, array, &cell).await,
+        let payload = match (&self.kind, self.cell(coord)) {
+            (Kind::Children, _) => self.child(context, coord).await,
+            (Kind::Ragged(array), Some(cell)) => Self::ragged(context, array, &cell).await,
+            (Kind::Dense(array), Some(cell)) => self.dense(context, array, &cell).await,
+            (Kind::Ragged(_) | Kind::Dense(_), None) => return Ok(None),
         };
         payload.map_err(|error| self.corrupt(coord, error))
     }
 
-    async fn ragged(context: &Context, array: &Arc<Array>, cell: &[u64]) -> Result<Option<Bytes>, VectorError> {
+    async fn ragged(
+        context: &Context,
+        array: &Arc<Array>,
+        cell: &[u64],
+    ) -> Result<Option<Bytes>, VectorError> {
         let one = cell.iter().map(|&start| AxisRange { start, count: 1, step: 1, keep: true }).collect();
         let texts = context.elements(array, Subset(one)).await?.into_texts();
         Ok(texts.into_iter().next().filter(|payload| !payload.is_empty()))

@@ -13,8 +13,8 @@ use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.

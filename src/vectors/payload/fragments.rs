@@ -88,9 +88,8 @@ impl FragmentIndex {
         let padded = (fragments as usize).div_ceil(8).next_multiple_of(8);
         let bitmap = cursor.take(padded, "bitmap")?;
         let marked: u32 = bitmap.iter().map(|byte| byte.count_ones()).sum();
-        let is_range = |fragment: usize| {
-            bitmap.get(fragment / 8).is_some_and(|byte| (byte >> (fragment % 8)) & 1 == 1)
-        };
+        let is_range =
+            |fragment: usize| bitmap.get(fragment / 8).is_some_and(|byte| (byte >> (fragment % 8)) & 1 == 1);
         if (fragments as usize..padded.saturating_mul(8)).any(is_range) {
             return Err(PayloadError::Padding);
         }
@@ -130,8 +129,7 @@ impl FragmentIndex {
     /// Fragments that are ranges, as `(first row, count)`; the caller's rows are in bounds.
     #[must_use]
     pub fn of_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
-        let places: Vec<Place> =
-            ranges.iter().map(|&(start, count)| Place::Range { start, count }).collect();
+        let places: Vec<Place> = ranges.iter().map(|&(start, count)| Place::Range { start, count }).collect();
         let tiles = tiles(&places, rows);
         Self { places, rows: Vec::new(), tiles }
     }
@@ -229,7 +227,9 @@ mod tests {
             bitmap[place / 8] |= u8::from(fragment.is_ok()) << (place % 8);
         }
         bytes.extend(bitmap);
-        bytes.extend(ranges.iter().flat_map(|(start, count)| [start.to_le_bytes(), count.to_le_bytes()].concat()));
+        bytes.extend(
+            ranges.iter().flat_map(|(start, count)| [start.to_le_bytes(), count.to_le_bytes()].concat()),
+        );
         let mut at = 0_u32;
         bytes.extend(at.to_le_bytes());
         for rows in fragments.iter().filter_map(|fragment| fragment.as_ref().err()) {
@@ -270,7 +270,10 @@ mod tests {
         assert_eq!(with(16, 3), PayloadError::RangeCount { marked: 2, ranges: 1 });
         assert_eq!(with(16, 5), PayloadError::Padding);
         assert_eq!(with(24, 1), PayloadError::Row { row: 2, rows: 2 });
-        assert_eq!(with(31, 0xff), PayloadError::Row { row: i64::from_le_bytes([0, 0, 0, 0, 0, 0, 0, 0xff]), rows: 2 });
+        assert_eq!(
+            with(31, 0xff),
+            PayloadError::Row { row: i64::from_le_bytes([0, 0, 0, 0, 0, 0, 0, 0xff]), rows: 2 }
+        );
         assert_eq!(with(39, 0x80), PayloadError::Count(i64::from_le_bytes([2, 0, 0, 0, 0, 0, 0, 0x80])));
         assert_eq!(with(40, 1), PayloadError::Offsets);
         assert_eq!(with(48, 2), PayloadError::Row { row: 2, rows: 2 });

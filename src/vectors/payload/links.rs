@@ -28,17 +28,22 @@ pub fn decode_links(
     has_order: bool,
 ) -> Result<Vec<LinkRow>, PayloadError> {
     let columns = width.saturating_add(usize::from(has_order));
-    let row_bytes = columns.saturating_mul(kind.item_bytes()).max(1);
+    if columns == 0 {
+        return if bytes.is_empty() { Ok(Vec::new()) } else { Err(PayloadError::Trailing(bytes.len())) };
+    }
+    let row_bytes = columns.saturating_mul(kind.item_bytes());
     if !bytes.len().is_multiple_of(row_bytes) {
         return Err(PayloadError::PartialRow { bytes: bytes.len(), row: row_bytes });
     }
     let numbers = integers(bytes, kind);
     let record = |row: &[i64]| {
-        let (rows, order) = row.split_at_checked(width).ok_or(PayloadError::Short("records"))?;
+        // The order stands before the rows.
+        let (order, rows) =
+            row.split_at_checked(usize::from(has_order)).ok_or(PayloadError::Short("records"))?;
         let order = order.first().map(|&order| permutation(order, width)).transpose()?;
         Ok(LinkRow { rows: rows.to_vec(), order })
     };
-    numbers.chunks(columns.max(1)).map(record).collect()
+    numbers.chunks(columns).map(record).collect()
 }
 
 /// Reads records in groups: a number of groups, where each begins, and the records.
@@ -86,7 +91,11 @@ fn permutation(code: i64, width: usize) -> Result<Vec<usize>, PayloadError> {
         return Err(refused());
     }
     let mut places: Vec<usize> = (0..width).collect();
-    digits.into_iter().rev().map(|digit| if digit < places.len() { Ok(places.remove(digit)) } else { Err(refused()) }).collect()
+    digits
+        .into_iter()
+        .rev()
+        .map(|digit| if digit < places.len() { Ok(places.remove(digit)) } else { Err(refused()) })
+        .collect()
 }
 
 #[cfg(test)]
@@ -99,19 +108,30 @@ mod tests {
 
     #[test]
     fn flat_records_are_rows_of_so_many_numbers() {
-        let records = decode_links(&bytes(&[1, 2, 0, 3, 4, 1]), &DataType::Int64, 2, true).unwrap();
+        let records = decode_links(&bytes(&[0, 1, 2, 1, 3, 4]), &DataType::Int64, 2, true).unwrap();
         assert_eq!(records[0], LinkRow { rows: vec![1, 2], order: Some(vec![0, 1]) });
         assert_eq!(records[1], LinkRow { rows: vec![3, 4], order: Some(vec![1, 0]) });
-        assert!(matches!(decode_links(&[0; 9], &DataType::Int64, 1, false), Err(PayloadError::PartialRow { .. })));
-        assert_eq!(decode_links(&bytes(&[1, 2, 2]), &DataType::Int64, 2, true), Err(PayloadError::Permutation(2)));
+        assert!(matches!(
+            decode_links(&[0; 9], &DataType::Int64, 1, false),
+            Err(PayloadError::PartialRow { .. })
+        ));
+        assert_eq!(
+            decode_links(&bytes(&[2, 1, 2]), &DataType::Int64, 2, true),
+            Err(PayloadError::Permutation(2))
+        );
     }
 
     #[test]
     fn grouped_records_stand_where_the_offsets_say() {
         let good = bytes(&[2, 0, 16, 1, 2, 3, 4, 5, 6]);
         let records = decode_ragged(&good, &DataType::Int64, 2, false).unwrap();
-        assert_eq!(records.iter().map(|record| record.rows.clone()).collect::<Vec<_>>(), [[1, 2], [3, 4], [5, 6]]);
-        for damaged in [&[2, 8, 16, 1, 2][..], &[2, 0, 99, 1, 2], &[-1], &[i64::MAX], &[0, 1], &[2, 0, -8, 1, 2]] {
+        assert_eq!(
+            records.iter().map(|record| record.rows.clone()).collect::<Vec<_>>(),
+            [[1, 2], [3, 4], [5, 6]]
+        );
+        for damaged in
+            [&[2, 8, 16, 1, 2][..], &[2, 0, 99, 1, 2], &[-1], &[i64::MAX], &[0, 1], &[2, 0, -8, 1, 2]]
+        {
             assert!(decode_ragged(&bytes(damaged), &DataType::Int64, 2, false).is_err(), "{damaged:?}");
         }
         assert_eq!(decode_ragged(&bytes(&[0]), &DataType::Int64, 2, false), Ok(vec![]));

@@ -9,7 +9,42 @@ pub struct FragmentSpan {
     /// The chunk.
     pub chunk: Vec<i64>,
     /// The fragments, by their numbers in the chunk.
-    pub fragments: Vec<u32>,
+    pub fragments: FragmentNumbers,
+}
+
+/// Numbers of fragments, as short as they are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FragmentNumbers {
+    /// From the first up to but without the second.
+    Range(u32, u32),
+    /// One by one.
+    List(Vec<u32>),
+}
+
+impl FragmentNumbers {
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Range(start, end) => end.saturating_sub(*start) as usize,
+            Self::List(numbers) => numbers.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        let (range, list) = match self {
+            Self::Range(start, end) => (*start..*end, &[][..]),
+            Self::List(numbers) => (0..0, numbers.as_slice()),
+        };
+        range.chain(list.iter().copied())
+    }
 }
 
 /// The fragments of an object, in order. Empty for an object that is not at this level.
@@ -36,7 +71,7 @@ impl Manifest {
         for block in 0..blocks {
             let chunk = cursor.i64s(coordinates as u64, "coordinates")?;
             let fragments = match cursor.u8("mode")? {
-                0 => vec![number(cursor.i64("fragment")?)?],
+                0 => FragmentNumbers::List(vec![number(cursor.i64("fragment")?)?]),
                 1 => {
                     let (start, count) = (cursor.i64("fragments")?, cursor.i64("fragments")?);
                     let first = number(start)?;
@@ -46,12 +81,12 @@ impl Manifest {
                     }
                     let end = u32::try_from(u64::from(first) + count)
                         .map_err(|_too_far| PayloadError::Fragment(start))?;
-                    (first..end).collect()
+                    FragmentNumbers::Range(first, end)
                 }
                 2 => {
                     let count = cursor.u32("fragments")?;
                     let numbers = cursor.i64s(count.into(), "fragments")?;
-                    numbers.into_iter().map(number).collect::<Result<Vec<u32>, _>>()?
+                    FragmentNumbers::List(numbers.into_iter().map(number).collect::<Result<_, _>>()?)
                 }
                 mode => return Err(PayloadError::Mode { mode, block }),
             };
@@ -66,8 +101,14 @@ impl Manifest {
     pub fn fragments(&self) -> impl Iterator<Item = (&[i64], u32)> {
         self.spans.iter().flat_map(|span| {
             let chunk = span.chunk.as_slice();
-            span.fragments.iter().map(move |&fragment| (chunk, fragment))
+            span.fragments.iter().map(move |fragment| (chunk, fragment))
         })
+    }
+
+    /// How many fragments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.iter().fold(0, |count, span| count.saturating_add(span.fragments.len()))
     }
 
     /// Whether the object is not at this level.

@@ -12,7 +12,7 @@ mod rows;
 
 pub use fragments::{Fragment, FragmentIndex};
 pub use links::{LinkRow, decode_links, decode_ragged};
-pub use manifest::{FragmentSpan, Manifest};
+pub use manifest::{FragmentNumbers, FragmentSpan, Manifest};
 pub use rows::{Positions, integers, number_type};
 
 /// Why a payload is not what it should be.

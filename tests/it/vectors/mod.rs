@@ -2,6 +2,11 @@
 //! those that follow the documents.
 
 mod boxes;
+mod counted;
+mod formats;
+mod layouts;
+mod objects;
+mod validate;
 
 use std::path::Path;
 
@@ -9,7 +14,8 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use zarrd::store::{SharedStore, StoreOptions};
 
-use crate::support::server::{Answer, Server, cpu};
+use crate::support::hierarchy::memory;
+use crate::support::server::{Answer, Server, cpu, put};
 
 pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors");
 
@@ -42,7 +48,8 @@ pub async fn told(server: &Server, question: &str) -> Value {
 
 /// Numbers with commas between.
 pub fn joined(numbers: &Value) -> String {
-    let numbers: Vec<String> = numbers.as_array().unwrap().iter().map(Value::to_string).collect();
+    let text = |number: &Value| number.as_str().map_or_else(|| number.to_string(), str::to_owned);
+    let numbers: Vec<String> = numbers.as_array().unwrap().iter().map(text).collect();
     numbers.join(",")
 }
 
@@ -53,4 +60,23 @@ pub fn sorted(rows: &Value) -> Vec<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = rows.as_array().unwrap().iter().map(row).collect();
     rows.sort_by(|one, other| one.partial_cmp(other).unwrap());
     rows
+}
+
+/// A copy of a store of the fixtures in memory, at `s`.
+pub async fn copied(store: &str) -> SharedStore {
+    let copy = memory();
+    let root = Path::new(FOLDER).join(store);
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let key = path.strip_prefix(&root).unwrap().to_str().unwrap();
+                put(&copy, &format!("s/{key}"), std::fs::read(&path).unwrap()).await;
+            }
+        }
+    }
+    copy
 }

@@ -9,8 +9,8 @@ use super::params::Params;
 use super::summary::bounds_of;
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, Touched, VectorError, dotted,
-    parse_dotted,
+    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, Touched,
+    VectorError, dotted, parse_dotted,
 };
 
 /// Chunks on a page, unless `limit` says otherwise, and at most.
@@ -55,12 +55,18 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
     let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
     let includes = Includes::of(params)?;
     let touched = Touched::of(level, &boxes, only.as_ref()).await?;
-    let page = usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+    let page =
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
-        parse_dotted(text).ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+        parse_dotted(text)
+            .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
     });
     let cursor = cursor.transpose()?;
-    let listed = if includes.empty { with_empty(level, &touched, page, cursor.as_ref()) } else { touched.chunks.clone() };
+    let listed = if includes.empty {
+        with_empty(level, &touched, page, cursor.as_ref())
+    } else {
+        touched.chunks.clone()
+    };
     let mut due = listed.into_iter().filter(|coord| cursor.as_ref().is_none_or(|cursor| coord > cursor));
     let shown: Vec<Coord> = due.by_ref().take(page).collect();
     let next = due.next().and(shown.last()).map(|coord| dotted(coord));
@@ -97,7 +103,10 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
 
 fn finite(numbers: &[f64]) -> Vec<Value> {
     let text = |number: f64| if number > 0.0 { "inf" } else { "-inf" };
-    numbers.iter().map(|&number| if number.is_finite() { json!(number) } else { json!(text(number)) }).collect()
+    numbers
+        .iter()
+        .map(|&number| if number.is_finite() { json!(number) } else { json!(text(number)) })
+        .collect()
 }
 
 /// What is said of each chunk.
@@ -128,12 +137,21 @@ impl Includes {
 /// Touched chunks, empty ones too: as many as a page may need.
 fn with_empty(level: &Level, touched: &Touched, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
     let mut all: Vec<Coord> = touched.chunks.clone();
-    let lead = level.vertices.grid().and_then(|grid| grid.first().copied()).filter(|_| level.lead() > 0).unwrap_or(1);
+    let lead = level
+        .vertices
+        .grid()
+        .and_then(|grid| grid.first().copied())
+        .filter(|_| level.lead() > 0)
+        .unwrap_or(1);
     for touch in &touched.touches {
         let Some(spans) = &touch.chunks else { continue };
         for first in 0..i64::try_from(lead).unwrap_or(1) {
             let start = if level.lead() > 0 { vec![first] } else { Vec::new() };
-            all.extend(combinations(spans, start).filter(|coord| cursor.is_none_or(|cursor| coord > cursor)).take(page + 1));
+            all.extend(
+                combinations(spans, start)
+                    .filter(|coord| cursor.is_none_or(|cursor| coord > cursor))
+                    .take(page + 1),
+            );
         }
     }
     all.sort_unstable();
@@ -193,7 +211,8 @@ async fn describe(
     let context = &level.store.context;
     let (mut keys, mut sizes, mut shard) = (Map::new(), Map::new(), Value::Null);
     for (name, cells) in families {
-        let found = if is_occupied { cells.stored_key(context, &coord).await? } else { cells.keys(&coord)? };
+        let found =
+            if is_occupied { cells.stored_key(context, &coord).await? } else { cells.keys(&coord)? };
         let Some(Keys { key, shard: place }) = found else { continue };
         let below = key.as_str().strip_prefix(level.store.path.prefix().as_str()).unwrap_or(key.as_str());
         keys.insert(name.clone(), json!(below));
@@ -249,7 +268,11 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
     let context = &level.store.context;
     let (named, stored) = (level.occupied().await?.cells, level.vertices.stored(context).await?.cells);
     let without = |one: &[Coord], other: &[Coord]| -> Vec<String> {
-        one.iter().filter(|coord| other.binary_search(coord).is_err()).map(|coord| dotted(coord)).take(1000).collect()
+        one.iter()
+            .filter(|coord| other.binary_search(coord).is_err())
+            .map(|coord| dotted(coord))
+            .take(1000)
+            .collect()
     };
     Ok(json!({ "missing": without(&named, &stored), "unnamed": without(&stored, &named) }))
 }
@@ -272,10 +295,15 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
         (status = 409, description = "It is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(in crate::http) async fn of_one(level: &Level, chunk: &str, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn of_one(
+    level: &Level,
+    chunk: &str,
+    params: &Params,
+) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let not_found = || VectorError::ChunkNotFound { chunk: chunk.chars().take(100).collect() };
-    let coord = parse_dotted(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
+    let coord =
+        parse_dotted(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
     let rows = ChunkRows::read(level, &coord, true).await?.ok_or_else(not_found)?;
     let mut document = placed(level, &coord);
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);

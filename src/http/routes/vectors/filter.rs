@@ -32,7 +32,12 @@ pub(super) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorE
         (None, Some(min), Some(max)) => {
             boxes.push(Bbox::new(floats("min", min)?, floats("max", max)?, dims, interval)?);
         }
-        _ => return Err(VectorError::bad_param("bbox", "all numbers of a box; or `min` and `max`, and no `bbox`")),
+        _ => {
+            return Err(VectorError::bad_param(
+                "bbox",
+                "all numbers of a box; or `min` and `max`, and no `bbox`",
+            ));
+        }
     }
     Ok(boxes)
 }
@@ -85,7 +90,8 @@ fn columns(params: &Params) -> Result<Columns, VectorError> {
     if params.get("columns").is_none() {
         return Ok(Columns::default());
     }
-    let mut columns = Columns { position: false, chunk: false, row: false, fragment: false, object_id: false };
+    let mut columns =
+        Columns { position: false, chunk: false, row: false, fragment: false, object_id: false };
     for name in params.list("columns") {
         let column = match name.as_str() {
             "position" => &mut columns.position,
@@ -94,7 +100,10 @@ fn columns(params: &Params) -> Result<Columns, VectorError> {
             "fragment" => &mut columns.fragment,
             "object_id" => &mut columns.object_id,
             _ => {
-                return Err(VectorError::bad_param("columns", "some of `position,chunk,row,fragment,object_id`"));
+                return Err(VectorError::bad_param(
+                    "columns",
+                    "some of `position,chunk,row,fragment,object_id`",
+                ));
             }
         };
         *column = true;

@@ -6,9 +6,13 @@
 pub(in crate::http) mod amplification;
 pub(in crate::http) mod chunks;
 mod filter;
+pub(in crate::http) mod links;
+pub(in crate::http) mod objects;
 mod params;
+pub(in crate::http) mod stats;
 pub(in crate::http) mod summary;
 mod tail;
+pub(in crate::http) mod validate;
 pub(in crate::http) mod vertices;
 
 use std::sync::Arc;
@@ -24,12 +28,11 @@ use self::tail::{Tail, What, tails};
 use crate::error::Classify;
 use crate::error::ErrorClass;
 use crate::http::extract::NodeTarget;
-use crate::http::json_answer::json_answer;
+use crate::http::json_answer::{json_answer, text_answer, version_of};
 use crate::http::json_body::read_json;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::vectors::{Context, Level, VectorError, VectorStore};
-
 
 type Pairs = Query<Vec<(String, String)>>;
 
@@ -143,6 +146,15 @@ async fn answer(
     let context = Arc::new(context(state, &target));
     let mut absent = None;
     for (path, tail) in tails(&target.path) {
+        if tail.what == What::Validate && *method != Method::POST {
+            match validate::answer(state, &context, path.clone(), &params, headers).await {
+                Err(error) if error.is_absence() => {
+                    absent.get_or_insert(error);
+                    continue;
+                }
+                answered => return answered.map_err(problem_of)?,
+            }
+        }
         let store = match VectorStore::open(Arc::clone(&context), path).await {
             // A store may be called as a question is.
             Err(error) if error.is_absence() => {
@@ -168,11 +180,25 @@ impl Question<'_> {
             What::Level => self.json(summary::of_level(&self.level().await?).await),
             What::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
             What::Chunk(chunk) => self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await),
-            What::Amplification => {
-                self.json(amplification::of_box(&self.level().await?, &self.params).await)
-            }
+            What::Amplification => self.json(amplification::of_box(&self.level().await?, &self.params).await),
             What::Vertices => vertices::answer(&self).await,
-            _ => Err(Problem::of_class(ErrorClass::NotFound)),
+            What::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
+            What::Object(id) => self.json(objects::of_one(&self.level().await?, id, &self.params).await),
+            What::ObjectEdges(id) => {
+                self.json(objects::edges_of(&self.level().await?, id, &self.params).await)
+            }
+            What::ObjectVertices(id) => {
+                let most = self.state.options().whole_bytes;
+                let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
+                // Members and numbers alone: it is UTF-8.
+                let text = String::from_utf8_lossy(&text.map_err(problem_of)?).into_owned();
+                let version = version_of(&text);
+                Ok(text_answer(self.headers, text, version))
+            }
+            What::Links => self.json(links::of_box(&self.level().await?, &self.params).await),
+            What::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
+            // Answered before the store is opened: it may be too broken for that.
+            What::Validate => Err(Problem::of_class(ErrorClass::NotFound)),
         }
     }
 

@@ -35,7 +35,8 @@ impl Params {
                 }
                 value => scalar(&value),
             };
-            let text = text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
+            let text =
+                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
             self.pairs.push((name, text));
         }
         Ok(self)
@@ -46,7 +47,10 @@ impl Params {
         for (place, (name, _)) in self.pairs.iter().enumerate() {
             let short: String = name.chars().take(40).collect();
             if !known.contains(&name.as_str()) {
-                return Err(VectorError::bad_param(&short, format!("nothing here; the parameters are {}", known.join(", "))));
+                return Err(VectorError::bad_param(
+                    &short,
+                    format!("nothing here; the parameters are {}", known.join(", ")),
+                ));
             }
             if self.pairs.iter().take(place).any(|(other, _)| other == name) {
                 return Err(VectorError::bad_param(&short, "one value: it is given twice"));
@@ -65,7 +69,9 @@ impl Params {
 
     /// A number of rows, milliseconds and the like.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, VectorError> {
-        let parse = |text: &str| text.parse().map_err(|_no_number| VectorError::bad_param(name, "a whole number, 0 or more"));
+        let parse = |text: &str| {
+            text.parse().map_err(|_no_number| VectorError::bad_param(name, "a whole number, 0 or more"))
+        };
         self.get(name).map(parse).transpose()
     }
 
@@ -90,7 +96,9 @@ impl Params {
 pub(super) fn floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
     let number = |text: &str| text.trim().parse::<f64>();
     let numbers = text.split(',').map(number).collect::<Result<_, _>>();
-    numbers.map_err(|_no_number| VectorError::bad_param(name, "numbers with commas between, `inf` and `-inf` too"))
+    numbers.map_err(|_no_number| {
+        VectorError::bad_param(name, "numbers with commas between, `inf` and `-inf` too")
+    })
 }
 
 fn scalar(value: &Value) -> Option<String> {

@@ -26,7 +26,8 @@ pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
                 "bins_per_chunk": level.shapes.bins_per_chunk,
             }),
             Err(error) => {
-                diagnostics.push(json!({ "code": error.code(), "path": name.name, "detail": error.to_string() }));
+                diagnostics
+                    .push(json!({ "code": error.code(), "path": name.name, "detail": error.to_string() }));
                 json!({ "level": name.index, "path": name.name, "error": error.code() })
             }
         });
@@ -108,7 +109,8 @@ pub(in crate::http) async fn of_level(level: &Level) -> Result<Value, VectorErro
             Err(error) => json!({ "name": name, "error": error.code(), "detail": error.to_string() }),
         });
     }
-    let lengths: Vec<i64> = grid.iter().map(|(first, last)| last.saturating_sub(*first).saturating_add(1)).collect();
+    let lengths: Vec<i64> =
+        grid.iter().map(|(first, last)| last.saturating_sub(*first).saturating_add(1)).collect();
     let origin: Vec<i64> = grid.iter().map(|(first, _)| *first).collect();
     Ok(json!({
         "level": level.name.index,

@@ -97,7 +97,10 @@ mod tests {
                 ("a/levels/0/vertices".to_owned(), What::Store)
             ]
         );
-        assert_eq!(found("levels/1/objects/-7/edges").first(), Some(&(String::new(), What::ObjectEdges("-7".to_owned()))));
+        assert_eq!(
+            found("levels/1/objects/-7/edges").first(),
+            Some(&(String::new(), What::ObjectEdges("-7".to_owned())))
+        );
         assert_eq!(found("a/levels/0/validate").len(), 2);
     }
 }

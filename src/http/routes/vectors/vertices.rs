@@ -125,7 +125,11 @@ pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response,
         "arrow" if !is_page => vertices.held_bytes(&level).saturating_add(WHOLE_ARROW as u64),
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
     };
-    let permit = question.state.admission().enter(held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes))).await?;
+    let permit = question
+        .state
+        .admission()
+        .enter(held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)))
+        .await?;
     if *question.method == Method::HEAD {
         let mut answer = Body::empty().into_response();
         describe(answer.headers_mut(), offer, &vertices, false);
@@ -142,7 +146,8 @@ pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response,
 /// What all touched rows would take, if the level says how many it has.
 fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
-    let share = u128::from(rows) * vertices.touched.chunks.len() as u128 / (vertices.touched.occupied as u128).max(1);
+    let share =
+        u128::from(rows) * vertices.touched.chunks.len() as u128 / (vertices.touched.occupied as u128).max(1);
     u64::try_from(share).ok()?.checked_mul(vertices.schema.row_bytes())
 }
 
@@ -161,7 +166,9 @@ fn describe(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_w
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ZVF_CHUNKS, HeaderValue::from(vertices.touched.chunks.len()));
     headers.insert(X_ZVF_BINS, HeaderValue::from(clamped(vertices.touched.bins)));
-    if let Some(value) = vertices.touched.amplification.formula.and_then(|formula| from_text(formula.to_string())) {
+    if let Some(value) =
+        vertices.touched.amplification.formula.and_then(|formula| from_text(formula.to_string()))
+    {
         headers.insert(X_ZVF_AMPLIFICATION, value);
     }
     if is_whole {
@@ -203,7 +210,9 @@ fn rest(vertices: &VertexStream) -> Map<String, Value> {
     let mut warnings = Vec::new();
     if vertices.unknown_counts > 0 {
         let detail = "the store does not say how many rows of its chunks are vertices: all are given";
-        warnings.push(json!({ "code": "row_count_unknown", "detail": detail, "chunks": vertices.unknown_counts }));
+        warnings.push(
+            json!({ "code": "row_count_unknown", "detail": detail, "chunks": vertices.unknown_counts }),
+        );
     }
     if !vertices.touched.skipped.is_empty() {
         let names: Vec<&String> = vertices.touched.skipped.iter().take(100).collect();
@@ -262,7 +271,12 @@ async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<
     Ok(whole(&vertices, offer, frame))
 }
 
-async fn arrow(mut vertices: VertexStream, offer: Offer, is_page: bool, limit: u64) -> Result<Response, Problem> {
+async fn arrow(
+    mut vertices: VertexStream,
+    offer: Offer,
+    is_page: bool,
+    limit: u64,
+) -> Result<Response, Problem> {
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let mut out = Vec::new();
     let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { WHOLE_ARROW };
@@ -278,7 +292,10 @@ async fn arrow(mut vertices: VertexStream, offer: Offer, is_page: bool, limit: u
     }
     let mut answer = Body::empty().into_response();
     describe(answer.headers_mut(), offer, &vertices, false);
-    answer.headers_mut().insert(header::TRAILER, HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"));
+    answer.headers_mut().insert(
+        header::TRAILER,
+        HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),
+    );
     let sending = Sending { vertices, writer: Some(writer), first: Some(out), is_counted: false };
     let frames = stream::try_unfold(sending, |sending| sending.next()).boxed();
     *answer.body_mut() = Body::new(Framed(frames));
