@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::cells::CellArray;
 use super::chunk::ChunkRows;
-use super::json::{integers, text, texts};
+use super::json::{Object, integers, text, texts};
 use super::level::Level;
 use super::payload::{PayloadError, number_type};
 use super::root::Profile;
@@ -91,22 +91,12 @@ impl Attribute {
         let attributes = &cells.attributes;
         let path = cells.path.as_str().to_owned();
         let unusable = |detail: &str| VectorError::invalid("array_attrs", format!("`{path}`: {detail}"));
-        let (kind, width) = match (level.store.root.profile, cells.array()) {
-            (Profile::Doc, Some(array)) => {
-                let metadata = array.metadata();
-                let width = metadata.shape.iter().skip(level.dims + 1).product();
-                (number_type(&metadata.data_type.name()), width)
-            }
-            _ => {
-                let kind = text(attributes, "dtype").and_then(number_type);
-                let row = integers(attributes.get("row_shape")).filter(|row| !row.is_empty());
-                let row = row.and_then(|row| {
-                    row.iter()
-                        .try_fold(1_u64, |width, &length| width.checked_mul(u64::try_from(length).ok()?))
-                });
-                let channels = attributes.get("channel_names").and_then(Value::as_array).map(Vec::len);
-                (kind, row.or(channels.map(|channels| channels as u64)).unwrap_or(1))
-            }
+        let (kind, width) = if let (Profile::Doc, Some(array)) = (level.store.root.profile, cells.array()) {
+            let metadata = array.metadata();
+            let width = metadata.shape.iter().skip(level.dims + 1).product();
+            (number_type(&metadata.data_type.name()), width)
+        } else {
+            (text(attributes, "dtype").and_then(number_type), width_of(attributes).unwrap_or(1))
         };
         let kind = kind.ok_or_else(|| unusable("its type is not one of numbers"))?;
         if !(1..=MOST_WIDTH).contains(&width) {
@@ -184,6 +174,16 @@ impl Attribute {
             reason: format!("it has {} rows for {} vertices", found / row, expected / row),
         }
     }
+}
+
+/// Numbers of a row, as an array says; `None` if it says nothing.
+fn width_of(attributes: &Object) -> Option<u64> {
+    let row = integers(attributes.get("row_shape")).filter(|row| !row.is_empty());
+    let product = |row: Vec<i64>| {
+        row.iter().try_fold(1_u64, |width, &length| width.checked_mul(u64::try_from(length).ok()?))
+    };
+    let channels = || Some(attributes.get("channel_names")?.as_array()?.len() as u64);
+    row.and_then(product).or_else(channels)
 }
 
 /// What codes stand for, as texts.

@@ -81,7 +81,7 @@ impl Bbox {
     pub fn holds(&self, place: impl Iterator<Item = f64>) -> bool {
         let closed = self.interval == Interval::Closed;
         let mut sides = self.low.iter().zip(&self.high).zip(place);
-        sides.all(|((&low, &high), at)| low <= at && (at < high || (closed && at == high)))
+        sides.all(|((&low, &high), at)| low <= at && if closed { at <= high } else { at < high })
     }
 
     /// Whether it holds nothing, whatever is stored.

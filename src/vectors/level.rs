@@ -1,10 +1,12 @@
 //! [`Level`]: one level of a store: its shapes, its vertices, and which of its chunks are there.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::bbox::Touch;
 use super::cells::{CellArray, Occupied};
-use super::json::{is_true, text};
+use super::json::{Object, is_true, text};
 use super::payload::number_type;
 use super::root::Profile;
 use super::shapes::{Shapes, level_block};
@@ -23,7 +25,7 @@ pub struct Level {
     /// Where it stands.
     pub path: NodePath,
     /// What it says of itself.
-    pub attributes: super::json::Object,
+    pub attributes: Arc<Object>,
     /// Its chunks and bins.
     pub shapes: Shapes,
     /// How many axes.
@@ -45,7 +47,7 @@ impl Level {
         let path = store.path.child(&name.name)?;
         let profile = store.root.profile;
         let group = store.level_attributes(&path).await?.unwrap_or_default();
-        let attributes = level_block(profile, &group).cloned().unwrap_or_default();
+        let attributes = Arc::new(level_block(profile, &group).cloned().unwrap_or_default());
         let shapes = Shapes::of(&store.root, &name.name, &attributes)?;
         let dims = shapes.chunk.len();
         let vertices = path.child("vertices")?;

@@ -8,6 +8,7 @@
 mod attributes;
 mod bbox;
 mod cells;
+mod choose;
 mod chunk;
 mod context;
 mod error;
@@ -26,7 +27,8 @@ mod vertices;
 
 pub use attributes::{Attribute, Values};
 pub use bbox::{Amplification, Bbox, Interval, Touch};
-pub use cells::{CellArray, Keys, Occupied, ShardPlace};
+pub use cells::{CellArray, Described, Keys, Occupied, ShardPlace};
+pub use choose::FoundObject;
 pub use chunk::ChunkRows;
 pub use context::Context;
 pub use error::VectorError;
@@ -38,7 +40,7 @@ pub use select::{Batch, Column, Columns, Schema};
 pub use shapes::Shapes;
 pub use stats::{Spread, Stats};
 pub use store::VectorStore;
-pub use vertices::{Cursor, Failure, FoundObject, Mode, Touched, VertexQuery, VertexStream, rows_of};
+pub use vertices::{Cursor, Failure, Mode, Touched, VertexQuery, VertexStream, rows_of};
 
 /// The coordinates of a chunk: whole numbers, negative ones too; those of attributes before those of space.
 pub type Coord = Vec<i64>;

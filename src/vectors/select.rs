@@ -169,7 +169,9 @@ pub(super) fn gather(
     let mut positions = Vec::new();
     if columns.position {
         positions.reserve_exact(rows.len().saturating_mul(chunk.positions.row_bytes()));
-        rows.iter().for_each(|&row| positions.extend_from_slice(chunk.positions.row(row as usize)));
+        for &row in &rows {
+            positions.extend_from_slice(chunk.positions.row(row as usize));
+        }
     }
     let (mut fragments, mut objects) = (Vec::new(), Vec::new());
     if columns.fragment || columns.object_id {

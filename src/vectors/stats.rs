@@ -62,13 +62,20 @@ impl Stats {
         let cells = level.occupied().await?.cells;
         let step = cells.len().div_ceil(SAMPLE).max(1);
         let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
-        let looks: Vec<_> = sample.iter().map(|coord| look(level, coord)).collect();
-        let looks: Vec<(u64, u64)> = stream::iter(looks).buffered(CONCURRENCY).try_collect().await?;
+        let sampled = sample.len() as u64;
+        let looks: Vec<(u64, u64)> = stream::iter(sample)
+            .map(|coord| {
+                let level = level.clone();
+                async move { look(&level, &coord).await }
+            })
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
         let vertices: u64 = looks.iter().map(|(rows, _)| rows).sum();
         let objects_per_chunk = objects(level).await?;
         let mut stats = Self {
             chunks: cells.len() as u64,
-            sampled: sample.len() as u64,
+            sampled,
             vertices,
             vertices_per_chunk: Spread::of(looks.iter().map(|(rows, _)| *rows).collect()),
             encoded_bytes_per_chunk: Spread::of(looks.iter().map(|(_, bytes)| *bytes).collect()),

@@ -27,9 +27,9 @@ pub struct VectorStore {
     /// Where it stands.
     pub path: NodePath,
     /// What it says of itself.
-    pub root: Root,
+    pub root: Arc<Root>,
     /// Its levels, the finest first.
-    pub levels: Vec<LevelName>,
+    pub levels: Arc<[LevelName]>,
 }
 
 impl VectorStore {
@@ -58,7 +58,7 @@ impl VectorStore {
         if is_library {
             root.profile = library_profile(&context, &path, &root, levels.first()).await?;
         }
-        Ok(Self { context, path, root, levels })
+        Ok(Self { context, path, root: Arc::new(root), levels: levels.into() })
     }
 
     /// A level, by its number.

@@ -3,17 +3,17 @@
 //! What is touched is known before any vertex is read ([`Touched`]); the vertices come as a stream ([`VertexStream`]) in
 //! bounded memory. An edge that crosses the box without a vertex inside is found by no mode.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::attributes::Attribute;
 use super::bbox::{Amplification, Touch};
+use super::choose::{Choice, FoundObject, Work, choose};
 use super::chunk::ChunkRows;
 use super::level::Level;
-use super::objects::{Object, ObjectIndex};
-use super::select::{Batch, Columns, Owners, Pick, Schema, fragment_of, gather, is_inside, pick};
+use super::objects::Object;
+use super::select::{Batch, Columns, Owners, Pick, Schema, fragment_of, gather, pick};
 use super::{Bbox, CellArray, Coord, VectorError, dotted, parse_dotted};
 use crate::cpu::Cpu;
 
@@ -134,13 +134,16 @@ impl Touched {
         let touches: Vec<Touch> = boxes.iter().map(|bbox| Touch::of(bbox, &level.shapes, &grid)).collect();
         let lead = level.lead();
         let leading = only.map(|only| leading(level, only)).transpose()?;
-        let is_wanted = |coord: &Coord| {
+        let count = occupied.cells.len();
+        let spaces = touches.clone();
+        let is_wanted = move |coord: &Coord| {
             let spatial = coord.get(lead..).unwrap_or_default();
             leading.is_none_or(|at| coord.first() == Some(&at))
-                && touches.iter().any(|touch| touch.holds(spatial))
+                && spaces.iter().any(|touch| touch.holds(spatial))
         };
-        let count = occupied.cells.len();
-        let chunks: Vec<Coord> = occupied.cells.into_iter().filter(is_wanted).collect();
+        let cells = occupied.cells;
+        let filter = move || cells.into_iter().filter(is_wanted).collect::<Vec<Coord>>();
+        let chunks = level.store.context.cpu.run_sized(count as u64 * 64, filter).await?;
         let layers = match (lead, leading) {
             (0, _) | (_, Some(_)) => 1,
             (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),
@@ -181,15 +184,6 @@ fn leading(level: &Level, (name, value): &(String, String)) -> Result<i64, Vecto
     place.ok_or_else(|| unknown(format!("`{attribute}:` and one of {values:?}")))
 }
 
-/// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundObject {
-    /// Its id.
-    pub id: i64,
-    /// Its parts.
-    pub parts: Vec<(usize, usize)>,
-}
-
 /// A chunk that could not be read, and was left out.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -199,17 +193,20 @@ pub struct Failure {
     pub error: VectorError,
 }
 
-/// What is read of one chunk.
-struct Work {
-    chunk: Coord,
-    pick: Pick,
-    owners: Option<Arc<Owners>>,
+/// The rows of a chunk that are wanted, and what they took.
+struct Rows {
+    batch: Batch,
+    /// Rows that were decoded.
+    loaded: u64,
+    /// Bytes as stored, if they were counted.
+    encoded: Option<u64>,
+    is_count_known: bool,
 }
 
 /// What came of a chunk.
 struct Done {
     chunk: Coord,
-    outcome: Result<Option<(Batch, u64, Option<u64>, bool)>, VectorError>,
+    outcome: Result<Option<Rows>, VectorError>,
 }
 
 /// Vertices, chunk by chunk.
@@ -276,7 +273,7 @@ impl VertexQuery {
         }
         let touched = Touched::of(level, &self.boxes, self.only.as_ref()).await?;
         let schema = Arc::new(self.schema(level, &attributes));
-        let (work, objects) = self.work(level, &touched).await?;
+        let Choice { work, objects, failures } = choose(&self, level, &touched).await?;
         let with_fragments = self.needs_fragments(level, work.first()).await?;
         let resume = self.cursor.clone();
         let is_due = |work: &Work| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
@@ -305,7 +302,7 @@ impl VertexQuery {
             rows_loaded: 0,
             rows: 0,
             encoded_bytes: 0,
-            failures: Vec::new(),
+            failures,
             unknown_counts: 0,
             cursor: None,
             done: 0,
@@ -354,144 +351,6 @@ impl VertexQuery {
             Err(error) => Err(error),
         }
     }
-
-    /// What is read of which chunks.
-    async fn work(
-        &self,
-        level: &Level,
-        touched: &Touched,
-    ) -> Result<(Vec<Work>, Option<Vec<FoundObject>>), VectorError> {
-        let is_by_object = !matches!(self.mode, Mode::Vertices | Mode::Chunks);
-        let index =
-            if is_by_object || self.columns.object_id { ObjectIndex::open(level).await? } else { None };
-        let objects = match &index {
-            Some(index) => index.all().await?,
-            None => Vec::new(),
-        };
-        let mut owners = Ownership::of(&objects);
-        if !is_by_object {
-            let pick = match self.mode {
-                Mode::Chunks => Pick::All,
-                _ => Pick::Boxes(self.boxes.as_slice().into()),
-            };
-            let work = touched.chunks.iter().map(|chunk| Work {
-                chunk: chunk.clone(),
-                pick: pick.clone(),
-                owners: owners.take(chunk),
-            });
-            return Ok((work.collect(), None));
-        }
-        let inside: BTreeSet<&Coord> = touched.chunks.iter().collect();
-        let exact = match self.mode {
-            Mode::ObjectsExact => Some(self.fragments_inside(level, touched).await?),
-            _ => None,
-        };
-        let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
-        let mut found = Vec::new();
-        for object in &objects {
-            let parts = parts_in(object, &inside);
-            let is_found = match &exact {
-                None => !parts.is_empty(),
-                Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
-                    exact.get(chunk).is_some_and(|fragments| fragments.contains(&fragment))
-                }),
-            };
-            if !is_found {
-                continue;
-            }
-            for (chunk, fragment) in object.manifest.fragments() {
-                if self.mode != Mode::Crop || inside.contains(&chunk.to_vec()) {
-                    wanted.entry(chunk).or_default().insert(fragment);
-                }
-            }
-            found.push(FoundObject { id: object.id, parts });
-        }
-        let work = wanted.into_iter().map(|(chunk, fragments)| Work {
-            chunk: chunk.to_vec(),
-            pick: Pick::Fragments(fragments.into_iter().collect()),
-            owners: owners.take(chunk),
-        });
-        Ok((work.collect(), Some(found)))
-    }
-
-    /// The fragments that have a vertex in a box.
-    async fn fragments_inside(
-        &self,
-        level: &Level,
-        touched: &Touched,
-    ) -> Result<HashMap<Coord, BTreeSet<u32>>, VectorError> {
-        let boxes: Arc<[Bbox]> = self.boxes.as_slice().into();
-        let mut reading = stream::iter(touched.chunks.clone())
-            .map(|coord| {
-                let (level, boxes) = (level.clone(), Arc::clone(&boxes));
-                async move {
-                    let outcome = ChunkRows::read(&level, &coord, true).await;
-                    let found = match outcome {
-                        Ok(Some(chunk)) => {
-                            level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?
-                        }
-                        Ok(None) => BTreeSet::new(),
-                        Err(error) => return Err(error),
-                    };
-                    Ok::<_, VectorError>((coord, found))
-                }
-            })
-            .buffered(CONCURRENCY);
-        let mut inside = HashMap::new();
-        while let Some(outcome) = reading.next().await {
-            match outcome {
-                Ok((coord, found)) => drop(inside.insert(coord, found)),
-                // It is told when its rows are read.
-                Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(inside)
-    }
-}
-
-/// The fragments of a chunk that have a vertex in a box.
-fn fragments_with(chunk: &ChunkRows, boxes: &[Bbox]) -> BTreeSet<u32> {
-    let fragments = (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter));
-    let is_touched = |(_, fragment): &(u32, super::payload::Fragment<'_>)| {
-        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_inside(chunk, row, boxes)))
-    };
-    fragments.filter(is_touched).map(|(number, _)| number).collect()
-}
-
-/// The parts of an object in these chunks: entries of its manifest that follow each other.
-fn parts_in(object: &Object, inside: &BTreeSet<&Coord>) -> Vec<(usize, usize)> {
-    let mut parts: Vec<(usize, usize)> = Vec::new();
-    for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
-        if !inside.contains(&chunk.to_vec()) {
-            continue;
-        }
-        match parts.last_mut() {
-            Some((start, count)) if *start + *count == place => *count += 1,
-            _ => parts.push((place, 1)),
-        }
-    }
-    parts
-}
-
-/// Which objects the fragments of each chunk belong to.
-struct Ownership(HashMap<Coord, Owners>);
-
-impl Ownership {
-    fn of(objects: &[Object]) -> Self {
-        let mut owners: HashMap<Coord, Owners> = HashMap::new();
-        for object in objects {
-            for (chunk, fragment) in object.manifest.fragments() {
-                let of_chunk = owners.entry(chunk.to_vec()).or_default();
-                of_chunk.entry(fragment).and_modify(|id| *id = object.id.min(*id)).or_insert(object.id);
-            }
-        }
-        Self(owners)
-    }
-
-    fn take(&mut self, chunk: &[i64]) -> Option<Arc<Owners>> {
-        self.0.remove(chunk).map(Arc::new)
-    }
 }
 
 /// What all chunks of a query are read with.
@@ -504,7 +363,7 @@ struct Reading {
 }
 
 impl Reading {
-    async fn read(&self, work: &Work) -> Result<Option<(Batch, u64, Option<u64>, bool)>, VectorError> {
+    async fn read(&self, work: &Work) -> Result<Option<Rows>, VectorError> {
         let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
             if let Pick::Fragments(fragments) = &work.pick {
                 let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
@@ -524,7 +383,7 @@ impl Reading {
             let rows = pick(&chunk, &wanted, owners.as_deref())?;
             let loaded = chunk.positions.rows() as u64;
             let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
-            Ok::<_, VectorError>((batch, loaded, encoded, chunk.is_count_known))
+            Ok::<_, VectorError>(Rows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
         };
         self.level.store.context.cpu.run_sized(bytes, select).await?.map(Some)
     }
@@ -550,7 +409,7 @@ impl VertexStream {
         while self.left > 0 {
             let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
             self.done += 1;
-            let (mut batch, loaded, encoded, is_count_known) = match outcome {
+            let Rows { mut batch, loaded, encoded, is_count_known } = match outcome {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
                 Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {

@@ -162,6 +162,8 @@ fn categories(column: &Column, values: &[u8], out: &mut Vec<u8>) {
     if column.is_list {
         found.chunks(column.width.max(1)).for_each(|row| append(out, &json!(row)));
     } else {
-        found.iter().for_each(|value| append(out, value));
+        for value in &found {
+            append(out, value);
+        }
     }
 }

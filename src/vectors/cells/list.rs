@@ -14,7 +14,7 @@ use crate::store::StoreError;
 /// Most cells that are listed of an array.
 const MOST_CELLS: usize = 1 << 21;
 /// Most cells that are all taken for occupied, where nobody can say which are.
-const MOST_UNKNOWN: u128 = 1 << 16;
+const MOST_UNKNOWN: u64 = 1 << 16;
 
 /// Cells that hold a payload.
 #[derive(Clone, Debug, Default)]
@@ -33,18 +33,18 @@ impl CellArray {
     pub async fn occupied(&self, context: &Context) -> Result<Occupied, VectorError> {
         match self.attributes.get("nonempty_chunks") {
             Some(Value::Array(names)) if matches!(self.kind, Kind::Ragged(_)) => {
-                let (array, names) = (self.clone(), names.clone());
-                let bytes = names.len() as u64 * 64;
-                Ok(context.cpu.run_sized(bytes, move || array.named(&names)).await?)
+                let (array, bytes) = (self.clone(), names.len() as u64 * 64);
+                Ok(context.cpu.run_sized(bytes, move || array.named()).await?)
             }
             _ => self.stored(context).await,
         }
     }
 
-    /// The cells of these names.
-    fn named(&self, names: &[Value]) -> Occupied {
+    /// The cells that the array names.
+    fn named(&self) -> Occupied {
         let mut occupied = Occupied::default();
-        for name in names {
+        let names = self.attributes.get("nonempty_chunks").and_then(Value::as_array);
+        for name in names.into_iter().flatten() {
             let coord = name.as_str().and_then(parse_dotted);
             match coord.filter(|coord| self.cell(coord).is_some()) {
                 Some(coord) => occupied.cells.push(coord),
@@ -192,12 +192,12 @@ impl CellArray {
     fn all(&self) -> Result<Occupied, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
-        if grid.is_empty() || count > MOST_UNKNOWN {
+        if grid.is_empty() || count > MOST_UNKNOWN.into() {
             let estimate = u64::try_from(count).unwrap_or(u64::MAX);
             return Err(VectorError::TooMany {
                 what: "cells of which it is not known which are stored",
                 estimate,
-                limit: MOST_UNKNOWN as u64,
+                limit: MOST_UNKNOWN,
             });
         }
         let cells = self.cells_from(&vec![0; grid.len()], &grid);

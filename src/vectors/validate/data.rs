@@ -55,7 +55,9 @@ pub(super) async fn check(
             Ok(opened) => opened,
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => {
-                OF_LEVEL.iter().for_each(|id| report.skip(id, level.path.as_str(), error.to_string()));
+                for id in OF_LEVEL {
+                    report.skip(id, level.path.as_str(), error.to_string());
+                }
                 continue;
             }
         };
@@ -73,7 +75,7 @@ pub(super) async fn check(
             }
             continue;
         }
-        manifests::check(level, &facts, report).await?;
+        manifests::check(level, &facts, report, deadline).await?;
         if level.store.root.profile == Profile::V7 {
             report.skip("links_records", at, "links of this layout are not read");
         } else {
@@ -105,8 +107,7 @@ async fn chunks(
     let subject = Arc::new(subject(level, report).await?);
     let mut facts = LevelFacts { is_complete: true, ..LevelFacts::default() };
     let (mut rows, mut universe) = (0_u64, 0_u64);
-    let work: Vec<_> = occupied
-        .into_iter()
+    let mut looking = stream::iter(occupied)
         .map(|coord| {
             let subject = Arc::clone(&subject);
             async move {
@@ -117,8 +118,7 @@ async fn chunks(
                 (coord, Some(looked))
             }
         })
-        .collect();
-    let mut looking = stream::iter(work).buffered(CONCURRENCY);
+        .buffered(CONCURRENCY);
     while let Some((coord, looked)) = looking.next().await {
         let Some(looked) = looked else {
             facts.is_complete = false;

@@ -92,7 +92,7 @@ pub(super) async fn check_pyramid(
 ) -> Result<(), VectorError> {
     let (root, at) = (&store.root, store.path.as_str());
     report.pass("levels_contiguous", at);
-    for (expected, level) in (0_u64..).zip(&store.levels) {
+    for (expected, level) in (0_u64..).zip(store.levels.iter()) {
         if level.index != expected {
             report.error(
                 "levels_contiguous",

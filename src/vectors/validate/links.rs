@@ -45,7 +45,7 @@ pub(super) async fn check(
         report.pass("links_segments", &path);
         segments(&family, &path, report);
         report.pass("links_records", &path);
-        records(level, &family, facts, &path, report).await?;
+        records(level, &family, facts, &path, report, deadline).await?;
     }
     Ok(())
 }
@@ -82,6 +82,7 @@ async fn records(
     facts: &HashMap<u64, LevelFacts>,
     path: &str,
     report: &mut Report,
+    deadline: Instant,
 ) -> Result<(), VectorError> {
     let own = facts.get(&level.name.index);
     let target = level.name.index.checked_add_signed(family.delta);
@@ -93,6 +94,11 @@ async fn records(
     for segment in &family.segments {
         let cells = segment.cells.occupied(&level.store.context).await?.cells;
         for cell in cells {
+            if Instant::now() >= deadline {
+                report.is_complete = false;
+                report.skip("links_records", path, "the deadline has passed");
+                return Ok(());
+            }
             let links = match segment.links(level, &cell).await {
                 Ok(links) => links,
                 Err(error) if error.is_corrupt_chunk() => {

@@ -1,6 +1,7 @@
 //! Level 3, objects: every manifest names fragments that there are.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use super::Report;
 use super::data::LevelFacts;
@@ -16,6 +17,7 @@ pub(super) async fn check(
     level: &Level,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
+    deadline: Instant,
 ) -> Result<(), VectorError> {
     let at = level.path.as_str();
     let index = match ObjectIndex::open(level).await {
@@ -42,6 +44,11 @@ pub(super) async fn check(
     let mut owned: HashSet<(Coord, u32)> = HashSet::new();
     let warns_of_sharing = !level.shares_fragments() && level.store.root.profile != Profile::Doc;
     for start in (0..ids.len()).step_by(ROWS) {
+        if Instant::now() >= deadline {
+            report.is_complete = false;
+            report.skip("manifests", at, "the deadline has passed");
+            return Ok(());
+        }
         let end = (start + ROWS).min(ids.len());
         let payloads = match index.payloads(start as u64..end as u64).await {
             Ok(payloads) => payloads,

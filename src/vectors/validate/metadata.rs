@@ -62,7 +62,7 @@ fn version(root: &Root, at: &str, report: &mut Report) {
         version.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     match root.profile {
         Profile::Doc if version != "1.0" => {
-            report.warn("version_known", at, format!("the version is {version}, not 1.0"))
+            report.warn("version_known", at, format!("the version is {version}, not 1.0"));
         }
         Profile::Doc => {}
         _ if !is_number => report.error("version_known", at, format!("`{version}` is no version")),
@@ -305,7 +305,7 @@ fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Repor
             (None, _) => {}
             (Some(_), Some(ratio)) => ratios.push((name, ratio)),
             (Some(written), None) => {
-                report.error("bin_ratio", at, format!("`{name}` is {written}, no list of numbers"))
+                report.error("bin_ratio", at, format!("`{name}` is {written}, no list of numbers"));
             }
         }
     }

@@ -199,7 +199,7 @@ impl Report {
         for ((place, path), findings) in &self.found {
             let Some(&(id, level)) = CHECKS.get(*place) else { continue };
             let mut push = |status, message: String| {
-                checks.push(Check { id, level, status, path: path.clone(), message })
+                checks.push(Check { id, level, status, path: path.clone(), message });
             };
             if findings.items.is_empty() {
                 push(Status::Pass, String::new());

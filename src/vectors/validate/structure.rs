@@ -40,7 +40,7 @@ pub(super) struct Found {
 impl Found {
     pub(super) async fn of(store: &VectorStore, only: Option<&[u64]>) -> Result<Self, VectorError> {
         let mut levels = Vec::new();
-        for name in &store.levels {
+        for name in store.levels.iter() {
             if only.is_some_and(|only| !only.contains(&name.index)) {
                 continue;
             }
@@ -201,7 +201,7 @@ async fn optional_nodes(
                 format!("`{name}` is an array, not a group"),
             ),
             Kind::Broken(reason) => {
-                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"))
+                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
             }
         }
     }
@@ -214,7 +214,7 @@ async fn optional_nodes(
                 format!("`{name}` is a group, not an array"),
             ),
             Kind::Broken(reason) => {
-                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"))
+                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
             }
         }
     }

@@ -16,6 +16,8 @@ use crate::vectors::{
 /// Chunks on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
 const MOST_PAGE: u64 = 10_000;
+/// Chunks that are looked through where empty ones are listed.
+const MOST_CANDIDATES: u64 = 1 << 18;
 /// Chunks whose sizes are looked up at a time.
 const CONCURRENCY: usize = 16;
 /// Objects of a chunk that are listed.
@@ -62,6 +64,14 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
             .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
     });
     let cursor = cursor.transpose()?;
+    if includes.empty && touched.candidates > MOST_CANDIDATES.into() {
+        let estimate = clamped(touched.candidates);
+        return Err(VectorError::TooMany {
+            what: "chunks, empty ones too",
+            estimate,
+            limit: MOST_CANDIDATES,
+        });
+    }
     let listed = if includes.empty {
         with_empty(level, &touched, page, cursor.as_ref())
     } else {

@@ -130,6 +130,6 @@ pub(in crate::http) async fn of_level(level: &Level) -> Result<Value, VectorErro
         "shared_fragments": level.shares_fragments(),
         "chunk_attribute": level.chunk_attribute().map(|(name, values)| json!({ "name": name, "values": values })),
         "attributes": attributes,
-        "metadata": level.attributes,
+        "metadata": *level.attributes,
     }))
 }

@@ -18,11 +18,12 @@ use utoipa::{IntoParams, IntoResponses};
 use super::amplification::clamped;
 use super::chunks::amplification_of;
 use super::{Question, filter, problem_of};
+use crate::cpu::Cpu;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
-use crate::vectors::{Level, VectorError, VertexStream, dotted};
+use crate::vectors::{Batch, Level, VectorError, VertexStream, dotted};
 
 /// An Arrow stream up to about this long is put together whole.
 const WHOLE_ARROW: usize = 1 << 20;
@@ -263,8 +264,14 @@ async fn json_text(mut vertices: VertexStream, offer: Offer, limit: u64) -> Resu
 
 async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
     let mut writer = BinaryVertices::new(vertices.schema.clone());
+    let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
-        writer.write(&batch);
+        let bytes = batch.rows.len() as u64 * 16;
+        let write = move || {
+            writer.write(&batch);
+            writer
+        };
+        writer = cpu.run_sized(bytes, write).await?;
         check(writer.bytes(), limit, &vertices)?;
     }
     let frame = writer.finish(rest(&vertices));
@@ -278,6 +285,7 @@ async fn arrow(
     limit: u64,
 ) -> Result<Response, Problem> {
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
+    let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
     let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { WHOLE_ARROW };
     loop {
@@ -285,7 +293,7 @@ async fn arrow(
             writer.finish(&mut out)?;
             return Ok(whole(&vertices, offer, out));
         };
-        writer.write(&batch, &mut out)?;
+        (writer, out) = written(&cpu, writer, batch, out).await?;
         if out.len() > most {
             break;
         }
@@ -297,9 +305,21 @@ async fn arrow(
         HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),
     );
     let sending = Sending { vertices, writer: Some(writer), first: Some(out), is_counted: false };
-    let frames = stream::try_unfold(sending, |sending| sending.next()).boxed();
+    let frames = stream::try_unfold(sending, Sending::next).boxed();
     *answer.body_mut() = Body::new(Framed(frames));
     Ok(answer)
+}
+
+/// Appends the rows of a chunk, off the reactor if there are many.
+async fn written(
+    cpu: &Cpu,
+    mut writer: ArrowVertices,
+    batch: Batch,
+    mut out: Vec<u8>,
+) -> Result<(ArrowVertices, Vec<u8>), Broken> {
+    let bytes = batch.rows.len() as u64 * 16;
+    let write = move || writer.write(&batch, &mut out).map(|()| (writer, out));
+    Ok(cpu.run_sized(bytes, write).await.map_err(VectorError::from)??)
 }
 
 /// A stream under way.
@@ -322,6 +342,15 @@ enum Broken {
     Render(#[from] RenderError),
 }
 
+impl From<Broken> for Problem {
+    fn from(error: Broken) -> Self {
+        match error {
+            Broken::Vectors(error) => problem_of(error),
+            Broken::Render(error) => error.into(),
+        }
+    }
+}
+
 impl Sending {
     async fn next(mut self) -> Result<Option<(Frame<Bytes>, Self)>, Broken> {
         if let Some(first) = self.first.take() {
@@ -337,7 +366,8 @@ impl Sending {
         };
         let mut out = Vec::new();
         if let Some(batch) = self.vertices.next().await? {
-            writer.write(&batch, &mut out)?;
+            let cpu = self.vertices.cpu.clone();
+            (writer, out) = written(&cpu, writer, batch, out).await?;
             self.writer = Some(writer);
             return Ok(Some((Frame::data(out.into()), self)));
         }
