@@ -114,7 +114,9 @@ fn doc(
     let most = positions.rows() as u64;
     let mut ranges = Vec::new();
     let mut rows = 0;
-    for pair in integers(offsets, &DataType::Int64).chunks_exact(2) {
+    let kind = level.fragments.as_ref().and_then(|cells| cells.array());
+    let kind = kind.map_or(DataType::Int64, |array| array.metadata().data_type.clone());
+    for pair in integers(offsets, &kind).chunks_exact(2) {
         let &[start, count] = pair else { continue };
         let (Ok(start), Ok(count)) = (u64::try_from(start), u64::try_from(count)) else {
             if count > 0 {

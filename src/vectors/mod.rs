@@ -24,6 +24,7 @@ mod stats;
 mod store;
 pub mod validate;
 mod vertices;
+mod walk;
 
 pub use attributes::{Attribute, Values};
 pub use bbox::{Amplification, Bbox, Interval, Touch};
@@ -41,6 +42,7 @@ pub use shapes::Shapes;
 pub use stats::{Spread, Stats};
 pub use store::VectorStore;
 pub use vertices::{Cursor, Failure, Mode, Touched, VertexQuery, VertexStream, rows_of};
+pub use walk::Walk;
 
 /// The coordinates of a chunk: whole numbers, negative ones too; those of attributes before those of space.
 pub type Coord = Vec<i64>;

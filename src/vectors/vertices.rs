@@ -13,7 +13,9 @@ use super::choose::{Choice, FoundObject, Work, choose};
 use super::chunk::ChunkRows;
 use super::level::Level;
 use super::objects::Object;
+use super::root::Profile;
 use super::select::{Batch, Columns, Owners, Pick, Schema, fragment_of, gather, pick};
+use super::walk::Walk;
 use super::{Bbox, CellArray, Coord, VectorError, dotted, parse_dotted};
 use crate::cpu::Cpu;
 
@@ -413,7 +415,9 @@ impl VertexStream {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
                 Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {
-                    self.failures.push(Failure { chunk, error });
+                    if !self.failures.iter().any(|known| known.chunk == chunk) {
+                        self.failures.push(Failure { chunk, error });
+                    }
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -488,6 +492,9 @@ pub async fn rows_of(
     object: &Object,
     attributes: &[Arc<Attribute>],
 ) -> Result<Vec<Batch>, VectorError> {
+    if level.store.root.profile == Profile::Doc {
+        return walked(level, object, attributes).await;
+    }
     let mut batches = Vec::new();
     for span in &object.manifest.spans {
         let missing = || VectorError::CorruptManifest {
@@ -511,4 +518,35 @@ pub async fn rows_of(
         batches.push(gather(&chunk, rows, Columns::default(), None, &values));
     }
     Ok(batches)
+}
+
+/// The rows of an object that is found along its edges.
+async fn walked(
+    level: &Level,
+    object: &Object,
+    attributes: &[Arc<Attribute>],
+) -> Result<Vec<Batch>, VectorError> {
+    let mut batches: Vec<(ChunkRows, Vec<u32>)> = Vec::new();
+    for (coord, row) in Walk::of(level, object).await?.places {
+        let outside = || VectorError::CorruptManifest {
+            object: object.id,
+            reason: format!("its edges lead to row {row} of chunk `{}`, which is not there", dotted(&coord)),
+        };
+        if batches.last().is_none_or(|(chunk, _)| chunk.coord != coord) {
+            let chunk = ChunkRows::read(level, &coord, false).await?.ok_or_else(outside)?;
+            batches.push((chunk, Vec::new()));
+        }
+        let Some((chunk, rows)) = batches.last_mut() else { continue };
+        let row = u32::try_from(row).ok().filter(|&row| (row as usize) < chunk.positions.rows());
+        rows.push(row.ok_or_else(outside)?);
+    }
+    let mut gathered = Vec::with_capacity(batches.len());
+    for (chunk, rows) in batches {
+        let mut values = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            values.push((Arc::clone(attribute), attribute.values(level, &chunk).await?));
+        }
+        gathered.push(gather(&chunk, rows, Columns::default(), None, &values));
+    }
+    Ok(gathered)
 }

@@ -170,8 +170,9 @@ async fn offsets(
         facts.add("vgo_arithmetic", true, at, "there are no offsets of its groups");
         return Ok(());
     };
+    let kind = cells.array().map_or(DataType::Int64, |array| array.metadata().data_type.clone());
     let mut groups = Vec::new();
-    for (bin, pair) in numbers_of(&payload, &DataType::Int64).chunks_exact(2).enumerate() {
+    for (bin, pair) in numbers_of(&payload, &kind).chunks_exact(2).enumerate() {
         let &[start, count] = pair else { continue };
         if count > 0 {
             groups.push((start, count, bin));

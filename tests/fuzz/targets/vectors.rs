@@ -5,9 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use zarrd::metadata::DataType;
-use zarrd::vectors::payload::{
-    Fragment, FragmentIndex, Manifest, Positions, decode_links, decode_ragged,
-};
+use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_links, decode_ragged};
 
 fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
     let (what, width, rows, bytes) = input;

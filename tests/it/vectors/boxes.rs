@@ -39,13 +39,21 @@ async fn every_box_holds_what_brute_force_finds() {
                 let bbox = format!("bbox={low},{high}&interval={}", interval.as_str().unwrap());
                 let what = format!("{at} {bbox}");
                 queries += 1;
-                let ends = query["lo"].as_array().unwrap().iter().zip(query["hi"].as_array().unwrap());
-                if ends.into_iter().any(|(low, high)| low.as_f64() > high.as_f64()) {
+                if query["error"] == "inverted" {
                     ask(&server, &format!("{at}/vertices?{bbox}")).await.refuses(400, "bbox_inverted", &what);
                     continue;
                 }
                 let found = told(&server, &format!("{at}/vertices?{bbox}")).await;
-                assert_eq!(rows(&found["positions"], kind), sorted(&query["positions_sorted"]), "{what}");
+                // Of many vertices only the number is known.
+                if !query["positions_sorted"].is_null() {
+                    let expected = sorted(&query["positions_sorted"]);
+                    assert_eq!(rows(&found["positions"], kind), expected, "{what}");
+                }
+                assert_eq!(
+                    found["positions"].as_array().unwrap().len() as u64,
+                    query["vertex_count"],
+                    "{what}"
+                );
                 let stats = &found["stats"];
                 assert_eq!(stats["chunks"], query["chunks"].as_array().unwrap().len(), "{what}");
                 assert_eq!(stats["candidates"], query["chunks_candidate"], "{what}");
@@ -65,7 +73,7 @@ async fn every_box_holds_what_brute_force_finds() {
             }
         }
     }
-    assert_eq!(queries, 78);
+    assert_eq!(queries, 80);
 }
 
 #[tokio::test]

@@ -109,6 +109,12 @@ async fn objects_and_links_of_the_documents_layout_are_read() {
         ])
     );
     assert_eq!(store["cross_chunk_links"], json!([[1, 8], [8, 12]]));
+    for (id, polyline) in store["polylines"].as_array().unwrap().iter().enumerate() {
+        let found = told(&server, &format!("{at}/objects/{id}/vertices")).await;
+        assert_eq!(floats(&found["positions"]), floats(polyline), "{id}");
+        let edges = told(&server, &format!("{at}/objects/{id}/edges")).await;
+        assert_eq!(edges["edges"].as_array().unwrap().len(), polyline.as_array().unwrap().len() - 1, "{id}");
+    }
     let objects = told(&server, &format!("{at}/objects")).await;
     let manifests: Vec<&Value> =
         objects["objects"].as_array().unwrap().iter().map(|object| &object["manifest"]).collect();

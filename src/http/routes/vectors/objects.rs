@@ -12,7 +12,7 @@ use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
     Attribute, Bbox, Columns, Coord, Level, Link, LinkFamily, Mode, Object, ObjectIndex, ObjectValue,
-    Profile, Schema, VectorError, VertexQuery, check_profile, doc_links, rows_of,
+    Profile, Schema, VectorError, VertexQuery, Walk, check_profile, rows_of,
 };
 
 /// Objects on a page, unless `limit` says otherwise, and at most.
@@ -265,6 +265,10 @@ pub(in crate::http) async fn edges_of(
     params.check(&["level"])?;
     check_profile(level)?;
     let (_, object) = find(level, id).await?;
+    if level.store.root.profile == Profile::Doc {
+        let edges = Walk::of(level, &object).await?.edges;
+        return Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }));
+    }
     let is_explicit =
         level.store.root.block().get("links_convention").is_some_and(|convention| convention == "explicit");
     let batches = rows_of(level, &object, &[]).await?;
@@ -274,22 +278,17 @@ pub(in crate::http) async fn edges_of(
         rows.extend(batch.rows.iter().map(|&row| (batch.chunk.clone(), i64::from(row))));
     }
     let chunks: BTreeSet<Coord> = batches.iter().map(|batch| batch.chunk.clone()).collect();
-    if level.store.root.profile == Profile::Doc {
-        let chunks: Vec<Coord> = level.occupied().await?.cells;
-        edges.extend(doc_links(level, &chunks).await?);
-    } else {
-        if !is_explicit {
-            edges.extend(sequential(level, &object).await?);
-        }
-        if let Some(family) = LinkFamily::open(level, 0).await? {
-            for segment in &family.segments {
-                for chunk in &chunks {
-                    edges.extend(segment.links(level, chunk).await?);
-                }
+    if !is_explicit {
+        edges.extend(sequential(level, &object).await?);
+    }
+    if let Some(family) = LinkFamily::open(level, 0).await? {
+        for segment in &family.segments {
+            for chunk in &chunks {
+                edges.extend(segment.links(level, chunk).await?);
             }
         }
-        edges.retain(|link| link.endpoints.iter().all(|endpoint| rows.contains(endpoint)));
     }
+    edges.retain(|link| link.endpoints.iter().all(|endpoint| rows.contains(endpoint)));
     Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }))
 }
 
