@@ -61,7 +61,8 @@ pub struct Segment {
     pub width: usize,
     kind: DataType,
     has_order: bool,
-    is_flat: bool,
+    /// Whether records stand one after the other: those within a chunk.
+    pub(super) is_flat: bool,
     /// Per axis: how many chunks of the other level a chunk of this one spans, as a fraction.
     anchor: Vec<(i64, i64)>,
 }

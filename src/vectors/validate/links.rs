@@ -7,8 +7,9 @@ use super::Report;
 use super::data::LevelFacts;
 use crate::vectors::json::text;
 use crate::vectors::level::Level;
-use crate::vectors::links::{Link, LinkFamily, Segment, doc_links};
-use crate::vectors::{Coord, Profile, VectorError, dotted};
+use crate::vectors::links::{Link, LinkAttribute, LinkFamily, Segment, doc_links};
+use crate::vectors::payload::FragmentIndex;
+use crate::vectors::{CellArray, Coord, Profile, VectorError, dotted};
 
 pub(super) async fn check(
     level: &Level,
@@ -90,6 +91,9 @@ async fn records(
     if target.is_none_or(|target| !level.store.levels.iter().any(|known| known.index == target)) {
         report.error("links_records", path, "there is no level that the links lead to");
     }
+    let attributes = LinkAttribute::all(level, family.delta).await?;
+    let index = level.path.child("link_fragments")?;
+    let index = if family.delta == 0 { level.store.cells(index, level.dims).await? } else { None };
     let mut count = 0_u64;
     for segment in &family.segments {
         let cells = segment.cells.occupied(&level.store.context).await?.cells;
@@ -108,6 +112,18 @@ async fn records(
                 Err(error) => return Err(error),
             };
             count += links.len() as u64;
+            for attribute in &attributes {
+                match attribute.values(level, &segment.name, &cell, links.len()).await {
+                    Ok(_) => {}
+                    Err(error @ (VectorError::Corrupt { .. } | VectorError::InvalidMetadata { .. })) => {
+                        report.error("attr_aligned", path, error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
+                groups(level, index, &cell, links.len() as u64, path, report).await?;
+            }
             // Which endpoint is of which level is told by the chunks as they are stored.
             let stored = segment.chunks(&cell);
             if let Some(complaint) =
@@ -125,6 +141,29 @@ async fn records(
         family.attributes.get("num_physical_records").filter(|says| says.as_u64() != Some(count))
     {
         report.error("links_records", path, format!("`num_physical_records` is {says}; there are {count}"));
+    }
+    Ok(())
+}
+
+/// Whether the groups of records within a chunk name records that there are.
+async fn groups(
+    level: &Level,
+    index: &CellArray,
+    cell: &[i64],
+    records: u64,
+    path: &str,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let at = dotted(cell);
+    match index.payload(&level.store.context, cell).await {
+        Ok(Some(payload)) => {
+            if let Err(reason) = FragmentIndex::decode(&payload, records) {
+                report.error("links_records", path, format!("`link_fragments`, chunk `{at}`: {reason}"));
+            }
+        }
+        Ok(None) => {}
+        Err(error) if error.is_corrupt_chunk() => report.error("links_records", path, error.to_string()),
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -16,7 +16,9 @@ fn is_same(one: &Value, other: &Value) -> bool {
 fn rows(found: &Value, kind: &str) -> Vec<Vec<f64>> {
     let mut rows = sorted(found);
     if kind == "float32" {
-        rows.iter_mut().flatten().for_each(|number| *number = f64::from(*number as f32));
+        for number in rows.iter_mut().flatten() {
+            *number = f64::from(*number as f32);
+        }
     }
     rows
 }

@@ -1,6 +1,13 @@
 //! Stores in Zarr Vector Format (`tests/data/vectors`): those that a library wrote, in two versions of the format, and
 //! those that follow the documents.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::too_many_lines,
+    reason = "numbers of fixtures are small, a wrong one fails its test, and a table of cases is as long as it is"
+)]
+
 mod boxes;
 mod counted;
 mod formats;

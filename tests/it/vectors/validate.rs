@@ -115,7 +115,9 @@ fn index(ranges: &[(i64, i64)]) -> Vec<u8> {
     let mut bytes = b"GFVZ\x01\0\0\0".to_vec();
     bytes.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
     let mut bitmap = vec![0_u8; ranges.len().div_ceil(8).next_multiple_of(8)];
-    (0..ranges.len()).for_each(|fragment| bitmap[fragment / 8] |= 1 << (fragment % 8));
+    for fragment in 0..ranges.len() {
+        bitmap[fragment / 8] |= 1 << (fragment % 8);
+    }
     bytes.extend(bitmap);
     bytes.extend(ranges.iter().flat_map(|&(start, count)| integers(&[start, count])));
     bytes.extend(0_u32.to_le_bytes());
@@ -125,7 +127,9 @@ fn index(ranges: &[(i64, i64)]) -> Vec<u8> {
 /// Offsets of 64 bins: these groups, and none for the others.
 fn offsets(groups: &[(usize, i64, i64)]) -> Vec<u8> {
     let mut pairs = vec![[-1, -1]; 64];
-    groups.iter().for_each(|&(bin, start, count)| pairs[bin] = [start, count]);
+    for &(bin, start, count) in groups {
+        pairs[bin] = [start, count];
+    }
     integers(pairs.as_flattened())
 }
 
@@ -307,7 +311,7 @@ fn metadata() -> Vec<Case> {
             2,
             "warning",
             TINY,
-            Document("zarr.json", |root| block(root)["base_bin_shape"] = json!([50.0000005, 50, 50])),
+            Document("zarr.json", |root| block(root)["base_bin_shape"] = json!([50.000_000_5, 50, 50])),
         ),
         (
             "chunk_grid_consistent",
@@ -336,7 +340,7 @@ fn metadata() -> Vec<Case> {
             "error",
             TINY,
             Document("0/vertex_fragments/zarr.json", |array| {
-                array["attributes"]["chunk_grid_origin"] = json!([0, 0, 1])
+                array["attributes"]["chunk_grid_origin"] = json!([0, 0, 1]);
             }),
         ),
         (
@@ -532,7 +536,7 @@ fn metadata() -> Vec<Case> {
             "error",
             TINY,
             Document("0/vertices/zarr.json", |array| {
-                array["attributes"]["nonempty_chunks"][0] = json!("9.0.0")
+                array["attributes"]["nonempty_chunks"][0] = json!("9.0.0");
             }),
         ),
         (
@@ -541,7 +545,7 @@ fn metadata() -> Vec<Case> {
             "error",
             TINY,
             Document("0/vertices/zarr.json", |array| {
-                array["attributes"]["nonempty_chunks"][0] = json!("0,0,0")
+                array["attributes"]["nonempty_chunks"][0] = json!("0,0,0");
             }),
         ),
         (
@@ -617,6 +621,8 @@ fn data() -> Vec<Case> {
         ),
         ("links_records", 3, "error", GRAPH, Document("0/links/0/zarr.json", |group| group["attributes"]["num_physical_records"] = json!(4))),
         ("links_records", 3, "error", GRAPH, Bytes("0/links/0/0.0.0/c/0/0/0", cell(&integers(&[0, 2])))),
+        ("links_records", 3, "error", GRAPH, Bytes("0/link_fragments/c/0/0/0", cell(&index(&[(0, 2)])))),
+        ("attr_aligned", 3, "error", GRAPH, Bytes("0/link_attributes/weight/0/0.0.0/c/0/0/0", cell(&[0; 8]))),
         ("links_records", 3, "error", GRAPH, Bytes("0/links/0/0.0.0/c/0/0/0", cell(&integers(&[-1, 0])))),
         ("links_records", 3, "error", GRAPH, Bytes("0/links/0/+1.0.0/c/0/0/0", cell(&integers(&[1, 0, 0, 1, 9])))),
         ("links_records", 3, "error", GRAPH, Bytes("0/links/0/+1.0.0/c/0/0/0", cell(&integers(&[9, 0, 0, 1, 0])))),
