@@ -483,19 +483,21 @@ impl VertexStream {
     }
 }
 
-/// The rows of an object, in its order: each with its chunk.
+/// The rows of an object, in its order: each with its chunk. At most so many: a manifest may name a fragment as often as
+/// it likes.
 ///
 /// # Errors
-/// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`].
+/// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`], [`VectorError::TooMany`].
 pub async fn rows_of(
     level: &Level,
     object: &Object,
     attributes: &[Arc<Attribute>],
+    most: u64,
 ) -> Result<Vec<Batch>, VectorError> {
     if level.store.root.profile == Profile::Doc {
         return walked(level, object, attributes).await;
     }
-    let mut batches = Vec::new();
+    let (mut batches, mut total) = (Vec::new(), 0_u64);
     for span in &object.manifest.spans {
         let missing = || VectorError::CorruptManifest {
             object: object.id,
@@ -509,11 +511,12 @@ pub async fn rows_of(
         }
         let mut rows = Vec::new();
         for fragment in span.fragments.iter() {
-            rows.extend(
-                fragment_of(&chunk, fragment, Some(&owners))?
-                    .rows()
-                    .filter_map(|row| u32::try_from(row).ok()),
-            );
+            let fragment = fragment_of(&chunk, fragment, Some(&owners))?;
+            total = total.saturating_add(fragment.count());
+            if total > most {
+                return Err(VectorError::TooMany { what: "rows", estimate: total, limit: most });
+            }
+            rows.extend(fragment.rows().filter_map(|row| u32::try_from(row).ok()));
         }
         batches.push(gather(&chunk, rows, Columns::default(), None, &values));
     }

@@ -11,6 +11,7 @@
 mod boxes;
 mod counted;
 mod formats;
+mod hostile;
 mod layouts;
 mod objects;
 mod validate;

@@ -20,6 +20,8 @@ const MOST_PAGE: u64 = 10_000;
 const MOST_CANDIDATES: u64 = 1 << 18;
 /// Chunks whose sizes are looked up at a time.
 const CONCURRENCY: usize = 16;
+/// Fragments of a chunk that are listed.
+const MOST_FRAGMENTS: usize = 10_000;
 /// Objects of a chunk that are listed.
 const MOST_OBJECTS: usize = 10_000;
 
@@ -332,7 +334,9 @@ pub(in crate::http) async fn of_one(
             Fragment::Range { start, count } => json!({ "kind": "range", "start": start, "count": count }),
             Fragment::Rows(rows) => json!({ "kind": "explicit", "count": rows.len() }),
         };
-        index.iter().map(fragment).collect::<Value>()
+        put("fragments_truncated", json!(index.len() > MOST_FRAGMENTS));
+        put("fragment_count", json!(index.len()));
+        index.iter().take(MOST_FRAGMENTS).map(fragment).collect::<Value>()
     });
     put("fragments", fragments.unwrap_or_default());
     if let Some(index) = ObjectIndex::open(level).await? {

@@ -18,8 +18,10 @@ use crate::vectors::{
 /// Objects on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
 const MOST_PAGE: u64 = 10_000;
-/// Fragments of an object that are listed.
+/// Fragments of an object that are listed, and rows of one that are joined by edges.
 const MOST_FRAGMENTS: u64 = 1 << 20;
+/// Fragments of an object that are read one by one.
+const MOST_JOINED: u64 = 1 << 14;
 
 /// The objects of a level: all, those of a list, of a group, or with a part in a box.
 #[utoipa::path(
@@ -219,9 +221,9 @@ pub(in crate::http) async fn vertices_of(
         attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
         notes: Vec::new(),
     });
-    let batches = rows_of(level, &object, &attributes).await?;
-    let rows: u64 = batches.iter().map(|batch| batch.rows.len() as u64).sum();
     let limit = most_bytes / schema.row_bytes().saturating_mul(4).max(1);
+    let batches = rows_of(level, &object, &attributes, limit).await?;
+    let rows: u64 = batches.iter().map(|batch| batch.rows.len() as u64).sum();
     if rows > limit {
         return Err(VectorError::TooMany { what: "rows", estimate: rows, limit });
     }
@@ -271,7 +273,7 @@ pub(in crate::http) async fn edges_of(
     }
     let is_explicit =
         level.store.root.block().get("links_convention").is_some_and(|convention| convention == "explicit");
-    let batches = rows_of(level, &object, &[]).await?;
+    let batches = rows_of(level, &object, &[], MOST_FRAGMENTS).await?;
     let mut rows: BTreeSet<(Coord, i64)> = BTreeSet::new();
     let mut edges = Vec::new();
     for batch in &batches {
@@ -295,10 +297,14 @@ pub(in crate::http) async fn edges_of(
 /// Rows of an object that follow each other in a fragment.
 async fn sequential(level: &Level, object: &Object) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
+    let fragments = object.manifest.len() as u64;
+    if fragments > MOST_JOINED {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_JOINED });
+    }
     for (chunk, fragment) in object.manifest.fragments() {
         let span = FragmentSpan { chunk: chunk.to_vec(), fragments: FragmentNumbers::List(vec![fragment]) };
         let one = Object { manifest: Manifest { spans: vec![span] }, ..object.clone() };
-        for batch in rows_of(level, &one, &[]).await? {
+        for batch in rows_of(level, &one, &[], MOST_FRAGMENTS).await? {
             let endpoint = |row: u32| (batch.chunk.clone(), i64::from(row));
             let pairs = batch.rows.windows(2).filter_map(|pair| match pair {
                 &[one, other] => Some(Link { endpoints: vec![endpoint(one), endpoint(other)] }),
