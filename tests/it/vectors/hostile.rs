@@ -68,7 +68,7 @@ async fn no_bytes_of_a_payload_are_a_defect() {
         for (key, bytes) in files(store).0 {
             let mut changed =
                 vec![Vec::new(), bytes[..bytes.len() / 2].to_vec(), vec![0xff; bytes.len().min(64)]];
-            for place in [8, 16, 24, 40] {
+            for place in [8, 24] {
                 let mut bytes = bytes.clone();
                 if let Some(byte) = bytes.get_mut(place) {
                     *byte ^= 0x81;

@@ -10,6 +10,7 @@
 
 mod boxes;
 mod counted;
+mod edited;
 mod formats;
 mod hostile;
 mod layouts;
