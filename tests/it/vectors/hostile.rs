@@ -25,8 +25,11 @@ const QUESTIONS: &[&str] = &[
     "/validate",
 ];
 
+/// Keys and their values.
+type Values = Vec<(String, Vec<u8>)>;
+
 /// The payloads of a store, and its documents.
-fn files(store: &str) -> (Vec<(String, Vec<u8>)>, Vec<(String, Vec<u8>)>) {
+fn files(store: &str) -> (Values, Values) {
     let root = Path::new(FOLDER).join(store);
     let (mut folders, mut payloads, mut documents) = (vec![root.clone()], Vec::new(), Vec::new());
     while let Some(folder) = folders.pop() {

@@ -34,6 +34,9 @@ use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::vectors::{Context, Level, VectorError, VectorStore};
 
+/// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
+const HELD_BYTES: u64 = 4 << 20;
+
 type Pairs = Query<Vec<(String, String)>>;
 
 /// A question to a store.
@@ -147,12 +150,13 @@ async fn answer(
     let mut absent = None;
     for (path, tail) in tails(&target.path) {
         if tail.what == What::Validate && *method != Method::POST {
+            let permit = state.admission().enter(HELD_BYTES).await?;
             match validate::answer(state, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_absence() => {
                     absent.get_or_insert(error);
                     continue;
                 }
-                answered => return answered.map_err(problem_of)?,
+                answered => return answered.map_err(problem_of)?.map(|answer| permit.hold(answer)),
             }
         }
         let store = match VectorStore::open(Arc::clone(&context), path).await {
@@ -175,13 +179,22 @@ async fn answer(
 
 impl Question<'_> {
     async fn answer(self) -> Result<Response, Problem> {
+        // Vertices are admitted once it is known how many there are.
+        if matches!(self.tail.what, What::Store | What::Level | What::Vertices) {
+            return self.told().await;
+        }
+        let permit = self.state.admission().enter(HELD_BYTES).await?;
+        Ok(permit.hold(self.told().await?))
+    }
+
+    async fn told(&self) -> Result<Response, Problem> {
         match &self.tail.what {
             What::Store => self.json(summary::of_store(&self.store).await),
             What::Level => self.json(summary::of_level(&self.level().await?).await),
             What::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
             What::Chunk(chunk) => self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await),
             What::Amplification => self.json(amplification::of_box(&self.level().await?, &self.params).await),
-            What::Vertices => vertices::answer(&self).await,
+            What::Vertices => vertices::answer(self).await,
             What::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
             What::Object(id) => self.json(objects::of_one(&self.level().await?, id, &self.params).await),
             What::ObjectEdges(id) => {
