@@ -30,4 +30,5 @@ pub mod key;
 pub mod metadata;
 pub mod render;
 pub mod store;
+pub mod vectors;
 pub mod views;

@@ -48,7 +48,8 @@ const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "PATCH", "DELETE", "MKCOL", "COPY"
 /// Answer headers that pages may read.
 const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
-     X-Amz-Bucket-Region, X-Amz-Request-Id";
+     X-Amz-Bucket-Region, X-Amz-Request-Id, X-ZVF-Amplification, X-ZVF-Bins, X-ZVF-Chunks, X-ZVF-Cursor, X-ZVF-Errors, \
+     X-ZVF-Rows, X-ZVF-Rows-Loaded";
 
 /// What a request says of who asks.
 #[derive(Debug)]

@@ -18,16 +18,31 @@ use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::frame::Route;
-use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, views, write};
+use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
 #[derive(OpenApi)]
 #[openapi(
+    paths(
+        vectors::summary::of_level,
+        vectors::chunks::of_box,
+        vectors::chunks::of_one,
+        vectors::vertices::answer,
+        vectors::amplification::of_box,
+        vectors::objects::of_level,
+        vectors::objects::of_one,
+        vectors::objects::vertices_of,
+        vectors::objects::edges_of,
+        vectors::links::of_box,
+        vectors::stats::of_level,
+        vectors::validate::answer,
+    ),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "nodes", description = "Arrays and groups of any format version, in one form"),
         (name = "data", description = "Decoded elements"),
+        (name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"),
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
@@ -47,9 +62,12 @@ fn decoded() -> OpenApiRouter<AppState> {
         .routes(routes!(data::get_data))
         .routes(routes!(data::get_root_data))
         .routes(routes!(data::get_chunk))
+        .routes(routes!(vectors::get_vectors, vectors::post_vectors))
+        .routes(routes!(vectors::get_root_vectors))
         // The router's `{*path}` is never empty: the root with a slash is a route of its own.
         .route("/v1/nodes/{mount}/", get(nodes::get_root_node))
         .route("/v1/data/{mount}/", get(data::get_root_data))
+        .route("/v1/vectors/{mount}/", get(vectors::get_root_vectors))
 }
 
 /// Routes that move stored bytes: they pass through admission.

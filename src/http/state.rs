@@ -299,6 +299,16 @@ impl AppState {
         &self.0.arrays.cpu
     }
 
+    /// What documents may be.
+    pub(super) fn metadata_limits(&self) -> MetadataLimits {
+        self.0.arrays.metadata
+    }
+
+    /// What codecs may be asked to make.
+    pub(super) fn codec_limits(&self) -> CodecLimits {
+        self.0.arrays.codec
+    }
+
     /// What one request may cost.
     pub(super) fn read_limits(&self) -> &ReadLimits {
         &self.0.arrays.read

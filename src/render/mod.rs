@@ -16,10 +16,12 @@ mod packed;
 #[cfg(test)]
 mod test_elements;
 mod value;
+mod vertices;
 
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use json::{NanMode, json_bytes_estimate};
+pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices};
 
 use self::arrow::ArrowWriter;
 use self::csv::CsvWriter;

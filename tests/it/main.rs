@@ -55,6 +55,7 @@ mod support;
 mod supported;
 mod tidy;
 mod unshard;
+mod vectors;
 mod views;
 mod warm;
 mod webdav;

@@ -13,5 +13,6 @@ pub(super) mod rechunk;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;
+pub(super) mod vectors;
 pub(super) mod views;
 pub(super) mod write;

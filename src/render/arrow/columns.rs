@@ -27,7 +27,7 @@ use crate::metadata::{DataType, StructType, TimeStep, utf32_text, without_paddin
 const MOST_TEXT_BYTES: usize = i32::MAX as usize;
 
 /// Whole elements of a fixed size.
-pub(super) fn fixed(data_type: &DataType, items: &[u8]) -> Result<ArrayRef, RenderError> {
+pub(in crate::render) fn fixed(data_type: &DataType, items: &[u8]) -> Result<ArrayRef, RenderError> {
     Ok(match data_type {
         DataType::Bool => Arc::new(items.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>()),
         DataType::Int2 | DataType::Int4 | DataType::Int8 => numbers::<Int8Type, 1>(items, i8::from_le_bytes),

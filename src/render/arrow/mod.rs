@@ -21,6 +21,7 @@ use super::{Contents, RenderError, Writer, check_bytes, product};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
+pub(super) use columns::fixed;
 pub(super) use types::bytes_estimate;
 
 /// The column of all types but structs.

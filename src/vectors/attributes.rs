@@ -1,0 +1,201 @@
+//! [`Attribute`]: what is stored of each vertex beside its place.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::cells::CellArray;
+use super::chunk::ChunkRows;
+use super::json::{Object, integers, text, texts};
+use super::level::Level;
+use super::payload::{PayloadError, number_type};
+use super::root::Profile;
+use super::{VectorError, dotted};
+use crate::metadata::DataType;
+
+/// Most columns of an attribute.
+const MOST_WIDTH: u64 = 1 << 16;
+
+/// An attribute of vertices.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Its name.
+    pub name: String,
+    /// The type of its numbers.
+    pub kind: DataType,
+    /// Numbers of a vertex.
+    pub width: usize,
+    /// Names of these numbers, if they have any.
+    pub channels: Option<Vec<String>>,
+    /// What the numbers stand for, if they are codes.
+    pub categories: Option<Vec<String>>,
+    /// Whether the categories have an order.
+    pub is_ordered: bool,
+    values: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// Cells beside those of the vertices.
+    Cells(CellArray),
+    /// The place of the chunk along the leading axis.
+    Chunk,
+}
+
+/// The values of an attribute of a chunk's vertices: as many as they are, little-endian.
+pub type Values = Bytes;
+
+impl Attribute {
+    /// The names of the attributes of a level's vertices.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn names(level: &Level) -> Result<Vec<String>, VectorError> {
+        let below = level.path.child(folder(level))?;
+        let mut names = level.store.context.names(&below).await?.unwrap_or_default();
+        if let Some((name, _)) = level.chunk_attribute()
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Opens an attribute.
+    ///
+    /// # Errors
+    /// [`VectorError::AttributeNotFound`], [`VectorError::InvalidMetadata`].
+    pub async fn open(level: &Level, name: &str) -> Result<Self, VectorError> {
+        let path = level.path.child(folder(level))?.child(name);
+        let path = path.map_err(|_no_name| VectorError::bad_param("attributes", "names of attributes"))?;
+        if let Some(cells) = level.store.cells(path, level.dims).await? {
+            return Self::of_cells(level, name, cells);
+        }
+        match level.chunk_attribute() {
+            Some((found, values)) if found == name => Ok(Self {
+                name: found,
+                kind: DataType::Int32,
+                width: 1,
+                channels: None,
+                categories: Some(values),
+                is_ordered: false,
+                values: Source::Chunk,
+            }),
+            _ => Err(VectorError::AttributeNotFound {
+                name: name.to_owned(),
+                known: Self::names(level).await?,
+            }),
+        }
+    }
+
+    fn of_cells(level: &Level, name: &str, cells: CellArray) -> Result<Self, VectorError> {
+        let attributes = &cells.attributes;
+        let path = cells.path.as_str().to_owned();
+        let unusable = |detail: &str| VectorError::invalid("array_attrs", format!("`{path}`: {detail}"));
+        let (kind, width) = if let (Profile::Doc, Some(array)) = (level.store.root.profile, cells.array()) {
+            let metadata = array.metadata();
+            let width = metadata.shape.iter().skip(level.dims + 1).product();
+            (number_type(&metadata.data_type.name()), width)
+        } else {
+            (text(attributes, "dtype").and_then(number_type), width_of(attributes).unwrap_or(1))
+        };
+        let kind = kind.ok_or_else(|| unusable("its type is not one of numbers"))?;
+        if !(1..=MOST_WIDTH).contains(&width) {
+            return Err(unusable("a row has no numbers, or too many"));
+        }
+        let categories = match text(attributes, "encoding") {
+            None | Some("raw") => None,
+            Some("dictionary") => Some(
+                categories(attributes.get("categories"))
+                    .ok_or_else(|| unusable("there are no `categories`"))?,
+            ),
+            Some(encoding) => {
+                return Err(VectorError::UnsupportedEncoding { path, encoding: encoding.to_owned() });
+            }
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            kind,
+            width: usize::try_from(width).unwrap_or(usize::MAX),
+            channels: texts(attributes.get("channel_names")),
+            categories,
+            is_ordered: super::json::is_true(attributes, "ordered"),
+            values: Source::Cells(cells),
+        })
+    }
+
+    /// Bytes of the values of one vertex.
+    #[must_use]
+    pub fn row_bytes(&self) -> usize {
+        self.kind.item_bytes().saturating_mul(self.width)
+    }
+
+    /// The cells that hold it, if it has any of its own.
+    #[must_use]
+    pub fn cells(&self) -> Option<&CellArray> {
+        match &self.values {
+            Source::Cells(cells) => Some(cells),
+            Source::Chunk => None,
+        }
+    }
+
+    /// The values of a chunk's vertices.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`] if there are not as many as vertices.
+    pub async fn values(&self, level: &Level, chunk: &ChunkRows) -> Result<Values, VectorError> {
+        let rows = chunk.positions.rows();
+        let cells = match &self.values {
+            Source::Cells(cells) => cells,
+            Source::Chunk => {
+                let code = chunk.coord.first().and_then(|&at| i32::try_from(at).ok()).unwrap_or(-1);
+                return Ok(code.to_le_bytes().repeat(rows).into());
+            }
+        };
+        let payload = cells.payload(&level.store.context, &chunk.coord).await?.unwrap_or_default();
+        let expected = rows.saturating_mul(self.row_bytes());
+        // A dense array has room for more than there are.
+        let is_dense = level.store.root.profile == Profile::Doc;
+        match payload.len() {
+            found if found == expected => Ok(payload),
+            found if found > expected && is_dense => Ok(payload.slice(..expected)),
+            found => Err(self.misaligned(cells, &chunk.coord, found, expected)),
+        }
+    }
+
+    fn misaligned(&self, cells: &CellArray, coord: &[i64], found: usize, expected: usize) -> VectorError {
+        if !found.is_multiple_of(self.row_bytes().max(1)) {
+            let reason = PayloadError::PartialRow { bytes: found, row: self.row_bytes() };
+            return VectorError::corrupt(&cells.path, coord, &reason);
+        }
+        let row = self.row_bytes().max(1);
+        VectorError::Corrupt {
+            path: cells.path.as_str().to_owned(),
+            chunk: dotted(coord),
+            reason: format!("it has {} rows for {} vertices", found / row, expected / row),
+        }
+    }
+}
+
+/// Numbers of a row, as an array says; `None` if it says nothing.
+fn width_of(attributes: &Object) -> Option<u64> {
+    let row = integers(attributes.get("row_shape")).filter(|row| !row.is_empty());
+    let product = |row: Vec<i64>| {
+        row.iter().try_fold(1_u64, |width, &length| width.checked_mul(u64::try_from(length).ok()?))
+    };
+    let channels = || Some(attributes.get("channel_names")?.as_array()?.len() as u64);
+    row.and_then(product).or_else(channels)
+}
+
+/// What codes stand for, as texts.
+fn categories(value: Option<&Value>) -> Option<Vec<String>> {
+    let category = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Some(value?.as_array()?.iter().map(category).collect())
+}
+
+/// Where the attributes of vertices stand.
+pub(super) fn folder(level: &Level) -> &'static str {
+    match level.store.root.profile {
+        Profile::Doc => "attributes",
+        Profile::V7 | Profile::V9 => "vertex_attributes",
+    }
+}

@@ -1,0 +1,322 @@
+//! Boxes, and what of a level's grid they touch (Zarr Vector Format, "Chunk shape": chunk coordinate, read amplification).
+//!
+//! A chunk holds what lies at its beginning and before its end. A box holds its end too, unless it is asked for as
+//! half-open. Everything is compared as `f64`, and clamped as such before it becomes an integer.
+
+use super::VectorError;
+use super::shapes::Shapes;
+
+/// Whether a box holds its upper end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interval {
+    /// It does.
+    #[default]
+    Closed,
+    /// It does not.
+    HalfOpen,
+}
+
+impl Interval {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half-open",
+        }
+    }
+
+    /// The interval of this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Closed, Self::HalfOpen].into_iter().find(|interval| interval.name() == name)
+    }
+}
+
+/// A box.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bbox {
+    /// The least coordinate along each axis.
+    pub low: Vec<f64>,
+    /// The largest.
+    pub high: Vec<f64>,
+    /// Whether the largest belongs to it.
+    pub interval: Interval,
+}
+
+/// Coordinates from the first to the last, if there are any.
+pub(super) type Span = Option<(i64, i64)>;
+
+/// Integers of chunks and bins beyond this are not reached by any grid.
+const FAR: f64 = 9.0e15;
+
+impl Bbox {
+    /// A box of a store with so many axes.
+    ///
+    /// # Errors
+    /// [`VectorError::BboxRank`], [`VectorError::BboxNan`], [`VectorError::BboxInverted`].
+    pub fn new(low: Vec<f64>, high: Vec<f64>, dims: usize, interval: Interval) -> Result<Self, VectorError> {
+        if low.len() != dims || high.len() != dims {
+            return Err(VectorError::BboxRank { expected: dims * 2, found: low.len() + high.len() });
+        }
+        if let Some(place) = low.iter().chain(&high).position(|number| number.is_nan()) {
+            return Err(VectorError::BboxNan { place });
+        }
+        for (axis, (&low, &high)) in low.iter().zip(&high).enumerate() {
+            if low > high {
+                return Err(VectorError::BboxInverted { axis, low, high });
+            }
+        }
+        Ok(Self { low, high, interval })
+    }
+
+    /// All of space.
+    #[must_use]
+    pub fn everything(dims: usize) -> Self {
+        let (low, high) = (vec![f64::NEG_INFINITY; dims], vec![f64::INFINITY; dims]);
+        Self { low, high, interval: Interval::Closed }
+    }
+
+    /// Whether a place is in it. NaN is nowhere.
+    pub fn holds(&self, place: impl Iterator<Item = f64>) -> bool {
+        let closed = self.interval == Interval::Closed;
+        let mut sides = self.low.iter().zip(&self.high).zip(place);
+        sides.all(|((&low, &high), at)| low <= at && if closed { at <= high } else { at < high })
+    }
+
+    /// Whether it holds nothing, whatever is stored.
+    fn is_empty(&self, axis: usize) -> bool {
+        self.interval == Interval::HalfOpen && self.low.get(axis) >= self.high.get(axis)
+    }
+
+    /// The cells with this edge that it touches along an axis, unclamped.
+    fn cells(&self, axis: usize, edge: f64) -> Option<(f64, f64)> {
+        let (&low, &high) = (self.low.get(axis)?, self.high.get(axis)?);
+        if self.is_empty(axis) {
+            return None;
+        }
+        let last = match self.interval {
+            Interval::Closed => (high / edge).floor(),
+            Interval::HalfOpen => (high / edge).ceil() - 1.0,
+        };
+        Some(((low / edge).floor(), last))
+    }
+
+    /// The chunks along an axis that can hold what is in it, within those from `first` to `last`.
+    ///
+    /// Those who write binned points find a point's chunk through its bin, which rounds otherwise than the chunk's edge
+    /// does: a chunk counts if it is touched by either reckoning.
+    #[must_use]
+    pub fn chunk_span(&self, axis: usize, shapes: &Shapes, grid: (i64, i64)) -> Span {
+        let &edge = shapes.chunk.get(axis)?;
+        let (mut first, mut last) = self.cells(axis, edge)?;
+        let bins = shapes.bins_per_chunk.as_ref().and_then(|bins| bins.get(axis));
+        if let (Some(&bins), Some(&bin)) = (bins, shapes.bin.get(axis)) {
+            let (low, high) = self.cells(axis, bin)?;
+            #[expect(clippy::cast_precision_loss, reason = "below a billion")]
+            let bins = bins as f64;
+            first = first.min((low / bins).floor());
+            last = last.max((high / bins).floor());
+        }
+        clamp(first, last, grid)
+    }
+
+    /// The bins along an axis that it touches, within those of the chunks from `first` to `last`.
+    #[must_use]
+    pub fn bin_span(&self, axis: usize, shapes: &Shapes, grid: (i64, i64)) -> Span {
+        let &bin = shapes.bin.get(axis)?;
+        let (first, last) = self.cells(axis, bin)?;
+        clamp(first, last, bins_of(axis, shapes, grid)?)
+    }
+}
+
+/// The bins of chunks along an axis.
+fn bins_of(axis: usize, shapes: &Shapes, (first, last): (i64, i64)) -> Option<(i64, i64)> {
+    if let Some(&bins) = shapes.bins_per_chunk.as_ref().and_then(|bins| bins.get(axis)) {
+        return Some((
+            first.saturating_mul(bins),
+            last.saturating_add(1).saturating_mul(bins).saturating_sub(1),
+        ));
+    }
+    let (&chunk, &bin) = (shapes.chunk.get(axis)?, shapes.bin.get(axis)?);
+    #[expect(clippy::cast_precision_loss, reason = "a bin more or less where numbers are that large")]
+    let (low, high) =
+        ((first as f64 * chunk / bin).floor(), ((last as f64 + 1.0) * chunk / bin).ceil() - 1.0);
+    Some((integer(low), integer(high)))
+}
+
+/// The cells from `first` to `last` that lie within a grid.
+fn clamp(first: f64, last: f64, (low, high): (i64, i64)) -> Span {
+    if low > high {
+        return None;
+    }
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "coordinates beyond 2^53 are not told apart by floats at all"
+    )]
+    let (low, high) = (low as f64, high as f64);
+    if last < low || first > high || last < first {
+        return None;
+    }
+    Some((integer(first.max(low)), integer(last.min(high))))
+}
+
+/// A whole number, or the end of what is reached.
+#[expect(clippy::cast_possible_truncation, reason = "clamped to what an integer holds")]
+fn integer(number: f64) -> i64 {
+    number.clamp(-FAR, FAR) as i64
+}
+
+/// How much more is read than was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Amplification {
+    /// Volume of the chunks read over volume of the bins that the box touches.
+    pub formula: Option<f64>,
+    /// The same, where only the bins in chunks that are read count.
+    pub per_loaded: Option<f64>,
+    /// Rows decoded over rows given.
+    pub rows: Option<f64>,
+    /// Bytes fetched over bytes of rows given.
+    pub bytes: Option<f64>,
+}
+
+/// What a box touches of a level.
+#[derive(Clone, Debug)]
+pub struct Touch {
+    /// The box.
+    pub bbox: Bbox,
+    /// The chunks along each axis; `None` if it touches none.
+    pub chunks: Option<Vec<(i64, i64)>>,
+    /// The bins along each axis.
+    pub bins: Option<Vec<(i64, i64)>>,
+}
+
+impl Touch {
+    /// Of a box, in a grid of chunks from the first to the last along each axis.
+    #[must_use]
+    pub fn of(bbox: &Bbox, shapes: &Shapes, grid: &[(i64, i64)]) -> Self {
+        let spans = |span: fn(&Bbox, usize, &Shapes, (i64, i64)) -> Span| {
+            grid.iter().enumerate().map(|(axis, &grid)| span(bbox, axis, shapes, grid)).collect()
+        };
+        Self { bbox: bbox.clone(), chunks: spans(Bbox::chunk_span), bins: spans(Bbox::bin_span) }
+    }
+
+    /// Whether a chunk is touched, by the spatial part of its coordinates.
+    #[must_use]
+    pub fn holds(&self, spatial: &[i64]) -> bool {
+        self.chunks.as_ref().is_some_and(|spans| {
+            spans.iter().zip(spatial).all(|(&(first, last), at)| (first..=last).contains(at))
+        })
+    }
+
+    /// How many chunks, there or not.
+    #[must_use]
+    pub fn candidates(&self) -> u128 {
+        self.chunks.as_deref().map_or(0, volume)
+    }
+
+    /// How many bins.
+    #[must_use]
+    pub fn bins(&self) -> u128 {
+        self.bins.as_deref().map_or(0, volume)
+    }
+
+    /// How many bins in one chunk.
+    fn bins_in(&self, spatial: &[i64], shapes: &Shapes) -> u128 {
+        let Some(spans) = &self.bins else { return 0 };
+        let mut count: u128 = 1;
+        for (axis, (&(first, last), &at)) in spans.iter().zip(spatial).enumerate() {
+            let Some((low, high)) = bins_of(axis, shapes, (at, at)) else { return 0 };
+            let (first, last) = (first.max(low), last.min(high));
+            let bins = if last < first { 0 } else { u128::from(last.abs_diff(first)) + 1 };
+            count = count.saturating_mul(bins);
+        }
+        count
+    }
+
+    /// How much more is read than was asked for, as far as that is known before anything is read.
+    pub fn amplification<'a>(
+        &self,
+        shapes: &Shapes,
+        loaded: impl Iterator<Item = &'a [i64]>,
+    ) -> Amplification {
+        let (mut chunks, mut bins) = (0_u128, 0_u128);
+        for spatial in loaded {
+            chunks += 1;
+            bins = bins.saturating_add(self.bins_in(spatial, shapes));
+        }
+        let volume = |edges: &[f64]| edges.iter().product::<f64>();
+        #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+        let ratio = |bins: u128| {
+            (bins > 0).then(|| chunks as f64 * volume(&shapes.chunk) / (bins as f64 * volume(&shapes.bin)))
+        };
+        Amplification { formula: ratio(self.bins()), per_loaded: ratio(bins), rows: None, bytes: None }
+    }
+}
+
+fn volume(spans: &[(i64, i64)]) -> u128 {
+    spans
+        .iter()
+        .fold(1, |volume: u128, &(first, last)| volume.saturating_mul(u128::from(last.abs_diff(first)) + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(chunk: f64, bin: f64) -> Shapes {
+        let bins_per_chunk = super::super::shapes::whole_ratio(chunk, bin).map(|ratio| vec![ratio]);
+        Shapes { chunk: vec![chunk], bin: vec![bin], bins_per_chunk }
+    }
+
+    fn bbox(low: f64, high: f64, interval: Interval) -> Bbox {
+        Bbox::new(vec![low], vec![high], 1, interval).unwrap()
+    }
+
+    #[test]
+    fn a_box_touches_the_chunks_that_hold_its_ends() {
+        let shapes = shapes(200.0, 50.0);
+        let grid = (0, 5);
+        for (low, high, interval, chunks, bins) in [
+            (50.0, 100.0, Interval::HalfOpen, Some((0, 0)), Some((1, 1))),
+            (50.0, 100.0, Interval::Closed, Some((0, 0)), Some((1, 2))),
+            (0.0, 200.0, Interval::HalfOpen, Some((0, 0)), Some((0, 3))),
+            (0.0, 200.0, Interval::Closed, Some((0, 1)), Some((0, 4))),
+            (50.0, 50.0, Interval::HalfOpen, None, None),
+            (f64::NEG_INFINITY, f64::INFINITY, Interval::Closed, Some((0, 5)), Some((0, 23))),
+            (f64::NEG_INFINITY, -1e300, Interval::Closed, None, None),
+            (1e300, f64::INFINITY, Interval::HalfOpen, None, None),
+            (-1e300, 1e300, Interval::HalfOpen, Some((0, 5)), Some((0, 23))),
+        ] {
+            let bbox = bbox(low, high, interval);
+            assert_eq!(bbox.chunk_span(0, &shapes, grid), chunks, "{low} {high} {interval:?}");
+            assert_eq!(bbox.bin_span(0, &shapes, grid), bins, "{low} {high} {interval:?}");
+        }
+    }
+
+    #[test]
+    fn a_chunk_that_bins_round_to_counts_as_well() {
+        let bbox = bbox(0.3, 0.3, Interval::Closed);
+        assert_eq!(bbox.chunk_span(0, &shapes(0.3, 0.1), (0, 3)), Some((0, 1)));
+        assert_eq!(bbox.chunk_span(0, &shapes(0.3, 0.3), (0, 3)), Some((1, 1)));
+    }
+
+    #[test]
+    fn boxes_that_are_none_are_refused() {
+        let of = |low: f64, high: f64| Bbox::new(vec![low], vec![high], 1, Interval::Closed);
+        assert!(matches!(of(f64::NAN, 1.0), Err(VectorError::BboxNan { place: 0 })));
+        assert!(matches!(of(2.0, 1.0), Err(VectorError::BboxInverted { axis: 0, .. })));
+        assert!(matches!(
+            Bbox::new(vec![], vec![1.0], 1, Interval::Closed),
+            Err(VectorError::BboxRank { expected: 2, found: 1 })
+        ));
+    }
+
+    #[test]
+    fn nothing_is_where_no_number_is() {
+        let all = Bbox::everything(1);
+        assert!(all.holds([f64::INFINITY].into_iter()) && !all.holds([f64::NAN].into_iter()));
+        assert!(!bbox(0.0, 1.0, Interval::HalfOpen).holds([1.0].into_iter()));
+        assert!(bbox(0.0, 1.0, Interval::Closed).holds([1.0].into_iter()));
+    }
+}

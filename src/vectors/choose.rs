@@ -1,0 +1,199 @@
+//! Which fragments of which chunks a query reads: by box, by chunk, or by the objects that are found.
+//!
+//! Objects are looked through off the reactor: there may be millions. A fragment that several objects share is read once,
+//! and counts as the first's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+
+use super::chunk::ChunkRows;
+use super::level::Level;
+use super::objects::{Object, ObjectIndex};
+use super::payload::{Fragment, FragmentIndex};
+use super::select::{Owners, Pick, is_inside};
+use super::vertices::{Failure, Mode, Touched, VertexQuery};
+use super::{Bbox, Coord, VectorError};
+
+/// Chunks that are read at a time.
+const CONCURRENCY: usize = 8;
+
+/// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundObject {
+    /// Its id.
+    pub id: i64,
+    /// Its parts.
+    pub parts: Vec<(usize, usize)>,
+}
+
+/// What is read of one chunk.
+pub(super) struct Work {
+    pub(super) chunk: Coord,
+    pub(super) pick: Pick,
+    pub(super) owners: Option<Arc<Owners>>,
+}
+
+/// What a query reads.
+pub(super) struct Choice {
+    pub(super) work: Vec<Work>,
+    /// The objects that were found, if they were looked for.
+    pub(super) objects: Option<Vec<FoundObject>>,
+    /// Chunks that could not be looked at.
+    pub(super) failures: Vec<Failure>,
+}
+
+/// The fragments of each chunk that have a vertex in a box.
+type Inside = HashMap<Coord, BTreeSet<u32>>;
+
+/// What a query reads of what it touches.
+pub(super) async fn choose(
+    query: &VertexQuery,
+    level: &Level,
+    touched: &Touched,
+) -> Result<Choice, VectorError> {
+    let is_by_object = !matches!(query.mode, Mode::Vertices | Mode::Chunks);
+    let index = if is_by_object || query.columns.object_id { ObjectIndex::open(level).await? } else { None };
+    let objects = match &index {
+        Some(index) => index.all().await?,
+        None => Vec::new(),
+    };
+    let (chunks, cpu) = (touched.chunks.clone(), &level.store.context.cpu);
+    if !is_by_object {
+        let pick = match query.mode {
+            Mode::Chunks => Pick::All,
+            _ => Pick::Boxes(query.boxes.as_slice().into()),
+        };
+        let by_chunk = move || {
+            let mut owners = owners_of(&objects);
+            let work = |chunk: Coord| {
+                let owners = owners.remove(&chunk).map(Arc::new);
+                Work { chunk, pick: pick.clone(), owners }
+            };
+            chunks.into_iter().map(work).collect()
+        };
+        return Ok(Choice { work: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
+    }
+    let (exact, failures) = match query.mode {
+        Mode::ObjectsExact => {
+            let (inside, failures) = fragments_inside(query, level, touched).await?;
+            (Some(inside), failures)
+        }
+        _ => (None, Vec::new()),
+    };
+    let is_cropped = query.mode == Mode::Crop;
+    let (work, found) = cpu.run(move || by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
+    Ok(Choice { work, objects: Some(found), failures })
+}
+
+/// The objects in touched chunks, and what is read of them: all, or what is in these chunks.
+fn by_object(
+    objects: &[Object],
+    chunks: &[Coord],
+    exact: Option<&Inside>,
+    is_cropped: bool,
+) -> (Vec<Work>, Vec<FoundObject>) {
+    let touched: BTreeSet<&[i64]> = chunks.iter().map(Vec::as_slice).collect();
+    let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for object in objects {
+        let parts = parts_in(object, &touched);
+        let is_found = match exact {
+            None => !parts.is_empty(),
+            Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
+                exact.get(chunk).is_some_and(|fragments| fragments.contains(&fragment))
+            }),
+        };
+        if !is_found {
+            continue;
+        }
+        for (chunk, fragment) in object.manifest.fragments() {
+            if !is_cropped || touched.contains(chunk) {
+                wanted.entry(chunk).or_default().insert(fragment);
+            }
+        }
+        found.push(FoundObject { id: object.id, parts });
+    }
+    let mut owners = owners_of(objects);
+    let work = wanted.into_iter().map(|(chunk, fragments)| Work {
+        chunk: chunk.to_vec(),
+        pick: Pick::Fragments(fragments.into_iter().collect()),
+        owners: owners.remove(chunk).map(Arc::new),
+    });
+    (work.collect(), found)
+}
+
+/// The parts of an object in these chunks: entries of its manifest that follow each other.
+fn parts_in(object: &Object, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
+        if !touched.contains(chunk) {
+            continue;
+        }
+        match parts.last_mut() {
+            Some((start, count)) if *start + *count == place => *count += 1,
+            _ => parts.push((place, 1)),
+        }
+    }
+    parts
+}
+
+/// Which object each fragment of each chunk belongs to.
+fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
+    let mut owners: HashMap<Coord, Owners> = HashMap::new();
+    for object in objects {
+        for span in &object.manifest.spans {
+            let of_chunk = owners.entry(span.chunk.clone()).or_default();
+            for fragment in span.fragments.iter() {
+                of_chunk.entry(fragment).and_modify(|id| *id = object.id.min(*id)).or_insert(object.id);
+            }
+        }
+    }
+    owners
+}
+
+/// The fragments that have a vertex in a box, and the chunks that could not be looked at.
+async fn fragments_inside(
+    query: &VertexQuery,
+    level: &Level,
+    touched: &Touched,
+) -> Result<(Inside, Vec<Failure>), VectorError> {
+    let boxes: Arc<[Bbox]> = query.boxes.as_slice().into();
+    let mut reading = stream::iter(touched.chunks.clone())
+        .map(|chunk| {
+            let (level, boxes) = (level.clone(), Arc::clone(&boxes));
+            async move {
+                let found = inside_of(&level, &chunk, boxes).await;
+                (chunk, found)
+            }
+        })
+        .buffered(CONCURRENCY);
+    let (mut inside, mut failures) = (Inside::new(), Vec::new());
+    while let Some((chunk, found)) = reading.next().await {
+        match found {
+            Ok(found) => drop(inside.insert(chunk, found)),
+            Err(error) if error.is_corrupt_chunk() && query.skips_corrupt => {
+                failures.push(Failure { chunk, error });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((inside, failures))
+}
+
+async fn inside_of(level: &Level, chunk: &[i64], boxes: Arc<[Bbox]>) -> Result<BTreeSet<u32>, VectorError> {
+    match ChunkRows::read(level, chunk, true).await? {
+        Some(chunk) => Ok(level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?),
+        None => Ok(BTreeSet::new()),
+    }
+}
+
+/// The fragments of a chunk that have a vertex in a box.
+fn fragments_with(chunk: &ChunkRows, boxes: &[Bbox]) -> BTreeSet<u32> {
+    let fragments = (0_u32..).zip(chunk.fragments.iter().flat_map(FragmentIndex::iter));
+    let is_touched = |(_, fragment): &(u32, Fragment<'_>)| {
+        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_inside(chunk, row, boxes)))
+    };
+    fragments.filter(is_touched).map(|(number, _)| number).collect()
+}

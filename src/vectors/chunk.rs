@@ -1,0 +1,148 @@
+//! [`ChunkRows`]: the vertices of one chunk, and its fragments.
+
+use bytes::Bytes;
+
+use super::level::Level;
+use super::payload::{FragmentIndex, PayloadError, Positions, integers};
+use super::root::Profile;
+use super::{Coord, VectorError};
+use crate::metadata::DataType;
+
+/// The vertices of one chunk.
+#[derive(Clone, Debug)]
+pub struct ChunkRows {
+    /// The chunk.
+    pub coord: Coord,
+    /// The vertices.
+    pub positions: Positions,
+    /// Which of them belong together, if that was read and is stored.
+    pub fragments: Option<FragmentIndex>,
+    /// Whether it is known how many vertices there are: a dense array without offsets does not tell.
+    pub is_count_known: bool,
+}
+
+impl ChunkRows {
+    /// Reads a chunk of a level; `None` if nothing is stored there.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`].
+    pub async fn read(
+        level: &Level,
+        coord: &[i64],
+        with_fragments: bool,
+    ) -> Result<Option<Self>, VectorError> {
+        let context = &level.store.context;
+        let Some(payload) = level.vertices.payload(context, coord).await? else { return Ok(None) };
+        let is_doc = level.store.root.profile == Profile::Doc;
+        let fragments = match &level.fragments {
+            Some(fragments) if with_fragments || is_doc => fragments.payload(context, coord).await?,
+            _ => None,
+        };
+        let (level, coord) = (level.clone(), coord.to_vec());
+        let bytes = payload.len() as u64 + fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
+        context
+            .cpu
+            .run_sized(bytes, move || Self::decode(&level, coord, payload, fragments.as_ref()))
+            .await?
+            .map(Some)
+    }
+
+    fn decode(
+        level: &Level,
+        coord: Coord,
+        payload: Bytes,
+        fragments: Option<&Bytes>,
+    ) -> Result<Self, VectorError> {
+        let corrupt = |reason: &PayloadError| VectorError::corrupt(&level.vertices.path, &coord, reason);
+        let positions =
+            Positions::new(payload, &level.kind, level.dims).map_err(|reason| corrupt(&reason))?;
+        if level.store.root.profile == Profile::Doc {
+            return doc(level, coord, positions, fragments);
+        }
+        let index = match (fragments, &level.fragments) {
+            (Some(bytes), Some(cells)) => Some(
+                FragmentIndex::decode(bytes, positions.rows() as u64)
+                    .map_err(|reason| VectorError::corrupt(&cells.path, &coord, &reason))?,
+            ),
+            _ => None,
+        };
+        Ok(Self { coord, positions, fragments: index, is_count_known: true })
+    }
+
+    /// The rows that count, in fragment order: those of the fragments where these do not make up the chunk, else all.
+    #[must_use]
+    pub fn universe(&self) -> Vec<u32> {
+        let rows = u32::try_from(self.positions.rows()).unwrap_or(u32::MAX);
+        let Some(fragments) = self.fragments.as_ref().filter(|fragments| !fragments.tiles()) else {
+            return (0..rows).collect();
+        };
+        let mut seen = vec![false; self.positions.rows()];
+        let mut universe = Vec::new();
+        for row in fragments.iter().flat_map(super::payload::Fragment::rows) {
+            let Ok(place) = usize::try_from(row) else { continue };
+            // Fragments may share rows; each is a vertex once.
+            if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
+                *seen = true;
+                universe.extend(u32::try_from(row));
+            }
+        }
+        universe
+    }
+}
+
+/// A chunk of a dense array: how many of its rows are vertices, the offsets of its groups say.
+fn doc(
+    level: &Level,
+    coord: Coord,
+    positions: Positions,
+    offsets: Option<&Bytes>,
+) -> Result<ChunkRows, VectorError> {
+    let Some(offsets) = offsets else {
+        let fill = level.vertices.array().map(|array| array.metadata().fill_value.as_bytes().to_vec());
+        let is_nan = fill.is_some_and(|fill| {
+            Positions::new(fill.into(), &level.kind, 1).is_ok_and(|fill| fill.at(0).any(f64::is_nan))
+        });
+        if !is_nan {
+            return Ok(ChunkRows { coord, positions, fragments: None, is_count_known: false });
+        }
+        let is_filled = |row: &usize| positions.at(*row).all(f64::is_nan);
+        let rows = (0..positions.rows()).rev().find(|row| !is_filled(row)).map_or(0, |last| last + 1);
+        let positions = positions.first(rows);
+        return Ok(ChunkRows { coord, positions, fragments: None, is_count_known: true });
+    };
+    let path = level.fragments.as_ref().map_or(&level.path, |cells| &cells.path);
+    let most = positions.rows() as u64;
+    let mut ranges = Vec::new();
+    let mut rows = 0;
+    let kind = level.fragments.as_ref().and_then(|cells| cells.array());
+    let kind = kind.map_or(DataType::Int64, |array| array.metadata().data_type.clone());
+    for pair in integers(offsets, &kind).chunks_exact(2) {
+        let &[start, count] = pair else { continue };
+        let (Ok(start), Ok(count)) = (u64::try_from(start), u64::try_from(count)) else {
+            if count > 0 {
+                return Err(VectorError::corrupt(
+                    path,
+                    &coord,
+                    &PayloadError::Row { row: start, rows: most },
+                ));
+            }
+            // Never written: where it would stand means nothing.
+            ranges.push((rows, 0));
+            continue;
+        };
+        if count == 0 {
+            ranges.push((rows, 0));
+            continue;
+        }
+        let end = start.saturating_add(count);
+        if end > most {
+            let row = i64::try_from(end - 1).unwrap_or(i64::MAX);
+            return Err(VectorError::corrupt(path, &coord, &PayloadError::Row { row, rows: most }));
+        }
+        rows = rows.max(end);
+        ranges.push((start, count));
+    }
+    let positions = positions.first(usize::try_from(rows).unwrap_or(usize::MAX));
+    let fragments = FragmentIndex::of_ranges(&ranges, rows);
+    Ok(ChunkRows { coord, positions, fragments: Some(fragments), is_count_known: true })
+}

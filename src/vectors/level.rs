@@ -1,0 +1,205 @@
+//! [`Level`]: one level of a store: its shapes, its vertices, and which of its chunks are there.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::bbox::Touch;
+use super::cells::{CellArray, Occupied};
+use super::json::{Object, is_true, text};
+use super::payload::number_type;
+use super::root::Profile;
+use super::shapes::{Shapes, level_block};
+use super::store::VectorStore;
+use super::{Bbox, Coord, LevelName, VectorError};
+use crate::key::NodePath;
+use crate::metadata::DataType;
+
+/// A level of a store, opened.
+#[derive(Clone, Debug)]
+pub struct Level {
+    /// The store.
+    pub store: VectorStore,
+    /// Its number and name.
+    pub name: LevelName,
+    /// Where it stands.
+    pub path: NodePath,
+    /// What it says of itself.
+    pub attributes: Arc<Object>,
+    /// Its chunks and bins.
+    pub shapes: Shapes,
+    /// How many axes.
+    pub dims: usize,
+    /// The type of coordinates.
+    pub kind: DataType,
+    /// The vertices.
+    pub vertices: CellArray,
+    /// Which of them belong together, if that is stored.
+    pub fragments: Option<CellArray>,
+}
+
+impl Level {
+    /// Opens a level.
+    ///
+    /// # Errors
+    /// [`VectorError::InvalidMetadata`] if it cannot be read, [`VectorError::UnsupportedEncoding`].
+    pub async fn open(store: &VectorStore, name: &LevelName) -> Result<Self, VectorError> {
+        let path = store.path.child(&name.name)?;
+        let profile = store.root.profile;
+        let group = store.level_attributes(&path).await?.unwrap_or_default();
+        let attributes = Arc::new(level_block(profile, &group).cloned().unwrap_or_default());
+        let shapes = Shapes::of(&store.root, &name.name, &attributes)?;
+        let dims = shapes.chunk.len();
+        let vertices = path.child("vertices")?;
+        let vertices = store.cells(vertices, dims).await?.ok_or_else(|| {
+            VectorError::invalid("vertices_array", format!("there is no `{}/vertices`", path.as_str()))
+        })?;
+        let kind = coordinate_type(&vertices, dims)?;
+        let fragments = match profile {
+            Profile::Doc => "vertex_group_offsets",
+            Profile::V7 | Profile::V9 => "vertex_fragments",
+        };
+        let fragments = store.cells(path.child(fragments)?, dims).await?;
+        Ok(Self {
+            store: store.clone(),
+            name: name.clone(),
+            path,
+            attributes,
+            shapes,
+            dims,
+            kind,
+            vertices,
+            fragments,
+        })
+    }
+
+    /// Axes before the spatial ones: one, if chunks are also cut by an attribute.
+    #[must_use]
+    pub fn lead(&self) -> usize {
+        self.vertices.lead()
+    }
+
+    /// The number of vertices, as the level says.
+    #[must_use]
+    pub fn vertex_count(&self) -> Option<u64> {
+        self.attributes.get("vertex_count")?.as_u64()
+    }
+
+    /// Whether fragments may share rows.
+    #[must_use]
+    pub fn shares_fragments(&self) -> bool {
+        is_true(&self.attributes, "shared_fragments")
+    }
+
+    /// Whether the level says that fragments are ranges that make up each chunk.
+    #[must_use]
+    pub fn claims_tiles(&self) -> bool {
+        is_true(&self.attributes, "fragments_tile")
+    }
+
+    /// The attribute that chunks are cut by, with the value of each place along the leading axis.
+    #[must_use]
+    pub fn chunk_attribute(&self) -> Option<(String, Vec<String>)> {
+        if self.lead() == 0 {
+            return None;
+        }
+        let name = text(&self.attributes, "chunk_attribute_name")?;
+        let values = self.attributes.get("chunk_attribute_values")?.as_array()?;
+        let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((name.to_owned(), values.iter().map(value).collect()))
+    }
+
+    /// The chunks that hold vertices.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn occupied(&self) -> Result<Occupied, VectorError> {
+        self.vertices.occupied(&self.store.context).await
+    }
+
+    /// The chunks there is room for, along each spatial axis, from the first to the last: those of the array, or where
+    /// there is none those of the store's bounds and of what is stored.
+    #[must_use]
+    pub fn grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
+        let lead = self.lead();
+        if let Some(grid) = self.vertices.grid() {
+            let origin = self.vertices.origin().iter().skip(lead);
+            let length = |length: u64| i64::try_from(length).unwrap_or(i64::MAX).saturating_sub(1);
+            let axes = origin.zip(grid.iter().skip(lead));
+            return axes.map(|(&first, &edge)| (first, first.saturating_add(length(edge)))).collect();
+        }
+        let bounds = self.store.root.bounds();
+        let bounds = bounds.filter(|(low, high)| low.len() == self.dims && high.len() == self.dims);
+        let bounded = bounds.and_then(|(low, high)| {
+            // A box of the bounds, in a grid that has no end.
+            let bbox = Bbox::new(low, high, self.dims, super::Interval::Closed).ok()?;
+            let endless = vec![(i64::MIN / 4, i64::MAX / 4); self.dims];
+            Touch::of(&bbox, &self.shapes, &endless).chunks
+        });
+        (0..self.dims)
+            .map(|axis| {
+                let stored = occupied.iter().filter_map(|coord| coord.get(lead + axis).copied());
+                let ends = stored.fold(None, |ends: Option<(i64, i64)>, at| {
+                    Some(ends.map_or((at, at), |(low, high)| (low.min(at), high.max(at))))
+                });
+                let bounded = bounded.as_ref().and_then(|bounds| bounds.get(axis).copied());
+                match (ends, bounded) {
+                    (Some((low, high)), Some((first, last))) => (low.min(first), high.max(last)),
+                    (Some(ends), None) | (None, Some(ends)) => ends,
+                    (None, None) => (0, -1),
+                }
+            })
+            .collect()
+    }
+
+    /// Where a chunk begins and ends along each axis.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 have no exact place at all")]
+    pub fn bounds_of(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
+        let spatial = coord.iter().skip(self.lead());
+        let axes = || spatial.clone().zip(&self.shapes.chunk);
+        (
+            axes().map(|(&at, edge)| at as f64 * edge).collect(),
+            axes().map(|(&at, edge)| (at as f64 + 1.0) * edge).collect(),
+        )
+    }
+}
+
+/// The type of the coordinates of vertices.
+fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, VectorError> {
+    let path = vertices.path.as_str();
+    check_encoding(vertices, "raw")?;
+    let kind = if let (Some(array), None) = (vertices.array(), text(&vertices.attributes, "dtype")) {
+        let metadata = array.metadata();
+        // Of a dense array the type is its own; the last dimension holds the coordinates.
+        if metadata.data_type.is_variable() {
+            None
+        } else {
+            if metadata.shape.len() != dims + 2 || metadata.shape.last() != Some(&(dims as u64)) {
+                let detail = format!("`{path}` has the shape {:?} for {dims} axes", metadata.shape);
+                return Err(VectorError::invalid("doc_array_shapes", detail));
+            }
+            Some(metadata.data_type.clone())
+        }
+    } else {
+        text(&vertices.attributes, "dtype").and_then(number_type)
+    };
+    let is_float =
+        |kind: &DataType| matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64);
+    kind.filter(is_float).ok_or_else(|| {
+        let written = vertices.attributes.get("dtype");
+        let detail = format!("`{path}` has coordinates of type {written:?}, not float16, float32 or float64");
+        VectorError::invalid("array_attrs", detail)
+    })
+}
+
+/// Refuses payloads that are written otherwise.
+pub(super) fn check_encoding(cells: &CellArray, known: &str) -> Result<(), VectorError> {
+    match text(&cells.attributes, "encoding") {
+        Some(encoding) if encoding != known => Err(VectorError::UnsupportedEncoding {
+            path: cells.path.as_str().to_owned(),
+            encoding: encoding.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,406 @@
+//! Links: records that join vertices of a level to each other, or to those of another (Zarr Vector Format 0.9, "links").
+//!
+//! A family holds the links of one difference of levels; its arrays hold those whose endpoints' chunks stand to each other
+//! in one way. The documents' layout has edges within chunks and, apart from these, between them. Links that no record
+//! says, because they follow from the order of rows, are the business of whoever knows the objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::cells::CellArray;
+use super::json::{Object, integers, is_true, text};
+use super::level::Level;
+use super::objects::{all_integers, number, unflattened};
+use super::payload::{
+    LinkRow, PayloadError, decode_links, decode_ragged, integers as numbers_of, number_type,
+};
+use super::root::Profile;
+use super::shapes::whole_ratio;
+use super::{Coord, VectorError};
+use crate::array::Array;
+use crate::metadata::DataType;
+
+/// Most numbers of an array of links between chunks.
+const MOST_NUMBERS: u64 = 1 << 24;
+
+/// A link: the chunk and the row of each endpoint. The first is of the level itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Chunks and rows.
+    pub endpoints: Vec<(Coord, i64)>,
+}
+
+/// The links of a level to another, or to itself.
+#[derive(Clone, Debug)]
+pub struct LinkFamily {
+    /// What the family says of itself.
+    pub attributes: Object,
+    /// Levels from this one to the other.
+    pub delta: i64,
+    /// Endpoints of a record.
+    pub width: usize,
+    /// Whether records have a direction.
+    pub is_directed: bool,
+    /// Its arrays, in the order in which records are counted.
+    pub segments: Vec<Segment>,
+    /// Names of arrays that cannot be read.
+    pub unknown: Vec<String>,
+}
+
+/// The links whose endpoints' chunks stand to each other in one way.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Its name: the offsets from the first endpoint's chunk to the others'.
+    pub name: String,
+    /// Where records stand.
+    pub cells: CellArray,
+    /// The offsets of the second and further endpoints.
+    pub offsets: Vec<Coord>,
+    /// Endpoints of a record.
+    pub width: usize,
+    kind: DataType,
+    has_order: bool,
+    /// Whether records stand one after the other: those within a chunk.
+    pub(super) is_flat: bool,
+    /// Per axis: how many chunks of the other level a chunk of this one spans, as a fraction.
+    anchor: Vec<(i64, i64)>,
+}
+
+impl LinkFamily {
+    /// The names of the families of a level: differences such as `0`, `+1`, `-2`.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn names(level: &Level) -> Result<Vec<String>, VectorError> {
+        Ok(level.store.context.names(&level.path.child("links")?).await?.unwrap_or_default())
+    }
+
+    /// Opens a family; `None` if there are no such links.
+    ///
+    /// # Errors
+    /// [`VectorError::InvalidMetadata`].
+    pub async fn open(level: &Level, delta: i64) -> Result<Option<Self>, VectorError> {
+        let context = &level.store.context;
+        let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
+        let path = level.path.child("links")?.child(&folder)?;
+        let Some(group) = context.group(&path).await? else { return Ok(None) };
+        let attributes = group.attributes.clone();
+        let width = attributes.get("link_width").and_then(Value::as_u64).unwrap_or(2);
+        let width = usize::try_from(width).ok().filter(|width| (1..=64).contains(width));
+        let width =
+            width.ok_or_else(|| VectorError::invalid("links_records", "`link_width` is not 1 to 64"))?;
+        let is_directed = is_true(&attributes, "directed");
+        let anchor = anchor(level, delta).await?;
+        let (mut segments, mut unknown) = (Vec::new(), Vec::new());
+        let mut names = context.names(&path).await?.unwrap_or_default();
+        names.sort_unstable();
+        for name in names {
+            let Some(cells) = level.store.cells(path.child(&name)?, level.dims).await? else { continue };
+            match Segment::of(level, name.clone(), cells, (delta, width, is_directed), &attributes, &anchor)?
+            {
+                Some(segment) => segments.push(segment),
+                None => unknown.push(name),
+            }
+        }
+        Ok(Some(Self { attributes, delta, width, is_directed, segments, unknown }))
+    }
+}
+
+impl Segment {
+    fn of(
+        level: &Level,
+        name: String,
+        cells: CellArray,
+        (delta, width, is_directed): (i64, usize, bool),
+        family: &Object,
+        anchor: &[(i64, i64)],
+    ) -> Result<Option<Self>, VectorError> {
+        let attributes = &cells.attributes;
+        let own =
+            attributes.get("link_width").and_then(Value::as_u64).and_then(|own| usize::try_from(own).ok());
+        let width = own.unwrap_or(width);
+        let rank = cells.rank();
+        let Some(offsets) = parse_offsets(&name, width, rank, cells.lead()) else { return Ok(None) };
+        let kind = text(attributes, "dtype").map_or(Some(DataType::Int64), number_type);
+        let kind = kind.filter(|kind| {
+            !matches!(kind, DataType::Bool | DataType::Float16 | DataType::Float32 | DataType::Float64)
+        });
+        let kind = kind.ok_or_else(|| {
+            VectorError::invalid(
+                "array_attrs",
+                format!("`{}`: its type is none of integers", cells.path.as_str()),
+            )
+        })?;
+        let is_flat = delta == 0 && offsets.iter().flatten().all(|&offset| offset == 0);
+        let is_duplicate = text(family, "store") == Some("duplicate");
+        let has_order = attributes
+            .get("has_perm")
+            .and_then(Value::as_bool)
+            .unwrap_or(!is_flat && delta == 0 && (is_duplicate || !is_directed));
+        // Chunks that are cut by an attribute keep its place.
+        let lead = vec![(1, 1); level.lead()];
+        let anchor = [&lead[..], anchor].concat();
+        Ok(Some(Self { name, cells, offsets, width, kind, has_order, is_flat, anchor }))
+    }
+
+    /// The chunks of the endpoints of records that stand in a cell.
+    #[must_use]
+    pub fn chunks(&self, source: &[i64]) -> Vec<Coord> {
+        let anchored: Coord = source
+            .iter()
+            .zip(&self.anchor)
+            .map(|(&at, &(times, by))| at.saturating_mul(times).div_euclid(by.max(1)))
+            .collect();
+        let moved =
+            |offset: &Coord| anchored.iter().zip(offset).map(|(at, by)| at.saturating_add(*by)).collect();
+        std::iter::once(source.to_vec()).chain(self.offsets.iter().map(moved)).collect()
+    }
+
+    /// The records that stand in a cell, in the order they were written.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`].
+    pub async fn links(&self, level: &Level, source: &[i64]) -> Result<Vec<Link>, VectorError> {
+        let Some(payload) = self.cells.payload(&level.store.context, source).await? else {
+            return Ok(Vec::new());
+        };
+        let (segment, source) = (self.clone(), source.to_vec());
+        let decode = move || {
+            let decoded = if segment.is_flat {
+                decode_links(&payload, &segment.kind, segment.width, segment.has_order)
+            } else {
+                decode_ragged(&payload, &segment.kind, segment.width, segment.has_order)
+            };
+            let records =
+                decoded.map_err(|reason| VectorError::corrupt(&segment.cells.path, &source, &reason))?;
+            let chunks = segment.chunks(&source);
+            Ok(records.into_iter().map(|record| ordered(record, &chunks)).collect())
+        };
+        level.store.context.cpu.run(decode).await?
+    }
+}
+
+/// A record with the chunks of its endpoints, in the order in which it was given.
+fn ordered(record: LinkRow, chunks: &[Coord]) -> Link {
+    let stored: Vec<(Coord, i64)> = chunks.iter().cloned().zip(record.rows).collect();
+    let Some(order) = record.order else { return Link { endpoints: stored } };
+    let mut endpoints = stored.clone();
+    for (endpoint, place) in stored.into_iter().zip(order) {
+        if let Some(slot) = endpoints.get_mut(place) {
+            *slot = endpoint;
+        }
+    }
+    Link { endpoints }
+}
+
+/// The offsets that the name of an array gives; `None` if it is no such name.
+fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<Vec<Coord>> {
+    if name == "self" {
+        return (width == 1).then(Vec::new);
+    }
+    let component = |text: &str| {
+        let (sign, digits) = match text.split_at_checked(1)? {
+            ("+", digits) => (1, digits),
+            ("-", digits) => (-1, digits),
+            _ => (0, text),
+        };
+        let number: i64 = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+        // Zero has no sign, and everything else has.
+        ((sign == 0) == (number == 0)).then_some(sign * number)
+    };
+    let offset = |text: &str| {
+        let mut offset: Coord = text.split('.').map(component).collect::<Option<_>>()?;
+        if offset.len() + lead == rank {
+            offset = [vec![0; lead], offset].concat();
+        }
+        (offset.len() == rank).then_some(offset)
+    };
+    let offsets: Vec<Coord> = name.split('_').map(offset).collect::<Option<_>>()?;
+    (offsets.len() + 1 == width).then_some(offsets)
+}
+
+/// How the chunks of a level are found among those of another.
+async fn anchor(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
+    let same = vec![(1, 1); level.dims];
+    let other = i64::try_from(level.name.index).ok().and_then(|index| index.checked_add(delta));
+    let Some(other) = other.and_then(|index| u64::try_from(index).ok()).filter(|_| delta != 0) else {
+        return Ok(same);
+    };
+    let target = match level.store.level(other).await {
+        Ok(target) => target,
+        // Whoever validates says that it is not there; the links can be read all the same.
+        Err(VectorError::LevelNotFound { .. } | VectorError::InvalidMetadata { .. }) => return Ok(same),
+        Err(error) => return Err(error),
+    };
+    let (_, root) = level.store.root.geometry()?;
+    let ratio = |chunk: &[f64]| -> Vec<i64> {
+        chunk.iter().zip(&root).map(|(&chunk, &root)| whole_ratio(chunk, root).unwrap_or(1)).collect()
+    };
+    Ok(ratio(&level.shapes.chunk).into_iter().zip(ratio(&target.shapes.chunk)).collect())
+}
+
+/// An attribute of the links of a family: one value for each record.
+#[derive(Clone, Debug)]
+pub struct LinkAttribute {
+    /// Its name.
+    pub name: String,
+    arrays: Vec<(String, CellArray)>,
+}
+
+impl LinkAttribute {
+    /// The attributes of the links of a family.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn all(level: &Level, delta: i64) -> Result<Vec<Self>, VectorError> {
+        let context = &level.store.context;
+        let below = level.path.child("link_attributes")?;
+        let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
+        let mut attributes = Vec::new();
+        for name in context.names(&below).await?.unwrap_or_default() {
+            let path = below.child(&name)?.child(&folder)?;
+            let mut arrays = Vec::new();
+            for segment in context.names(&path).await?.unwrap_or_default() {
+                if let Some(cells) = level.store.cells(path.child(&segment)?, level.dims).await? {
+                    arrays.push((segment, cells));
+                }
+            }
+            if !arrays.is_empty() {
+                attributes.push(Self { name, arrays });
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// The values of the records of a cell, of which there are so many.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`] if there are not as many.
+    pub async fn values(
+        &self,
+        level: &Level,
+        segment: &str,
+        source: &[i64],
+        records: usize,
+    ) -> Result<Vec<Value>, VectorError> {
+        let Some((_, cells)) = self.arrays.iter().find(|(name, _)| name == segment) else {
+            return Ok(vec![Value::Null; records]);
+        };
+        let attributes = &cells.attributes;
+        let kind = text(attributes, "dtype").and_then(number_type).ok_or_else(|| {
+            VectorError::invalid(
+                "array_attrs",
+                format!("`{}`: its type is not one of numbers", cells.path.as_str()),
+            )
+        })?;
+        let width = integers(attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>().max(1));
+        let width = usize::try_from(width).unwrap_or(1);
+        let payload = cells.payload(&level.store.context, source).await?.unwrap_or_default();
+        let row = kind.item_bytes().saturating_mul(width);
+        if payload.len() != records.saturating_mul(row) {
+            let reason = PayloadError::PartialRow { bytes: payload.len(), row };
+            return Err(VectorError::corrupt(&cells.path, source, &reason));
+        }
+        let one = |item: &[u8]| number(&kind, item);
+        let value = |row: &[u8]| match width {
+            1 => one(row),
+            _ => row.chunks_exact(kind.item_bytes()).map(one).collect(),
+        };
+        Ok(payload.chunks_exact(row).map(value).collect())
+    }
+}
+
+/// The edges of a store of the documents' layout: those within chunks, then those between them.
+///
+/// # Errors
+/// [`VectorError::Corrupt`].
+pub async fn doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>, VectorError> {
+    let context = &level.store.context;
+    let mut links = Vec::new();
+    for name in ["edges", "faces"] {
+        let path = level.path.child("links")?.child(name)?;
+        let Some(cells) = level.store.cells(path, level.dims).await? else { continue };
+        let Some(array) = cells.array().cloned() else { continue };
+        let width = array.metadata().shape.last().copied().unwrap_or(2);
+        let width = usize::try_from(width).unwrap_or(2).max(1);
+        for chunk in chunks {
+            let Some(payload) = cells.payload(context, chunk).await? else { continue };
+            for record in numbers_of(&payload, &array.metadata().data_type).chunks_exact(width) {
+                if record.iter().all(|&row| row >= 0) {
+                    links.push(Link { endpoints: record.iter().map(|&row| (chunk.clone(), row)).collect() });
+                }
+            }
+        }
+    }
+    if let Some(array) = context.array(&level.path.child("cross_chunk_links")?).await? {
+        links.extend(between_chunks(level, &array).await?);
+    }
+    Ok(links)
+}
+
+/// Edges between chunks: pairs of numbers that count the rows of all chunks, as many for each as there is room for.
+async fn between_chunks(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
+    let rows =
+        level.vertices.array().and_then(|vertices| vertices.metadata().shape.iter().rev().nth(1).copied());
+    let rows = rows.and_then(|rows| i64::try_from(rows).ok()).filter(|&rows| rows > 0);
+    let (Some(rows), Some(grid)) = (rows, level.vertices.grid()) else { return Ok(Vec::new()) };
+    let numbers = all_integers(level, array, MOST_NUMBERS).await?;
+    let mut links = Vec::new();
+    for pair in numbers.chunks_exact(2).filter(|pair| pair.iter().all(|&id| id >= 0)) {
+        let endpoint = |&id: &i64| Some((unflattened(id / rows, &grid)?, id % rows));
+        let endpoints =
+            pair.iter().map(endpoint).collect::<Option<Vec<_>>>().ok_or_else(|| VectorError::Corrupt {
+                path: format!("{}/cross_chunk_links", level.path.as_str()),
+                chunk: format!("{pair:?}"),
+                reason: "it names a vertex in no chunk".to_owned(),
+            })?;
+        links.push(Link { endpoints });
+    }
+    Ok(links)
+}
+
+/// Refuses links of stores whose links are not read.
+///
+/// # Errors
+/// [`VectorError::UnsupportedInProfile`].
+pub fn check_profile(level: &Level) -> Result<(), VectorError> {
+    match level.store.root.profile {
+        Profile::V7 => Err(VectorError::UnsupportedInProfile { what: "links", profile: Profile::V7.name() }),
+        Profile::V9 | Profile::Doc => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_arrays_are_offsets() {
+        for (name, width, offsets) in [
+            ("0.0.+1", 2, Some(vec![vec![0, 0, 1]])),
+            ("+1.0.0", 2, Some(vec![vec![1, 0, 0]])),
+            ("0.0.0_-1.0.+12", 3, Some(vec![vec![0, 0, 0], vec![-1, 0, 12]])),
+            ("self", 1, Some(vec![])),
+            ("self", 2, None),
+            ("0.0.1", 2, None),
+            ("+0.0.0", 2, None),
+            ("0.0", 2, None),
+            ("0.0.0", 3, None),
+            ("0.0.+", 2, None),
+            ("", 2, None),
+            ("a.0.0", 2, None),
+        ] {
+            assert_eq!(parse_offsets(name, width, 3, 0), offsets, "{name}");
+        }
+        assert_eq!(parse_offsets("+1.0", 2, 3, 1), Some(vec![vec![0, 1, 0]]));
+    }
+
+    #[test]
+    fn records_are_given_as_they_were_before_they_were_stored() {
+        let chunks = [vec![0], vec![1]];
+        let record = |order| LinkRow { rows: vec![5, 7], order };
+        assert_eq!(ordered(record(None), &chunks).endpoints, [(vec![0], 5), (vec![1], 7)]);
+        assert_eq!(ordered(record(Some(vec![1, 0])), &chunks).endpoints, [(vec![1], 7), (vec![0], 5)]);
+    }
+}

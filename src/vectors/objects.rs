@@ -1,0 +1,428 @@
+//! Objects: which there are, of which fragments each is made, and what is said of them.
+//!
+//! An object is found by its id, which need not be its row: ids may be any numbers. Manifests are read as rows of one
+//! array. What a store of the documents' layout says of an object is its first group alone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Number, Value};
+
+use super::VectorError;
+use super::json::text;
+use super::level::Level;
+use super::payload::{FragmentNumbers, FragmentSpan, Manifest, integers, number_type};
+use super::root::Profile;
+use crate::array::{Array, ArrayError};
+use crate::chunk::Subset;
+use crate::error::{Classify, ErrorClass};
+use crate::metadata::DataType;
+
+/// Most objects that are read for one answer.
+const MOST_OBJECTS: u64 = 1 << 22;
+/// Most fragments that all objects of a level name: a manifest of a few bytes may name many.
+const MOST_FRAGMENTS: u64 = 1 << 24;
+/// Rows of manifests that are read at a time: a chunk of them.
+const ROWS_AT_A_TIME: u64 = 1 << 14;
+
+/// An object, and what it is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its id.
+    pub id: i64,
+    /// Its row among the manifests and the attributes.
+    pub row: u64,
+    /// Its fragments.
+    pub manifest: Manifest,
+}
+
+/// What an attribute says of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectValue {
+    /// The attribute.
+    pub name: String,
+    /// Its value; null if there is none.
+    pub value: Value,
+}
+
+/// The objects of a level.
+#[derive(Clone, Debug)]
+pub struct ObjectIndex {
+    level: Level,
+    /// What the index says of itself.
+    pub attributes: super::json::Object,
+    manifests: Arc<Array>,
+    ids: Option<Arc<Array>>,
+    coordinates: usize,
+}
+
+impl ObjectIndex {
+    /// The objects of a level, if there are any.
+    ///
+    /// # Errors
+    /// [`VectorError::InvalidMetadata`].
+    pub async fn open(level: &Level) -> Result<Option<Self>, VectorError> {
+        let context = &level.store.context;
+        let path = level.path.child("object_index")?;
+        let wrong = |what: &str| VectorError::invalid("manifests", format!("`{}`: {what}", path.as_str()));
+        if level.store.root.profile == Profile::Doc {
+            let Some(array) = context.array(&path).await? else { return Ok(None) };
+            let metadata = array.metadata();
+            if metadata.data_type != DataType::Int64
+                || metadata.shape.len() != 2
+                || metadata.shape.last() != Some(&2)
+            {
+                return Err(wrong("it holds no pairs of int64"));
+            }
+            let attributes = metadata.attributes.clone();
+            return Ok(Some(Self {
+                level: level.clone(),
+                attributes,
+                manifests: array,
+                ids: None,
+                coordinates: 0,
+            }));
+        }
+        let Some(group) = context.group(&path).await? else { return Ok(None) };
+        let attributes = group.attributes.clone();
+        let manifests =
+            context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
+        if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
+        {
+            return Err(wrong("`manifests` is no list of bytes of variable length"));
+        }
+        let ids = match text(&attributes, "layout") {
+            Some("vlen_manifests_v1") => None,
+            None | Some("vlen_manifests_v2") => context.array(&path.child("object_ids")?).await?,
+            Some(layout) => {
+                let (path, encoding) = (path.as_str().to_owned(), layout.to_owned());
+                return Err(VectorError::UnsupportedEncoding { path, encoding });
+            }
+        };
+        if ids.as_ref().is_some_and(|ids| {
+            ids.metadata().shape.len() != 1 || number_type(&ids.metadata().data_type.name()).is_none()
+        }) {
+            return Err(wrong("`object_ids` is no list of numbers"));
+        }
+        let written =
+            attributes.get("sid_ndim").and_then(Value::as_u64).and_then(|sid| usize::try_from(sid).ok());
+        let coordinates = written.unwrap_or(level.vertices.rank());
+        if coordinates != level.vertices.rank() {
+            return Err(wrong(&format!(
+                "`sid_ndim` is {coordinates}; chunks have {} coordinates",
+                level.vertices.rank()
+            )));
+        }
+        Ok(Some(Self { level: level.clone(), attributes, manifests, ids, coordinates }))
+    }
+
+    /// How many manifests there are.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.manifests.metadata().shape.first().copied().unwrap_or_default()
+    }
+
+    /// The id of each row.
+    ///
+    /// # Errors
+    /// [`VectorError::TooMany`].
+    pub async fn ids(&self) -> Result<Vec<i64>, VectorError> {
+        let rows = self.rows();
+        if rows > MOST_OBJECTS {
+            return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MOST_OBJECTS });
+        }
+        let Some(ids) = &self.ids else {
+            return Ok((0..i64::try_from(rows).unwrap_or(i64::MAX)).collect());
+        };
+        let items = self.level.store.context.rows(ids, 0..rows).await?.into_items();
+        let mut ids = integers(&items, &ids.metadata().data_type);
+        ids.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
+        Ok(ids)
+    }
+
+    /// The rows of these ids, and those of them that there are not.
+    ///
+    /// # Errors
+    /// As [`ObjectIndex::ids`].
+    pub async fn find(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
+        let known = self.ids().await?;
+        let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();
+        rows.sort_unstable();
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for &id in wanted {
+            let first = rows.partition_point(|&(known, _)| known < id);
+            match rows.get(first) {
+                Some(&(known, row)) if known == id => found.push((row, id)),
+                _ => missing.push(id),
+            }
+        }
+        Ok((found, missing))
+    }
+
+    /// The payloads of manifests.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`] if they do not decode.
+    pub async fn payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
+        let path = self.level.path.child("object_index")?;
+        let read = self.level.store.context.rows(&self.manifests, rows.clone()).await;
+        let read = read.map_err(|error| {
+            unreadable(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
+        })?;
+        if self.is_doc() {
+            let items = read.into_items();
+            return Ok((0..items.len() / 16).map(|row| items.slice(row * 16..row * 16 + 16)).collect());
+        }
+        Ok(read.into_texts())
+    }
+
+    fn is_doc(&self) -> bool {
+        self.level.store.root.profile == Profile::Doc
+    }
+
+    /// What a payload says the object is made of.
+    ///
+    /// # Errors
+    /// [`VectorError::CorruptManifest`].
+    pub fn decode(&self, id: i64, payload: &[u8]) -> Result<Manifest, VectorError> {
+        let corrupt = |reason: String| VectorError::CorruptManifest { object: id, reason };
+        if payload.is_empty() {
+            return Ok(Manifest::default());
+        }
+        if !self.is_doc() {
+            return Manifest::decode(payload, self.coordinates).map_err(|reason| corrupt(reason.to_string()));
+        }
+        let [chunk, bin] = integers(payload, &DataType::Int64)[..] else {
+            return Err(corrupt("it is no pair".to_owned()));
+        };
+        if chunk < 0 {
+            // Never written.
+            return Ok(Manifest::default());
+        }
+        let grid = self.level.vertices.grid().unwrap_or_default();
+        let chunk = unflattened(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
+        let fragment = u32::try_from(bin).map_err(|_no_bin| corrupt(format!("there is no group {bin}")))?;
+        Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: FragmentNumbers::List(vec![fragment]) }] })
+    }
+
+    /// Objects by row and id.
+    ///
+    /// # Errors
+    /// [`VectorError::CorruptManifest`].
+    pub async fn objects(&self, rows: &[(u64, i64)]) -> Result<Vec<Object>, VectorError> {
+        let mut objects = Vec::with_capacity(rows.len().min(1 << 16));
+        for &(row, id) in rows {
+            let payload = self.payloads(row..row.saturating_add(1)).await?;
+            let manifest = self.decode(id, payload.first().map_or(&[], |payload| payload))?;
+            objects.push(Object { id, row, manifest });
+        }
+        Ok(objects)
+    }
+
+    /// All objects, in the order of their rows.
+    ///
+    /// # Errors
+    /// [`VectorError::CorruptManifest`], [`VectorError::TooMany`].
+    pub async fn all(&self) -> Result<Vec<Object>, VectorError> {
+        let ids = self.ids().await?;
+        let mut objects = Vec::with_capacity(ids.len().min(1 << 16));
+        let mut fragments = 0_u64;
+        for start in (0..self.rows()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
+            let payloads = self.payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
+            let (index, first) = (self.clone(), usize::try_from(start).unwrap_or(usize::MAX));
+            let ids: Vec<i64> = ids.iter().skip(first).take(payloads.len()).copied().collect();
+            let decode = move || {
+                let decoded = payloads.iter().zip(ids).zip(start..).map(|((payload, id), row)| {
+                    index.decode(id, payload).map(|manifest| Object { id, row, manifest })
+                });
+                decoded.collect::<Result<Vec<Object>, VectorError>>()
+            };
+            for object in self.level.store.context.cpu.run(decode).await?? {
+                fragments = fragments.saturating_add(object.manifest.len() as u64);
+                objects.push(object);
+            }
+            if fragments > MOST_FRAGMENTS {
+                let (estimate, limit) = (fragments, MOST_FRAGMENTS);
+                return Err(VectorError::TooMany { what: "fragments of objects", estimate, limit });
+            }
+        }
+        Ok(objects)
+    }
+
+    /// What the attributes of objects say of one.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn values(&self, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        values_of(&self.level, "object_attributes", row).await
+    }
+
+    /// How many groups of objects there are.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn groups(&self) -> Result<u64, VectorError> {
+        let array = self.level.store.context.array(&self.level.path.child("groups")?).await?;
+        Ok(array.and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default())
+    }
+
+    /// The ids of the objects of a group.
+    ///
+    /// # Errors
+    /// [`VectorError::GroupNotFound`].
+    pub async fn group(&self, group: u64) -> Result<Vec<i64>, VectorError> {
+        let context = &self.level.store.context;
+        let path = self.level.path.child("groups")?;
+        let array = context.array(&path).await?;
+        let groups =
+            array.as_ref().and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default();
+        let array =
+            array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
+        let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
+        let ranges =
+            array.metadata().attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
+        if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
+            let members = stop.saturating_sub(*start);
+            if u64::try_from(members).is_ok_and(|members| members > MOST_OBJECTS) {
+                let estimate = members.unsigned_abs();
+                return Err(VectorError::TooMany { what: "objects", estimate, limit: MOST_OBJECTS });
+            }
+            return Ok((*start..*stop).collect());
+        }
+        let read = context.rows(&array, group..group + 1).await;
+        let read = read.map_err(|error| unreadable(path.as_str(), &group.to_string(), error))?;
+        let members = read.into_texts().into_iter().next().unwrap_or_default();
+        Ok(integers(&members, &DataType::Int64))
+    }
+
+    /// What the attributes of groups say of one.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn group_values(&self, group: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        values_of(&self.level, "group_attributes", group).await
+    }
+}
+
+/// The values of one row of all arrays in a folder.
+async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+    let context = &level.store.context;
+    let below = level.path.child(folder)?;
+    let mut values = Vec::new();
+    for name in context.names(&below).await?.unwrap_or_default() {
+        let Some(array) = context.array(&below.child(&name)?).await? else { continue };
+        let metadata = array.metadata();
+        if metadata.shape.first().is_none_or(|&rows| row >= rows) {
+            values.push(ObjectValue { name, value: Value::Null });
+            continue;
+        }
+        let cells = context.rows(&array, row..row + 1).await;
+        let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
+        let is_absence = text(&metadata.attributes, "fill_sentinel_meaning") == Some("absent");
+        let fill = metadata.fill_value.as_bytes();
+        let one = |item: &[u8]| {
+            if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) }
+        };
+        let mut items: Vec<Value> = if metadata.data_type.is_variable() {
+            let texts = cells.into_texts();
+            texts.iter().map(|text| String::from_utf8_lossy(text).into_owned().into()).collect()
+        } else {
+            cells.into_items().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
+        };
+        let value = if metadata.shape.len() == 1 { items.pop().unwrap_or_default() } else { items.into() };
+        values.push(ObjectValue { name, value });
+    }
+    Ok(values)
+}
+
+/// One number as JSON; null for what is none.
+pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
+    let float = |written: String, is_finite: bool| {
+        let number = is_finite.then(|| written.parse::<Number>().ok()).flatten();
+        number.map_or(Value::Null, Value::Number)
+    };
+    match kind {
+        DataType::Bool => Value::Bool(item != [0]),
+        DataType::Float32 => match item.first_chunk().map(|&bytes| f32::from_le_bytes(bytes)) {
+            Some(number) => float(format!("{number:?}"), number.is_finite()),
+            None => Value::Null,
+        },
+        DataType::Float64 => match item.first_chunk().map(|&bytes| f64::from_le_bytes(bytes)) {
+            Some(number) => float(format!("{number:?}"), number.is_finite()),
+            None => Value::Null,
+        },
+        DataType::Float16 => {
+            match item.first_chunk().map(|&bytes| half::f16::from_le_bytes(bytes).to_f32()) {
+                Some(number) => float(format!("{number:?}"), number.is_finite()),
+                None => Value::Null,
+            }
+        }
+        DataType::UInt64 => item.first_chunk().map_or(Value::Null, |&bytes| u64::from_le_bytes(bytes).into()),
+        kind if number_type(&kind.name()).is_some() => {
+            integers(item, kind).first().map_or(Value::Null, |&number| number.into())
+        }
+        _ => Value::Null,
+    }
+}
+
+/// The coordinates of the chunk with this number, counted through a grid from 0.
+pub(super) fn unflattened(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
+    let mut rest = u64::try_from(number).ok()?;
+    let mut coord = vec![0; grid.len()];
+    for (at, &length) in coord.iter_mut().zip(grid).rev() {
+        *at = i64::try_from(rest.checked_rem(length)?).ok()?;
+        rest /= length;
+    }
+    (rest == 0).then_some(coord)
+}
+
+/// Bytes that do not decode, as what they belong to.
+pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorError {
+    if error.class() == ErrorClass::CorruptData {
+        let reason = error.to_string();
+        return VectorError::Corrupt { path: path.to_owned(), chunk: what.to_owned(), reason };
+    }
+    error.into()
+}
+
+/// All of an array of at most so many numbers.
+pub(super) async fn all_integers(
+    level: &Level,
+    array: &Arc<Array>,
+    most: u64,
+) -> Result<Vec<i64>, VectorError> {
+    let subset = Subset::whole(&array.metadata().shape);
+    let count = u64::try_from(subset.elements()).unwrap_or(u64::MAX);
+    if count > most {
+        return Err(VectorError::TooMany { what: "numbers", estimate: count, limit: most });
+    }
+    let items = level.store.context.elements(array, subset).await;
+    let items = items.map_err(|error| unreadable(level.path.as_str(), "all", error))?.into_items();
+    Ok(integers(&items, &array.metadata().data_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_counted_in_c_order() {
+        assert_eq!(unflattened(0, &[2, 3]), Some(vec![0, 0]));
+        assert_eq!(unflattened(5, &[2, 3]), Some(vec![1, 2]));
+        for none in [6, -1, i64::MAX] {
+            assert_eq!(unflattened(none, &[2, 3]), None, "{none}");
+        }
+        assert_eq!(unflattened(0, &[0]), None);
+    }
+
+    #[test]
+    fn numbers_are_written_as_short_as_they_read_back() {
+        let text = |kind: &DataType, item: &[u8]| number(kind, item).to_string();
+        assert_eq!(text(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
+        assert_eq!(text(&DataType::Float64, &f64::NAN.to_le_bytes()), "null");
+        assert_eq!(text(&DataType::UInt64, &u64::MAX.to_le_bytes()), u64::MAX.to_string());
+        assert_eq!(text(&DataType::Int8, &[0xff]), "-1");
+        assert_eq!(text(&DataType::Bool, &[1]), "true");
+    }
+}

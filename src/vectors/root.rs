@@ -1,0 +1,231 @@
+//! [`Root`]: what a vector store says of itself: its profile, axes and shapes.
+//!
+//! Three layouts exist. The documents describe one ([`Profile::Doc`]): dense arrays, metadata in `.zattrs`. Those who
+//! write stores wrote two others, the newer with one array of variable length for all chunks ([`Profile::V9`]), the older
+//! with one array for each ([`Profile::V7`]). Here nothing is judged: what is missing or of another type is `None`, and
+//! `validate` complains.
+
+use serde_json::Value;
+
+use super::VectorError;
+use super::json::{Object, numbers, object, text, texts};
+
+/// A layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// As the documents have it, version 1.0.
+    Doc,
+    /// Format 0.6 to 0.8: an array for each chunk.
+    V7,
+    /// Format 0.9: an array with a cell for each chunk.
+    V9,
+}
+
+impl Profile {
+    /// A stable name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Doc => "doc",
+            Self::V7 => "v7",
+            Self::V9 => "v9",
+        }
+    }
+}
+
+/// An axis of the store's coordinates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Its name.
+    pub name: String,
+    /// The unit of its coordinates.
+    pub unit: Option<String>,
+}
+
+/// What a store says of itself.
+#[derive(Clone, Debug)]
+pub struct Root {
+    /// Which layout it has.
+    pub profile: Profile,
+    /// All its attributes.
+    pub attributes: Object,
+    /// Of the documents' layout: members that stand in two places and differ.
+    pub disagreements: Vec<String>,
+}
+
+/// Members by which a store of the documents' layout is known, beside `chunk_shape`.
+const DOC_MARKS: [&str; 3] = ["zarr_vectors_version", "geometry_type", "spatial_dims"];
+/// Where the other layouts keep what they say of the store.
+pub(super) const BLOCK: &str = "zarr_vectors";
+
+impl Root {
+    /// Whether attributes are those of a store that a library wrote.
+    pub(super) fn is_library(attributes: &Object) -> bool {
+        attributes.get(BLOCK).is_some_and(Value::is_object)
+    }
+
+    /// Whether attributes are those of a store as the documents have it.
+    pub(super) fn is_doc(attributes: &Object) -> bool {
+        let marks = DOC_MARKS.iter().filter(|mark| attributes.contains_key(**mark)).count();
+        // Of a store that lost its chunk shape there is still something to be said.
+        marks >= 2 || (marks == 1 && attributes.contains_key("chunk_shape"))
+    }
+
+    /// Whether anything says that this should be a vector store.
+    pub(super) fn is_hinted(attributes: &Object) -> bool {
+        let format = |multiscale: &Value| {
+            multiscale.pointer("/metadata/format").is_some_and(|format| format == BLOCK)
+                || multiscale.get("type").is_some_and(|kind| kind == "zarr_vectors_multiscale")
+        };
+        attributes.contains_key(BLOCK)
+            || DOC_MARKS.iter().any(|mark| attributes.contains_key(*mark))
+            || attributes
+                .get("multiscales")
+                .and_then(Value::as_array)
+                .is_some_and(|all| all.iter().any(format))
+    }
+
+    /// The members that describe the store.
+    #[must_use]
+    pub fn block(&self) -> &Object {
+        match self.profile {
+            Profile::Doc => &self.attributes,
+            Profile::V7 | Profile::V9 => object(&self.attributes, BLOCK).unwrap_or(&self.attributes),
+        }
+    }
+
+    /// The first of the multiscales.
+    pub(super) fn multiscale(&self) -> Option<&Object> {
+        self.attributes.get("multiscales")?.as_array()?.first()?.as_object()
+    }
+
+    /// What the multiscales say of a level.
+    pub(super) fn dataset(&self, name: &str) -> Option<&Object> {
+        let datasets = self.multiscale()?.get("datasets")?.as_array()?;
+        datasets
+            .iter()
+            .filter_map(Value::as_object)
+            .find(|dataset| text(dataset, "path").is_some_and(|path| path == name))
+    }
+
+    /// The version that the store says it is of.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        let name = if self.profile == Profile::Doc { "zarr_vectors_version" } else { "zv_version" };
+        text(self.block(), name)
+    }
+
+    /// The axes, with a name for each that has none.
+    #[must_use]
+    pub fn axes(&self) -> Vec<Axis> {
+        let named = self.multiscale().and_then(|multiscale| multiscale.get("axes")?.as_array());
+        let units = texts(self.block().get("axis_units"));
+        let unit = |place: usize| match units.as_deref() {
+            Some([one]) => Some(one.clone()),
+            Some(units) => units.get(place).cloned(),
+            None => None,
+        };
+        let listed = named.map_or(0, Vec::len);
+        let count = self.declared_dims().unwrap_or(listed).min(MOST_DIMS);
+        (0..count)
+            .map(|place| {
+                let axis = named.and_then(|axes| axes.get(place));
+                let member = |name| axis.and_then(|axis| axis.get(name)?.as_str()).map(str::to_owned);
+                Axis {
+                    name: member("name").unwrap_or_else(|| format!("axis{place}")),
+                    unit: member("unit").or_else(|| unit(place)),
+                }
+            })
+            .collect()
+    }
+
+    /// How many axes a store of the documents' layout says it has.
+    fn declared_dims(&self) -> Option<usize> {
+        if self.profile != Profile::Doc {
+            return None;
+        }
+        self.block().get("spatial_dims")?.as_u64().and_then(|dims| usize::try_from(dims).ok())
+    }
+
+    /// How many axes there are: the one number that everything else is compared with.
+    #[must_use]
+    pub fn dims(&self) -> Option<usize> {
+        let axes = || {
+            let axes = self.multiscale()?.get("axes")?.as_array()?.len();
+            (axes > 0).then_some(axes)
+        };
+        let dims =
+            self.declared_dims().or_else(axes).or_else(|| self.chunk_shape().map(|shape| shape.len()))?;
+        (1..=MOST_DIMS).contains(&dims).then_some(dims)
+    }
+
+    /// The edges of a chunk, as they are written.
+    #[must_use]
+    pub fn chunk_shape(&self) -> Option<Vec<f64>> {
+        numbers(self.block().get("chunk_shape"))
+    }
+
+    /// The edges of a bin, as they are written.
+    #[must_use]
+    pub fn base_bin_shape(&self) -> Option<Vec<f64>> {
+        let block = self.block();
+        let seed = || block.get("bin_shape").filter(|_| self.profile == Profile::Doc);
+        numbers(block.get("base_bin_shape").or_else(seed))
+    }
+
+    /// The least and the largest coordinates.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(Vec<f64>, Vec<f64>)> {
+        let block = self.block();
+        if self.profile == Profile::Doc {
+            let bounds = object(block, "bounding_box")?;
+            return Some((numbers(bounds.get("min"))?, numbers(bounds.get("max"))?));
+        }
+        match block.get("bounds")?.as_array()?.as_slice() {
+            [low, high] => Some((numbers(Some(low))?, numbers(Some(high))?)),
+            _ => None,
+        }
+    }
+
+    /// What is stored: `point_cloud`, `streamline` and so on.
+    #[must_use]
+    pub fn geometry_types(&self) -> Vec<String> {
+        let name = if self.profile == Profile::Doc { "geometry_type" } else { "geometry_types" };
+        texts(self.block().get(name)).unwrap_or_default()
+    }
+
+    /// The number of axes and the edges of a chunk, which every question about space needs.
+    ///
+    /// # Errors
+    /// [`VectorError::InvalidMetadata`].
+    pub fn geometry(&self) -> Result<(usize, Vec<f64>), VectorError> {
+        let dims = self
+            .dims()
+            .ok_or_else(|| VectorError::invalid("root_metadata", "the number of axes is not known"))?;
+        let shape = self
+            .chunk_shape()
+            .ok_or_else(|| VectorError::invalid("chunk_shape_present", "there is no `chunk_shape`"))?;
+        check_edges(&shape, dims, "chunk_shape")?;
+        Ok((dims, shape))
+    }
+}
+
+/// Most axes: as many as an array may have, without those for rows and coordinates.
+pub(super) const MOST_DIMS: usize = 29;
+
+/// Refuses edges that no space can be divided by.
+pub(super) fn check_edges(edges: &[f64], dims: usize, name: &str) -> Result<(), VectorError> {
+    let is_bin = name.contains("bin");
+    if edges.len() != dims {
+        let check = if is_bin { "bin_shape_rank" } else { "chunk_shape_rank" };
+        return Err(VectorError::invalid(
+            check,
+            format!("`{name}` has {} numbers for {dims} axes", edges.len()),
+        ));
+    }
+    if edges.iter().any(|&edge| edge <= 0.0) {
+        let check = if is_bin { "bin_shape_positive" } else { "chunk_shape_positive" };
+        return Err(VectorError::invalid(check, format!("`{name}` has an edge that is not above 0")));
+    }
+    Ok(())
+}

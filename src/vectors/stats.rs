@@ -1,0 +1,195 @@
+//! [`Stats`]: how vertices are spread over chunks, and whether that is advisable (Zarr Vector Format, "Chunk shape": chunk
+//! size and data volume).
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::chunk::ChunkRows;
+use super::level::Level;
+use super::objects::ObjectIndex;
+use super::{Coord, VectorError};
+
+/// Chunks that are looked at a time.
+const CONCURRENCY: usize = 8;
+/// Chunks that are looked at of a level: of more, as many as these, spread evenly.
+const SAMPLE: usize = 4096;
+
+/// The least, the middle and the largest of some numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The least.
+    pub least: u64,
+    /// The middle one.
+    pub median: u64,
+    /// The largest.
+    pub largest: u64,
+}
+
+impl Spread {
+    fn of(mut numbers: Vec<u64>) -> Option<Self> {
+        numbers.sort_unstable();
+        let (&least, &largest) = (numbers.first()?, numbers.last()?);
+        Some(Self { least, median: *numbers.get(numbers.len() / 2)?, largest })
+    }
+}
+
+/// What is known of the chunks of a level.
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// Chunks that hold vertices.
+    pub chunks: u64,
+    /// Chunks that were looked at.
+    pub sampled: u64,
+    /// Vertices, of the chunks that were looked at.
+    pub vertices: u64,
+    /// Vertices of a chunk.
+    pub vertices_per_chunk: Option<Spread>,
+    /// Bytes of a chunk's positions, as stored.
+    pub encoded_bytes_per_chunk: Option<Spread>,
+    /// Objects that have a part in a chunk.
+    pub objects_per_chunk: Option<Spread>,
+    /// Vertices that a chunk would hold if they were spread evenly over the bounds.
+    pub expected_vertices_per_chunk: Option<f64>,
+    /// What the format advises against.
+    pub warnings: Vec<(&'static str, String)>,
+}
+
+impl Stats {
+    /// Looks at the chunks of a level.
+    ///
+    /// # Errors
+    /// [`VectorError`].
+    pub async fn of(level: &Level) -> Result<Self, VectorError> {
+        let cells = level.occupied().await?.cells;
+        let step = cells.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
+        let sampled = sample.len() as u64;
+        let looks: Vec<(u64, u64)> = stream::iter(sample)
+            .map(|coord| {
+                let level = level.clone();
+                async move { look(&level, &coord).await }
+            })
+            .buffered(CONCURRENCY)
+            .try_collect()
+            .await?;
+        let vertices: u64 = looks.iter().map(|(rows, _)| rows).sum();
+        let objects_per_chunk = objects(level).await?;
+        let mut stats = Self {
+            chunks: cells.len() as u64,
+            sampled,
+            vertices,
+            vertices_per_chunk: Spread::of(looks.iter().map(|(rows, _)| *rows).collect()),
+            encoded_bytes_per_chunk: Spread::of(looks.iter().map(|(_, bytes)| *bytes).collect()),
+            objects_per_chunk,
+            expected_vertices_per_chunk: expected(level, vertices, step),
+            warnings: Vec::new(),
+        };
+        stats.warnings = stats.advice(&level.store.root.geometry_types());
+        Ok(stats)
+    }
+
+    /// What the format advises against, of these types of geometry.
+    fn advice(&self, geometry: &[String]) -> Vec<(&'static str, String)> {
+        let mut warnings = Vec::new();
+        let mut warn = |code, detail: String| warnings.push((code, detail));
+        if self.chunks > 1_000_000 {
+            warn(
+                "chunk_count_over_1e6",
+                format!("{} chunks: larger ones, or shards, are easier to keep", self.chunks),
+            );
+        }
+        let is_of = |name: &str| geometry.iter().any(|kind| kind == name);
+        if let Some(Spread { median, .. }) = self.vertices_per_chunk.filter(|_| is_of("point_cloud")) {
+            if median < 10_000 {
+                warn(
+                    "vertices_per_chunk_below_10000",
+                    format!("half of the chunks have at most {median} vertices"),
+                );
+            }
+            if median > 100_000 {
+                warn(
+                    "vertices_per_chunk_above_100000",
+                    format!("half of the chunks have {median} vertices or more"),
+                );
+            }
+        }
+        if let Some(Spread { median, .. }) = self.objects_per_chunk.filter(|_| is_of("streamline"))
+            && !(50..=500).contains(&median)
+        {
+            warn(
+                "objects_per_chunk_outside_50_500",
+                format!("{median} objects pass through a chunk in the middle"),
+            );
+        }
+        if let Some(Spread { median, .. }) = self.encoded_bytes_per_chunk
+            && median < 128 << 10
+        {
+            warn(
+                "encoded_chunk_below_128KiB",
+                format!("half of the chunks have at most {median} bytes as stored"),
+            );
+        }
+        warnings
+    }
+}
+
+async fn look(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
+    let rows = ChunkRows::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
+    let bytes = level.vertices.encoded_bytes(&level.store.context, coord).await?;
+    Ok((rows, bytes.unwrap_or_default()))
+}
+
+/// How many objects have a part in each chunk.
+async fn objects(level: &Level) -> Result<Option<Spread>, VectorError> {
+    let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
+    let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
+    for object in index.all().await? {
+        let mut chunks: Vec<&[i64]> = object.manifest.fragments().map(|(chunk, _)| chunk).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        for chunk in chunks {
+            *counts.entry(chunk.to_vec()).or_default() += 1;
+        }
+    }
+    Ok(Spread::of(counts.into_values().collect()))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate")]
+fn expected(level: &Level, sampled: u64, step: usize) -> Option<f64> {
+    let (low, high) = level.store.root.bounds()?;
+    let total = level.vertex_count().map_or(sampled as f64 * step as f64, |count| count as f64);
+    let space: f64 = low.iter().zip(&high).map(|(low, high)| high - low).product();
+    let chunk: f64 = level.shapes.chunk.iter().product();
+    let expected = total * chunk / space;
+    (space > 0.0 && expected.is_finite()).then_some(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_of_the_format_is_given_where_it_is_not_followed() {
+        let spread = |median| Some(Spread { least: 0, median, largest: median });
+        let stats = |chunks, rows, bytes, objects| Stats {
+            chunks,
+            sampled: 1,
+            vertices: 1,
+            vertices_per_chunk: spread(rows),
+            encoded_bytes_per_chunk: spread(bytes),
+            objects_per_chunk: spread(objects),
+            expected_vertices_per_chunk: None,
+            warnings: Vec::new(),
+        };
+        let codes = |stats: Stats, geometry: &str| {
+            stats.advice(&[geometry.to_owned()]).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(stats(1, 50_000, 1 << 20, 0), "point_cloud"), [""; 0]);
+        assert_eq!(
+            codes(stats(2_000_000, 9_999, 1000, 0), "point_cloud"),
+            ["chunk_count_over_1e6", "vertices_per_chunk_below_10000", "encoded_chunk_below_128KiB"]
+        );
+        assert_eq!(codes(stats(1, 100_001, 1 << 20, 0), "point_cloud"), ["vertices_per_chunk_above_100000"]);
+        assert_eq!(codes(stats(1, 1, 1 << 20, 49), "streamline"), ["objects_per_chunk_outside_50_500"]);
+        assert_eq!(codes(stats(1, 1, 1 << 20, 500), "streamline"), [""; 0]);
+    }
+}

@@ -1,0 +1,173 @@
+//! [`VectorStore`]: a store in Zarr Vector Format, opened; and its levels.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::cells::CellArray;
+use super::context::Context;
+use super::json::{Object, text};
+use super::level::Level;
+use super::root::{Profile, Root};
+use super::{LevelName, VectorError};
+use crate::array::ArrayError;
+use crate::hierarchy::{HierarchyError, Node};
+use crate::key::NodePath;
+
+/// Most levels of a store.
+const MOST_LEVELS: usize = 256;
+/// Levels opened at a time.
+const CONCURRENCY: usize = 8;
+
+/// A store in Zarr Vector Format.
+#[derive(Clone, Debug)]
+pub struct VectorStore {
+    /// What it is read with.
+    pub context: Arc<Context>,
+    /// Where it stands.
+    pub path: NodePath,
+    /// What it says of itself.
+    pub root: Arc<Root>,
+    /// Its levels, the finest first.
+    pub levels: Arc<[LevelName]>,
+}
+
+impl VectorStore {
+    /// Opens the store at a path.
+    ///
+    /// # Errors
+    /// [`VectorError::NotAStore`] if the node is something else.
+    pub async fn open(context: Arc<Context>, path: NodePath) -> Result<Self, VectorError> {
+        let not_a_store = || VectorError::NotAStore { path: path.clone() };
+        let opened = context.opener.open(&path).await?;
+        let Node::Group(group) = &opened.node else { return Err(not_a_store()) };
+        let (attributes, disagreements) = if Root::is_library(&group.attributes) {
+            (group.attributes.clone(), Vec::new())
+        } else {
+            context.merged(&path, group).await?
+        };
+        let is_library = Root::is_library(&attributes);
+        if !is_library && !Root::is_doc(&attributes) {
+            return Err(not_a_store());
+        }
+        let mut root = Root { profile: Profile::Doc, attributes, disagreements };
+        if is_library {
+            root.profile = Profile::V9;
+        }
+        let levels = levels(&context, &path, &root).await?;
+        if is_library {
+            root.profile = library_profile(&context, &path, &root, levels.first()).await?;
+        }
+        Ok(Self { context, path, root: Arc::new(root), levels: levels.into() })
+    }
+
+    /// A level, by its number.
+    ///
+    /// # Errors
+    /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
+    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
+        let found = self.levels.iter().find(|level| level.index == index);
+        let name = found.ok_or_else(|| VectorError::LevelNotFound {
+            level: index,
+            known: self.levels.iter().map(|level| level.index).collect(),
+        })?;
+        Level::open(self, name).await
+    }
+
+    /// What each level says of itself, or why it cannot be used.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
+        let open = |name: LevelName| async move {
+            match Level::open(self, &name).await {
+                Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
+                outcome => Ok((name, outcome)),
+            }
+        };
+        let opening: Vec<_> = self.levels.iter().cloned().map(open).collect();
+        stream::iter(opening).buffered(CONCURRENCY).try_collect().await
+    }
+
+    /// The attributes of the group of a level; `None` if there is no group.
+    pub(super) async fn level_attributes(&self, path: &NodePath) -> Result<Option<Object>, VectorError> {
+        let Some(group) = self.context.group(path).await? else { return Ok(None) };
+        if self.root.profile == Profile::Doc {
+            return Ok(Some(self.context.merged(path, &group).await?.0));
+        }
+        Ok(Some(group.attributes.clone()))
+    }
+
+    /// The payloads of a kind of a level, if there are any.
+    pub(super) async fn cells(&self, path: NodePath, dims: usize) -> Result<Option<CellArray>, VectorError> {
+        CellArray::open(&self.context, path, self.root.profile, dims).await
+    }
+}
+
+/// The levels of a store: groups whose names are numbers.
+async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<LevelName>, VectorError> {
+    let names = match context.names(path).await? {
+        Some(names) => names,
+        // Where nobody can list, the store's own word counts.
+        None => datasets(root),
+    };
+    let numbered = |prefix: &str| {
+        let level = |name: &String| {
+            Some(LevelName { index: number(name.strip_prefix(prefix)?)?, name: name.clone() })
+        };
+        let mut levels: Vec<LevelName> = names.iter().filter_map(level).collect();
+        levels.sort_unstable_by_key(|level| level.index);
+        levels
+    };
+    let mut levels = numbered("");
+    if levels.is_empty() && root.profile == Profile::Doc {
+        levels = numbered("resolution_");
+    }
+    if levels.len() > MOST_LEVELS {
+        let estimate = levels.len() as u64;
+        return Err(VectorError::TooMany { what: "levels", estimate, limit: MOST_LEVELS as u64 });
+    }
+    Ok(levels)
+}
+
+/// The paths of levels that the multiscales name.
+fn datasets(root: &Root) -> Vec<String> {
+    let datasets = root.multiscale().and_then(|multiscale| multiscale.get("datasets")?.as_array());
+    let paths = datasets.into_iter().flatten().filter_map(|dataset| text(dataset.as_object()?, "path"));
+    paths.filter(|path| !path.contains('/')).map(str::to_owned).collect()
+}
+
+/// A decimal number without leading zeros.
+pub(super) fn number(name: &str) -> Option<u64> {
+    let is_plain = name == "0" || !name.starts_with('0');
+    (is_plain && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
+}
+
+/// Which layout a library's store has: its vertices tell, and if it has none, its version.
+async fn library_profile(
+    context: &Context,
+    path: &NodePath,
+    root: &Root,
+    level: Option<&LevelName>,
+) -> Result<Profile, VectorError> {
+    if let Some(level) = level {
+        let vertices = path.child(&level.name)?.child("vertices")?;
+        match context.node(&vertices).await {
+            Ok(Some(opened)) => {
+                return Ok(if matches!(opened.node, Node::Group(_)) { Profile::V7 } else { Profile::V9 });
+            }
+            // A document that cannot be used says nothing of the others.
+            Ok(None) | Err(VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. }))) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let is_old = root.version().is_some_and(is_before_9);
+    Ok(if is_old { Profile::V7 } else { Profile::V9 })
+}
+
+/// Whether a version of the format is before 0.9.
+pub(super) fn is_before_9(version: &str) -> bool {
+    let mut numbers = version.split('.').map(|number| number.parse::<u64>().unwrap_or(u64::MAX));
+    let (major, minor) = (numbers.next().unwrap_or(u64::MAX), numbers.next().unwrap_or(0));
+    (major, minor) < (0, 9)
+}

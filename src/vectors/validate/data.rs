@@ -1,0 +1,213 @@
+//! Level 3: what the data says. Every chunk is read, some at a time, until the deadline.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::stream::{self, StreamExt};
+
+use super::chunks::{ChunkFacts, Finding, Subject, look};
+use super::structure::{Found, FoundLevel};
+use super::{Report, links, manifests};
+use crate::vectors::level::Level;
+use crate::vectors::store::VectorStore;
+use crate::vectors::{Attribute, CellArray, Coord, Profile, VectorError, dotted};
+
+/// Chunks that are looked at a time.
+const CONCURRENCY: usize = 4;
+
+/// What is known of the chunks of a level.
+#[derive(Debug, Default)]
+pub(super) struct LevelFacts {
+    /// Rows and fragments of each chunk that could be read.
+    pub(super) chunks: HashMap<Coord, (u64, u64)>,
+    /// Whether every chunk was looked at.
+    pub(super) is_complete: bool,
+}
+
+/// The checks of one level of the pyramid that need its data.
+const OF_LEVEL: [&str; 13] = [
+    "chunk_decodes",
+    "fragment_index",
+    "vertex_in_chunk",
+    "finite",
+    "vertex_count",
+    "presence",
+    "attr_aligned",
+    "fragments_tile_claim",
+    "bins_in_order",
+    "manifests",
+    "fragment_owner",
+    "links_segments",
+    "links_records",
+];
+
+pub(super) async fn check(
+    store: &VectorStore,
+    found: &Found,
+    report: &mut Report,
+    deadline: Instant,
+) -> Result<(), VectorError> {
+    let mut facts: HashMap<u64, LevelFacts> = HashMap::new();
+    let mut levels = Vec::new();
+    for level in &found.levels {
+        let opened = match Level::open(store, &level.name).await {
+            Ok(opened) => opened,
+            Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
+            Err(error) => {
+                for id in OF_LEVEL {
+                    report.skip(id, level.path.as_str(), error.to_string());
+                }
+                continue;
+            }
+        };
+        let of_level = chunks(&opened, level, report, deadline).await?;
+        facts.insert(level.name.index, of_level);
+        levels.push(opened);
+    }
+    for level in &levels {
+        let at = level.path.as_str();
+        if Instant::now() >= deadline || !facts.get(&level.name.index).is_some_and(|facts| facts.is_complete)
+        {
+            report.is_complete = false;
+            for id in ["manifests", "fragment_owner", "links_segments", "links_records"] {
+                report.skip(id, at, "the deadline has passed");
+            }
+            continue;
+        }
+        manifests::check(level, &facts, report, deadline).await?;
+        if level.store.root.profile == Profile::V7 {
+            report.skip("links_records", at, "links of this layout are not read");
+        } else {
+            links::check(level, &facts, report, deadline).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks at every chunk of a level.
+async fn chunks(
+    level: &Level,
+    found: &FoundLevel,
+    report: &mut Report,
+    deadline: Instant,
+) -> Result<LevelFacts, VectorError> {
+    let at = found.path.as_str();
+    for id in OF_LEVEL
+        .iter()
+        .filter(|id| !["manifests", "fragment_owner", "links_segments", "links_records"].contains(id))
+    {
+        report.pass(id, at);
+    }
+    if level.store.root.profile == Profile::Doc {
+        report.pass("vgo_arithmetic", at);
+    }
+    let occupied = level.occupied().await?.cells;
+    presence(level, report).await?;
+    let subject = Arc::new(subject(level, report).await?);
+    let mut facts = LevelFacts { is_complete: true, ..LevelFacts::default() };
+    let (mut rows, mut universe) = (0_u64, 0_u64);
+    let mut looking = stream::iter(occupied)
+        .map(|coord| {
+            let subject = Arc::clone(&subject);
+            async move {
+                if Instant::now() >= deadline {
+                    return (coord, None);
+                }
+                let looked = look(&subject, &coord).await;
+                (coord, Some(looked))
+            }
+        })
+        .buffered(CONCURRENCY);
+    while let Some((coord, looked)) = looking.next().await {
+        let Some(looked) = looked else {
+            facts.is_complete = false;
+            continue;
+        };
+        let ChunkFacts { rows: own, universe: counted, fragments, findings } = looked?;
+        rows = rows.saturating_add(own);
+        universe = universe.saturating_add(counted);
+        for Finding { id, is_error, path, message } in findings {
+            let message = format!("chunk `{}`: {message}", dotted(&coord));
+            report.complain(is_error, id, &path, message);
+        }
+        facts.chunks.insert(coord, (own, fragments));
+    }
+    drop(looking);
+    if !facts.is_complete {
+        report.is_complete = false;
+        report.skip("chunk_decodes", at, "the deadline has passed before every chunk was looked at");
+        report.skip("vertex_count", at, "the deadline has passed before every chunk was looked at");
+    } else if let Some(count) = level.vertex_count()
+        && count != rows
+        && count != universe
+    {
+        report.error("vertex_count", at, format!("the level says {count}; its chunks have {rows}"));
+    }
+    Ok(facts)
+}
+
+/// What all chunks of a level are compared with.
+async fn subject(level: &Level, report: &mut Report) -> Result<Subject, VectorError> {
+    let mut attributes = Vec::new();
+    for name in Attribute::names(level).await? {
+        match Attribute::open(level, &name).await {
+            Ok(attribute) => attributes.push(attribute),
+            Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
+            Err(error) => report.skip("attr_aligned", level.path.as_str(), format!("`{name}`: {error}")),
+        }
+    }
+    let mut of_fragments = Vec::new();
+    let below = level.path.child("fragment_attributes")?;
+    for name in level.store.context.names(&below).await?.unwrap_or_default() {
+        if let Ok(Some(cells)) = level.store.cells(below.child(&name)?, level.dims).await {
+            of_fragments.push(cells);
+        }
+    }
+    let has_objects = level.store.context.node(&level.path.child("object_index")?).await?.is_some();
+    Ok(Subject { level: level.clone(), attributes, of_fragments, has_objects })
+}
+
+/// Whether the cells that arrays say hold payloads are those that do.
+async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
+    let mut arrays: Vec<CellArray> = vec![level.vertices.clone()];
+    arrays.extend(level.fragments.clone());
+    for name in Attribute::names(level).await? {
+        if let Ok(attribute) = Attribute::open(level, &name).await {
+            arrays.extend(attribute.cells().cloned());
+        }
+    }
+    for cells in arrays {
+        let at = cells.path.as_str();
+        if !cells.attributes.contains_key("nonempty_chunks") || level.store.root.profile != Profile::V9 {
+            continue;
+        }
+        if cells.is_sharded() {
+            report.skip("presence", at, "cells of shards are not listed");
+            continue;
+        }
+        report.pass("presence", at);
+        let context = &level.store.context;
+        let (named, stored) = match (cells.occupied(context).await, cells.stored(context).await) {
+            (Ok(named), Ok(stored)) => (named.cells, stored.cells),
+            (Err(error), _) | (_, Err(error)) => {
+                report.skip("presence", at, error.to_string());
+                continue;
+            }
+        };
+        for coord in named.iter().filter(|coord| stored.binary_search(coord).is_err()) {
+            report.error("presence", at, format!("chunk `{}` is named, and is not stored", dotted(coord)));
+        }
+        for coord in stored.iter().filter(|coord| named.binary_search(coord).is_err()) {
+            // A cell may be stored with nothing in it.
+            if !matches!(cells.payload(context, coord).await, Ok(None)) {
+                report.error(
+                    "presence",
+                    at,
+                    format!("chunk `{}` is stored, and is not named", dotted(coord)),
+                );
+            }
+        }
+    }
+    Ok(())
+}

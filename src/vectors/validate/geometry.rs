@@ -1,0 +1,171 @@
+//! Levels 4 and 5: what kinds of geometry ask for, and how the levels of a pyramid stand to each other.
+
+use serde_json::Value;
+
+use super::Report;
+use super::structure::{Found, FoundLevel, Kind, look};
+use crate::vectors::VectorError;
+use crate::vectors::json::{Object, is_true, numbers, text};
+use crate::vectors::root::Profile;
+use crate::vectors::shapes::bin_shape;
+use crate::vectors::store::VectorStore;
+
+const SEQUENTIAL: &str = "implicit_sequential";
+const BRANCHES: &str = "implicit_sequential_with_branches";
+const EXPLICIT: &str = "explicit";
+
+pub(super) async fn check_kinds(
+    store: &VectorStore,
+    found: &Found,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let (root, at) = (&store.root, store.path.as_str());
+    let kinds = root.geometry_types();
+    if root.profile != Profile::Doc {
+        let convention = text(root.block(), "links_convention").unwrap_or(SEQUENTIAL);
+        report.pass("geometry_links", at);
+        for kind in &kinds {
+            let allowed: &[&str] = match kind.as_str() {
+                "line" | "polyline" | "streamline" => &[SEQUENTIAL],
+                "graph" | "mesh" => &[EXPLICIT],
+                "skeleton" => &[BRANCHES, EXPLICIT],
+                _ => continue,
+            };
+            if !allowed.contains(&convention) {
+                report.error(
+                    "geometry_links",
+                    at,
+                    format!("`{kind}` is joined by {allowed:?}, not by `{convention}`"),
+                );
+            }
+        }
+    }
+    for level in &found.levels {
+        of_level(store, level, &kinds, report).await?;
+    }
+    Ok(())
+}
+
+async fn of_level(
+    store: &VectorStore,
+    level: &FoundLevel,
+    kinds: &[String],
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let at = level.path.as_str();
+    let links = level.path.child("links")?;
+    let is_doc = store.root.profile == Profile::Doc;
+    let is_mesh = kinds.iter().any(|kind| kind == "mesh");
+    if is_doc {
+        if let (true, Kind::Array(faces)) = (is_mesh, look(store, &links.child("faces")?).await?) {
+            report.pass("mesh_link_width", at);
+            if faces.shape.last().is_none_or(|&width| width < 3) {
+                report.error(
+                    "mesh_link_width",
+                    at,
+                    format!("faces have the shape {:?}: fewer than 3 vertices", faces.shape),
+                );
+            }
+        }
+    } else if let Kind::Group(family) = look(store, &links.child("0")?).await? {
+        if is_mesh {
+            report.pass("mesh_link_width", at);
+            let width = family.get("link_width").and_then(Value::as_u64);
+            if width.is_none_or(|width| width < 3) {
+                report.error("mesh_link_width", at, format!("faces have {width:?} vertices, fewer than 3"));
+            }
+        }
+        if kinds == ["point_cloud"] {
+            report.warn("point_cloud_links", at, "points are joined by links within the level");
+        }
+    }
+    if kinds == ["point_cloud"] {
+        report.pass("point_cloud_links", at);
+    }
+    Ok(())
+}
+
+pub(super) async fn check_pyramid(
+    store: &VectorStore,
+    found: &Found,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let (root, at) = (&store.root, store.path.as_str());
+    report.pass("levels_contiguous", at);
+    for (expected, level) in (0_u64..).zip(store.levels.iter()) {
+        if level.index != expected {
+            report.error(
+                "levels_contiguous",
+                at,
+                format!("there is a level {}, and no level {expected}", level.index),
+            );
+            break;
+        }
+    }
+    let empty = Object::new();
+    let block = |level: &FoundLevel| level.block.clone().unwrap_or_else(|| empty.clone());
+    report.pass("vertex_count_monotone", at);
+    report.pass("bin_ratio_monotone", at);
+    for pair in found.levels.windows(2) {
+        let [finer, coarser] = pair else { continue };
+        let count = |level: &FoundLevel| block(level).get("vertex_count").and_then(Value::as_u64);
+        if let (Some(fine), Some(coarse)) = (count(finer), count(coarser))
+            && coarse > fine
+        {
+            let message = format!(
+                "level {} has {coarse} vertices, level {} has {fine}",
+                coarser.name.index, finer.name.index
+            );
+            report.error("vertex_count_monotone", at, message);
+        }
+        let volume = |level: &FoundLevel| {
+            let block = block(level);
+            let chunk = numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape())?;
+            Some(bin_shape(root, &level.name.name, &block, &chunk)?.iter().product::<f64>())
+        };
+        if let (Some(fine), Some(coarse)) = (volume(finer), volume(coarser))
+            && coarse < fine * (1.0 - 1e-9)
+        {
+            let message = format!(
+                "bins of level {} are smaller than those of level {}",
+                coarser.name.index, finer.name.index
+            );
+            report.error("bin_ratio_monotone", at, message);
+        }
+    }
+    for level in &found.levels {
+        preserved_ids(store, level, &block(level), report).await?;
+    }
+    Ok(())
+}
+
+/// A level that keeps the ids of the finer ones has a manifest for each of them.
+async fn preserved_ids(
+    store: &VectorStore,
+    level: &FoundLevel,
+    block: &Object,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    if !is_true(block, "preserves_object_ids") {
+        return Ok(());
+    }
+    let at = level.path.as_str();
+    report.pass("preserved_ids", at);
+    let Some(inherited) = block.get("inherited_num_objects").and_then(Value::as_u64) else {
+        report.error("preserved_ids", at, "`inherited_num_objects` is not there, or is no whole number");
+        return Ok(());
+    };
+    let manifests = level.path.child("object_index")?.child("manifests")?;
+    let rows = match look(store, &manifests).await? {
+        Kind::Array(array) => array.shape.first().copied().unwrap_or_default(),
+        Kind::Nothing | Kind::Group(_) | Kind::Broken(_) => 0,
+    };
+    if rows != inherited {
+        report.error(
+            "preserved_ids",
+            at,
+            format!("{inherited} objects are inherited, and there are {rows} manifests"),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,233 @@
+//! Level 3, links: arrays have names that mean something, and records name vertices that there are.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::Report;
+use super::data::LevelFacts;
+use crate::vectors::json::text;
+use crate::vectors::level::Level;
+use crate::vectors::links::{Link, LinkAttribute, LinkFamily, Segment, doc_links};
+use crate::vectors::payload::FragmentIndex;
+use crate::vectors::{CellArray, Coord, Profile, VectorError, dotted};
+
+pub(super) async fn check(
+    level: &Level,
+    facts: &HashMap<u64, LevelFacts>,
+    report: &mut Report,
+    deadline: Instant,
+) -> Result<(), VectorError> {
+    let at = level.path.as_str();
+    if level.store.root.profile == Profile::Doc {
+        return doc(level, facts, report).await;
+    }
+    for name in LinkFamily::names(level).await? {
+        let digits = name.strip_prefix('+').unwrap_or(&name);
+        let Some(delta) = digits.parse::<i64>().ok().filter(|delta| (*delta > 0) == name.starts_with('+'))
+        else {
+            report.error("links_segments", at, format!("`links/{name}` is no difference of levels"));
+            continue;
+        };
+        if Instant::now() >= deadline {
+            report.is_complete = false;
+            report.skip("links_records", at, "the deadline has passed");
+            return Ok(());
+        }
+        let family = match LinkFamily::open(level, delta).await {
+            Ok(Some(family)) => family,
+            Ok(None) => continue,
+            Err(error @ VectorError::InvalidMetadata { .. }) => {
+                report.error("links_segments", at, error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let path = format!("{at}/links/{name}");
+        report.pass("links_segments", &path);
+        segments(&family, &path, report);
+        report.pass("links_records", &path);
+        records(level, &family, facts, &path, report, deadline).await?;
+    }
+    Ok(())
+}
+
+/// The names of arrays.
+fn segments(family: &LinkFamily, path: &str, report: &mut Report) {
+    for name in &family.unknown {
+        report.error(
+            "links_segments",
+            path,
+            format!("`{name}` are no offsets of {} endpoints", family.width),
+        );
+    }
+    let is_canonical = text(&family.attributes, "store").is_none_or(|store| store == "canonical");
+    if !is_canonical || family.is_directed || family.delta != 0 {
+        return;
+    }
+    for segment in &family.segments {
+        let zero = vec![0; segment.cells.rank()];
+        let ordered = std::iter::once(&zero).chain(&segment.offsets);
+        if ordered.clone().zip(ordered.skip(1)).any(|(one, next)| next < one) {
+            let message = format!(
+                "`{}`: endpoints of records without direction are stored in the order of their chunks",
+                segment.name
+            );
+            report.error("links_segments", path, message);
+        }
+    }
+}
+
+async fn records(
+    level: &Level,
+    family: &LinkFamily,
+    facts: &HashMap<u64, LevelFacts>,
+    path: &str,
+    report: &mut Report,
+    deadline: Instant,
+) -> Result<(), VectorError> {
+    let own = facts.get(&level.name.index);
+    let target = level.name.index.checked_add_signed(family.delta);
+    let other = target.and_then(|target| facts.get(&target)).filter(|facts| facts.is_complete);
+    if target.is_none_or(|target| !level.store.levels.iter().any(|known| known.index == target)) {
+        report.error("links_records", path, "there is no level that the links lead to");
+    }
+    let attributes = LinkAttribute::all(level, family.delta).await?;
+    let index = level.path.child("link_fragments")?;
+    let index = if family.delta == 0 { level.store.cells(index, level.dims).await? } else { None };
+    let mut count = 0_u64;
+    for segment in &family.segments {
+        let cells = segment.cells.occupied(&level.store.context).await?.cells;
+        for cell in cells {
+            if Instant::now() >= deadline {
+                report.is_complete = false;
+                report.skip("links_records", path, "the deadline has passed");
+                return Ok(());
+            }
+            let links = match segment.links(level, &cell).await {
+                Ok(links) => links,
+                Err(error) if error.is_corrupt_chunk() => {
+                    report.error("links_records", path, error.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            count += links.len() as u64;
+            for attribute in &attributes {
+                match attribute.values(level, &segment.name, &cell, links.len()).await {
+                    Ok(_) => {}
+                    Err(error @ (VectorError::Corrupt { .. } | VectorError::InvalidMetadata { .. })) => {
+                        report.error("attr_aligned", path, error.to_string());
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
+                groups(level, index, &cell, links.len() as u64, path, report).await?;
+            }
+            // Which endpoint is of which level is told by the chunks as they are stored.
+            let stored = segment.chunks(&cell);
+            if let Some(complaint) =
+                links.iter().find_map(|link| complaint(segment, link, &stored, own, other, family.delta))
+            {
+                report.error(
+                    "links_records",
+                    path,
+                    format!("`{}`, chunk `{}`: {complaint}", segment.name, dotted(&cell)),
+                );
+            }
+        }
+    }
+    if let Some(says) =
+        family.attributes.get("num_physical_records").filter(|says| says.as_u64() != Some(count))
+    {
+        report.error("links_records", path, format!("`num_physical_records` is {says}; there are {count}"));
+    }
+    Ok(())
+}
+
+/// Whether the groups of records within a chunk name records that there are.
+async fn groups(
+    level: &Level,
+    index: &CellArray,
+    cell: &[i64],
+    records: u64,
+    path: &str,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let at = dotted(cell);
+    match index.payload(&level.store.context, cell).await {
+        Ok(Some(payload)) => {
+            if let Err(reason) = FragmentIndex::decode(&payload, records) {
+                report.error("links_records", path, format!("`link_fragments`, chunk `{at}`: {reason}"));
+            }
+        }
+        Ok(None) => {}
+        Err(error) if error.is_corrupt_chunk() => report.error("links_records", path, error.to_string()),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// What is wrong with a record, if anything is.
+fn complaint(
+    segment: &Segment,
+    link: &Link,
+    stored: &[Coord],
+    own: Option<&LevelFacts>,
+    other: Option<&LevelFacts>,
+    delta: i64,
+) -> Option<String> {
+    for (place, (chunk, row)) in link.endpoints.iter().enumerate() {
+        // Only records within a level are given in another order than they are stored.
+        let facts = if delta == 0 || place == 0 { own } else { other };
+        let Some(facts) = facts else { continue };
+        match facts.chunks.get(chunk) {
+            None => {
+                return Some(format!(
+                    "endpoint {place} is in chunk `{}`, which has no vertices",
+                    dotted(chunk)
+                ));
+            }
+            Some((rows, _)) if u64::try_from(*row).map_or(true, |row| row >= *rows) => {
+                return Some(format!("endpoint {place} is row {row} of {rows} of chunk `{}`", dotted(chunk)));
+            }
+            Some(_) => {}
+        }
+    }
+    (stored.len() != segment.width)
+        .then(|| "it has another number of endpoints than its array says".to_owned())
+}
+
+/// Edges of a store of the documents' layout.
+async fn doc(
+    level: &Level,
+    facts: &HashMap<u64, LevelFacts>,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let at = level.path.as_str();
+    let Some(facts) = facts.get(&level.name.index) else { return Ok(()) };
+    let mut chunks: Vec<Coord> = facts.chunks.keys().cloned().collect();
+    chunks.sort_unstable();
+    let links = match doc_links(level, &chunks).await {
+        Ok(links) => links,
+        Err(error) if error.is_corrupt_chunk() => {
+            report.error("links_records", at, error.to_string());
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    report.pass("links_records", at);
+    for link in links {
+        for (chunk, row) in &link.endpoints {
+            let rows = facts.chunks.get(chunk).map_or(0, |(rows, _)| *rows);
+            if u64::try_from(*row).map_or(true, |row| row >= rows) {
+                report.error(
+                    "links_records",
+                    at,
+                    format!("an edge ends at row {row} of {rows} of chunk `{}`", dotted(chunk)),
+                );
+            }
+        }
+    }
+    Ok(())
+}

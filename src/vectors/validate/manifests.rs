@@ -1,0 +1,136 @@
+//! Level 3, objects: every manifest names fragments that there are.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Instant;
+
+use super::Report;
+use super::data::LevelFacts;
+use super::structure::{Kind, look};
+use crate::vectors::level::Level;
+use crate::vectors::objects::ObjectIndex;
+use crate::vectors::{Coord, Profile, VectorError, dotted};
+
+/// Rows of manifests that are read at a time.
+const ROWS: usize = 1 << 14;
+
+pub(super) async fn check(
+    level: &Level,
+    facts: &HashMap<u64, LevelFacts>,
+    report: &mut Report,
+    deadline: Instant,
+) -> Result<(), VectorError> {
+    let at = level.path.as_str();
+    let index = match ObjectIndex::open(level).await {
+        Ok(Some(index)) => index,
+        Ok(None) => return Ok(()),
+        Err(error @ (VectorError::InvalidMetadata { .. } | VectorError::UnsupportedEncoding { .. })) => {
+            report.error("manifests", at, error.to_string());
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let Some(facts) = facts.get(&level.name.index) else { return Ok(()) };
+    report.pass("manifests", at);
+    report.pass("fragment_owner", at);
+    let ids = match index.ids().await {
+        Ok(ids) => ids,
+        Err(error) if !matches!(error, VectorError::Store { .. }) => {
+            report.error("manifests", at, error.to_string());
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    let mut present = 0_u64;
+    let mut owned: HashSet<(Coord, u32)> = HashSet::new();
+    let warns_of_sharing = !level.shares_fragments() && level.store.root.profile != Profile::Doc;
+    for start in (0..ids.len()).step_by(ROWS) {
+        let end = (start + ROWS).min(ids.len());
+        let payloads = match index.payloads(start as u64..end as u64).await {
+            Ok(payloads) => payloads,
+            Err(error) if error.is_corrupt_chunk() => {
+                report.error("manifests", at, error.to_string());
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for (payload, &id) in payloads.iter().zip(ids.iter().skip(start)) {
+            // A few bytes may name a great many fragments.
+            if Instant::now() >= deadline {
+                report.is_complete = false;
+                report.skip("manifests", at, "the deadline has passed");
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+            let manifest = match index.decode(id, payload) {
+                Ok(manifest) => manifest,
+                Err(error) => {
+                    report.error("manifests", at, error.to_string());
+                    continue;
+                }
+            };
+            present += u64::from(!manifest.is_empty());
+            for (chunk, fragment) in manifest.fragments() {
+                match facts.chunks.get(chunk) {
+                    None => {
+                        report.error(
+                            "manifests",
+                            at,
+                            format!("object {id} names chunk `{}`, which has no vertices", dotted(chunk)),
+                        );
+                        break;
+                    }
+                    Some((_, fragments)) if u64::from(fragment) >= *fragments => {
+                        let message = format!(
+                            "object {id} names fragment {fragment} of chunk `{}`, which has {fragments}",
+                            dotted(chunk)
+                        );
+                        report.error("manifests", at, message);
+                        // A few bytes may name as many fragments as there are numbers.
+                        break;
+                    }
+                    Some(_) if warns_of_sharing && !owned.insert((chunk.to_vec(), fragment)) => {
+                        report.warn(
+                            "fragment_owner",
+                            at,
+                            format!("fragment {fragment} of chunk `{}` is named twice", dotted(chunk)),
+                        );
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+    counts(level, &index, present, report).await
+}
+
+/// The numbers that the index gives, and the rows of what is said of objects.
+async fn counts(
+    level: &Level,
+    index: &ObjectIndex,
+    present: u64,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let at = level.path.as_str();
+    if level.store.root.profile == Profile::Doc {
+        return Ok(());
+    }
+    let rows = index.rows();
+    for (name, found) in [("num_objects", rows), ("num_present", present)] {
+        match index.attributes.get(name) {
+            None => {}
+            Some(says) if says.as_u64() == Some(found) => {}
+            Some(says) => report.error("manifests", at, format!("`{name}` is {says}; there are {found}")),
+        }
+    }
+    let folder = level.path.child("object_attributes")?;
+    for name in level.store.context.names(&folder).await?.unwrap_or_default() {
+        if let Kind::Array(metadata) = look(&level.store, &folder.child(&name)?).await?
+            && metadata.shape.first() != Some(&rows)
+        {
+            let message =
+                format!("`object_attributes/{name}` has the shape {:?} for {rows} objects", metadata.shape);
+            report.error("manifests", at, message);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! Level 2: what the metadata says of the store and of its levels. Shapes of arrays are in `shapes`.
+
+use serde_json::Value;
+
+use super::Report;
+use super::shapes;
+use super::structure::{Found, FoundLevel};
+use crate::vectors::VectorError;
+use crate::vectors::json::{Object, numbers, texts};
+use crate::vectors::root::{Profile, Root};
+use crate::vectors::shapes::{bin_shape, remainder, transform};
+use crate::vectors::store::{VectorStore, is_before_9};
+
+/// Numbers that agree but for this part of them are the same.
+const SAME: f64 = 1e-6;
+
+const GEOMETRIES: [&str; 7] = ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
+const CAPABILITIES: [&str; 4] =
+    ["preserved_object_ids", "shared_fragments", "fragment_index", "multiscale_links"];
+/// Members, and the words each may be.
+const WORDS: [(&str, &[&str]); 4] = [
+    ("links_convention", &["explicit", "implicit_sequential", "implicit_sequential_with_branches"]),
+    ("object_index_convention", &["standard", "identity"]),
+    ("cross_chunk_strategy", &["explicit_links", "boundary_deduplication", "both"]),
+    ("cross_level_storage", &["none", "implicit", "explicit"]),
+];
+
+pub(super) async fn check(
+    store: &VectorStore,
+    found: &Found,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let (root, at) = (&store.root, store.path.as_str());
+    if root.profile == Profile::Doc {
+        report.pass("attributes_agree", at);
+        for name in &root.disagreements {
+            report.error(
+                "attributes_agree",
+                at,
+                format!("`{name}` differs between `zarr.json` and `.zattrs`"),
+            );
+        }
+    }
+    version(root, at, report);
+    edges(root, at, report);
+    bounds(root, at, report);
+    tokens(root, at, report);
+    for level in &found.levels {
+        of_level(root, level, report);
+        shapes::check(store, level, report).await?;
+    }
+    Ok(())
+}
+
+fn version(root: &Root, at: &str, report: &mut Report) {
+    report.pass("version_known", at);
+    let is_doc = root.profile == Profile::Doc;
+    let Some(version) = root.version() else {
+        return report.complain(!is_doc, "version_known", at, "the version is not said");
+    };
+    let is_number =
+        version.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    match root.profile {
+        Profile::Doc if version != "1.0" => {
+            report.warn("version_known", at, format!("the version is {version}, not 1.0"));
+        }
+        Profile::Doc => {}
+        _ if !is_number => report.error("version_known", at, format!("`{version}` is no version")),
+        Profile::V9 if is_before_9(version) => {
+            report.error(
+                "version_known",
+                at,
+                format!("version {version} has another layout than this store"),
+            );
+        }
+        Profile::V7 if !is_before_9(version) => {
+            report.error(
+                "version_known",
+                at,
+                format!("version {version} has another layout than this store"),
+            );
+        }
+        Profile::V7 | Profile::V9 => {}
+    }
+}
+
+/// The rank and the sign of edges, and whether bins fill chunks.
+fn edges(root: &Root, at: &str, report: &mut Report) {
+    let dims = root.dims();
+    let chunk = root.chunk_shape();
+    if let Some(chunk) = &chunk {
+        of_edges(chunk, dims, ("chunk_shape_rank", "chunk_shape_positive"), at, report);
+    }
+    if let Some(bin) = root.base_bin_shape() {
+        of_edges(&bin, dims, ("bin_shape_rank", "bin_shape_positive"), at, report);
+        if let Some(chunk) = &chunk {
+            divisible(chunk, &bin, at, report);
+        }
+    } else if root.block().get("base_bin_shape").is_some_and(|bin| !bin.is_null()) {
+        report.error("bin_shape_rank", at, "`base_bin_shape` is no list of finite numbers");
+    }
+}
+
+fn of_edges(
+    edges: &[f64],
+    dims: Option<usize>,
+    (rank, positive): (&'static str, &'static str),
+    at: &str,
+    report: &mut Report,
+) {
+    report.pass(rank, at);
+    if let Some(dims) = dims.filter(|&dims| dims != edges.len()) {
+        report.error(rank, at, format!("{} numbers for {dims} axes", edges.len()));
+    }
+    report.pass(positive, at);
+    if let Some(edge) = edges.iter().find(|&&edge| edge <= 0.0) {
+        report.error(positive, at, format!("{edge} is not above 0"));
+    }
+}
+
+/// Whether chunks are whole numbers of bins, where bins are no larger than chunks.
+fn divisible(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report) {
+    if chunk.len() != bin.len() || chunk.iter().chain(bin).any(|&edge| edge <= 0.0) {
+        return report.skip("chunk_bin_divisible", at, "the shapes cannot be compared");
+    }
+    report.pass("chunk_bin_divisible", at);
+    for (axis, (&chunk, &bin)) in chunk.iter().zip(bin).enumerate().filter(|(_, (chunk, bin))| bin <= chunk) {
+        let ratio = chunk / bin;
+        if remainder(chunk, bin) > SAME * chunk {
+            report.error(
+                "chunk_bin_divisible",
+                at,
+                format!("along axis {axis}, {bin} does not divide {chunk}"),
+            );
+        } else if (ratio - ratio.round()).abs() > 1e-9 {
+            let message = format!(
+                "along axis {axis}, {chunk} is {ratio} times {bin}: within what the format tolerates alone"
+            );
+            report.warn("library_would_reject", at, message);
+        }
+    }
+}
+
+fn bounds(root: &Root, at: &str, report: &mut Report) {
+    let is_doc = root.profile == Profile::Doc;
+    report.pass("bounds_rank", at);
+    let Some((low, high)) = root.bounds() else {
+        return report.complain(
+            !is_doc,
+            "bounds_rank",
+            at,
+            "the bounds are not there, or are no two lists of finite numbers",
+        );
+    };
+    if low.len() != high.len() || root.dims().is_some_and(|dims| dims != low.len()) {
+        report.error(
+            "bounds_rank",
+            at,
+            format!("{} and {} numbers for {:?} axes", low.len(), high.len(), root.dims()),
+        );
+    }
+    report.pass("bounds_order", at);
+    for (axis, (low, high)) in low.iter().zip(&high).enumerate() {
+        if low > high {
+            report.error("bounds_order", at, format!("along axis {axis}, {low} is more than {high}"));
+        }
+        if is_doc && *low < 0.0 {
+            report.error(
+                "bounds_order",
+                at,
+                format!("along axis {axis}, {low} is below 0, where no chunk is"),
+            );
+        }
+    }
+}
+
+fn tokens(root: &Root, at: &str, report: &mut Report) {
+    let block = root.block();
+    report.pass("tokens", at);
+    for geometry in root.geometry_types() {
+        if !GEOMETRIES.contains(&geometry.as_str()) {
+            report.error("tokens", at, format!("`{geometry}` is no geometry type"));
+        }
+    }
+    report.pass("geometry_types_nonempty", at);
+    if root.geometry_types().is_empty() {
+        report.warn("geometry_types_nonempty", at, "no geometry type is said");
+    }
+    for (name, words) in WORDS {
+        if let Some(word) = block.get(name).filter(|word| !words.iter().any(|known| *word == known)) {
+            report.error("tokens", at, format!("`{name}` is {word}, none of {words:?}"));
+        }
+    }
+    let at_least = |name: &str, least: i64| {
+        block.get(name).is_some_and(|depth| depth.as_i64().is_none_or(|depth| depth < least))
+    };
+    if at_least("cross_level_depth", -1) {
+        report.error("tokens", at, "`cross_level_depth` is no whole number of at least -1");
+    }
+    if at_least("reduction_factor", 2) {
+        report.error("tokens", at, "`reduction_factor` is no whole number of at least 2");
+    }
+    if let Some(written) = block.get("format_capabilities") {
+        match texts(Some(written)) {
+            None => report.error("tokens", at, "`format_capabilities` is no list of texts"),
+            Some(capabilities) => {
+                for capability in capabilities.iter().filter(|known| !CAPABILITIES.contains(&known.as_str()))
+                {
+                    report.warn("tokens", at, format!("`{capability}` is no capability that is known"));
+                }
+            }
+        }
+    }
+}
+
+/// What a level says of itself.
+fn of_level(root: &Root, level: &FoundLevel, report: &mut Report) {
+    let at = level.path.as_str();
+    let empty = Object::new();
+    let block = level.block.as_ref().unwrap_or(&empty);
+    if level.block.is_some() {
+        report.pass("level_index_matches", at);
+        let says = block.get("level").and_then(Value::as_u64);
+        if says != Some(level.name.index) {
+            let says = block.get("level").map_or_else(|| "nothing".to_owned(), Value::to_string);
+            report.error(
+                "level_index_matches",
+                at,
+                format!("level {} says that it is {says}", level.name.index),
+            );
+        }
+    }
+    if let Some(written) = block.get("chunk_shape").filter(|shape| !shape.is_null()) {
+        report.pass("level_chunk_shape", at);
+        level_chunk_shape(root, written, at, report);
+    }
+    if let Some(count) = block.get("vertex_count").filter(|count| !count.is_null()) {
+        report.pass("vertex_count_type", at);
+        if count.as_u64().is_none() {
+            report.error(
+                "vertex_count_type",
+                at,
+                format!("`vertex_count` is {count}, no whole number of at least 0"),
+            );
+        }
+    }
+    let dataset = root.dataset(&level.name.name);
+    let sparsities = [Some(block), dataset].into_iter().flatten().filter_map(|of| of.get("object_sparsity"));
+    for sparsity in sparsities {
+        report.pass("object_sparsity", at);
+        if !sparsity.as_f64().is_some_and(|sparsity| sparsity > 0.0 && sparsity <= 1.0) {
+            report.error(
+                "object_sparsity",
+                at,
+                format!("`object_sparsity` is {sparsity}, not above 0 and at most 1"),
+            );
+        }
+    }
+    bin_ratio(root, level, block, report);
+    let chunk = numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape());
+    if let Some(chunk) = chunk
+        && let Some(bin) = bin_shape(root, &level.name.name, block, &chunk)
+    {
+        of_edges(&bin, root.dims(), ("bin_shape_rank", "bin_shape_positive"), at, report);
+        divisible(&chunk, &bin, at, report);
+    }
+}
+
+fn level_chunk_shape(root: &Root, written: &Value, at: &str, report: &mut Report) {
+    let (Some(own), Some(base)) = (numbers(Some(written)), root.chunk_shape()) else {
+        return report.error("level_chunk_shape", at, "`chunk_shape` is no list of finite numbers");
+    };
+    if own.len() != base.len() {
+        return report.error(
+            "level_chunk_shape",
+            at,
+            format!("{} numbers for {} axes", own.len(), base.len()),
+        );
+    }
+    for (axis, (own, base)) in own.iter().zip(&base).enumerate() {
+        let ratio = own / base;
+        if !ratio.is_finite() || ratio < 1.0 - SAME || (ratio - ratio.round()).abs() > SAME {
+            report.error(
+                "level_chunk_shape",
+                at,
+                format!("along axis {axis}, {own} is no whole multiple of {base}"),
+            );
+        }
+    }
+}
+
+/// How much coarser a level's bins are than the finest, said in several places.
+fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Report) {
+    let at = level.path.as_str();
+    let dataset = root.dataset(&level.name.name);
+    let (Some(dims), Some(base)) = (root.dims(), root.base_bin_shape().or_else(|| root.chunk_shape())) else {
+        return;
+    };
+    let mut ratios = Vec::new();
+    for (name, written) in [
+        ("bin_ratio", block.get("bin_ratio")),
+        ("bin_ratio of the multiscales", dataset.and_then(|dataset| dataset.get("bin_ratio"))),
+    ] {
+        match (written, numbers(written)) {
+            (None, _) => {}
+            (Some(_), Some(ratio)) => ratios.push((name, ratio)),
+            (Some(written), None) => {
+                report.error("bin_ratio", at, format!("`{name}` is {written}, no list of numbers"));
+            }
+        }
+    }
+    if let Some(scale) = dataset.and_then(|dataset| transform(dataset, "scale")) {
+        ratios.push(("scale", scale));
+    }
+    let mut bins = Vec::new();
+    for written in [block.get("bin_shape"), dataset.and_then(|dataset| dataset.get("bin_shape"))] {
+        bins.extend(numbers(written).map(|bin| ("bin_shape", bin)));
+    }
+    if let Some(half) = dataset.and_then(|dataset| transform(dataset, "translation")) {
+        bins.push(("twice the translation", half.iter().map(|half| half * 2.0).collect()));
+    }
+    if ratios.is_empty() && bins.is_empty() {
+        return;
+    }
+    report.pass("bin_ratio", at);
+    for (name, ratio) in &ratios {
+        if ratio.len() != dims {
+            report.error("bin_ratio", at, format!("{name} has {} numbers for {dims} axes", ratio.len()));
+        } else if let Some(one) = ratio.iter().find(|&&one| one < 1.0) {
+            report.error("bin_ratio", at, format!("{name} has {one}, which is below 1"));
+        }
+    }
+    let is_same = |one: &[f64], other: &[f64]| {
+        one.len() == other.len()
+            && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SAME * other.abs())
+    };
+    let Some((name, ratio)) = ratios.first() else { return };
+    for (other, found) in ratios.iter().skip(1) {
+        if !is_same(found, ratio) {
+            report.error("bin_ratio", at, format!("{other} is {found:?}, and {name} {ratio:?}"));
+        }
+    }
+    if ratio.len() != base.len() {
+        return;
+    }
+    let expected: Vec<f64> = base.iter().zip(ratio).map(|(base, ratio)| base * ratio).collect();
+    for (other, found) in &bins {
+        if !is_same(found, &expected) {
+            report.error("bin_ratio", at, format!("{other} is {found:?}; {name} makes it {expected:?}"));
+        }
+    }
+}

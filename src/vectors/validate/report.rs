@@ -1,0 +1,216 @@
+//! [`Report`]: what each check found.
+
+use std::collections::BTreeMap;
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nothing is wrong.
+    Pass,
+    /// It could not be made.
+    Skipped,
+    /// Something is odd.
+    Warning,
+    /// Something is wrong.
+    Error,
+}
+
+impl Status {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What one check found in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Its name.
+    pub id: &'static str,
+    /// The level of validation that it belongs to.
+    pub level: u8,
+    /// What it found.
+    pub status: Status,
+    /// Where.
+    pub path: String,
+    /// What is wrong; empty if nothing is.
+    pub message: String,
+}
+
+/// Findings of one check in one place that are told one by one; further ones are counted.
+const MOST_FINDINGS: usize = 20;
+
+/// Every check, and the level it belongs to.
+const CHECKS: &[(&str, u8)] = &[
+    ("root_metadata", 1),
+    ("chunk_shape_present", 1),
+    ("base_bin_shape_present", 1),
+    ("level_0_exists", 1),
+    ("vertices_array", 1),
+    ("fragments_array", 1),
+    ("level_metadata", 1),
+    ("optional_nodes", 1),
+    ("attributes_agree", 2),
+    ("version_known", 2),
+    ("chunk_shape_rank", 2),
+    ("chunk_shape_positive", 2),
+    ("bin_shape_rank", 2),
+    ("bin_shape_positive", 2),
+    ("chunk_bin_divisible", 2),
+    ("library_would_reject", 2),
+    ("chunk_grid_consistent", 2),
+    ("bounds_rank", 2),
+    ("bounds_order", 2),
+    ("tokens", 2),
+    ("geometry_types_nonempty", 2),
+    ("level_index_matches", 2),
+    ("level_chunk_shape", 2),
+    ("bin_ratio", 2),
+    ("object_sparsity", 2),
+    ("vertex_count_type", 2),
+    ("doc_array_shapes", 2),
+    ("array_attrs", 2),
+    ("chunk_decodes", 3),
+    ("fragment_index", 3),
+    ("vgo_arithmetic", 3),
+    ("vertex_in_chunk", 3),
+    ("finite", 3),
+    ("vertex_count", 3),
+    ("presence", 3),
+    ("attr_aligned", 3),
+    ("fragments_tile_claim", 3),
+    ("bins_in_order", 3),
+    ("manifests", 3),
+    ("fragment_owner", 3),
+    ("links_segments", 3),
+    ("links_records", 3),
+    ("geometry_links", 4),
+    ("mesh_link_width", 4),
+    ("point_cloud_links", 4),
+    ("levels_contiguous", 5),
+    ("vertex_count_monotone", 5),
+    ("bin_ratio_monotone", 5),
+    ("preserved_ids", 5),
+];
+
+/// What all checks found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Checks of this level and those below were asked for.
+    pub level: u8,
+    /// Whether everything was looked at before the deadline.
+    pub is_complete: bool,
+    /// What was found, check by check and place by place.
+    found: BTreeMap<(usize, String), Findings>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Findings {
+    items: Vec<(Status, String)>,
+    /// How many more there were.
+    more: usize,
+    worst: Option<Status>,
+}
+
+impl Report {
+    pub(super) fn new(level: u8) -> Self {
+        Self { level, is_complete: true, found: BTreeMap::new() }
+    }
+
+    fn entry(&mut self, id: &'static str, path: &str) -> &mut Findings {
+        let place = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
+        self.found.entry((place, path.to_owned())).or_default()
+    }
+
+    fn add(&mut self, id: &'static str, path: &str, status: Status, message: String) {
+        let findings = self.entry(id, path);
+        findings.worst = findings.worst.max(Some(status));
+        // What is wrong must not be hidden by what is odd.
+        let is_new = !findings.items.iter().any(|(known, _)| *known == status);
+        if findings.items.len() < MOST_FINDINGS || is_new {
+            findings.items.push((status, message));
+        } else {
+            findings.more += 1;
+        }
+    }
+
+    /// A check was made, and whatever it finds is told apart.
+    pub(super) fn pass(&mut self, id: &'static str, path: &str) {
+        self.entry(id, path);
+    }
+
+    pub(super) fn error(&mut self, id: &'static str, path: &str, message: impl Into<String>) {
+        self.add(id, path, Status::Error, message.into());
+    }
+
+    pub(super) fn warn(&mut self, id: &'static str, path: &str, message: impl Into<String>) {
+        self.add(id, path, Status::Warning, message.into());
+    }
+
+    pub(super) fn skip(&mut self, id: &'static str, path: &str, message: impl Into<String>) {
+        self.add(id, path, Status::Skipped, message.into());
+    }
+
+    /// An error, or a warning where the profile asks for less.
+    pub(super) fn complain(
+        &mut self,
+        is_error: bool,
+        id: &'static str,
+        path: &str,
+        message: impl Into<String>,
+    ) {
+        self.add(id, path, if is_error { Status::Error } else { Status::Warning }, message.into());
+    }
+
+    /// All checks but one could not be made.
+    pub(super) fn skip_all_but(&mut self, id: &str, message: &str) {
+        for (known, level) in CHECKS {
+            if *level <= self.level && *known != id {
+                self.skip(known, "", message);
+            }
+        }
+    }
+
+    /// Checks that were asked for and never made do not apply to such a store, or had no inputs.
+    pub(super) fn skip_missing(&mut self) {
+        for (place, (id, level)) in CHECKS.iter().enumerate() {
+            if *level <= self.level && !self.found.keys().any(|(known, _)| *known == place) {
+                self.skip(id, "", "it does not apply here, or what it needs is not there");
+            }
+        }
+    }
+
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.found.values().all(|findings| findings.worst != Some(Status::Error))
+    }
+
+    /// What was found, in the order of the checks.
+    #[must_use]
+    pub fn checks(&self) -> Vec<Check> {
+        let mut checks = Vec::new();
+        for ((place, path), findings) in &self.found {
+            let Some(&(id, level)) = CHECKS.get(*place) else { continue };
+            let mut push = |status, message: String| {
+                checks.push(Check { id, level, status, path: path.clone(), message });
+            };
+            if findings.items.is_empty() {
+                push(Status::Pass, String::new());
+            }
+            for (status, message) in &findings.items {
+                push(*status, message.clone());
+            }
+            if findings.more > 0 {
+                push(findings.worst.unwrap_or(Status::Warning), format!("and {} more", findings.more));
+            }
+        }
+        checks
+    }
+}

@@ -1,0 +1,276 @@
+//! Level 2, arrays: grids that fit the bounds and each other, and what arrays say of their payloads.
+
+use serde_json::Value;
+
+use super::Report;
+use super::structure::{FoundLevel, Kind, look};
+use crate::key::NodePath;
+use crate::metadata::{ArrayMetadata, DataType};
+use crate::vectors::json::{integers, text};
+use crate::vectors::payload::number_type;
+use crate::vectors::root::Profile;
+use crate::vectors::shapes::Shapes;
+use crate::vectors::store::VectorStore;
+use crate::vectors::{VectorError, parse_dotted};
+
+/// An array with a cell for each chunk.
+struct Gridded {
+    path: NodePath,
+    metadata: std::sync::Arc<ArrayMetadata>,
+    /// What its payloads are.
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Vertices,
+    Index,
+    Values,
+    Links,
+}
+
+pub(super) async fn check(
+    store: &VectorStore,
+    level: &FoundLevel,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    if store.root.profile == Profile::V7 {
+        return Ok(());
+    }
+    let arrays = gridded(store, level).await?;
+    grids(store, level, &arrays, report);
+    if store.root.profile == Profile::Doc {
+        doc_array_shapes(store, level, &arrays, report);
+    } else {
+        for array in &arrays {
+            array_attrs(store, array, report);
+        }
+    }
+    Ok(())
+}
+
+/// The arrays of a level that have a cell for each chunk.
+async fn gridded(store: &VectorStore, level: &FoundLevel) -> Result<Vec<Gridded>, VectorError> {
+    let mut paths = Vec::new();
+    let is_doc = store.root.profile == Profile::Doc;
+    let own: &[(&str, What)] = if is_doc {
+        &[("vertices", What::Vertices), ("vertex_group_offsets", What::Index)]
+    } else {
+        &[("vertices", What::Vertices), ("vertex_fragments", What::Index), ("link_fragments", What::Index)]
+    };
+    for (name, what) in own {
+        paths.push((level.path.child(name)?, *what));
+    }
+    let folders: &[(&str, What)] = if is_doc {
+        &[("attributes", What::Values), ("links", What::Links)]
+    } else {
+        &[("vertex_attributes", What::Values), ("fragment_attributes", What::Values)]
+    };
+    for (folder, what) in folders {
+        for path in below(store, &level.path.child(folder)?).await? {
+            paths.push((path, *what));
+        }
+    }
+    if !is_doc {
+        for family in below(store, &level.path.child("links")?).await? {
+            paths.extend(below(store, &family).await?.into_iter().map(|path| (path, What::Links)));
+        }
+        for attribute in below(store, &level.path.child("link_attributes")?).await? {
+            for family in below(store, &attribute).await? {
+                paths.extend(below(store, &family).await?.into_iter().map(|path| (path, What::Values)));
+            }
+        }
+    }
+    let mut arrays = Vec::new();
+    for (path, what) in paths {
+        if let Kind::Array(metadata) = look(store, &path).await? {
+            arrays.push(Gridded { path, metadata, what });
+        }
+    }
+    Ok(arrays)
+}
+
+async fn below(store: &VectorStore, path: &NodePath) -> Result<Vec<NodePath>, VectorError> {
+    let names = store.context.names(path).await?.unwrap_or_default();
+    names.iter().map(|name| Ok(path.child(name)?)).collect()
+}
+
+/// The cells along each axis of space, with the first's coordinates.
+fn grid_of(array: &Gridded, dims: usize, profile: Profile) -> Option<Vec<(i64, u64)>> {
+    let shape = &array.metadata.shape;
+    if profile == Profile::Doc {
+        return Some(shape.get(..dims)?.iter().map(|&length| (0, length)).collect());
+    }
+    let lead = shape.len().checked_sub(dims)?;
+    let origin = match array.metadata.attributes.get("chunk_grid_origin").filter(|origin| !origin.is_null()) {
+        None => vec![0; shape.len()],
+        written => integers(written)?,
+    };
+    let origin = origin.get(origin.len().checked_sub(dims)?..)?.to_vec();
+    Some(origin.into_iter().zip(shape.get(lead..)?.iter().copied()).collect())
+}
+
+fn grids(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded], report: &mut Report) {
+    let root = &store.root;
+    let empty = crate::vectors::json::Object::new();
+    let block = level.block.as_ref().unwrap_or(&empty);
+    let (Ok(shapes), Some((_, high))) = (Shapes::of(root, &level.name.name, block), root.bounds()) else {
+        return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are not known");
+    };
+    let dims = shapes.chunk.len();
+    let mut first: Option<(&Gridded, Vec<(i64, u64)>)> = None;
+    for array in arrays {
+        let at = array.path.as_str();
+        report.pass("chunk_grid_consistent", at);
+        let Some(grid) = grid_of(array, dims, root.profile) else {
+            report.error("chunk_grid_consistent", at, "its grid has not as many axes as the store");
+            continue;
+        };
+        for (axis, ((&(origin, cells), &chunk), &high)) in
+            grid.iter().zip(&shapes.chunk).zip(&high).enumerate()
+        {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "grids of more than 2^53 cells are wrong in any case"
+            )]
+            let (origin, cells) = (origin as f64, cells as f64);
+            let exclusive = ((high - origin * chunk) / chunk).ceil();
+            let inclusive = (high / chunk).floor() - origin + 1.0;
+            let is_one_of = |expected: f64| (cells - expected).abs() < 0.5;
+            if is_one_of(exclusive) || is_one_of(inclusive) {
+                continue;
+            }
+            let message =
+                format!("along axis {axis} it has {cells} cells; the bounds need {exclusive} or {inclusive}");
+            report.complain(!is_one_of(exclusive.max(inclusive) + 1.0), "chunk_grid_consistent", at, message);
+        }
+        match &first {
+            Some((other, expected)) if *expected != grid => {
+                let message = format!("its grid is not that of `{}`", other.path.as_str());
+                report.error("chunk_grid_consistent", at, message);
+            }
+            Some(_) => {}
+            None => first = Some((array, grid)),
+        }
+    }
+}
+
+fn doc_array_shapes(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded], report: &mut Report) {
+    let empty = crate::vectors::json::Object::new();
+    let block = level.block.as_ref().unwrap_or(&empty);
+    let Some(dims) = store.root.dims() else { return };
+    let bins = Shapes::of(&store.root, &level.name.name, block).ok().and_then(|shapes| shapes.bins_per_chunk);
+    let bins: Option<u64> = bins.map(|bins| bins.iter().map(|bins| bins.unsigned_abs()).product());
+    for array in arrays {
+        let (at, shape, kind) = (array.path.as_str(), &array.metadata.shape, &array.metadata.data_type);
+        report.pass("doc_array_shapes", at);
+        let mut wrong = |message: String| report.error("doc_array_shapes", at, message);
+        match array.what {
+            What::Vertices => {
+                if shape.len() != dims + 2 || shape.last() != Some(&(dims as u64)) {
+                    wrong(format!("the shape {shape:?} does not end in rows of {dims} coordinates"));
+                }
+                match kind {
+                    DataType::Float32 => {}
+                    DataType::Float16 | DataType::Float64 => {
+                        report.warn(
+                            "doc_array_shapes",
+                            at,
+                            format!("coordinates are {}, not float32", kind.name()),
+                        );
+                    }
+                    _ => wrong(format!("coordinates are {}, no floats", kind.name())),
+                }
+            }
+            What::Index => {
+                let expected = bins.map(|bins| [bins, 2]);
+                let found = shape.get(dims..).unwrap_or_default();
+                if shape.len() != dims + 2
+                    || expected.is_some_and(|expected| found != expected)
+                    || found.last() != Some(&2)
+                {
+                    wrong(format!("the shape {shape:?} does not end in {expected:?}: a pair for each bin"));
+                }
+                if *kind != DataType::Int64 {
+                    wrong(format!("offsets are {}, not int64", kind.name()));
+                }
+            }
+            What::Values | What::Links => {
+                if shape.len() <= dims {
+                    wrong(format!("the shape {shape:?} has no rows in a chunk"));
+                }
+            }
+        }
+    }
+}
+
+/// What an array of the newer layout says of its payloads.
+fn array_attrs(store: &VectorStore, array: &Gridded, report: &mut Report) {
+    let (at, attributes) = (array.path.as_str(), &array.metadata.attributes);
+    report.pass("array_attrs", at);
+    let mut wrong = |message: String| report.error("array_attrs", at, message);
+    let kind = text(attributes, "dtype");
+    let number = kind.and_then(number_type);
+    match array.what {
+        What::Vertices => {
+            if !matches!(number, Some(DataType::Float16 | DataType::Float32 | DataType::Float64)) {
+                wrong(format!("coordinates are of type {kind:?}, not float16, float32 or float64"));
+            }
+        }
+        What::Values if number.is_none() => wrong(format!("values are of type {kind:?}, which is not known")),
+        What::Links
+            if attributes.contains_key("dtype")
+                && !matches!(number, Some(DataType::Int64 | DataType::Int32)) =>
+        {
+            wrong(format!("records are of type {kind:?}, not int64 or int32"));
+        }
+        What::Values | What::Index | What::Links => {}
+    }
+    let known: &[&str] = match array.what {
+        What::Vertices => &["raw", "draco"],
+        What::Index => &["fragment_index_v1"],
+        What::Values => &["raw", "dictionary"],
+        What::Links => &["raw", "ragged", "ragged_v1", "links_v1"],
+    };
+    if let Some(encoding) = text(attributes, "encoding").filter(|encoding| !known.contains(encoding)) {
+        wrong(format!("the encoding `{encoding}` is none of {known:?}"));
+    }
+    if text(attributes, "encoding") == Some("dictionary")
+        && attributes.get("categories").is_none_or(|all| !all.is_array())
+    {
+        wrong("codes have no `categories`".to_owned());
+    }
+    let rank = array.metadata.shape.len();
+    let dims = store.root.dims().unwrap_or(rank);
+    let origin = match attributes.get("chunk_grid_origin").filter(|origin| !origin.is_null()) {
+        None => Some(vec![0; rank]),
+        written => integers(written).and_then(|mut origin| {
+            if origin.len() == dims && rank == dims + 1 {
+                origin.insert(0, 0);
+            }
+            (origin.len() == rank).then_some(origin)
+        }),
+    };
+    let Some(origin) = origin else {
+        return wrong("`chunk_grid_origin` is not the coordinates of a chunk".to_owned());
+    };
+    let named = match attributes.get("nonempty_chunks") {
+        None | Some(Value::Null) => return,
+        Some(Value::Array(named)) => named,
+        Some(_) => return wrong("`nonempty_chunks` is no list".to_owned()),
+    };
+    let is_inside = |coord: &Vec<i64>| {
+        coord.len() == rank
+            && coord.iter().zip(&origin).zip(&array.metadata.shape).all(|((at, origin), &length)| {
+                at.checked_sub(*origin)
+                    .and_then(|cell| u64::try_from(cell).ok())
+                    .is_some_and(|cell| cell < length)
+            })
+    };
+    for name in named {
+        let coord = name.as_str().and_then(parse_dotted);
+        if !coord.as_ref().is_some_and(is_inside) {
+            wrong(format!("`nonempty_chunks` has {name}, which names no cell of the grid"));
+        }
+    }
+}

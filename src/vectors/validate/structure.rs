@@ -1,0 +1,233 @@
+//! Level 1: what there is, by the documents of nodes alone.
+
+use super::Report;
+use crate::array::ArrayError;
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::{HierarchyError, Node};
+use crate::key::NodePath;
+use crate::metadata::{ArrayMetadata, DataType};
+use crate::vectors::json::Object;
+use crate::vectors::root::Profile;
+use crate::vectors::shapes::level_block;
+use crate::vectors::store::VectorStore;
+use crate::vectors::{LevelName, VectorError};
+
+/// What stands at a path.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Nothing,
+    Group(Object),
+    Array(std::sync::Arc<ArrayMetadata>),
+    /// Something that cannot be used.
+    Broken(String),
+}
+
+/// A level, as far as it can be read.
+#[derive(Clone, Debug)]
+pub(super) struct FoundLevel {
+    pub(super) name: LevelName,
+    pub(super) path: NodePath,
+    /// What it says of itself; `None` if it says nothing.
+    pub(super) block: Option<Object>,
+}
+
+/// The levels that are looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) levels: Vec<FoundLevel>,
+}
+
+impl Found {
+    pub(super) async fn of(store: &VectorStore, only: Option<&[u64]>) -> Result<Self, VectorError> {
+        let mut levels = Vec::new();
+        for name in store.levels.iter() {
+            if only.is_some_and(|only| !only.contains(&name.index)) {
+                continue;
+            }
+            let path = store.path.child(&name.name)?;
+            let attributes = match store.level_attributes(&path).await {
+                Ok(attributes) => attributes,
+                Err(error) if is_documents(&error) => None,
+                Err(error) => return Err(error),
+            };
+            let block =
+                attributes.and_then(|attributes| level_block(store.root.profile, &attributes).cloned());
+            levels.push(FoundLevel { name: name.clone(), path, block });
+        }
+        Ok(Self { levels })
+    }
+}
+
+/// Whether an error is about a document, and not about who keeps it.
+fn is_documents(error: &VectorError) -> bool {
+    matches!(error, VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. })))
+        || matches!(error.class(), ErrorClass::InvalidMetadata | ErrorClass::Unsupported)
+}
+
+/// What stands at a path.
+pub(super) async fn look(store: &VectorStore, path: &NodePath) -> Result<Kind, VectorError> {
+    match store.context.node(path).await {
+        Ok(None) => Ok(Kind::Nothing),
+        Ok(Some(opened)) => Ok(match &opened.node {
+            Node::Group(group) => Kind::Group(group.attributes.clone()),
+            Node::Array(metadata) => match opened.array() {
+                Ok(_) => Kind::Array(std::sync::Arc::clone(metadata)),
+                Err(error) => Kind::Broken(error.to_string()),
+            },
+        }),
+        Err(error) if is_documents(&error) => Ok(Kind::Broken(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is wrong with a node that should hold payloads of a profile, if anything is.
+pub(super) fn complaint(kind: &Kind, profile: Profile) -> Option<String> {
+    match (kind, profile) {
+        (Kind::Nothing, _) => Some("it is not there".to_owned()),
+        (Kind::Broken(reason), _) => Some(reason.clone()),
+        (Kind::Group(_), Profile::V9 | Profile::Doc) => Some("it is a group, not an array".to_owned()),
+        (Kind::Array(_), Profile::V7) => Some("it is an array, not a group".to_owned()),
+        (Kind::Array(array), Profile::V9) if array.data_type != DataType::VariableBytes => {
+            Some(format!("it holds {}, not bytes of variable length", array.data_type.name()))
+        }
+        (Kind::Group(_) | Kind::Array(_), _) => None,
+    }
+}
+
+pub(super) async fn check(
+    store: &VectorStore,
+    found: &Found,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let root = &store.root;
+    let at = store.path.as_str();
+    let dims = root.dims();
+    report.pass("chunk_shape_present", at);
+    check_edges(root.chunk_shape().as_deref(), dims, "chunk_shape_present", "chunk_shape", at, report);
+    if root.profile == Profile::Doc {
+        report.pass("base_bin_shape_present", at);
+        check_edges(
+            root.base_bin_shape().as_deref(),
+            dims,
+            "base_bin_shape_present",
+            "base_bin_shape",
+            at,
+            report,
+        );
+    }
+    report.pass("level_0_exists", at);
+    if store.levels.is_empty() {
+        report.error("level_0_exists", at, "there is no level");
+    } else if !store.levels.iter().any(|level| level.index == 0) {
+        report.error("level_0_exists", at, "there is no level 0");
+    }
+    let is_doc = root.profile == Profile::Doc;
+    for level in &found.levels {
+        let vertices = level.path.child("vertices")?;
+        report.pass("vertices_array", vertices.as_str());
+        if let Some(complaint) = complaint(&look(store, &vertices).await?, root.profile) {
+            report.error("vertices_array", vertices.as_str(), complaint);
+        }
+        let fragments = level.path.child(if is_doc { "vertex_group_offsets" } else { "vertex_fragments" })?;
+        report.pass("fragments_array", fragments.as_str());
+        if let Some(complaint) = complaint(&look(store, &fragments).await?, root.profile) {
+            report.complain(is_doc, "fragments_array", fragments.as_str(), complaint);
+        }
+        report.pass("level_metadata", level.path.as_str());
+        if level.block.is_none() {
+            report.complain(
+                is_doc,
+                "level_metadata",
+                level.path.as_str(),
+                "the level says nothing of itself",
+            );
+        }
+        optional_nodes(store, level, report).await?;
+    }
+    Ok(())
+}
+
+/// Edges that are not there, or are no numbers that space can be divided by.
+fn check_edges(
+    edges: Option<&[f64]>,
+    dims: Option<usize>,
+    id: &'static str,
+    name: &str,
+    at: &str,
+    report: &mut Report,
+) {
+    let Some(edges) = edges else {
+        return report.error(id, at, format!("`{name}` is not there, or is no list of finite numbers"));
+    };
+    if dims.is_some_and(|dims| edges.len() != dims) || edges.is_empty() {
+        report.error(id, at, format!("`{name}` has {} numbers for {dims:?} axes", edges.len()));
+    }
+    if edges.iter().any(|&edge| edge <= 0.0) {
+        report.error(id, at, format!("`{name}` has numbers that are not above 0"));
+    }
+}
+
+/// Nodes that need not be there, and are of a kind if they are.
+async fn optional_nodes(
+    store: &VectorStore,
+    level: &FoundLevel,
+    report: &mut Report,
+) -> Result<(), VectorError> {
+    let profile = store.root.profile;
+    let (groups, arrays): (&[&str], &[&str]) = match profile {
+        Profile::Doc => (&["attributes", "links"], &["object_index", "cross_chunk_links"]),
+        Profile::V7 => (&["vertex_attributes", "object_index", "object_attributes"], &[]),
+        Profile::V9 => (
+            &[
+                "vertex_attributes",
+                "fragment_attributes",
+                "links",
+                "link_attributes",
+                "object_index",
+                "object_attributes",
+                "group_attributes",
+            ],
+            &["groups", "link_fragments"],
+        ),
+    };
+    report.pass("optional_nodes", level.path.as_str());
+    for name in groups {
+        let path = level.path.child(name)?;
+        match look(store, &path).await? {
+            Kind::Nothing | Kind::Group(_) => {}
+            Kind::Array(_) => report.warn(
+                "optional_nodes",
+                level.path.as_str(),
+                format!("`{name}` is an array, not a group"),
+            ),
+            Kind::Broken(reason) => {
+                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
+            }
+        }
+    }
+    for name in arrays {
+        match look(store, &level.path.child(name)?).await? {
+            Kind::Nothing | Kind::Array(_) => {}
+            Kind::Group(_) => report.warn(
+                "optional_nodes",
+                level.path.as_str(),
+                format!("`{name}` is a group, not an array"),
+            ),
+            Kind::Broken(reason) => {
+                report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
+            }
+        }
+    }
+    let links = level.path.child("links")?;
+    if profile == Profile::V9
+        && matches!(look(store, &links).await?, Kind::Group(_))
+        && store.context.names(&links).await?.is_some_and(|names| names.is_empty())
+    {
+        report.warn(
+            "optional_nodes",
+            level.path.as_str(),
+            "`links` has no links of any difference of levels",
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Stores that are like the fixtures but for one thing that is allowed: no names of chunks, rows that no fragment has,
+//! chunks that are cut by an attribute.
+
+use serde_json::{Value, json};
+use zarrd::key::StoreKey;
+use zarrd::store::{ByteRange, SharedStore};
+
+use super::{ask, copied, server, sorted, told};
+use crate::support::hierarchy::memory;
+use crate::support::server::{Server, erase, put};
+
+/// Changes a document of a copy.
+async fn edit(store: &SharedStore, key: &str, change: impl FnOnce(&mut Value)) {
+    let key = format!("s/{key}");
+    let value = store.get(&StoreKey::parse(&key).unwrap(), ByteRange::Whole, None).await.unwrap();
+    let mut document: Value = serde_json::from_slice(&value.unwrap().bytes(1 << 20).await.unwrap()).unwrap();
+    change(&mut document);
+    put(store, &key, document.to_string()).await;
+}
+
+#[tokio::test]
+async fn chunks_that_are_not_named_are_found_where_they_are_stored() {
+    let real = server("real");
+    for name in ["points_2d_sharded", "points_negative_f64", "points_tiny"] {
+        let copy = copied(&format!("real/{name}.zarrvectors")).await;
+        edit(&copy, "0/vertices/zarr.json", |array| {
+            array["attributes"].as_object_mut().unwrap().remove("nonempty_chunks").unwrap();
+        })
+        .await;
+        let edited = Server::of(copy);
+        for question in ["vertices", "vertices?bbox=1,1,3,3"] {
+            if question.contains('?') && name != "points_2d_sharded" {
+                continue;
+            }
+            let (found, named) = (
+                told(&edited, &format!("s/{question}")).await,
+                told(&real, &format!("{name}.zarrvectors/{question}")).await,
+            );
+            assert_eq!(found["positions"], named["positions"], "{name} {question}");
+            assert_eq!(found["stats"], named["stats"], "{name} {question}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
+    let copy = copied("real/points_tiny.zarrvectors").await;
+    // One range: the second row of two.
+    let mut index = b"GFVZ\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
+    index.extend([1_i64.to_le_bytes(), 1_i64.to_le_bytes()].concat());
+    index.extend(0_u32.to_le_bytes());
+    let cell = [&1_u32.to_le_bytes()[..], &(index.len() as u32).to_le_bytes(), &index].concat();
+    put(&copy, "s/0/vertex_fragments/c/1/0/0", cell).await;
+    edit(&copy, "0/zarr.json", |group| {
+        group["attributes"]["zarr_vectors_level"]["fragments_tile"] = json!(false);
+    })
+    .await;
+    let server = Server::of(copy);
+    for mode in ["vertices", "chunks"] {
+        let found = told(&server, &format!("s/vertices?mode={mode}&bbox=200,0,0,399,1,1")).await;
+        assert_eq!(sorted(&found["positions"]), [[399.0, 1.0, 1.0]], "{mode}");
+        assert_eq!(found["chunks"][0]["rows"], json!([1]), "{mode}");
+        assert_eq!(found["stats"]["rows_loaded"], 2, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_say_how_many_rows_count_gives_all_and_says_so() {
+    let copy = copied("doc/doc_points.zarrvectors").await;
+    erase(&copy, "s/0/vertex_group_offsets/zarr.json").await;
+    let found = told(&Server::of(copy), "s/vertices").await;
+    assert_eq!(
+        (&found["stats"]["rows"], &found["warnings"][0]["code"]),
+        (&json!(18), &json!("row_count_unknown"))
+    );
+}
+
+#[tokio::test]
+async fn an_encoding_that_is_not_read_is_named() {
+    let copy = copied("real/points_tiny.zarrvectors").await;
+    edit(&copy, "0/vertices/zarr.json", |array| array["attributes"]["encoding"] = json!("draco")).await;
+    let server = Server::of(copy);
+    ask(&server, "s/vertices").await.refuses(501, "unsupported_encoding", "draco");
+    assert_eq!(told(&server, "s").await["levels"][0]["error"], "unsupported_encoding");
+}
+
+#[tokio::test]
+async fn a_store_may_be_called_as_a_question_is() {
+    let copy = copied("real/points_tiny.zarrvectors").await;
+    let inner = memory();
+    let mut keys = zarrd::store::Store::list_prefix(&*copy, &zarrd::key::StorePrefix::root(), None);
+    while let Some(entry) = futures::StreamExt::next(&mut keys).await {
+        let key = entry.unwrap().key;
+        let value = copy.get(&key, ByteRange::Whole, None).await.unwrap().unwrap();
+        let below = key.as_str().strip_prefix("s/").unwrap();
+        put(&inner, &format!("a/vertices/{below}"), value.bytes(1 << 20).await.unwrap()).await;
+    }
+    let server = Server::of(inner);
+    assert_eq!(told(&server, "a/vertices").await["profile"], "v9");
+    assert_eq!(told(&server, "a/vertices/vertices").await["stats"]["rows"], 9);
+    assert_eq!(told(&server, "a/vertices/levels/0/vertices").await["stats"]["rows"], 9);
+}
+
+/// A store of two axes whose chunks are also cut by a gene: one vertex in each of some cells.
+async fn genes() -> SharedStore {
+    let store = memory();
+    let group = |attributes: Value| {
+        json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}).to_string()
+    };
+    let root = json!({
+        "zarr_vectors": {
+            "zv_version": "0.9.2", "chunk_shape": [10, 10], "bounds": [[0, 0], [19, 19]], "geometry_types": ["point_cloud"],
+        },
+        "multiscales": [{"axes": [{"name": "x"}, {"name": "y"}], "datasets": [{"path": "0"}]}],
+    });
+    put(&store, "s/zarr.json", group(root)).await;
+    let level = json!({
+        "level": 0, "vertex_count": 4, "chunk_dims": ["gene", "x", "y"], "chunk_attribute_name": "gene",
+        "chunk_attribute_values": ["Sst", "Pvalb"],
+    });
+    put(&store, "s/0/zarr.json", group(json!({ "zarr_vectors_level": level }))).await;
+    let cells = [
+        ([0, 0, 0], [1.0_f32, 1.0]),
+        ([0, 1, 1], [11.0, 12.0]),
+        ([1, 0, 0], [2.0, 3.0]),
+        ([1, 0, 1], [4.0, 15.0]),
+    ];
+    let mut names = Vec::new();
+    for ([gene, x, y], [px, py]) in cells {
+        names.push(format!("{gene}.{x}.{y}"));
+        let rows = [px.to_le_bytes(), py.to_le_bytes()].concat();
+        let cell = [&1_u32.to_le_bytes()[..], &8_u32.to_le_bytes(), &rows].concat();
+        put(&store, &format!("s/0/vertices/c/{gene}/{x}/{y}"), cell).await;
+    }
+    let array = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [2, 2, 2], "data_type": "variable_length_bytes",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 1, 1]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": "",
+        "codecs": [{"name": "vlen-bytes", "configuration": {}}],
+        "attributes": {"nonempty_chunks": names, "dtype": "float32", "encoding": "raw"},
+    });
+    put(&store, "s/0/vertices/zarr.json", array.to_string()).await;
+    store
+}
+
+#[tokio::test]
+async fn chunks_may_be_cut_by_an_attribute_too() {
+    let server = Server::of(genes().await);
+    let all = told(&server, "s/vertices?attributes=gene").await;
+    assert_eq!(all["attributes"]["gene"], json!(["Sst", "Sst", "Pvalb", "Pvalb"]));
+    assert_eq!(all["chunks"][0]["coord"], json!([0, 0, 0]));
+    for (query, rows) in [
+        ("where=gene:Sst", json!([[1.0, 1.0], [11.0, 12.0]])),
+        ("bbox=0,0,9,9", json!([[1.0, 1.0], [2.0, 3.0]])),
+        ("bbox=0,0,9,9&where=gene:Pvalb", json!([[2.0, 3.0]])),
+    ] {
+        let found = told(&server, &format!("s/vertices?{query}")).await;
+        assert_eq!(sorted(&found["positions"]), sorted(&rows), "{query}");
+    }
+    for none in ["gene:Vip", "color:Sst", "gene"] {
+        ask(&server, &format!("s/vertices?where={none}")).await.refuses(400, "bad_param", none);
+    }
+    let level = told(&server, "s/levels/0").await;
+    assert_eq!(level["chunk_attribute"], json!({"name": "gene", "values": ["Sst", "Pvalb"]}));
+    assert_eq!((&level["grid"], &level["chunks"]), (&json!([2, 2]), &json!(4)));
+    assert_eq!(told(&server, "s/validate").await["ok"], true);
+}
