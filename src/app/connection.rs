@@ -23,6 +23,9 @@ const HTTP2_STREAMS: u32 = 100;
 const HTTP2_HEADER_LIST_BYTES: u32 = 16 << 10;
 /// What is buffered for an HTTP/2 client that does not take it.
 const HTTP2_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// Bytes of answers that the kernel holds of a connection before it has sent them, where it can be told so.
+#[cfg(any(target_os = "android", target_os = "linux"))]
+const UNSENT_BYTES: u32 = 512 << 10;
 /// A quiet HTTP/2 client with open requests is asked whether it is there, and must answer.
 const HTTP2_PING: Duration = Duration::from_secs(20);
 const HTTP2_PONG: Duration = Duration::from_secs(10);
@@ -48,6 +51,15 @@ pub(super) fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
+/// Has the kernel hold no more of an answer than keeps the connection busy. Otherwise it takes megabytes at once: of few
+/// connections, whose answers are then sent before those of others, and for clients that may never read them.
+fn hold_little(stream: &TcpStream) {
+    #[cfg(any(target_os = "android", target_os = "linux"))]
+    let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
+    #[cfg(not(any(target_os = "android", target_os = "linux")))]
+    let _ = stream;
+}
+
 /// Serves one connection to its end. Dropping the future cuts it off.
 pub(super) async fn serve<R: Routes>(
     builder: Builder<TokioExecutor>,
@@ -59,6 +71,7 @@ pub(super) async fn serve<R: Routes>(
 ) {
     // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
     let _ = stream.set_nodelay(true);
+    hold_little(&stream);
     let patience = Patience::new(Instant::now());
     let service = Watched { routes, patience: patience.clone() };
     let io = TokioIo::new(Socket::new(stream, patience.clone()));

@@ -34,7 +34,8 @@ impl Cast {
     /// # Errors
     /// [`CodecError::NotCast`]; [`CodecError::NoMemory`].
     pub fn cast(&self, items: &[u8]) -> Result<Bytes, CodecError> {
-        let refused = |reason| CodecError::NotCast { data_type: self.to.name(), reason };
+        let refused =
+            |reason: String| CodecError::NotCast { data_type: self.to.name().into(), reason: reason.into() };
         number::try_convert(items, &self.from, &self.to, |block| {
             for number in block {
                 let cast = self.rule.cast(*number).map_err(refused)?;

@@ -45,9 +45,9 @@ pub enum CodecError {
     #[error("cannot be cast to `{data_type}`: an element {reason}")]
     NotCast {
         /// The type that was asked for.
-        data_type: String,
+        data_type: Box<str>,
         /// Which number it is.
-        reason: String,
+        reason: Box<str>,
     },
     /// The machine has no memory left for a chunk.
     #[error("no memory for {bytes} bytes")]

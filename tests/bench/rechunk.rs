@@ -32,6 +32,10 @@ use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
 use zarrd::metadata::{CodecMetadata, DataType, FillValue, MetadataLimits};
 use zarrd::store::StoreOptions;
 
+/// As the server has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Edges of a shard, of an inner chunk, and of a chunk that is asked for.
 const SHARD: u64 = 256;
 const INNER: u64 = 32;

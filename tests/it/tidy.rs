@@ -62,6 +62,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("zfp_rs", &["codec"]),
     ("anyhow", &["main"]),
     ("mimalloc", &["main"]),
+    ("socket2", &["app"]),
     ("tracing_subscriber", &["main"]),
 ];
 
