@@ -16,7 +16,7 @@ use crate::support::copied::{base, copy, encode, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::data_types::data_type;
 use crate::support::encode::{Codec, Shards};
-use crate::support::hierarchy::{Array, Format, memory};
+use crate::support::hierarchy::{Array, Edges, Format, memory};
 use crate::support::server::{Server, erase, put};
 use crate::support::strategies::case;
 use crate::unshard::zarrs_reads;
@@ -216,6 +216,16 @@ fn arrays_of_any_kind_read_the_same_in_other_chunks() {
         Ok(())
     });
     run.unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[tokio::test]
+async fn chunks_of_varied_edges_are_found_wherever_those_beside_them_begin() {
+    // Some of them reach into the next chunk that is shown, and begin where others end.
+    let rows = Edges::Each(vec![1, 4, 1, 4, 1, 4]);
+    let array = Array::of(&[13, 7]).edges(&[rows, Edges::All(1)]).members(json!({"fill_value": 9}));
+    let (server, _) = served(&array).await;
+    let copied = Server::of(copy(&server, "/rechunk/m/6,1/zstd-1/").await);
+    assert_eq!(copied.elements("m/a", "").await, server.elements("m/a", "").await);
 }
 
 #[tokio::test]

@@ -234,7 +234,7 @@ impl Chunks {
                 return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
             }
         }
-        stored.sort_unstable_by(|one, other| starts(one).cmp(starts(other)));
+        stored.sort_unstable_by(|one, other| ends(one).cmp(ends(other)));
         Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path, stored })
     }
 
@@ -313,8 +313,9 @@ impl Chunks {
     }
 }
 
-fn starts(ranges: &[RangeInclusive<u64>]) -> impl Iterator<Item = &u64> {
-    ranges.iter().map(RangeInclusive::start)
+/// Both ends along each dimension: of two stored chunks beside each other, both are in order.
+fn ends(ranges: &[RangeInclusive<u64>]) -> impl Iterator<Item = (&u64, &u64)> {
+    ranges.iter().map(|range| (range.start(), range.end()))
 }
 
 /// The chunks along a dimension that a stored chunk is in; `None` if that lies beyond the array's end.
