@@ -44,7 +44,7 @@ def of_memory(bench, looks, server, peer):
         check(bench, server, part)
         again[part.name] = check(bench, server, part)
     measured = table.Rounds()
-    for turn in bench.rounds(("zarrd", "nginx"), share=0.75):
+    for turn in bench.rounds(("zarrd", "nginx")):
         for part, clients in rows:
             for name in turn:
                 if name == "zarrd":

@@ -9,10 +9,12 @@ mod watch;
 mod writes;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 use super::{Durability, LocalOptions, LocalStore, Symlinks};
+use crate::store::StoreError;
 use crate::store::own_names::RESERVED;
 
 /// A writable store in a directory of its own. Without fsync: its promise is power's, and cannot be seen here.
@@ -24,7 +26,17 @@ fn store() -> (TempDir, LocalStore) {
 
 fn writable(root: &Path) -> LocalStore {
     let durability = Durability::Rename;
-    LocalStore::open(root, &LocalOptions { writable: true, durability, ..LocalOptions::default() }).unwrap()
+    let options = LocalOptions { writable: true, durability, ..LocalOptions::default() };
+    let start = Instant::now();
+    loop {
+        match LocalStore::open(root, &options) {
+            // A store that was here before keeps the root until the last of its threads has tidied up.
+            Err(StoreError::RootInUse(_)) if start.elapsed() < Duration::from_secs(10) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            store => return store.unwrap(),
+        }
+    }
 }
 
 fn with_links(root: &Path, symlinks: Symlinks) -> LocalStore {
