@@ -19,7 +19,7 @@ use serde_json::json;
 use zarrd::app::App;
 use zarrd::cache::CacheOptions;
 use zarrd::config::Config;
-use zarrd::http::Site;
+use zarrd::http::{Peer, Site};
 
 use counting::Allocated;
 
@@ -127,7 +127,7 @@ async fn ask(site: &Site, method: &str, path: &str, header: Option<(&str, &str)>
     }
     let request = request.body(Body::empty()).unwrap();
     let before = Allocated::so_far();
-    let answer: Response = site.answer(request).await;
+    let answer: Response = site.answer(request, Peer::LOOPBACK).await;
     assert!(answer.status().is_success() || answer.status() == 304, "{method} {path}: {}", answer.status());
     let mut body = answer.into_body().into_data_stream();
     while body.try_next().await.unwrap().is_some() {}

@@ -12,6 +12,7 @@ use super::patience::{Limits, Patience};
 use super::service::{Routes, Watched};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;
+use crate::http::Peer;
 
 /// Most headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -73,7 +74,8 @@ pub(super) async fn serve<R: Routes>(
     let _ = stream.set_nodelay(true);
     hold_little(&stream);
     let patience = Patience::new(Instant::now());
-    let service = Watched { routes, patience: patience.clone() };
+    let from = Peer { address: peer.ip(), is_encrypted: false };
+    let service = Watched { routes, peer: from, patience: patience.clone() };
     let io = TokioIo::new(Socket::new(stream, patience.clone()));
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut ticks = tokio::time::interval(tick(&limits));

@@ -19,17 +19,17 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 
 use super::patience::{Patience, Ticket};
-use crate::http::Site;
+use crate::http::{Peer, Site};
 
 /// What answers the requests of a listener.
 pub trait Routes: Clone + Send + Sync + 'static {
-    /// The answer to a request.
-    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send;
+    /// The answer to a request that came from there.
+    fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
 }
 
 impl Routes for Site {
-    fn answer(&self, request: Request<Body>) -> impl Future<Output = Response<Body>> + Send {
-        Self::answer(self, request)
+    fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
+        Self::answer(self, request, from)
     }
 }
 
@@ -37,6 +37,7 @@ impl Routes for Site {
 #[derive(Clone, Debug)]
 pub(super) struct Watched<R> {
     pub(super) routes: R,
+    pub(super) peer: Peer,
     pub(super) patience: Patience,
 }
 
@@ -62,9 +63,9 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
             None if request.body().is_end_stream() => request.map(|_| Body::empty()),
             None => request.map(Body::new),
         };
-        let routes = self.routes.clone();
+        let (routes, peer) = (self.routes.clone(), self.peer);
         Box::pin(async move {
-            let mut response = routes.answer(request).await;
+            let mut response = routes.answer(request, peer).await;
             if is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed)) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -19,6 +20,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 
 use super::body::Absent;
+use super::caller::Caller;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
 use super::validators::{from_text, hex_tag};
@@ -84,6 +86,7 @@ fn escaped(path: &str) -> String {
 pub(super) struct Observed {
     started: Instant,
     id: HeaderValue,
+    from: IpAddr,
     method: Method,
     route: Route,
     uri: Uri,
@@ -95,7 +98,8 @@ impl Observed {
         let started = Instant::now();
         let id = request_id(request.headers());
         request.headers_mut().insert(X_REQUEST_ID, id.clone());
-        Self { started, id, method: request.method().clone(), route, uri: request.uri().clone() }
+        let from = Caller::of(request.extensions()).address();
+        Self { started, id, from, method: request.method().clone(), route, uri: request.uri().clone() }
     }
 
     /// The request's id.
@@ -166,6 +170,7 @@ impl Drop for ObservedBody {
     fn drop(&mut self) {
         tracing::info!(
             request_id = text(&self.request.id),
+            from = %self.request.from,
             method = self.request.method.as_str(),
             route = self.request.route.template().unwrap_or("unmatched"),
             path = escaped(self.request.uri.path()),

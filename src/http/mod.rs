@@ -12,6 +12,7 @@ mod admission;
 mod array_headers;
 mod body;
 mod cache_control;
+mod caller;
 mod conditions;
 mod cors;
 mod dependents;
@@ -45,6 +46,7 @@ mod test_store;
 mod tests;
 
 pub use cache_control::CacheControl;
+pub use caller::Peer;
 pub use host::{canonical as canonical_host, is_host};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
 pub use router::openapi;

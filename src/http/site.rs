@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
+use super::caller::{Caller, Peer};
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
 use super::routes::{data, store};
@@ -86,8 +87,9 @@ impl Site {
         Self(Arc::new(Inner { state, mount, all, rooted }))
     }
 
-    /// The answer to a request.
-    pub async fn answer(&self, mut request: Request) -> Response {
+    /// The answer to a request that came from there.
+    pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
+        request.extensions_mut().insert(Caller::at(from));
         let Inner { all, rooted, .. } = &*self.0;
         let mount = self.mount_of(&request);
         if let Some(short) = short_way(&request, mount.is_some()) {

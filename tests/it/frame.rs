@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
 use zarrd::app::{Limits, Routes, Shutdown, serve};
+use zarrd::http::Peer;
 
 /// A limit that a test waits for.
 const SHORT: Duration = Duration::from_millis(300);
@@ -49,7 +50,7 @@ struct Server {
 struct Plain(Router);
 
 impl Routes for Plain {
-    async fn answer(&self, request: Request<Body>) -> Response {
+    async fn answer(&self, request: Request<Body>, _from: Peer) -> Response {
         self.0.clone().oneshot(request).await.unwrap()
     }
 }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 
 use super::test_store::TestStore;
-use super::{AppState, HttpOptions, Mount, Site};
+use super::{AppState, HttpOptions, Mount, Peer, Site};
 
 /// Headers as names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -64,7 +64,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.site.answer(request.body(body).unwrap()).await;
+        let response = self.site.answer(request.body(body).unwrap(), Peer::LOOPBACK).await;
         let (parts, body) = response.into_parts();
         let body: Result<Vec<Bytes>, _> = body.into_data_stream().try_collect().await;
         let body = body.map(|parts| parts.concat().into()).map_err(|error| error.to_string());

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Server;
-use crate::http::HttpOptions;
+use crate::http::{HttpOptions, Peer};
 use crate::store::StoreError;
 
 async fn connect(server: &Server) -> TcpStream {
@@ -17,7 +17,7 @@ async fn connect(server: &Server) -> TcpStream {
     let site = server.site.clone();
     let answer = move |request: Request| {
         let site = site.clone();
-        async move { site.answer(request).await }
+        async move { site.answer(request, Peer::LOOPBACK).await }
     };
     let router = axum::Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, router).await });

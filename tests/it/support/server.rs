@@ -13,7 +13,7 @@ use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
+use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
@@ -151,7 +151,7 @@ impl Server {
 
     /// As [`Self::send`], where the answer may break off.
     pub async fn attempt(&self, request: Request<Body>) -> Attempt {
-        let answer = self.0.answer(request).await;
+        let answer = self.0.answer(request, Peer::LOOPBACK).await;
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await;
         Attempt { status: parts.status, headers: parts.headers, body }
