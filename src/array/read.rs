@@ -30,8 +30,8 @@ const LOAD_CONCURRENCY: usize = 16;
 const PASTE_TOGETHER: usize = 512;
 /// Bands assembled ahead of the one that is being sent.
 const BANDS_AHEAD: usize = 1;
-/// Copying less than this is not worth a hop to another thread.
-const INLINE_BYTES: usize = 128 << 10;
+/// Copying no more than this takes less time than a hop to another thread.
+const INLINE_BYTES: usize = 512 << 10;
 
 /// Reads elements.
 #[derive(Clone, Debug)]

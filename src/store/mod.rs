@@ -53,7 +53,7 @@ use crate::key::{StoreKey, StorePrefix};
 /// A store, shared.
 pub type SharedStore = Arc<dyn Store>;
 
-/// The abstract store interface.
+/// The abstract store interface. A store that has no verbs of its own for writing is read-only.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// What kind of backend this is.
@@ -122,10 +122,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// [`StoreError::ReadOnly`]; an error of the body stream; any failure of the backend.
     async fn set(
         &self,
-        key: &StoreKey,
-        body: ValueStream,
-        condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError>;
+        _key: &StoreKey,
+        _body: ValueStream,
+        _condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
 
     /// `get` and `set` in one: stores the value of one key under another, whole or not at all; `None` if there is
     /// none. The condition is about the value that is there before, and is checked and kept as [`Store::set`] does.
@@ -149,13 +151,17 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// As for [`Store::set`].
-    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError>;
+    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
 
     /// `erase_prefix`: removes every value whose key begins with the prefix. Returns how many there were.
     ///
     /// # Errors
     /// As for [`Store::set`]; values erased before the failure stay erased.
-    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError>;
+    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
 
     /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are
     /// empty.

@@ -13,7 +13,9 @@ use super::level::Level;
 use super::objects::{Object, ObjectIndex};
 use super::payload::{Fragment, FragmentIndex};
 use super::select::{Owners, Pick, is_inside};
-use super::vertices::{Failure, Mode, Touched, VertexQuery};
+use super::touched::Touched;
+use super::vertex_stream::Failure;
+use super::vertices::{Mode, VertexQuery};
 use super::{Bbox, Coord, VectorError};
 
 /// Chunks that are read at a time.

@@ -15,6 +15,7 @@ mod error;
 mod json;
 mod level;
 mod links;
+mod object_rows;
 mod objects;
 pub mod payload;
 mod root;
@@ -22,7 +23,9 @@ mod select;
 mod shapes;
 mod stats;
 mod store;
+mod touched;
 pub mod validate;
+mod vertex_stream;
 mod vertices;
 mod walk;
 
@@ -35,13 +38,16 @@ pub use context::Context;
 pub use error::VectorError;
 pub use level::Level;
 pub use links::{Link, LinkAttribute, LinkFamily, Segment, check_profile, doc_links};
+pub use object_rows::rows_of;
 pub use objects::{Object, ObjectIndex, ObjectValue};
 pub use root::{Axis, Profile, Root};
 pub use select::{Batch, Column, Columns, Schema};
 pub use shapes::Shapes;
 pub use stats::{Spread, Stats};
 pub use store::VectorStore;
-pub use vertices::{Cursor, Failure, Mode, Touched, VertexQuery, VertexStream, rows_of};
+pub use touched::Touched;
+pub use vertex_stream::{Failure, VertexStream};
+pub use vertices::{Cursor, Mode, VertexQuery};
 pub use walk::Walk;
 
 /// The coordinates of a chunk: whole numbers, negative ones too; those of attributes before those of space.

@@ -25,8 +25,8 @@ use crate::cpu::Cpu;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    Version,
 };
 
 /// A shard that changes while it is read is read anew this often.
@@ -347,23 +347,6 @@ impl Store for ViewStore {
             }
         }
         Err(StoreError::VersionChanged)
-    }
-
-    async fn set(
-        &self,
-        _key: &StoreKey,
-        _body: ValueStream,
-        _condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
-        Err(StoreError::ReadOnly)
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {

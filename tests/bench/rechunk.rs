@@ -200,6 +200,14 @@ fn site(folder: &Path) -> Site {
     Site::whole(AppState::new([mount], arrays, HttpOptions::default()).expect("the options are right"))
 }
 
+/// Time that the processor has worked for this process, its own and the kernel's.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = stat.rsplit(')').next().into_iter().flat_map(str::split_whitespace).skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
 fn main() {
     let mib = std::env::args().find_map(|text| text.parse().ok()).unwrap_or(1024_u64);
     let deep = (mib << 20).div_ceil(ACROSS * ACROSS * SHARD.pow(3) * ITEM as u64).max(1);
@@ -226,12 +234,17 @@ fn main() {
 
             let across = ACROSS * SHARD / CHUNK;
             let (mut alone, mut served, mut ratios) = (Duration::ZERO, Duration::ZERO, Vec::new());
+            let mut worked = [Duration::ZERO; 2];
             for z in 0..deep * SHARD / CHUNK {
                 let slab: Vec<[u64; 3]> =
                     (0..across).flat_map(|y| (0..across).map(move |x| [z, y, x])).collect();
                 let (path, chunks) = (folder.path().to_owned(), slab.clone());
+                let begun = processor_time();
                 let one = tokio::task::block_in_place(|| in_process(&path, &chunks, clients));
+                let between = processor_time();
                 let other = asked(&client, &root, &slab, clients).await;
+                worked[0] += between.saturating_sub(begun);
+                worked[1] += processor_time().saturating_sub(between);
                 alone += one;
                 served += other;
                 ratios.push(other.as_secs_f64() / one.as_secs_f64());
@@ -240,10 +253,12 @@ fn main() {
             let chunks = (deep * SHARD / CHUNK * across * across) as f64;
             let each = |time: Duration| time.as_secs_f64() * 1e6 / chunks;
             println!(
-                "{clients} at a time: {:.0} µs a chunk in this process, {:.0} µs through the server: {:.2} times; the \
-                 median of {} slabs {:.2}",
+                "{clients} at a time: {:.0} µs a chunk in this process ({:.0} of the processor), {:.0} µs through the server \
+                 ({:.0}, with its client): {:.2} times; the median of {} slabs {:.2}",
                 each(alone),
+                each(worked[0]),
                 each(served),
+                each(worked[1]),
                 each(served) / each(alone),
                 ratios.len(),
                 ratios[ratios.len() / 2],

@@ -25,8 +25,7 @@ use tokio::sync::Semaphore;
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 use crate::cpu::Cpu;
 use crate::key::{StoreKey, StorePrefix};
@@ -105,23 +104,6 @@ impl Store for ZipStore {
             }
         }
         Err(StoreError::VersionChanged)
-    }
-
-    async fn set(
-        &self,
-        _key: &StoreKey,
-        _body: ValueStream,
-        _condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
-        Err(StoreError::ReadOnly)
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {

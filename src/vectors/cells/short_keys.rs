@@ -13,8 +13,7 @@ use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.
@@ -78,18 +77,6 @@ impl Store for ShortKeys {
             Some(short) => self.inner.get(&short, range, if_match).await,
             None => Ok(None),
         }
-    }
-
-    async fn set(&self, _: &StoreKey, _: ValueStream, _: WriteCondition) -> Result<SetOutcome, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase(&self, _: &StoreKey, _: WriteCondition) -> Result<bool, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase_prefix(&self, _: &StorePrefix) -> Result<u64, StoreError> {
-        Err(StoreError::ReadOnly)
     }
 
     async fn list_dir(&self, _: &StorePrefix) -> Result<DirListing, StoreError> {

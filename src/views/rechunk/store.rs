@@ -27,8 +27,8 @@ use crate::hierarchy::{Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    Version,
 };
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::{Nodes, StoredArray};
@@ -104,7 +104,8 @@ impl Rechunker {
     #[must_use]
     pub fn store(&self, recipe: Recipe) -> RechunkStore {
         let text = recipe.to_string().into();
-        RechunkStore(Arc::new(Inner { shared: self.clone(), recipe, text }), true)
+        let inner = Arc::new(Inner { shared: self.clone(), recipe, text });
+        RechunkStore { inner, consolidates: true }
     }
 
     /// The mount's name.
@@ -147,7 +148,10 @@ fn units(bytes: u64) -> u32 {
 
 /// A rechunked hierarchy, and whether its groups have consolidated metadata where those that are stored do.
 #[derive(Clone, Debug)]
-pub struct RechunkStore(Arc<Inner>, bool);
+pub struct RechunkStore {
+    inner: Arc<Inner>,
+    consolidates: bool,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -171,18 +175,18 @@ enum Shows {
 impl RechunkStore {
     /// What is the same for every recipe.
     pub(super) fn shared(&self) -> &Rechunker {
-        &self.0.shared
+        &self.inner.shared
     }
 
     /// The recipe as a text.
     pub(super) fn recipe_text(&self) -> &Arc<str> {
-        &self.0.text
+        &self.inner.text
     }
 
     /// The nodes of the rechunked hierarchy, for making consolidated metadata of them.
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
-        let alone = Self(Arc::clone(&self.0), false);
+        let alone = Self { inner: Arc::clone(&self.inner), consolidates: false };
         self.shared().opener.hierarchy().over(Arc::new(alone))
     }
 
@@ -204,7 +208,7 @@ impl RechunkStore {
     /// What the recipe makes of an array.
     pub(super) fn rechunked(&self, path: &NodePath, opened: &Opened) -> Result<Rechunked, StoreError> {
         let array = opened.array().map_err(failed)?;
-        let made = Rechunked::of(array, &self.0.recipe, &self.shared().limits.codec());
+        let made = Rechunked::of(array, &self.inner.recipe, &self.shared().limits.codec());
         made.map_err(|source| failed(ViewError::Rechunk { path: path.clone(), source }))
     }
 
@@ -267,9 +271,8 @@ impl RechunkStore {
 
     /// Whether consolidated metadata is stored of a group.
     async fn is_consolidated(&self, path: &NodePath, group: &GroupMetadata) -> Result<bool, StoreError> {
-        let Self(_, consolidates) = *self;
-        if !consolidates || group.is_consolidated || group.zarr_format != ZarrFormat::V2 {
-            return Ok(consolidates && group.is_consolidated);
+        if !self.consolidates || group.is_consolidated || group.zarr_format != ZarrFormat::V2 {
+            return Ok(self.consolidates && group.is_consolidated);
         }
         let Ok(key) = path.prefix().key(ZMETADATA) else { return Ok(false) };
         Ok(self.below().head(&key).await?.is_some())
@@ -376,23 +379,6 @@ impl Store for RechunkStore {
                 }
             }
         }
-    }
-
-    async fn set(
-        &self,
-        _key: &StoreKey,
-        _body: ValueStream,
-        _condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase(&self, _key: &StoreKey, _condition: WriteCondition) -> Result<bool, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
-        Err(StoreError::ReadOnly)
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {

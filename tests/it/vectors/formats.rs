@@ -134,7 +134,7 @@ async fn pages_together_are_the_whole() {
 async fn a_body_asks_for_the_union_of_boxes_each_vertex_once() {
     let server = server("real");
     let url = "/v1/vectors/m/points_tiny.zarrvectors/vertices";
-    let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10]], "attributes": ["intensity"]});
+    let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10], {"min": [50, 0, 0], "max": [60, 10, "60"]}], "attributes": ["intensity"]});
     let answer = server.tell("POST", url, &[("content-type", "application/json")], body.to_string()).await;
     assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
     let found = answer.json();
@@ -148,6 +148,7 @@ async fn a_body_asks_for_the_union_of_boxes_each_vertex_once() {
         (json!({"boxes": [[0, 0, 0]]}), "bbox_rank"),
         (json!({"boxes": [[1, 0, 0, 0, 1, 1]]}), "bbox_inverted"),
         (json!({"boxes": 3}), "bad_param"),
+        (json!({"boxes": [{"min": [0, 0], "max": [1, 1, 1, 1]}]}), "bad_param"),
         (json!({"bbox": {"a": 1}}), "bad_param"),
         (json!({"box": [1]}), "bad_param"),
     ] {

@@ -111,9 +111,17 @@ fn scalar(value: &Value) -> Option<String> {
 }
 
 fn boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
-    let takes = || VectorError::bad_param("boxes", format!("at most {MOST_BOXES} lists of numbers"));
+    let takes = || {
+        let each = "lists of numbers, or objects of `min` and `max`";
+        VectorError::bad_param("boxes", format!("at most {MOST_BOXES} {each}"))
+    };
     let boxes = value.as_array().filter(|boxes| boxes.len() <= MOST_BOXES).ok_or_else(takes)?;
     let number = |value: &Value| scalar(value)?.parse::<f64>().ok();
     let numbers = |numbers: &Value| numbers.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>();
-    boxes.iter().map(numbers).collect::<Option<_>>().ok_or_else(takes)
+    let corners = |corners: &Value| {
+        let (min, max) = (numbers(corners.get("min")?)?, numbers(corners.get("max")?)?);
+        (min.len() == max.len()).then(|| [min, max].concat())
+    };
+    let one = |value: &Value| if value.is_object() { corners(value) } else { numbers(value) };
+    boxes.iter().map(one).collect::<Option<_>>().ok_or_else(takes)
 }

@@ -1,0 +1,89 @@
+//! [`Touched`]: what boxes touch of a level, before any vertex is read.
+
+use super::bbox::{Amplification, Touch};
+use super::level::Level;
+use super::{Bbox, Coord, VectorError};
+
+/// What a query touches, before any vertex is read.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// The touched chunks that hold vertices, in order.
+    pub chunks: Vec<Coord>,
+    /// Chunks in touched space, whether they hold vertices or not. Of several boxes, a chunk counts for each.
+    pub candidates: u128,
+    /// Bins in touched space.
+    pub bins: u128,
+    /// How much more is read than was asked for.
+    pub amplification: Amplification,
+    /// What each box touches.
+    pub touches: Vec<Touch>,
+    /// Names of chunks that are none.
+    pub skipped: Vec<String>,
+    /// All chunks that hold vertices.
+    pub occupied: usize,
+}
+
+impl Touched {
+    /// What boxes touch of a level.
+    ///
+    /// # Errors
+    /// Failures of the store; [`VectorError::BadParam`] for a value that chunks are not cut by.
+    pub async fn of(
+        level: &Level,
+        boxes: &[Bbox],
+        only: Option<&(String, String)>,
+    ) -> Result<Self, VectorError> {
+        let occupied = level.occupied().await?;
+        let grid = level.grid(&occupied.cells);
+        let touches: Vec<Touch> = boxes.iter().map(|bbox| Touch::of(bbox, &level.shapes, &grid)).collect();
+        let lead = level.lead();
+        let leading = only.map(|only| leading(level, only)).transpose()?;
+        let count = occupied.cells.len();
+        let spaces = touches.clone();
+        let is_wanted = move |coord: &Coord| {
+            let spatial = coord.get(lead..).unwrap_or_default();
+            leading.is_none_or(|at| coord.first() == Some(&at))
+                && spaces.iter().any(|touch| touch.holds(spatial))
+        };
+        let cells = occupied.cells;
+        let filter = move || cells.into_iter().filter(is_wanted).collect::<Vec<Coord>>();
+        let chunks = level.store.context.cpu.run_sized(count as u64 * 64, filter).await?;
+        let layers = match (lead, leading) {
+            (0, _) | (_, Some(_)) => 1,
+            (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),
+        };
+        let total = |of: fn(&Touch) -> u128| {
+            touches
+                .iter()
+                .fold(0_u128, |sum, touch| sum.saturating_add(of(touch)))
+                .saturating_mul(layers.into())
+        };
+        let loaded = || chunks.iter().map(|coord| coord.get(lead..).unwrap_or_default());
+        let amplification = match touches.as_slice() {
+            [touch] => touch.amplification(&level.shapes, loaded()),
+            // Boxes may overlap: their bins are not counted twice, nor told apart.
+            _ => Amplification::default(),
+        };
+        let (candidates, bins) = (total(Touch::candidates), total(Touch::bins));
+        Ok(Self {
+            chunks,
+            candidates,
+            bins,
+            amplification,
+            touches,
+            skipped: occupied.skipped,
+            occupied: count,
+        })
+    }
+}
+
+/// The place along the leading axis that a value of the attribute stands for.
+fn leading(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
+    let unknown = |takes: String| VectorError::bad_param("where", takes);
+    let (attribute, values) = level
+        .chunk_attribute()
+        .ok_or_else(|| unknown("nothing at this level: its chunks are not cut by an attribute".to_owned()))?;
+    let place = values.iter().position(|known| known == value).filter(|_| attribute == *name);
+    let place = place.and_then(|place| i64::try_from(place).ok());
+    place.ok_or_else(|| unknown(format!("`{attribute}:` and one of {values:?}")))
+}

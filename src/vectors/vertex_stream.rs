@@ -1,0 +1,250 @@
+//! [`VertexStream`]: vertices, chunk by chunk, in bounded memory and in the order of the chunks.
+
+use std::sync::Arc;
+
+use futures::stream::{self, BoxStream, StreamExt};
+
+use super::attributes::Attribute;
+use super::bbox::Amplification;
+use super::choose::{FoundObject, Work};
+use super::chunk::ChunkRows;
+use super::level::Level;
+use super::select::{Batch, Columns, Pick, Schema, gather, pick};
+use super::touched::Touched;
+use super::vertices::Cursor;
+use super::{CellArray, Coord, VectorError, dotted};
+use crate::cpu::Cpu;
+
+/// Chunks that are read at a time.
+const CONCURRENCY: usize = 8;
+
+/// A chunk that could not be read, and was left out.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The chunk.
+    pub chunk: Coord,
+    /// Why.
+    pub error: VectorError,
+}
+
+/// The rows of a chunk that are wanted, and what they took.
+struct Rows {
+    batch: Batch,
+    /// Rows that were decoded.
+    loaded: u64,
+    /// Bytes as stored, if they were counted.
+    encoded: Option<u64>,
+    is_count_known: bool,
+}
+
+/// What came of a chunk.
+struct Done {
+    chunk: Coord,
+    outcome: Result<Option<Rows>, VectorError>,
+}
+
+/// Vertices, chunk by chunk.
+pub struct VertexStream {
+    /// What the rows have.
+    pub schema: Arc<Schema>,
+    /// What is touched.
+    pub touched: Touched,
+    /// The objects that were found, if they were looked for.
+    pub objects: Option<Vec<FoundObject>>,
+    /// Rows that were decoded so far.
+    pub rows_loaded: u64,
+    /// Rows that were given so far.
+    pub rows: u64,
+    /// Bytes as stored, if they were counted.
+    pub encoded_bytes: u64,
+    /// Chunks that were left out so far.
+    pub failures: Vec<Failure>,
+    /// Chunks of which it is not known how many of their rows are vertices.
+    pub unknown_counts: u64,
+    /// Where this page ended, if it ended before the last row.
+    pub cursor: Option<Cursor>,
+    /// Chunks that were read so far.
+    pub done: u64,
+    /// Where rows are decoded.
+    pub cpu: Cpu,
+    chunks: BoxStream<'static, Done>,
+    pub(super) skips_corrupt: bool,
+    /// Rows that may still be given.
+    pub(super) left: u64,
+    resume: Option<Cursor>,
+}
+
+impl std::fmt::Debug for VertexStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VertexStream").field("touched", &self.touched).finish_non_exhaustive()
+    }
+}
+
+/// What all chunks of a query are read with.
+pub(super) struct Reading {
+    pub(super) level: Level,
+    pub(super) attributes: Vec<Arc<Attribute>>,
+    pub(super) columns: Columns,
+    pub(super) with_fragments: bool,
+    pub(super) counts_bytes: bool,
+}
+
+impl Reading {
+    async fn read(&self, work: &Work) -> Result<Option<Rows>, VectorError> {
+        let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
+            if let Pick::Fragments(fragments) = &work.pick {
+                let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
+                let reason = format!("it names chunk `{}`, which has no vertices", dotted(&work.chunk));
+                return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
+            }
+            return Ok(None);
+        };
+        let mut values = Vec::with_capacity(self.attributes.len());
+        for attribute in &self.attributes {
+            values.push((Arc::clone(attribute), attribute.values(&self.level, &chunk).await?));
+        }
+        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&work.chunk).await?) } else { None };
+        let bytes = chunk.positions.bytes().len() as u64;
+        let (wanted, owners, columns) = (work.pick.clone(), work.owners.clone(), self.columns);
+        let select = move || {
+            let rows = pick(&chunk, &wanted, owners.as_deref())?;
+            let loaded = chunk.positions.rows() as u64;
+            let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
+            Ok::<_, VectorError>(Rows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
+        };
+        self.level.store.context.cpu.run_sized(bytes, select).await?.map(Some)
+    }
+
+    async fn encoded_bytes(&self, coord: &[i64]) -> Result<u64, VectorError> {
+        let fragments = self.level.fragments.as_ref().filter(|_| self.with_fragments);
+        let attributes = self.attributes.iter().filter_map(|attribute| attribute.cells());
+        let mut total = 0_u64;
+        for cells in std::iter::once(&self.level.vertices).chain(fragments).chain(attributes) {
+            let bytes = CellArray::encoded_bytes(cells, &self.level.store.context, coord).await?;
+            total = total.saturating_add(bytes.unwrap_or_default());
+        }
+        Ok(total)
+    }
+}
+
+impl VertexStream {
+    /// The rows of these chunks, from where a page before ended.
+    pub(super) fn new(
+        schema: Arc<Schema>,
+        touched: Touched,
+        reading: Reading,
+        work: Vec<Work>,
+        resume: Option<Cursor>,
+    ) -> Self {
+        let cpu = reading.level.store.context.cpu.clone();
+        let is_due = |work: &Work| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
+        let work: Vec<Work> = work.into_iter().filter(is_due).collect();
+        let reading = Arc::new(reading);
+        let chunks = stream::iter(work)
+            .map(move |work| {
+                let reading = Arc::clone(&reading);
+                async move {
+                    let outcome = reading.read(&work).await;
+                    Done { chunk: work.chunk, outcome }
+                }
+            })
+            .buffered(CONCURRENCY)
+            .boxed();
+        Self {
+            schema,
+            touched,
+            objects: None,
+            rows_loaded: 0,
+            rows: 0,
+            encoded_bytes: 0,
+            failures: Vec::new(),
+            unknown_counts: 0,
+            cursor: None,
+            done: 0,
+            cpu,
+            chunks,
+            skips_corrupt: false,
+            left: u64::MAX,
+            resume,
+        }
+    }
+
+    /// The next rows that there are.
+    ///
+    /// # Errors
+    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless such are left out.
+    pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
+        while self.left > 0 {
+            let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
+            self.done += 1;
+            let Rows { mut batch, loaded, encoded, is_count_known } = match outcome {
+                Ok(Some(found)) => found,
+                Ok(None) => continue,
+                Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {
+                    if !self.failures.iter().any(|known| known.chunk == chunk) {
+                        self.failures.push(Failure { chunk, error });
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.rows_loaded = self.rows_loaded.saturating_add(loaded);
+            self.encoded_bytes = self.encoded_bytes.saturating_add(encoded.unwrap_or_default());
+            self.unknown_counts += u64::from(!is_count_known);
+            let given = match &self.resume {
+                Some(cursor) if cursor.chunk == chunk => cursor.rows,
+                _ => 0,
+            };
+            let skip = usize::try_from(given).unwrap_or(usize::MAX);
+            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let all = batch.rows.len();
+            batch.cut(skip, most, &self.schema);
+            let count = batch.rows.len() as u64;
+            self.rows = self.rows.saturating_add(count);
+            self.left -= count.min(self.left);
+            if self.left == 0 {
+                let rows = given.min(all as u64).saturating_add(count);
+                self.page_ends(chunk, rows, all as u64).await;
+            }
+            if count > 0 {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes where the page ends, if anything may come behind it.
+    async fn page_ends(&mut self, chunk: Coord, rows: u64, all: u64) {
+        if rows < all || self.chunks.next().await.is_some() {
+            self.cursor = Some(Cursor { chunk, rows });
+        }
+    }
+
+    /// How much more was read than asked for, of all rows so far.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "ratios")]
+    pub fn amplification(&self) -> Amplification {
+        let ratio = |of: u64, by: u64| (by > 0).then(|| of as f64 / by as f64);
+        let schema = &self.schema;
+        let mut row_bytes = (schema.kind.item_bytes() * schema.axes.len()) as u64;
+        for column in &schema.attributes {
+            row_bytes =
+                row_bytes.saturating_add(column.kind.item_bytes().saturating_mul(column.width) as u64);
+        }
+        Amplification {
+            rows: ratio(self.rows_loaded, self.rows),
+            bytes: (self.encoded_bytes > 0)
+                .then(|| ratio(self.encoded_bytes, self.rows.saturating_mul(row_bytes)))
+                .flatten(),
+            ..self.touched.amplification
+        }
+    }
+
+    /// Bytes of rows that are held while they are under way, about.
+    #[must_use]
+    pub fn held_bytes(&self, level: &Level) -> u64 {
+        let chunks = (self.touched.occupied as u64).max(1);
+        let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
+        rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
+    }
+}
