@@ -25,8 +25,8 @@ use tokio::sync::Semaphore;
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    BackendState, ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind,
+    Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::cpu::Cpu;
 use crate::key::{StoreKey, StorePrefix};
@@ -60,6 +60,10 @@ impl ZipStore {
 impl Store for ZipStore {
     fn kind(&self) -> StoreKind {
         StoreKind::Zip
+    }
+
+    fn backend(&self) -> Option<BackendState> {
+        self.inner.backend()
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
