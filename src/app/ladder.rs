@@ -91,7 +91,9 @@ mod tests {
         let watching = watch(
             1000,
             || Some(resident.load(Ordering::Relaxed)),
-            || drop(forgotten.fetch_add(1, Ordering::Relaxed)),
+            || {
+                forgotten.fetch_add(1, Ordering::Relaxed);
+            },
             |pressure| told.lock().unwrap().push(pressure),
         );
         let course = async {

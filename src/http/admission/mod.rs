@@ -195,6 +195,39 @@ struct Held {
     permit: Option<Permit>,
 }
 
+/// Longer bytes that are the last of a body are under way until they are sent: nobody asks for more then, and the body is
+/// dropped. Shorter ones are what a connection is taken to hold in any case.
+const LAST_BYTES: usize = 128 << 10;
+
+/// The last bytes of a body, with its permit.
+struct Last {
+    bytes: Bytes,
+    _permit: Permit,
+}
+
+impl AsRef<[u8]> for Last {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Held {
+    /// The last frame, which holds the permit if it is long.
+    fn last(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        let bytes = match frame.into_data() {
+            Ok(bytes) => bytes,
+            Err(trailers) => return trailers,
+        };
+        if bytes.len() <= LAST_BYTES {
+            return Frame::data(bytes);
+        }
+        match self.permit.take() {
+            Some(permit) => Frame::data(Bytes::from_owner(Last { bytes, _permit: permit })),
+            None => Frame::data(bytes),
+        }
+    }
+}
+
 impl HttpBody for Held {
     type Data = Bytes;
     type Error = axum::Error;
@@ -203,11 +236,16 @@ impl HttpBody for Held {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let poll = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(None | Some(Err(_))) = &poll {
-            self.permit = None;
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) if self.body.is_end_stream() => {
+                Poll::Ready(Some(Ok(self.last(frame))))
+            }
+            ended @ Poll::Ready(None | Some(Err(_))) => {
+                self.permit = None;
+                ended
+            }
+            poll => poll,
         }
-        poll
     }
 
     fn is_end_stream(&self) -> bool {
@@ -254,6 +292,22 @@ mod tests {
         drop(third);
         assert!(gate.enter(ONE, u64::MAX).await.is_ok());
         assert_eq!(gate.load().turned_away, [("metadata", 2), ("values", 0), ("elements", 0), ("bulk", 0)]);
+    }
+
+    #[tokio::test]
+    async fn long_bytes_that_are_the_last_are_under_way_until_they_are_sent() {
+        let gate = gate(1);
+        for (length, is_held) in [(LAST_BYTES, false), (LAST_BYTES + 1, true)] {
+            let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+            let mut body =
+                permit.hold(Response::new(Body::from(vec![7; length]))).into_body().into_data_stream();
+            let bytes = body.next().await.unwrap().unwrap();
+            assert_eq!(bytes, vec![7; length]);
+            drop(body);
+            assert_eq!(gate.load().under_way_bytes, if is_held { UNIT_BYTES } else { 0 });
+            drop(bytes);
+            assert_eq!(gate.load().under_way_bytes, 0);
+        }
     }
 
     #[tokio::test]
