@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -218,6 +219,26 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     observed.end(answer)
 }
 
+/// What every route may answer but those of health.
+const OF_LOAD: [(&str, &str); 2] = [
+    ("429", "The caller asks for more than it may have; `Retry-After` says when to ask again"),
+    ("503", "Too busy, and nothing was done; `Retry-After` says when to ask again"),
+];
+
+/// Adds what every route may answer.
+fn add_answers_of_load(path: &str, item: &mut PathItem) {
+    if matches!(path, "/healthz" | "/readyz") {
+        return;
+    }
+    let PathItem { get, head, put, patch, post, delete, .. } = item;
+    for operation in [get, head, put, patch, post, delete].into_iter().flatten() {
+        for (status, description) in OF_LOAD {
+            let answers = &mut operation.responses.responses;
+            answers.entry(status.to_owned()).or_insert_with(|| RefOr::T(ApiResponse::new(description)));
+        }
+    }
+}
+
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
@@ -229,6 +250,7 @@ pub fn openapi() -> String {
             if let Some(head) = &mut item.head {
                 head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
             }
+            add_answers_of_load(&path, &mut item);
             // The router's mark for "the rest of the path" is no OpenAPI.
             (path.replace("{*", "{"), item)
         })

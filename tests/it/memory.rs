@@ -97,6 +97,8 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     let binary = std::env::var_os("ZARRD_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_zarrd").into());
     let mut command = Command::new(binary);
     command.args(["serve", &format!("m={}", root.display())]).env_clear().stdin(Stdio::null());
+    // Nobody reads the log here.
+    command.env("ZARRD__LOG__LEVEL", "off");
     for (name, value) in settings {
         command.env(format!("ZARRD__{name}"), value.to_string());
     }
