@@ -113,3 +113,24 @@ pub(super) fn write_failure(error: Error) -> StoreError {
 fn chain(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), |cause| (*cause).source())
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_want_of_descriptors_is_this_servers_own_and_no_trouble_of_the_backend() {
+        let connect = |code: Errno| {
+            let source = HttpError::new(HttpErrorKind::Connect, std::io::Error::from(code));
+            failure(Error::Generic { store: "test", source: Box::new(source) })
+        };
+        for code in [Errno::MFILE, Errno::NFILE] {
+            let busy = connect(code);
+            assert!(matches!(busy, StoreError::Busy(_)) && !is_unwell(&busy), "{busy:?}");
+        }
+        let refused = connect(Errno::CONNREFUSED);
+        assert!(matches!(refused, StoreError::Backend(_)) && is_unwell(&refused), "{refused:?}");
+    }
+}
