@@ -83,7 +83,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return EXIT_CONFIGURATION;
     }
     match error.downcast_ref::<AppError>() {
-        Some(AppError::Mount { .. } | AppError::Http(_)) => EXIT_CONFIGURATION,
+        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Memory { .. }) => EXIT_CONFIGURATION,
         Some(AppError::Bind { .. }) => EXIT_BIND,
         Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }

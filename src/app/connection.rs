@@ -75,6 +75,7 @@ pub(super) async fn serve<R: Routes>(
     hold_little(&stream);
     let patience = Patience::new(Instant::now());
     let from = Peer { address: peer.ip(), is_encrypted: false };
+    let keeps = routes.clone();
     let service = Watched { routes, peer: from, patience: patience.clone() };
     let io = TokioIo::new(Socket::new(stream, patience.clone()));
     let mut connection = pin!(builder.serve_connection(io, service));
@@ -110,6 +111,10 @@ pub(super) async fn serve<R: Routes>(
                         return;
                     }
                     settled = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                // One at rest may have a request waiting in its socket; its answer will say that it is the last.
+                if !draining && !keeps.keeps_connections() && !patience.is_at_rest() {
                     connection.as_mut().graceful_shutdown();
                 }
                 if let Some(overdue) = patience.overdue(&limits, Instant::now()) {

@@ -29,6 +29,18 @@ pub enum AppError {
     /// Options or mounts that cannot be served.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
+    /// The budgets add up to more than there is.
+    #[error(
+        "the budgets add up to {budget_mib} MiB, and the process may take {limit_mib} MiB (`server.memory_limit_bytes`, or \
+         the limit of its control group): lower `cache.decoded_bytes`, `cache.index_bytes`, `cache.node_bytes`, \
+         `cache.value_bytes`, `cache.encoded_bytes`, `http.inflight_bytes`, `fetch.inflight_bytes` or `read.band_bytes`"
+    )]
+    Memory {
+        /// What they add up to, in MiB.
+        budget_mib: u64,
+        /// What there is, in MiB.
+        limit_mib: u64,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -48,7 +60,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) => ErrorClass::InvalidRequest,
+            Self::Http(_) | Self::Memory { .. } => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::AppError;
 use crate::cache::CacheOptions;
 use crate::config::Config;
 use crate::views::rechunk::RechunkRoom;
@@ -39,6 +40,19 @@ impl MemoryBound {
                 .into_iter()
                 .fold(0, u64::saturating_add),
             freed: config.read.band_bytes.saturating_mul(FREED_BANDS),
+        }
+    }
+
+    /// Refuses budgets that do not fit into the memory that the process may take, if that is known.
+    ///
+    /// # Errors
+    /// [`AppError::Memory`].
+    pub(super) fn check(self, limit: Option<u64>) -> Result<(), AppError> {
+        match limit {
+            Some(limit) if self.bytes() > limit => {
+                Err(AppError::Memory { budget_mib: self.bytes().div_ceil(MIB), limit_mib: limit / MIB })
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -84,6 +98,27 @@ mod tests {
         let text = MemoryBound::of(&config).to_string();
         let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 under way, 8 freed just now; and up to 160 KiB a connection";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn budgets_that_do_not_fit_are_refused_with_the_keys_to_lower() {
+        let bound = MemoryBound::of(&Config::default());
+        let bytes = bound.bytes();
+        assert!(bound.check(None).is_ok() && bound.check(Some(bytes)).is_ok());
+        let refused = bound.check(Some(bytes - 1)).unwrap_err().to_string();
+        for key in [
+            "server.memory_limit_bytes",
+            "cache.decoded_bytes",
+            "cache.index_bytes",
+            "cache.node_bytes",
+            "cache.value_bytes",
+            "cache.encoded_bytes",
+            "http.inflight_bytes",
+            "fetch.inflight_bytes",
+            "read.band_bytes",
+        ] {
+            assert!(refused.contains(key), "{refused}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod demo;
 mod descriptors;
 mod error;
 mod health;
+mod ladder;
 mod memory;
 mod patience;
 mod serve;
@@ -31,7 +32,7 @@ use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
 use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, Mount, Site};
 use crate::store::{self, SharedStore, StoreOptions};
@@ -46,8 +47,38 @@ const DEMO: &str = "demo";
 pub struct App {
     config: Config,
     state: AppState,
+    remembered: Remembered,
     mounts: Vec<MountLine>,
     demo: Option<Demo>,
+}
+
+/// What is remembered of all mounts.
+#[derive(Debug)]
+struct Remembered {
+    source: CachedSource,
+    nodes: NodeCache,
+    values: ValueCache,
+    encoded: EncodedCache,
+}
+
+impl Remembered {
+    /// Nothing yet, and so much at most.
+    fn new(config: &Config, cpu: &Cpu) -> Self {
+        let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+        Self {
+            source: CachedSource::new(source, config.cache),
+            nodes: NodeCache::new(config.cache.node_bytes),
+            values: ValueCache::new(config.cache.value_bytes),
+            encoded: EncodedCache::new(config.cache.encoded_bytes),
+        }
+    }
+
+    fn forget_half(&self) {
+        self.source.forget_half();
+        self.nodes.forget_half();
+        self.values.forget_half();
+        self.encoded.forget_half();
+    }
 }
 
 impl App {
@@ -59,6 +90,7 @@ impl App {
     pub async fn build(config: Config) -> Result<Self, AppError> {
         // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        MemoryBound::of(&config).check(config::memory_limit(&config.server))?;
         let demo = match (config.demo, config.mounts.is_empty()) {
             (true, _) => Some(Demo::Asked),
             (false, true) => Some(Demo::ForWantOfMounts),
@@ -75,13 +107,17 @@ impl App {
             lines.push(MountLine::of(&mount, "built in"));
             mounts.push(mount);
         }
-        let values = ValueCache::new(config.cache.value_bytes);
+        let remembered = Remembered::new(&config, &cpu);
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
             let mount = Mount {
                 name: name.clone(),
-                store: values.over(name, open(name, &options.url, &store, &cpu)?, options.freshness),
+                store: remembered.values.over(
+                    name,
+                    open(name, &options.url, &store, &cpu)?,
+                    options.freshness,
+                ),
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
@@ -92,8 +128,8 @@ impl App {
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
-        let state = AppState::new(mounts, arrays(&config, cpu), config.http.clone())?;
-        Ok(Self { config, state, mounts: lines, demo })
+        let state = AppState::new(mounts, arrays(&config, &remembered, cpu), config.http.clone())?;
+        Ok(Self { config, state, remembered, mounts: lines, demo })
     }
 
     /// What the server's own address serves.
@@ -130,9 +166,23 @@ impl App {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
             () = drain_readiness(&self.state, &shutdown) => {}
+            () = self.watch_memory() => {}
         }
         tracing::info!("stopped");
         Ok(())
+    }
+
+    /// Gives up what it can where memory is short; never ends.
+    async fn watch_memory(&self) {
+        let Some(limit) = config::memory_limit(&self.config.server) else {
+            return std::future::pending().await;
+        };
+        let forget = || {
+            self.remembered.forget_half();
+            self.state.forget_half_of_answers();
+        };
+        ladder::watch(limit, config::resident_bytes, forget, |pressure| self.state.set_pressure(pressure))
+            .await;
     }
 
     fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
@@ -163,14 +213,13 @@ fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<Shar
 }
 
 /// What decodes, with its caches.
-fn arrays(config: &Config, cpu: Cpu) -> Arrays {
-    let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+fn arrays(config: &Config, remembered: &Remembered, cpu: Cpu) -> Arrays {
     Arrays {
-        reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
+        reader: Reader::new(Arc::new(remembered.source.clone()), cpu.clone()),
         cpu,
-        memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
+        memo: Arc::new(remembered.nodes.clone()),
         answers_bytes: config.cache.answers_bytes(),
-        encoded: EncodedCache::new(config.cache.encoded_bytes),
+        encoded: remembered.encoded.clone(),
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

@@ -25,11 +25,20 @@ use crate::http::{Peer, Site};
 pub trait Routes: Clone + Send + Sync + 'static {
     /// The answer to a request that came from there.
     fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
+
+    /// Whether connections may stay after their answers.
+    fn keeps_connections(&self) -> bool {
+        true
+    }
 }
 
 impl Routes for Site {
     fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
         Self::answer(self, request, from)
+    }
+
+    fn keeps_connections(&self) -> bool {
+        Self::keeps_connections(self)
     }
 }
 
@@ -63,10 +72,11 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
             None if request.body().is_end_stream() => request.map(|_| Body::empty()),
             None => request.map(Body::new),
         };
-        let (routes, peer) = (self.routes.clone(), self.peer);
+        let (routes, peer, is_http2) = (self.routes.clone(), self.peer, request.version() == Version::HTTP_2);
         Box::pin(async move {
             let mut response = routes.answer(request, peer).await;
-            if is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed)) {
+            let is_unread = is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed));
+            if is_unread || (!is_http2 && !routes.keeps_connections()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok(response.map(|body| ResponseBody { body, ticket }))

@@ -37,6 +37,11 @@ impl<T: Send + Sync + 'static> Answers<T> {
         self.0.recall(asked).map(|kept| kept.answer)
     }
 
+    /// Forgets about half.
+    pub fn forget_half(&self) {
+        self.0.forget_half();
+    }
+
     /// Remembers an answer that takes so many bytes of memory.
     pub fn remember(&self, asked: &str, answer: T, bytes: u64) {
         self.0.remember(&asked.into(), &Weighed { answer: Arc::new(answer), bytes });

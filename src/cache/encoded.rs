@@ -60,6 +60,12 @@ impl EncodedCache {
         Self { chunks: Arc::new(chunks), latest: Arc::new(latest) }
     }
 
+    /// Forgets about half.
+    pub fn forget_half(&self) {
+        self.chunks.forget_half();
+        self.latest.forget_half();
+    }
+
     /// The version that was made last, if that is remembered. What it is made of may have changed since.
     #[must_use]
     pub fn latest(&self, name: &EncodedName) -> Option<Version> {

@@ -38,6 +38,11 @@ impl Finds {
         Self { latest: Arc::new(latest), underway: Arc::new(Flights::new()) }
     }
 
+    /// Forgets about half of the versions.
+    pub(super) fn forget_half(&self) {
+        self.latest.forget_half();
+    }
+
     /// Something of this version of a chunk is remembered from now on.
     pub(super) fn note(&self, value: &Arc<StoredValue>) {
         let name = (Arc::clone(&value.mount), value.key.clone());

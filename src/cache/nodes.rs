@@ -44,6 +44,12 @@ impl NodeCache {
         let nodes = Shelf::new(capacity_bytes - capacity_bytes / LATEST_SHARE, weigh);
         Self { nodes: Arc::new(nodes), latest: Arc::new(latest) }
     }
+
+    /// Forgets about half.
+    pub fn forget_half(&self) {
+        self.nodes.forget_half();
+        self.latest.forget_half();
+    }
 }
 
 #[async_trait]

@@ -87,6 +87,14 @@ where
         }
     }
 
+    /// Forgets every other thing, however much it is used: the memory is needed for something else.
+    pub(super) fn forget_half(&self) {
+        for (key, _) in self.cache.iter().step_by(2) {
+            self.cache.invalidate(&*key);
+        }
+        self.cache.run_pending_tasks();
+    }
+
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
     pub(super) fn land(&self, ticket: Ticket<K, Outcome<T>>, outcome: Outcome<T>) {
         if let Ok(value) = &outcome {

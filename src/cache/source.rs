@@ -94,6 +94,13 @@ impl CachedSource {
         Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
     }
 
+    /// Forgets about half of the chunks and the indexes.
+    pub fn forget_half(&self) {
+        self.decoded.forget_half();
+        self.indexes.forget_half();
+        self.finds.forget_half();
+    }
+
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
     fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
         self.finds.latest(key).is_some_and(|value| {

@@ -18,8 +18,8 @@ use futures::stream::BoxStream;
 use super::shelf::Shelf;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    BackendState, ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
@@ -53,6 +53,11 @@ impl ValueCache {
                 .sum()
         };
         Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
+    }
+
+    /// Forgets about half.
+    pub fn forget_half(&self) {
+        self.0.forget_half();
     }
 
     /// The store of a mount, with its small values remembered. What is known of it may be as old as `freshness` says.
@@ -128,6 +133,10 @@ impl Kept {
 impl Store for CachedStore {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
+    }
+
+    fn backend(&self) -> Option<BackendState> {
+        self.inner.backend()
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -7,6 +7,7 @@
 mod cli;
 mod error;
 mod layers;
+mod machine;
 mod mounts;
 mod nearest;
 mod read;
@@ -17,6 +18,7 @@ mod tree;
 pub use cli::{Cli, Command, HealthArgs, ServeArgs};
 pub use error::ConfigError;
 pub use layers::Sources;
+pub use machine::{memory_limit, resident_bytes};
 pub use mounts::MountOptions;
 pub use sections::{LimitOptions, LogFormat, LogOptions};
 pub use server::ServerOptions;

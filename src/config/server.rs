@@ -13,6 +13,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Threads that run the server; 0 means as many as there are cores.
     pub workers: u16,
+    /// Bytes of memory that the process may take; 0 means as many as its control group may.
+    pub memory_limit_bytes: u64,
     /// Most connections at a time; what comes above is closed at once.
     pub max_connections: u32,
     /// A connection that sends nothing is closed after this many seconds.
@@ -32,6 +34,7 @@ impl Default for ServerOptions {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
             workers: 0,
+            memory_limit_bytes: 0,
             max_connections: 16_384,
             first_byte_seconds: 10,
             header_seconds: 10,

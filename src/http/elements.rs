@@ -18,6 +18,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
+use super::admission::Entrant;
 use super::array_headers::put_contents;
 use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
@@ -162,7 +163,8 @@ impl Elements {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options().whole_bytes);
-        let permit = state.admission().enter(self.memory_bytes(state, &plan)).await?;
+        let permit =
+            state.admission().enter(Entrant::to_elements(head), self.memory_bytes(state, &plan)).await?;
         let mut tries = 1;
         let Answered { mut answer, hit } = loop {
             match self.attempt(state, &head.method, &head.headers, &plan).await {

@@ -19,8 +19,10 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 
+use super::admission::overloaded;
 use super::body::Absent;
 use super::caller::Caller;
+use super::pressure::Pressure;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
 use super::validators::{from_text, hex_tag};
@@ -43,6 +45,11 @@ pub(super) enum Route {
 }
 
 impl Route {
+    /// Whether health is asked for, which is told whatever the load.
+    pub(super) fn is_health(&self) -> bool {
+        matches!(self.template(), Some("/healthz" | "/readyz" | "/metrics"))
+    }
+
     /// The template, such as `/store/{mount}/{*key}`.
     pub(super) fn template(&self) -> Option<&str> {
         match self {
@@ -181,6 +188,11 @@ impl Drop for ObservedBody {
             "request"
         );
     }
+}
+
+/// Refuses whatever comes while there is no memory left for it.
+pub(super) fn check_pressure(state: &AppState) -> Result<(), Problem> {
+    if state.pressure() == Pressure::Full { Err(overloaded()) } else { Ok(()) }
 }
 
 /// Refuses URLs that are too long and methods that no route offers.

@@ -11,6 +11,7 @@ use axum::http::header;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::admission::{Class, Entrant};
 use super::body::collect;
 use super::problem::Problem;
 use super::state::AppState;
@@ -50,12 +51,12 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
     }
 }
 
-/// Reads a request's body as JSON. It is as long as the configuration lets answers be that are put together whole.
+/// Reads a request's body as JSON, for work of a class. It is as long as the configuration lets answers be that are put together whole.
 ///
 /// # Errors
 /// 400 for a body that is not understood, 408 for one that is too slow, 413 for one that is too long, 415 for one that
 /// is content-encoded, 503 if there is no room for it.
-pub(super) async fn read_json<T>(state: &AppState, request: Request) -> Result<T, Problem>
+pub(super) async fn read_json<T>(state: &AppState, class: Class, request: Request) -> Result<T, Problem>
 where
     T: DeserializeOwned + Send + 'static,
 {
@@ -76,7 +77,7 @@ where
     }
     // The text, and what is made of it.
     let held = declared.unwrap_or(limit).saturating_mul(2);
-    let permit = state.admission().enter(held).await?;
+    let permit = state.admission().enter(Entrant::new(class, &head.extensions), held).await?;
     let text = collect(state.options(), declared, limit, None, body, too_long).await?;
     let read = state.cpu().run(move || {
         let _held = permit;

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
+use super::admission::Entrant;
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
 use super::state::AppState;
@@ -86,7 +87,8 @@ impl KeptAnswer {
                 StatusCode::NOT_MODIFIED.into_response()
             }
             Verdict::Proceed => {
-                let permit = state.admission().enter(kept.body.len() as u64).await?;
+                let permit =
+                    state.admission().enter(Entrant::to_elements(head), kept.body.len() as u64).await?;
                 put_hit(&mut headers, began.elapsed());
                 permit.hold(Response::new(Body::from(kept.body.clone())))
             }

@@ -28,6 +28,7 @@ mod levels;
 mod listing;
 mod negotiate;
 mod options;
+mod pressure;
 mod problem;
 mod query;
 mod range;
@@ -45,10 +46,12 @@ mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Load;
 pub use cache_control::CacheControl;
 pub use caller::Peer;
 pub use host::{canonical as canonical_host, is_host};
-pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
+pub use options::{CorsOptions, HttpOptions, HttpOptionsError, RateOptions};
+pub use pressure::Pressure;
 pub use router::openapi;
 pub use site::Site;
 pub use state::{AppState, Arrays, Mount};

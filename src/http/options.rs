@@ -22,6 +22,8 @@ pub struct HttpOptions {
     pub list_page_keys: usize,
     /// Bytes of answers under way at one time, as estimated when they are admitted.
     pub inflight_bytes: u64,
+    /// Answers under way at one time: each counts at least its part of `inflight_bytes`.
+    pub inflight_requests: u64,
     /// Answers whose length depends on their elements (JSON, CSV, Arrow, text of variable length) are put together
     /// whole: the most bytes of one. So are the answers and the bodies of `/v1/partial`.
     pub whole_bytes: u64,
@@ -33,8 +35,41 @@ pub struct HttpOptions {
     pub deadline_ms: u64,
     /// Milliseconds a backend has to say that it is ready.
     pub check_ms: u64,
+    /// How much each caller may ask for.
+    pub rates: RateOptions,
     /// Which pages of other origins may read.
     pub cors: CorsOptions,
+}
+
+/// How much each caller may ask for in a second. 0 is without limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RateOptions {
+    /// Requests a second.
+    pub requests_per_second: u32,
+    /// Requests that may come at once.
+    pub burst_requests: u32,
+    /// Bytes of answers a second.
+    pub bytes_per_second: u64,
+    /// Bytes of answers that may be sent at once.
+    pub burst_bytes: u64,
+}
+
+impl RateOptions {
+    /// Whether there is any limit.
+    pub(super) fn is_on(&self) -> bool {
+        self.requests_per_second > 0 || self.bytes_per_second > 0
+    }
+
+    fn check(&self) -> Result<(), HttpOptionsError> {
+        if self.requests_per_second > 0 && self.burst_requests == 0 {
+            return Err(HttpOptionsError::Zero("rates.burst_requests"));
+        }
+        if self.bytes_per_second > 0 && self.burst_bytes == 0 {
+            return Err(HttpOptionsError::Zero("rates.burst_bytes"));
+        }
+        Ok(())
+    }
 }
 
 /// Cross-origin rules.
@@ -60,11 +95,13 @@ impl Default for HttpOptions {
             body_bytes_per_second: 16 << 10,
             list_page_keys: 1000,
             inflight_bytes: 512 << 20,
+            inflight_requests: 4096,
             whole_bytes: 64 << 20,
             stream_bytes: 256 << 10,
             queue_ms: 500,
             deadline_ms: 60_000,
             check_ms: 2_000,
+            rates: RateOptions::default(),
             cors: CorsOptions::default(),
         }
     }
@@ -122,6 +159,7 @@ impl HttpOptions {
             ("body_stall_ms", self.body_stall_ms == 0),
             ("list_page_keys", self.list_page_keys == 0),
             ("inflight_bytes", self.inflight_bytes == 0),
+            ("inflight_requests", self.inflight_requests == 0),
             ("deadline_ms", self.deadline_ms == 0),
             ("check_ms", self.check_ms == 0),
         ] {
@@ -132,6 +170,7 @@ impl HttpOptions {
         if self.list_page_keys > 1000 {
             return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
         }
+        self.rates.check()?;
         self.cors.check()
     }
 }
@@ -189,6 +228,12 @@ mod tests {
         assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
         let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
         assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
+        let rates = |rates| HttpOptions { rates, ..Default::default() }.check();
+        let (requests, bytes) = (RateOptions::default(), RateOptions::default());
+        let none = RateOptions { requests_per_second: 1, ..requests };
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_requests")));
+        let none = RateOptions { bytes_per_second: 1, ..bytes };
+        assert_eq!(rates(none), Err(HttpOptionsError::Zero("rates.burst_bytes")));
     }
 
     #[test]

@@ -154,7 +154,9 @@ impl Problem {
     fn log(&self, request_id: &str) {
         let Inner { status, code, source, .. } = &*self.0;
         let causes = source.as_deref().map(|error| causes(error)).unwrap_or_default();
-        if status.is_server_error() {
+        // Whoever is turned away is in the access log; more would be a burden just when there is too much to do.
+        let is_turned_away = *status == StatusCode::SERVICE_UNAVAILABLE && source.is_none();
+        if status.is_server_error() && !is_turned_away {
             tracing::error!(request_id, status = status.as_u16(), code, causes, "request failed");
         } else {
             tracing::debug!(request_id, status = status.as_u16(), code, causes, "request refused");

@@ -6,6 +6,7 @@
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
+use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
@@ -13,10 +14,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::admission::{Entrant, Share};
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
@@ -57,22 +60,22 @@ fn decoded() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(partial::post_partial))
         .routes(routes!(partial::post_erase))
-        .routes(routes!(nodes::get_node))
-        .routes(routes!(nodes::get_root_node))
         .routes(routes!(data::get_data))
         .routes(routes!(data::get_root_data))
         .routes(routes!(data::get_chunk))
         .routes(routes!(vectors::get_vectors, vectors::post_vectors))
         .routes(routes!(vectors::get_root_vectors))
         // The router's `{*path}` is never empty: the root with a slash is a route of its own.
-        .route("/v1/nodes/{mount}/", get(nodes::get_root_node))
         .route("/v1/data/{mount}/", get(data::get_root_data))
         .route("/v1/vectors/{mount}/", get(vectors::get_root_vectors))
 }
 
-/// Routes that move stored bytes: they pass through admission.
+/// Routes that move stored bytes, or tell of them: they pass through admission.
 fn stored() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
+        .routes(routes!(nodes::get_node))
+        .routes(routes!(nodes::get_root_node))
+        .route("/v1/nodes/{mount}/", get(nodes::get_root_node))
         .routes(of_keys())
         .routes(of_the_root())
         .routes(with_other_methods(routes!(store::get_mount)))
@@ -158,7 +161,10 @@ fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<
         if request.method() == Method::OPTIONS {
             return next.run(request).await;
         }
-        admission::admit(&state, next.run(request)).await
+        let template = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let entrant = Entrant::stored(template, method, uri, headers, request.extensions());
+        admission::admit(&state, entrant, next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }
@@ -180,7 +186,7 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// Into it: request id, limits, the deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, the
+/// Into it: request id, limits of the request, of its caller and of memory, the deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, the
 /// log. Further in stand the catching of panics and, where stored bytes are moved, admission.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
@@ -189,18 +195,48 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
+    let is_health = route.is_health();
     let observed = frame::Observed::begin(route, &mut request);
+    let rated = state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
+    let refuse_what_is_too_much = || match rated {
+        _ if is_health => Ok(()),
+        None => frame::check_pressure(state),
+        Some((rates, share)) => frame::check_pressure(state).and_then(|()| rates.check(share)),
+    };
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
-    let mut answer = match frame::check(state, &request) {
+    let mut answer = match frame::check(state, &request).and_then(|()| refuse_what_is_too_much()) {
         Ok(()) => frame::in_time(state, &method, next(request)).await,
         Err(problem) => problem.into_response(),
     };
+    if let Some((rates, share)) = rated {
+        rates.charge(share, answer.body().size_hint().lower());
+    }
     if let Some(dialect) = dialect {
         dialect.speak(observed.id(), &mut answer);
     }
     sharing.put(&state.options().cors, answer.headers_mut());
     observed.end(answer)
+}
+
+/// What every route may answer but those of health.
+const OF_LOAD: [(&str, &str); 2] = [
+    ("429", "The caller asks for more than it may have; `Retry-After` says when to ask again"),
+    ("503", "Too busy, and nothing was done; `Retry-After` says when to ask again"),
+];
+
+/// Adds what every route may answer.
+fn add_answers_of_load(path: &str, item: &mut PathItem) {
+    if matches!(path, "/healthz" | "/readyz") {
+        return;
+    }
+    let PathItem { get, head, put, patch, post, delete, .. } = item;
+    for operation in [get, head, put, patch, post, delete].into_iter().flatten() {
+        for (status, description) in OF_LOAD {
+            let answers = &mut operation.responses.responses;
+            answers.entry(status.to_owned()).or_insert_with(|| RefOr::T(ApiResponse::new(description)));
+        }
+    }
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
@@ -214,6 +250,7 @@ pub fn openapi() -> String {
             if let Some(head) = &mut item.head {
                 head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
             }
+            add_answers_of_load(&path, &mut item);
             // The router's mark for "the rest of the path" is no OpenAPI.
             (path.replace("{*", "{"), item)
         })

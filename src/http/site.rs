@@ -15,9 +15,11 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
+use super::admission::Entrant;
 use super::caller::{Caller, Peer};
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
+use super::pressure::Pressure;
 use super::routes::{data, store};
 use super::state::{AppState, Mount};
 use super::{admission, host, router};
@@ -87,6 +89,12 @@ impl Site {
         Self(Arc::new(Inner { state, mount, all, rooted }))
     }
 
+    /// Whether connections may stay after their answers: not while memory is short.
+    #[must_use]
+    pub fn keeps_connections(&self) -> bool {
+        self.0.state.pressure() == Pressure::None
+    }
+
     /// The answer to a request that came from there.
     pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
         request.extensions_mut().insert(Caller::at(from));
@@ -136,9 +144,14 @@ impl Site {
             let answer = AssertUnwindSafe(read(request)).catch_unwind().await;
             answer.map_or_else(frame::panicked, IntoResponse::into_response)
         };
-        let admitted = |request| async move {
+        let admitted = |request: Request| async move {
             match short.reads {
-                Reads::Values => admission::admit(state, caught(request)).await,
+                Reads::Values => {
+                    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+                    let extensions = request.extensions();
+                    let entrant = Entrant::stored(short.template, method, uri, headers, extensions);
+                    admission::admit(state, entrant, caught(request)).await
+                }
                 // Admitted by what each holds in memory.
                 Reads::Elements | Reads::Chunks => caught(request).await,
             }

@@ -11,11 +11,12 @@ use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::admission::Admission;
+use super::admission::{Admission, Load, Rates};
 use super::cache_control::CacheControl;
 use super::host;
 use super::kept::KeptAnswer;
 use super::options::{HttpOptions, HttpOptionsError};
+use super::pressure::{Gauge, Pressure};
 use super::views::{Viewed, rechunker};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::cache::{Answers, EncodedCache};
@@ -23,7 +24,7 @@ use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::Hierarchy;
 use crate::metadata::{MetadataLimits, Separator};
-use crate::store::SharedStore;
+use crate::store::{BackendState, SharedStore};
 use crate::views::ViewKind;
 use crate::views::rechunk::{RechunkRoom, Rechunker};
 
@@ -168,6 +169,8 @@ struct Inner {
     answers: Answers<KeptAnswer>,
     options: HttpOptions,
     admission: Admission,
+    rates: Option<Rates>,
+    pressure: Gauge,
     draining: AtomicBool,
     /// The last answers of the backends, and when they were given; held while new ones are fetched.
     readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
@@ -208,7 +211,8 @@ impl AppState {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
-        let admission = Admission::new(options.inflight_bytes, Duration::from_millis(options.queue_ms));
+        let admission = Admission::new(&options);
+        let rates = Rates::new(options.rates);
         let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
         Ok(Self(Arc::new(Inner {
             mounts: by_name,
@@ -219,6 +223,8 @@ impl AppState {
             arrays,
             options,
             admission,
+            rates,
+            pressure: Gauge::default(),
             draining,
             readiness,
         })))
@@ -239,6 +245,34 @@ impl AppState {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Relaxed)
+    }
+
+    /// Says how close the process is to the memory it may take.
+    pub fn set_pressure(&self, pressure: Pressure) {
+        self.0.pressure.set(pressure);
+    }
+
+    /// What was last said by [`AppState::set_pressure`].
+    #[must_use]
+    pub fn pressure(&self) -> Pressure {
+        self.0.pressure.get()
+    }
+
+    /// Answers under way, and requests that wait or were turned away.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.0.admission.load()
+    }
+
+    /// Whether a mount's backend is asked, and how much, by the mount's name; mounts without a backend elsewhere are left
+    /// out.
+    pub fn backends(&self) -> impl Iterator<Item = (&str, BackendState)> {
+        self.mounts().filter_map(|mount| Some((mount.name.as_str(), mount.store.backend()?)))
+    }
+
+    /// Forgets about half of what is kept of small answers.
+    pub fn forget_half_of_answers(&self) {
+        self.0.answers.forget_half();
     }
 
     /// The mount of exactly this name.
@@ -317,6 +351,11 @@ impl AppState {
     /// The gate for answers.
     pub(super) fn admission(&self) -> &Admission {
         &self.0.admission
+    }
+
+    /// How much each caller may ask for, if there is a limit.
+    pub(super) fn rates(&self) -> Option<&Rates> {
+        self.0.rates.as_ref()
     }
 
     /// The deadline of a handler.

@@ -2,7 +2,7 @@
 //!
 //! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
 //! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads
-//! the entries of a zip file that lies in one of these. Wrappers (limits, counting, faults in tests) are structs
+//! the entries of a zip file that lies in one of these. `backend` keeps what is elsewhere from being asked too much. Wrappers (limits, counting, faults in tests) are structs
 //! around an inner [`Store`] with the same verbs. The verbs over many keys and over parts of values are made of the
 //! others (`partial`).
 //!
@@ -10,6 +10,7 @@
 //! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
+mod backend;
 mod error;
 mod freshness;
 mod local;
@@ -25,6 +26,7 @@ mod zip;
 #[cfg(test)]
 mod tests;
 
+pub use backend::{BackendState, Circuit};
 pub use error::{Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
@@ -58,6 +60,11 @@ pub type SharedStore = Arc<dyn Store>;
 pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// What kind of backend this is.
     fn kind(&self) -> StoreKind;
+
+    /// How much the backend is asked, where it is one elsewhere. A store around another passes on what that says.
+    fn backend(&self) -> Option<BackendState> {
+        None
+    }
 
     /// Size and version of a value; `None` if the backend says the key does not exist.
     ///

@@ -15,6 +15,7 @@ use object_store::http::HttpBuilder;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
+use super::backend::Guarded;
 use super::object::Connector;
 use super::{
     LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
@@ -201,8 +202,13 @@ fn open_bucket(
     let patience = options.patience();
     let connector = Connector::new(!is_plain, &patience).map_err(OpenError::Client)?;
     let inner = build(bucket, options, &connector, patience.retries())?;
-    let once = build(bucket, options, &connector, patience.no_retries())?;
-    Ok(Arc::new(ObjectBackend::new(kind, inner, once, prefix, options.object())))
+    let once = build(bucket, options, &connector.once(), patience.no_retries())?;
+    Ok(guarded(ObjectBackend::new(kind, inner, once, prefix, options.object()), &connector, options))
+}
+
+/// A backend that is elsewhere, asked with restraint.
+fn guarded(backend: ObjectBackend, connector: &Connector, options: &StoreOptions) -> SharedStore {
+    Arc::new(Guarded::new(Arc::new(backend.with_retries_of(connector)), options.restraint()))
 }
 
 /// `a/b`, with a slash at the end or without, as a prefix; empty is the root.
@@ -368,13 +374,18 @@ fn open_http(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError
     let patience = options.patience();
     let connector = Connector::new(url.scheme() == "https", &patience).map_err(OpenError::Client)?;
     url.set_path("/");
-    let build = |retry| {
+    let build = |connector: &Connector, retry| {
         let builder = HttpBuilder::new().with_url(url.as_str()).with_retry(retry);
         let store = builder.with_http_connector(connector.clone()).build().map_err(client_error)?;
         Ok::<_, OpenError>(Arc::new(store) as Arc<dyn ObjectStore>)
     };
-    let (inner, once) = (build(patience.retries())?, build(patience.no_retries())?);
-    Ok(Arc::new(ObjectBackend::new(StoreKind::Http, inner, once, prefix, options.object())))
+    let (inner, once) =
+        (build(&connector, patience.retries())?, build(&connector.once(), patience.no_retries())?);
+    Ok(guarded(
+        ObjectBackend::new(StoreKind::Http, inner, once, prefix, options.object()),
+        &connector,
+        options,
+    ))
 }
 
 #[cfg(test)]

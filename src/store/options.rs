@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::backend::Restraint;
 use super::object::Patience;
 use super::{Durability, LocalOptions, ObjectOptions, Secret, Symlinks};
 
@@ -35,6 +36,15 @@ pub struct StoreOptions {
     pub tries: usize,
     /// Remote: after how many milliseconds a request is not made again.
     pub retry_ms: u64,
+    /// Remote: of a hundred requests, how many may be made again (100: all that fail).
+    pub retry_percent: u8,
+    /// Remote: how many questions may be under way at once (at least 1).
+    pub requests: usize,
+    /// Remote: how many milliseconds a question waits for its turn among them; then it is 503.
+    pub queue_ms: u64,
+    /// Remote: how many questions must fail within 10 seconds, and no more of them succeed, for the backend to be left
+    /// alone for a second; 0 for never.
+    pub breaker_failures: usize,
     /// Remote: the longest value, in bytes, that is held in memory because the backend takes it only whole: under a
     /// condition, or not in parts.
     pub held_bytes: u64,
@@ -88,6 +98,10 @@ impl Default for StoreOptions {
             read_timeout_ms: 30_000,
             tries: 3,
             retry_ms: 10_000,
+            retry_percent: 10,
+            requests: 64,
+            queue_ms: 5_000,
+            breaker_failures: 10,
             held_bytes: 64 << 20,
             endpoint: None,
             allow_http: false,
@@ -130,12 +144,21 @@ impl StoreOptions {
         }
     }
 
+    pub(super) fn restraint(&self) -> Restraint {
+        Restraint {
+            requests: self.requests,
+            queue: Duration::from_millis(self.queue_ms),
+            failures: self.breaker_failures,
+        }
+    }
+
     pub(super) fn patience(&self) -> Patience {
         Patience {
             connect: Duration::from_millis(self.connect_timeout_ms),
             read: Duration::from_millis(self.read_timeout_ms),
             tries: self.tries,
             retry: Duration::from_millis(self.retry_ms),
+            retry_percent: self.retry_percent,
         }
     }
 }

@@ -195,7 +195,11 @@ impl Scene {
         let s3 = TestS3::start().await;
         s3.page_keys(3);
         // Long enough for a busy machine.
-        let store = s3.store_with(|options| (options.read_timeout_ms, options.retry_ms) = (1500, 4000));
+        // One failure is followed by the next here, and each is to be met.
+        let store = s3.store_with(|options| {
+            (options.read_timeout_ms, options.retry_ms) = (1500, 4000);
+            (options.retry_percent, options.breaker_failures) = (100, 0);
+        });
         let array = Array::of(&[8, 8]).chunks(&[4, 4]);
         let plain = array.store(&store, "plain").await;
         let shards = Shards::of(&[2, 2], &[Codec::Bytes { big: false }]).codec();

@@ -34,6 +34,7 @@ mod killed;
 mod latency;
 mod leaving;
 mod listings;
+mod load;
 mod memory;
 mod metadata;
 mod names;

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::error::{Classify, ErrorClass};
+use crate::http::admission::{Class, Entrant};
 use crate::http::body::exact_body;
 use crate::http::cors;
 use crate::http::extract::NodeTarget;
@@ -177,12 +178,13 @@ pub(in crate::http) async fn post_partial(
     request: Request,
 ) -> Result<Response, Problem> {
     let crosses = !cors::may_write(&state.options().cors, request.uri(), request.headers());
-    let PartialRequest { get, set } = read_json(&state, request).await?;
+    let entrant = Entrant::new(Class::Bulk, request.extensions());
+    let PartialRequest { get, set } = read_json(&state, Class::Bulk, request).await?;
     match (get, set) {
-        (Some(Few(parts)), None) => read(&state, &target.mount.store, parts).await,
+        (Some(Few(parts)), None) => read(&state, entrant, &target.mount.store, parts).await,
         (None, Some(_)) if crosses => Err(cross_origin()),
         (None, Some(_)) if !target.mount.writable => Err(read_only()),
-        (None, Some(Few(parts))) => write(&state, &target.mount.store, parts).await,
+        (None, Some(Few(parts))) => write(&state, entrant, &target.mount.store, parts).await,
         (Some(_), Some(_)) | (None, None) => {
             Err(Problem::of_class(ErrorClass::InvalidRequest).detail("send either `get` or `set`"))
         }
@@ -219,7 +221,7 @@ pub(in crate::http) async fn post_erase(
     if !cors::may_write(&state.options().cors, request.uri(), request.headers()) {
         return Err(cross_origin());
     }
-    let EraseRequest { keys: Few(texts) } = read_json(&state, request).await?;
+    let EraseRequest { keys: Few(texts) } = read_json(&state, Class::Bulk, request).await?;
     let keys = texts.iter().enumerate().map(|(part, text)| parse_key(part, text));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     match erase_values(&*mount.store, &keys).await {
@@ -284,12 +286,17 @@ fn most_bytes(range: ByteRange) -> u64 {
     }
 }
 
-async fn read(state: &AppState, store: &SharedStore, parts: Vec<GetPart>) -> Result<Response, Problem> {
+async fn read(
+    state: &AppState,
+    entrant: Entrant,
+    store: &SharedStore,
+    parts: Vec<GetPart>,
+) -> Result<Response, Problem> {
     let ranges = parts.into_iter().enumerate().map(|(part, asked)| asked.parse(part));
     let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
     let limit = state.options().whole_bytes;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
-    let permit = state.admission().enter(most.min(limit)).await?;
+    let permit = state.admission().enter(entrant, most.min(limit)).await?;
     let values = get_partial_values(&**store, &ranges, limit).await;
     let values = values.map_err(|PartFailure { part, error }| {
         let too_large = matches!(error, StoreError::PartsTooLarge { .. });
@@ -315,9 +322,14 @@ fn frame(value: Option<Bytes>) -> [Bytes; 2] {
     [Bytes::copy_from_slice(&length.to_le_bytes()), value.unwrap_or_default()]
 }
 
-async fn write(state: &AppState, store: &SharedStore, parts: Vec<SetPart>) -> Result<Response, Problem> {
+async fn write(
+    state: &AppState,
+    entrant: Entrant,
+    store: &SharedStore,
+    parts: Vec<SetPart>,
+) -> Result<Response, Problem> {
     let most = parts.iter().map(|part| part.base64.len() as u64).sum();
-    let _held = state.admission().enter(most).await?;
+    let _held = state.admission().enter(entrant, most).await?;
     let limit_bytes = state.options().put_body_bytes;
     let writes = state.cpu().run(move || by_key(parts, limit_bytes)).await??;
     let mut written = Vec::with_capacity(writes.len());

@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 use super::write::{check_upload, committed, failed, stored, writable_key};
 use crate::error::ErrorClass;
+use crate::http::admission::{Class, Entrant};
 use crate::http::body::collect;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
@@ -76,7 +77,7 @@ pub(in crate::http) async fn patch_key(
         return Err(too_large(limit_bytes));
     }
     let length = range.end.saturating_sub(range.start);
-    let permit = state.admission().enter(length).await?;
+    let permit = state.admission().enter(Entrant::new(Class::Values, &head.extensions), length).await?;
     let bytes = part(&state, declared, length, checking, body).await?;
 
     // As with PUT: once all bytes are here, the client's leaving does not stop the write.

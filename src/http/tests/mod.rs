@@ -5,6 +5,7 @@ mod faults;
 mod frame;
 mod hops;
 mod list;
+mod load;
 mod read;
 mod rooted;
 mod s3;

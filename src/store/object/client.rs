@@ -21,6 +21,7 @@ use url::Url;
 use super::super::Shared;
 use super::answer;
 use super::patient::{patient, stalled};
+use super::retries::RetryBudget;
 
 /// For how long a backend is waited for, and how often it is asked again.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub(in crate::store) struct Patience {
     pub(in crate::store) tries: usize,
     /// After what time it is not made again.
     pub(in crate::store) retry: Duration,
+    /// Of a hundred requests, how many may be made again.
+    pub(in crate::store) retry_percent: u8,
 }
 
 impl Patience {
@@ -75,6 +78,9 @@ pub(in crate::store) struct Connector {
     client: reqwest::Client,
     /// How long a response may stall.
     stall: Duration,
+    retries: Arc<RetryBudget>,
+    /// Whether requests that fail are made again.
+    tries_again: bool,
 }
 
 impl Connector {
@@ -99,8 +105,31 @@ impl Connector {
             Err(_) if !tls => builder().tls_certs_only([]).build(),
             built => built,
         };
-        let stall = patience.read;
-        client.map(|client| Self { client, stall }).map_err(|error| Arc::new(error) as Shared)
+        let (stall, retries) = (patience.read, Arc::new(RetryBudget::new(patience.retry_percent)));
+        client
+            .map(|client| Self { client, stall, retries, tries_again: true })
+            .map_err(|error| Arc::new(error) as Shared)
+    }
+
+    /// The same for clients that make no request again.
+    pub(in crate::store) fn once(&self) -> Self {
+        Self { tries_again: false, ..self.clone() }
+    }
+
+    /// What there is to make requests of these clients again with.
+    pub(super) fn retries(&self) -> &Arc<RetryBudget> {
+        &self.retries
+    }
+
+    /// Counts an answer, or that there was none.
+    fn count(&self, status: Option<reqwest::StatusCode>) {
+        let has_failed =
+            status.is_none_or(|status| status.is_server_error() || matches!(status.as_u16(), 408 | 429));
+        match (has_failed, self.tries_again) {
+            (false, _) => self.retries.earn(),
+            (true, true) => self.retries.spend(),
+            (true, false) => {}
+        }
     }
 }
 
@@ -122,9 +151,9 @@ impl HttpService for Connector {
         {
             headers.insert(name, value);
         }
-        let Ok(response) = timeout(self.stall, self.client.call(request)).await else {
-            return Err(stalled());
-        };
+        let response =
+            timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
+        self.count(response.as_ref().ok().map(HttpResponse::status));
         let response = patient(response?, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();

@@ -95,7 +95,7 @@ impl ObjectBackend {
             },
             first => first,
         };
-        if let Err(error) = self.inner.delete(&path).await {
+        if let Err(error) = self.client().delete(&path).await {
             tracing::warn!(%error, "the key of the probe for conditional writes could not be erased");
         }
         if matches!(heeded, Ok(false)) {
@@ -248,7 +248,7 @@ impl ObjectBackend {
     /// What is there now.
     async fn look(&self, path: &Path) -> Result<Option<Found>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        match self.inner.get_opts(path, options).await {
+        match self.client().get_opts(path, options).await {
             Ok(result) => {
                 let id = result.attributes.get(&Attribute::Metadata(WRITE_ID.into()));
                 let write_id = id.map(|id| id.to_string());

@@ -38,6 +38,49 @@ pub(super) fn is_not_sent(error: &Error) -> bool {
     })
 }
 
+/// Whether a failure says that the backend is not well: it does not answer, or not in time, or that it cannot. What it
+/// refuses is no such failure, nor what fails here.
+pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
+    match error {
+        StoreError::Busy(source)
+        | StoreError::TimedOut(source)
+        | StoreError::OutcomeUnknown(source)
+        | StoreError::Backend(source) => source.downcast_ref::<Error>().is_some_and(|error| {
+            !is_out_of_descriptors(error)
+                && status(error).map_or_else(
+                    || is_transport(error),
+                    |status| status >= 500 || matches!(status, 408 | 429),
+                )
+        }),
+        StoreError::WrongLength => true,
+        StoreError::ReadOnly
+        | StoreError::NotListable
+        | StoreError::NotSupported(_)
+        | StoreError::InvalidKey(_)
+        | StoreError::KeyClash
+        | StoreError::ConditionFailed
+        | StoreError::VersionChanged
+        | StoreError::RangeNotSatisfiable { .. }
+        | StoreError::ValueTooLarge { .. }
+        | StoreError::BodyAborted(_)
+        | StoreError::BodyTooLarge { .. }
+        | StoreError::OtherLength { .. }
+        | StoreError::PartsTooLarge { .. }
+        | StoreError::Made { .. }
+        | StoreError::Zip(_)
+        | StoreError::RootInUse(_)
+        | StoreError::StorageFull(_)
+        | StoreError::Contended(_) => false,
+    }
+}
+
+/// Whether there was no descriptor left for a connection: this server is too busy, not the backend.
+fn is_out_of_descriptors(error: &Error) -> bool {
+    let codes = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(|code| Some(code.raw_os_error()));
+    let code = |cause: &(dyn StdError + 'static)| cause.downcast_ref::<std::io::Error>()?.raw_os_error();
+    chain(error).any(|cause| codes.contains(&code(cause)) && code(cause).is_some())
+}
+
 /// The failure that an error of a backend means, where the caller sees no special meaning in it.
 pub(super) fn failure(error: Error) -> StoreError {
     let timed_out = |kind: HttpErrorKind| kind == HttpErrorKind::Timeout;
@@ -49,6 +92,7 @@ pub(super) fn failure(error: Error) -> StoreError {
             return StoreError::NotSupported("this operation");
         }
         (_, Some(429 | 503)) => StoreError::Busy,
+        _ if is_out_of_descriptors(&error) => StoreError::Busy,
         (_, Some(408 | 504)) => StoreError::TimedOut,
         (_, Some(507)) => StoreError::StorageFull,
         _ if by_clock => StoreError::TimedOut,
@@ -68,4 +112,25 @@ pub(super) fn write_failure(error: Error) -> StoreError {
 
 fn chain(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     std::iter::successors(Some(error as &(dyn StdError + 'static)), |cause| (*cause).source())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_want_of_descriptors_is_this_servers_own_and_no_trouble_of_the_backend() {
+        let connect = |code: Errno| {
+            let source = HttpError::new(HttpErrorKind::Connect, std::io::Error::from(code));
+            failure(Error::Generic { store: "test", source: Box::new(source) })
+        };
+        for code in [Errno::MFILE, Errno::NFILE] {
+            let busy = connect(code);
+            assert!(matches!(busy, StoreError::Busy(_)) && !is_unwell(&busy), "{busy:?}");
+        }
+        let refused = connect(Errno::CONNREFUSED);
+        assert!(matches!(refused, StoreError::Backend(_)) && is_unwell(&refused), "{refused:?}");
+    }
 }

@@ -19,7 +19,7 @@ impl ObjectBackend {
     pub(super) async fn list_directly_under(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
         let directory = self.directory(prefix)?;
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
-        let found = match self.inner.list_with_delimiter(under).await {
+        let found = match self.client().list_with_delimiter(under).await {
             Ok(found) => found,
             Err(Error::NotFound { .. }) => return Ok(DirListing::default()),
             Err(error) => return Err(list_failure(error, self.kind)),
@@ -50,8 +50,8 @@ impl ObjectBackend {
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
         let kind = self.kind;
         let found = match &offset {
-            Some(offset) if kind != StoreKind::Http => self.inner.list_with_offset(under, offset),
-            _ => self.inner.list(under),
+            Some(offset) if kind != StoreKind::Http => self.client().list_with_offset(under, offset),
+            _ => self.client().list(under),
         };
         // Not every server begins where it is told to.
         let (ours, under, after) = (self.clone(), prefix.clone(), after.cloned());

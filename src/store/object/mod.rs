@@ -11,12 +11,14 @@ mod failure;
 mod list;
 mod patient;
 mod read;
+mod retries;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub(super) use client::{Connector, Patience};
+pub(super) use failure::is_unwell;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use self::failure::failure;
+use self::retries::RetryBudget;
 use super::own_names::{RESERVED, check_not_reserved, is_reserved};
 use super::{
     ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
@@ -69,6 +72,8 @@ pub struct ObjectBackend {
     /// What stands before every key in the backend.
     prefix: StorePrefix,
     options: ObjectOptions,
+    /// Whether there is anything to make requests again with; `None` for always.
+    retries: Option<Arc<RetryBudget>>,
     memory: Option<Arc<Memory>>,
     /// Whether the backend heeds the conditions of writes, once that is known.
     heeds_conditions: Arc<OnceCell<bool>>,
@@ -96,7 +101,19 @@ impl ObjectBackend {
     ) -> Self {
         let known = (options.known && kind != StoreKind::Http).then_some(true);
         let heeds_conditions = Arc::new(OnceCell::new_with(known));
-        Self { kind, inner, once, prefix, options, memory: None, heeds_conditions }
+        Self { kind, inner, once, prefix, options, retries: None, memory: None, heeds_conditions }
+    }
+
+    /// The same, whose requests are made again only as far as those that were answered pay for it.
+    #[must_use]
+    pub(super) fn with_retries_of(self, connector: &Connector) -> Self {
+        Self { retries: Some(Arc::clone(connector.retries())), ..self }
+    }
+
+    /// The backend, for what may be done twice.
+    fn client(&self) -> &Arc<dyn ObjectStore> {
+        let may_retry = self.retries.as_ref().is_none_or(|retries| retries.has_any());
+        if may_retry { &self.inner } else { &self.once }
     }
 
     /// An empty store in this process's memory.
@@ -117,6 +134,7 @@ impl ObjectBackend {
                 retry: Duration::ZERO,
                 known: true,
             },
+            retries: None,
             memory: Some(Arc::new(memory)),
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
         }

@@ -17,7 +17,7 @@ impl ObjectBackend {
     /// What the backend says of a key's value.
     pub(super) async fn meta(&self, key: &StoreKey) -> Result<Option<ObjectMeta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        match self.inner.get_opts(&self.path(key)?, options).await {
+        match self.client().get_opts(&self.path(key)?, options).await {
             Ok(result) => Ok(Some(result.meta)),
             Err(error) => self.absence_or(error),
         }
@@ -78,7 +78,7 @@ impl ObjectBackend {
         let ranged = get_range.is_some();
         let if_match_tag = if_match.and_then(|version| self.tag(version));
         let options = GetOptions { range: get_range, if_match: if_match_tag, ..GetOptions::default() };
-        match self.inner.get_opts(&self.path(key)?, options).await {
+        match self.client().get_opts(&self.path(key)?, options).await {
             Ok(result) => self.value(result, range, if_match).await.map(Some),
             Err(Error::Precondition { .. }) => self.changed_or_gone(key).await,
             Err(error) if ranged && status(&error) == Some(416) => {
@@ -128,7 +128,7 @@ impl ObjectBackend {
     ) -> Result<Option<Value>, StoreError> {
         let options =
             GetOptions { if_match: if_match.and_then(|version| self.tag(version)), ..GetOptions::default() };
-        let result = match self.inner.get_opts(&self.path(key)?, options).await {
+        let result = match self.client().get_opts(&self.path(key)?, options).await {
             Ok(result) => result,
             Err(Error::Precondition { .. }) => return self.changed_or_gone(key).await,
             Err(error) => return self.absence_or(error),

@@ -68,7 +68,7 @@ impl ObjectBackend {
                 PutMode::Update(UpdateVersion { e_tag, version: None })
             }
         };
-        match self.inner.put_opts(path, payload, PutOptions::from(mode)).await {
+        match self.client().put_opts(path, payload, PutOptions::from(mode)).await {
             Ok(result) => Ok(self.outcome(created, &result)),
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. })
                 if self.memory.is_some() =>
@@ -85,7 +85,7 @@ impl ObjectBackend {
         begun: Vec<Bytes>,
         mut body: ValueStream,
     ) -> Result<SetOutcome, StoreError> {
-        let upload = self.inner.put_multipart(path).await.map_err(failure)?;
+        let upload = self.client().put_multipart(path).await.map_err(failure)?;
         let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
         let mut upload = Upload(Some(WriteMultipart::new_with_chunk_size(upload, part)));
         for piece in begun {
@@ -121,9 +121,9 @@ impl ObjectBackend {
             return Ok(false);
         }
         let path = self.path(key)?;
-        let erased = match self.inner.delete(&path).await {
+        let erased = match self.client().delete(&path).await {
             // The client does not ask again when a connection breaks; this may be asked twice.
-            Err(error) if is_transport(&error) => self.inner.delete(&path).await,
+            Err(error) if is_transport(&error) => self.client().delete(&path).await,
             erased => erased,
         };
         match erased {
@@ -142,7 +142,7 @@ impl ObjectBackend {
             for entry in chunk {
                 paths.push(Ok(self.path(&entry?.key)?));
             }
-            let mut results = self.inner.delete_stream(futures::stream::iter(paths).boxed());
+            let mut results = self.client().delete_stream(futures::stream::iter(paths).boxed());
             while let Some(result) = results.next().await {
                 match result {
                     Ok(_) => erased += 1,

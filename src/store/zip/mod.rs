@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
+    BackendState, ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 use crate::cpu::Cpu;
 use crate::key::{StoreKey, StorePrefix};
@@ -59,6 +59,10 @@ impl ZipStore {
 impl Store for ZipStore {
     fn kind(&self) -> StoreKind {
         StoreKind::Zip
+    }
+
+    fn backend(&self) -> Option<BackendState> {
+        self.inner.backend()
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -180,6 +180,12 @@ pub fn cpu() -> Cpu {
 }
 
 impl ServerBuilder {
+    /// With one more mount.
+    pub fn beside(mut self, mount: Mount) -> Self {
+        self.mounts.push(mount);
+        self
+    }
+
     pub fn finish(self) -> Server {
         let cpu = cpu();
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));

@@ -76,7 +76,7 @@ fn code(problem: &Problem) -> &'static str {
         StatusCode::URI_TOO_LONG => "InvalidURI",
         StatusCode::RANGE_NOT_SATISFIABLE => "InvalidRange",
         StatusCode::NOT_IMPLEMENTED => "NotImplemented",
-        StatusCode::SERVICE_UNAVAILABLE => "SlowDown",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => "SlowDown",
         status if status.is_client_error() => "InvalidRequest",
         _ => "InternalError",
     }

@@ -27,6 +27,7 @@ use self::params::Params;
 use self::tail::{Tail, What, tails};
 use crate::error::Classify;
 use crate::error::ErrorClass;
+use crate::http::admission::{Class, Entrant, Share};
 use crate::http::extract::NodeTarget;
 use crate::http::json_answer::{json_answer, text_answer, version_of};
 use crate::http::json_body::read_json;
@@ -42,6 +43,7 @@ type Pairs = Query<Vec<(String, String)>>;
 /// A question to a store.
 pub(in crate::http) struct Question<'a> {
     state: &'a AppState,
+    share: Share,
     method: &'a Method,
     headers: &'a HeaderMap,
     store: VectorStore,
@@ -72,10 +74,11 @@ pub(in crate::http) async fn get_vectors(
     State(state): State<AppState>,
     target: NodeTarget,
     Query(pairs): Pairs,
+    share: Share,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&state, target, Params::new(pairs), &method, &headers).await
+    answer(&state, target, share, Params::new(pairs), &method, &headers).await
 }
 
 /// The store at the root of a mount.
@@ -93,10 +96,11 @@ pub(in crate::http) async fn get_root_vectors(
     state: State<AppState>,
     target: NodeTarget,
     query: Pairs,
+    share: Share,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_vectors(state, target, query, method, headers).await
+    get_vectors(state, target, query, share, method, headers).await
 }
 
 /// The vertices in boxes that are too long for a URL.
@@ -119,10 +123,10 @@ pub(in crate::http) async fn post_vectors(
     Query(pairs): Pairs,
     request: Request,
 ) -> Result<Response, Problem> {
-    let headers = request.headers().clone();
-    let body: serde_json::Map<String, Value> = read_json(&state, request).await?;
+    let (headers, share) = (request.headers().clone(), Share::of(request.extensions()));
+    let body: serde_json::Map<String, Value> = read_json(&state, Class::Elements, request).await?;
     let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
-    answer(&state, target, params, &Method::POST, &headers).await
+    answer(&state, target, share, params, &Method::POST, &headers).await
 }
 
 /// What requests read stores with.
@@ -142,6 +146,7 @@ fn context(state: &AppState, target: &NodeTarget) -> Context {
 async fn answer(
     state: &AppState,
     target: NodeTarget,
+    share: Share,
     params: Params,
     method: &Method,
     headers: &HeaderMap,
@@ -150,7 +155,7 @@ async fn answer(
     let mut absent = None;
     for (path, tail) in tails(&target.path) {
         if tail.what == What::Validate && *method != Method::POST {
-            let permit = state.admission().enter(HELD_BYTES).await?;
+            let permit = state.admission().enter(Entrant::of(Class::Bulk, share), HELD_BYTES).await?;
             match validate::answer(state, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_absence() => {
                     absent.get_or_insert(error);
@@ -170,7 +175,7 @@ async fn answer(
         if *method == Method::POST && tail.what != What::Vertices {
             return Err(Problem::of_class(ErrorClass::NotAllowed));
         }
-        let question = Question { state, method, headers, store, tail, params };
+        let question = Question { state, share, method, headers, store, tail, params };
         return question.answer().await;
     }
     let error = absent.unwrap_or_else(|| VectorError::NotAStore { path: target.path.clone() });
@@ -183,8 +188,13 @@ impl Question<'_> {
         if matches!(self.tail.what, What::Store | What::Level | What::Vertices) {
             return self.told().await;
         }
-        let permit = self.state.admission().enter(HELD_BYTES).await?;
+        let permit = self.state.admission().enter(self.entrant(), HELD_BYTES).await?;
         Ok(permit.hold(self.told().await?))
+    }
+
+    /// The caller, to be admitted.
+    fn entrant(&self) -> Entrant {
+        Entrant::of(Class::Elements, self.share)
     }
 
     async fn told(&self) -> Result<Response, Problem> {

@@ -129,7 +129,10 @@ pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response,
     let permit = question
         .state
         .admission()
-        .enter(held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)))
+        .enter(
+            question.entrant(),
+            held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
+        )
         .await?;
     if *question.method == Method::HEAD {
         let mut answer = Body::empty().into_response();

@@ -1,0 +1,97 @@
+//! What the machine says of this process's memory: how much it may take, and how much it has.
+//!
+//! Control groups of Linux, of both versions; elsewhere nothing is known. Files that are not there or say something else
+//! are passed over: whoever asks does without.
+
+use std::path::Path;
+
+use super::ServerOptions;
+
+/// Where control groups are mounted.
+const GROUPS: &str = "/sys/fs/cgroup";
+/// From here on a limit is none: the first version says so with a number near the largest.
+const NO_LIMIT: u64 = 1 << 60;
+
+/// How much memory this process may take: as configured, or as its control group says.
+#[must_use]
+pub fn memory_limit(options: &ServerOptions) -> Option<u64> {
+    match options.memory_limit_bytes {
+        0 => limit_of_groups(Path::new(GROUPS), &std::fs::read_to_string("/proc/self/cgroup").ok()?),
+        bytes => Some(bytes),
+    }
+}
+
+/// How much memory this process has.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    resident.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The least limit of the groups that `/proc/self/cgroup` names, and of those that they are in.
+fn limit_of_groups(root: &Path, named: &str) -> Option<u64> {
+    let limits = named.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let (root, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            _ if controllers.split(',').any(|controller| controller == "memory") => {
+                (root.join(controllers), "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        // In a container the group may be called otherwise than it is mounted; its own is then the root.
+        let groups = Path::new(path.trim_start_matches('/')).ancestors();
+        groups.filter_map(|group| limit_in(&root.join(group).join(file))).min()
+    });
+    limits.min()
+}
+
+fn limit_in(file: &Path) -> Option<u64> {
+    let limit = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    (limit < NO_LIMIT).then_some(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(root: &Path, file: &str, text: &str) {
+        fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        fs::write(root.join(file), text).unwrap();
+    }
+
+    #[test]
+    fn the_least_limit_of_the_groups_above_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let second = "0::/a.slice/b.scope\n";
+        assert_eq!(limit_of_groups(root, second), None);
+        write(root, "a.slice/b.scope/memory.max", "max\n");
+        assert_eq!(limit_of_groups(root, second), None);
+        write(root, "a.slice/memory.max", "2000\n");
+        assert_eq!(limit_of_groups(root, second), Some(2000));
+        write(root, "a.slice/b.scope/memory.max", "1000\n");
+        assert_eq!(limit_of_groups(root, second), Some(1000));
+
+        let first = "5:cpu,cpuacct:/x\n4:memory:/docker/abc\n0::/\n";
+        write(root, "memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(limit_of_groups(root, first), None);
+        write(root, "memory/memory.limit_in_bytes", "500\n");
+        assert_eq!(limit_of_groups(root, first), Some(500));
+    }
+
+    #[test]
+    fn what_is_configured_goes_before_what_the_machine_says() {
+        let options = ServerOptions { memory_limit_bytes: 7, ..ServerOptions::default() };
+        assert_eq!(memory_limit(&options), Some(7));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_has_some_memory() {
+        assert!(resident_bytes().unwrap() > 1 << 20);
+    }
+}

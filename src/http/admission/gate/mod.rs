@@ -1,0 +1,299 @@
+//! [`Gate`]: a budget that callers take from, and the line in front of it.
+//!
+//! While there is room and nobody waits, taking is one exchange of a number and giving back is two additions: no lock is
+//! held. Once somebody waits, all go through the line, which is kept under a lock:
+//!
+//! - a class goes before the classes behind it, and these leave the last part of the budget free for it;
+//! - within a class, who has least under way goes first, and among equals who came first;
+//! - whoever is next and does not fit is waited for: nobody who asks for little passes one who asks for much.
+//!
+//! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
+//! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
+//! by how fast others give back: who would wait too long need not wait at all. Nothing here sleeps.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::http::admission::Class;
+use crate::http::admission::Share;
+
+/// Places that callers are counted in.
+const PLACES: usize = 1024;
+/// For how long what is given back is counted before it is called a pace.
+const PACE_WINDOW: Duration = Duration::from_millis(100);
+const CLASSES: usize = Class::ALL.len();
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ask {
+    class: Class,
+    place: usize,
+    units: u64,
+}
+
+/// A budget, and the line in front of it.
+#[derive(Debug)]
+pub(super) struct Gate {
+    capacity: u64,
+    free: AtomicU64,
+    /// Units under way, by the place of their callers.
+    under_way: Box<[AtomicU64]>,
+    /// How many stand in the line. It is changed under the line's lock.
+    waiting: AtomicUsize,
+    line: Mutex<Line>,
+}
+
+/// Who waits.
+#[derive(Debug, Default)]
+struct Line {
+    next_number: u64,
+    classes: [Waiters; CLASSES],
+    pace: Pace,
+}
+
+/// Who waits of one class.
+#[derive(Debug, Default)]
+struct Waiters {
+    by_place: BTreeMap<usize, OfPlace>,
+    units: u64,
+}
+
+/// Who waits of one class and one place.
+#[derive(Debug, Default)]
+struct OfPlace {
+    /// By number: in the order in which they came.
+    waiters: BTreeMap<u64, Waiter>,
+    units: u64,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    units: u64,
+    let_in: oneshot::Sender<()>,
+}
+
+/// How fast units are given back while somebody waits.
+#[derive(Debug, Default)]
+struct Pace {
+    window: Option<Instant>,
+    given_back: u64,
+    per_second: Option<u64>,
+}
+
+/// Somebody's place in the line. Dropped, it is left, and what was taken for it is given back.
+#[derive(Debug)]
+pub(super) struct Turn {
+    gate: Arc<Gate>,
+    ask: Ask,
+    number: u64,
+    let_in: oneshot::Receiver<()>,
+    is_over: bool,
+}
+
+impl Ask {
+    pub(super) fn class(&self) -> Class {
+        self.class
+    }
+}
+
+impl Gate {
+    pub(super) fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            free: AtomicU64::new(capacity),
+            under_way: std::iter::repeat_with(AtomicU64::default).take(PLACES).collect(),
+            waiting: AtomicUsize::new(0),
+            line: Mutex::default(),
+        }
+    }
+
+    /// What a caller asks for: at most what its class can have.
+    pub(super) fn ask(&self, class: Class, share: Share, units: u64) -> Ask {
+        Ask { class, place: share.place(PLACES), units: units.min(self.capacity - self.reserve(class)) }
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    pub(super) fn free(&self) -> u64 {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Takes what is asked for, if there is room and nobody waits.
+    pub(super) fn try_take(&self, ask: Ask) -> bool {
+        self.waiting.load(Ordering::SeqCst) == 0 && self.take(ask)
+    }
+
+    /// Gives back what was taken.
+    pub(super) fn give_back(&self, ask: Ask) {
+        self.under_way(ask.place).fetch_sub(ask.units, Ordering::Relaxed);
+        self.free.fetch_add(ask.units, Ordering::SeqCst);
+        // Whoever comes to wait counts itself first and looks for room then: one of the two sees the other.
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            let mut line = self.line();
+            line.pace.note(ask.units, Instant::now());
+            self.let_in(&mut line);
+        }
+    }
+
+    /// Joins the line. `None` if whoever stands before would take longer than `patience` to go through.
+    pub(super) fn join(self: &Arc<Self>, ask: Ask, patience: Duration) -> Option<Turn> {
+        let (sender, let_in) = oneshot::channel();
+        let mut line = self.line();
+        line.pace.note(0, Instant::now());
+        if line.wait_of(ask).is_some_and(|wait| wait > patience) {
+            return None;
+        }
+        let number = line.next_number;
+        line.next_number += 1;
+        line.put(ask, number, Waiter { units: ask.units, let_in: sender });
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        // What is free may have become so since the caller looked, or the class may go before those who wait.
+        self.let_in(&mut line);
+        Some(Turn { gate: Arc::clone(self), ask, number, let_in, is_over: false })
+    }
+
+    fn reserve(&self, class: Class) -> u64 {
+        self.capacity / 16 * class.reserve()
+    }
+
+    fn under_way(&self, place: usize) -> &AtomicU64 {
+        &self.under_way[place % PLACES]
+    }
+
+    fn take(&self, ask: Ask) -> bool {
+        let reserve = self.reserve(ask.class);
+        let less = |free: u64| free.checked_sub(ask.units).filter(|left| *left >= reserve);
+        let is_taken = self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+        if is_taken {
+            self.under_way(ask.place).fetch_add(ask.units, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    /// Lets in whoever is next, as long as there is room.
+    fn let_in(&self, line: &mut Line) {
+        while let Some((ask, number)) = line.first(|place| self.under_way(place).load(Ordering::Relaxed)) {
+            if !self.take(ask) {
+                return;
+            }
+            if let Some(waiter) = self.remove(line, ask, number) {
+                // Who has gone meanwhile finds itself let in, and gives back.
+                let _ = waiter.let_in.send(());
+            }
+        }
+    }
+
+    fn remove(&self, line: &mut Line, ask: Ask, number: u64) -> Option<Waiter> {
+        let waiter = line.remove(ask, number)?;
+        if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            line.pace = Pace::default();
+        }
+        Some(waiter)
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        // No code panics while it holds the lock.
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    fn put(&mut self, ask: Ask, number: u64, waiter: Waiter) {
+        let waiters = &mut self.classes[ask.class.place()];
+        waiters.units += waiter.units;
+        let of_place = waiters.by_place.entry(ask.place).or_default();
+        of_place.units += waiter.units;
+        of_place.waiters.insert(number, waiter);
+    }
+
+    fn remove(&mut self, ask: Ask, number: u64) -> Option<Waiter> {
+        let waiters = &mut self.classes[ask.class.place()];
+        let of_place = waiters.by_place.get_mut(&ask.place)?;
+        let waiter = of_place.waiters.remove(&number)?;
+        of_place.units -= waiter.units;
+        if of_place.waiters.is_empty() {
+            waiters.by_place.remove(&ask.place);
+        }
+        waiters.units -= waiter.units;
+        Some(waiter)
+    }
+
+    /// Who is next, if so much is under way of each place.
+    fn first(&self, under_way: impl Fn(usize) -> u64) -> Option<(Ask, u64)> {
+        let (class, waiters) =
+            Class::ALL.into_iter().zip(&self.classes).find(|(_, waiters)| !waiters.by_place.is_empty())?;
+        let heads = waiters.by_place.iter().filter_map(|(&place, of_place)| {
+            let (&number, waiter) = of_place.waiters.first_key_value()?;
+            Some((Ask { class, place, units: waiter.units }, number))
+        });
+        heads.min_by_key(|(ask, number)| (under_way(ask.place), *number))
+    }
+
+    /// How long someone would wait who came now, if that can be told.
+    fn wait_of(&self, ask: Ask) -> Option<Duration> {
+        let per_second = self.pace.per_second.filter(|units| *units > 0)?;
+        let before: u64 = self.classes.iter().take(ask.class.place()).map(|waiters| waiters.units).sum();
+        let class = &self.classes[ask.class.place()];
+        let own = class.by_place.get(&ask.place).map_or(0, |of_place| of_place.units);
+        // Callers take turns: each goes as often as this one.
+        let callers = u64::try_from(class.by_place.len()).unwrap_or(u64::MAX).max(1);
+        let beside = class.units.min(own.saturating_mul(callers));
+        let ahead = before.saturating_add(beside).saturating_add(ask.units);
+        Some(Duration::from_millis(ahead.saturating_mul(1000) / per_second))
+    }
+}
+
+impl Pace {
+    fn note(&mut self, units: u64, now: Instant) {
+        let window = *self.window.get_or_insert(now);
+        self.given_back = self.given_back.saturating_add(units);
+        let passed = now.saturating_duration_since(window);
+        if passed < PACE_WINDOW {
+            return;
+        }
+        let millis = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX).max(1);
+        let latest = self.given_back.saturating_mul(1000) / millis;
+        self.per_second = Some(self.per_second.map_or(latest, |before| before.midpoint(latest)));
+        (self.window, self.given_back) = (Some(now), 0);
+    }
+}
+
+impl Turn {
+    /// Waits to be let in. What was taken is the caller's to give back from then on.
+    pub(super) async fn wait(mut self) -> Ask {
+        // The gate drops no sender it has not sent by.
+        let _ = (&mut self.let_in).await;
+        self.is_over = true;
+        self.ask
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let mut line = self.gate.line();
+        if self.gate.remove(&mut line, self.ask, self.number).is_some() {
+            // Those behind may fit where this one did not.
+            self.gate.let_in(&mut line);
+            return;
+        }
+        drop(line);
+        self.gate.give_back(self.ask);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! The gate against a model that keeps everything in one list, under schedules by chance, and with many at once.
+
+use std::sync::atomic::AtomicU64;
+
+use futures::future::join_all;
+use proptest::prelude::*;
+use tokio::time::{sleep, timeout};
+
+use super::*;
+
+const FOREVER: Duration = Duration::MAX;
+
+/// What happens at the gate.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A caller comes for so many units.
+    Comes(usize, u64, u64),
+    /// One of those who hold units gives them back.
+    Ends(usize),
+    /// One of those who wait goes away.
+    Leaves(usize),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        4 => (0..4_usize, 0..5_u64, 1..40_u64).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
+        3 => (0..100_usize).prop_map(Event::Ends),
+        1 => (0..100_usize).prop_map(Event::Leaves),
+    ];
+    proptest::collection::vec(event, 1..120)
+}
+
+/// The gate as one would write it who had all the time in the world.
+#[derive(Debug, Default)]
+struct Model {
+    held: Vec<(u64, Ask)>,
+    line: Vec<(u64, Ask)>,
+}
+
+impl Model {
+    fn free(&self) -> u64 {
+        32 - self.held.iter().map(|(_, ask)| ask.units).sum::<u64>()
+    }
+
+    fn fits(&self, ask: &Ask) -> bool {
+        self.free() >= ask.units + 32 / 16 * ask.class.reserve()
+    }
+
+    fn under_way(&self, place: usize) -> u64 {
+        self.held.iter().filter(|(_, ask)| ask.place == place).map(|(_, ask)| ask.units).sum()
+    }
+
+    fn let_in(&mut self) {
+        while let Some(first) = (0..self.line.len()).min_by_key(|&at| {
+            let (name, ask) = self.line[at];
+            (ask.class, self.under_way(ask.place), name)
+        }) {
+            if !self.fits(&self.line[first].1) {
+                return;
+            }
+            let one = self.line.remove(first);
+            self.held.push(one);
+        }
+    }
+}
+
+/// Somebody at the gate.
+#[derive(Debug)]
+enum Guest {
+    In(Ask),
+    Waits(Turn),
+}
+
+fn names(list: &[(u64, Ask)]) -> Vec<u64> {
+    let mut names: Vec<u64> = list.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_those_are_in_whom_the_rules_let_in(events in events()) {
+        let gate = Arc::new(Gate::new(32));
+        let (mut model, mut guests) = (Model::default(), BTreeMap::new());
+        for (name, event) in (0_u64..).zip(events) {
+            match event {
+                Event::Comes(class, caller, units) => {
+                    let ask = gate.ask(Class::ALL[class], Share::numbered(caller), units);
+                    prop_assert!(ask.units <= units && (ask.units > 0));
+                    let guest = if gate.try_take(ask) {
+                        Guest::In(ask)
+                    } else {
+                        Guest::Waits(gate.join(ask, FOREVER).unwrap())
+                    };
+                    guests.insert(name, guest);
+                    model.line.push((name, ask));
+                }
+                Event::Ends(which) if !model.held.is_empty() => {
+                    let (name, ask) = model.held.remove(which % model.held.len());
+                    let Some(Guest::In(held)) = guests.remove(&name) else { panic!("{name} is not in") };
+                    prop_assert_eq!(held, ask);
+                    gate.give_back(ask);
+                }
+                Event::Leaves(which) if !model.line.is_empty() => {
+                    let (name, _) = model.line.remove(which % model.line.len());
+                    guests.remove(&name);
+                }
+                Event::Ends(_) | Event::Leaves(_) => continue,
+            }
+            model.let_in();
+            for guest in guests.values_mut() {
+                if let Guest::Waits(turn) = guest
+                    && turn.let_in.try_recv().is_ok()
+                {
+                    turn.is_over = true;
+                    *guest = Guest::In(turn.ask);
+                }
+            }
+            let inside: Vec<u64> =
+                guests.iter().filter(|(_, guest)| matches!(guest, Guest::In(_))).map(|(name, _)| *name).collect();
+            prop_assert_eq!(&inside, &names(&model.held), "after {:?}", event);
+            prop_assert_eq!(gate.free(), model.free());
+            prop_assert_eq!(gate.waiting(), model.line.len());
+        }
+        // All who hold units end, and so do those who come in then: nobody is lost, and nothing.
+        drop(guests.extract_if(.., |_, guest| matches!(guest, Guest::Waits(_))).collect::<Vec<_>>());
+        for guest in guests.into_values() {
+            let Guest::In(ask) = guest else { continue };
+            gate.give_back(ask);
+        }
+        prop_assert_eq!((gate.free(), gate.waiting()), (32, 0));
+        prop_assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+    }
+}
+
+/// Takes, holds for a while, and gives back; whether there was room within the time.
+async fn visit(gate: &Arc<Gate>, ask: Ask, patience: Duration, hold: Duration) -> bool {
+    if !gate.try_take(ask) {
+        let Some(turn) = gate.join(ask, FOREVER) else { return false };
+        if timeout(patience, turn.wait()).await.is_err() {
+            return false;
+        }
+    }
+    sleep(hold).await;
+    gate.give_back(ask);
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_where_many_come_and_go_at_once() {
+    let gate = Arc::new(Gate::new(64));
+    let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let visitors = (0..64_u64).map(|caller| {
+        let (gate, inside, most) = (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&most));
+        tokio::spawn(async move {
+            for round in 0..200_u64 {
+                let class = Class::ALL[usize::try_from((caller + round) % 4).unwrap()];
+                let ask = gate.ask(class, Share::numbered(caller % 7), 1 + (caller * 31 + round * 17) % 30);
+                if !gate.try_take(ask) {
+                    let turn = gate.join(ask, FOREVER).unwrap();
+                    if round % 3 == 0 {
+                        // Gone before it is its turn, or just as it is.
+                        let _ = timeout(Duration::from_micros(round), turn.wait())
+                            .await
+                            .map(|ask| gate.give_back(ask));
+                        continue;
+                    }
+                    turn.wait().await;
+                }
+                most.fetch_max(inside.fetch_add(ask.units, Ordering::SeqCst) + ask.units, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                inside.fetch_sub(ask.units, Ordering::SeqCst);
+                gate.give_back(ask);
+            }
+        })
+    });
+    for visitor in join_all(visitors).await {
+        visitor.unwrap();
+    }
+    assert!((1..=64).contains(&most.load(Ordering::SeqCst)));
+    assert_eq!((gate.free(), gate.waiting()), (64, 0));
+    assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+}
+
+/// How often one caller is served within a minute, beside so many requests of another at a time.
+async fn served_beside(others: u64) -> u32 {
+    let gate = Arc::new(Gate::new(16));
+    let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
+    // Of different lengths, so that they do not all end at once.
+    let hold = |number: u64| Duration::from_millis(20 + number * 7 % 13);
+    let greedy = async {
+        join_all((0..others).map(|other| {
+            let (gate, ask) = (&gate, ask(1));
+            async move {
+                for round in 0_u64.. {
+                    visit(gate, ask, FOREVER, hold(other + round)).await;
+                }
+            }
+        }))
+        .await;
+        std::future::pending::<()>().await;
+    };
+    let modest = async {
+        let mut served = 0;
+        for round in 0..1000 {
+            served += u32::from(visit(&gate, ask(2), FOREVER, hold(round)).await);
+        }
+        served
+    };
+    let began = Instant::now();
+    let served = tokio::select! {
+        served = modest => served,
+        () = greedy => 0,
+    };
+    // As if it had gone on for a minute.
+    let millis = u32::try_from(began.elapsed().as_millis()).unwrap();
+    served * 60_000 / millis
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for_a_hundred_times_as_much() {
+    let (alone, beside) = (served_beside(0).await, served_beside(100).await);
+    assert!(alone > 1000, "{alone}");
+    assert!(beside * 5 >= alone * 4, "{beside} of {alone}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
+    let gate = Arc::new(Gate::new(16));
+    let ask = |class| gate.ask(class, Share::numbered(1), 1);
+    for (class, most) in [(Class::Bulk, 12), (Class::Elements, 2), (Class::Values, 1), (Class::Metadata, 1)] {
+        let taken = (0..16).take_while(|_| gate.try_take(ask(class))).count();
+        assert_eq!(taken, most, "{class:?}");
+    }
+    let order = Mutex::new(Vec::new());
+    let waiting = [Class::Bulk, Class::Elements, Class::Values, Class::Metadata].map(|class| {
+        let turn = gate.join(ask(class), FOREVER).unwrap();
+        let order = &order;
+        async move {
+            turn.wait().await;
+            order.lock().unwrap().push(class);
+        }
+    });
+    let ends = async {
+        for _ in 0..16 {
+            sleep(Duration::from_millis(1)).await;
+            gate.give_back(ask(Class::Metadata));
+        }
+    };
+    futures::join!(join_all(waiting), ends);
+    assert_eq!(*order.lock().unwrap(), Class::ALL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_would_wait_too_long_need_not_wait() {
+    let gate = Arc::new(Gate::new(16));
+    let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
+    // Sixteen a tenth of a second; each of the first caller's would wait for those before it.
+    let hold = Duration::from_millis(100);
+    let patience = Duration::from_secs(1);
+    let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), FOREVER, hold)));
+    let asks = async {
+        sleep(Duration::from_millis(450)).await;
+        let began = Instant::now();
+        assert!(gate.waiting() > 300);
+        assert!(gate.join(ask(1), patience).is_none(), "behind all of its own");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(gate.join(ask(2), patience).is_some(), "before them");
+        assert!(visit(&gate, ask(2), patience, hold).await);
+    };
+    let (served, ()) = tokio::join!(greedy, asks);
+    assert!(served.iter().all(|is_served| *is_served));
+    assert_eq!((gate.free(), gate.waiting()), (16, 0));
+}

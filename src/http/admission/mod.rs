@@ -1,0 +1,331 @@
+//! Admission: how many bytes of answers may be under way at one time, and the short line before that.
+//!
+//! The currency is bytes, not requests, and the line is bounded by time, not by length. No answer counts less than its part
+//! of the budget, so that their number is bounded as well. A [`Permit`] lives until the body of the answer has ended or was
+//! dropped, because it is the body that holds memory. Who goes first is `gate`'s business: by [`Class`], and between
+//! callers ([`Share`]) by what each has under way. How often a caller may ask is `rates`'. Health routes do not come through
+//! here.
+
+mod class;
+mod gate;
+mod rates;
+mod share;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use tokio::time::timeout;
+
+pub(super) use self::class::Class;
+pub(super) use self::rates::Rates;
+pub(super) use self::share::Share;
+
+use self::gate::{Ask, Gate};
+use super::options::HttpOptions;
+use super::problem::Problem;
+use super::state::AppState;
+
+/// Bytes that one unit of the budget stands for.
+const UNIT_BYTES: u64 = 1024;
+
+/// The gate, and how long is waited in front of it.
+#[derive(Debug)]
+pub(super) struct Admission {
+    gate: Arc<Gate>,
+    least_units: u64,
+    patience: Duration,
+    turned_away: [AtomicU64; Class::ALL.len()],
+}
+
+/// Who comes, and for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entrant {
+    class: Class,
+    share: Share,
+}
+
+/// The right to have an answer under way.
+#[derive(Debug)]
+pub(super) struct Permit {
+    gate: Arc<Gate>,
+    ask: Ask,
+}
+
+/// What is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes of answers that may be under way.
+    pub budget_bytes: u64,
+    /// Bytes of answers that are.
+    pub under_way_bytes: u64,
+    /// Requests that wait for room.
+    pub waiting: usize,
+    /// Requests that were turned away since the start, by class.
+    pub turned_away: [(&'static str, u64); Class::ALL.len()],
+}
+
+impl Entrant {
+    /// The caller of a request for work of a class.
+    pub(super) fn new(class: Class, extensions: &Extensions) -> Self {
+        Self { class, share: Share::of(extensions) }
+    }
+
+    /// A caller for work of a class.
+    pub(super) const fn of(class: Class, share: Share) -> Self {
+        Self { class, share }
+    }
+
+    /// The caller of a request to a route that moves stored bytes.
+    pub(super) fn stored(
+        template: &str,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Self {
+        Self::new(Class::of_stored(template, method, uri, headers), extensions)
+    }
+
+    /// The caller of a request for decoded elements.
+    pub(super) fn to_elements(head: &Parts) -> Self {
+        Self::new(Class::Elements, &head.extensions)
+    }
+}
+
+impl Admission {
+    /// The gate that the options ask for.
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        let capacity = units(options.inflight_bytes);
+        Self {
+            gate: Arc::new(Gate::new(capacity)),
+            least_units: capacity / options.inflight_requests.max(1),
+            patience: Duration::from_millis(options.queue_ms),
+            turned_away: Default::default(),
+        }
+    }
+
+    /// Waits for room for `bytes`. More than a class can have means all that it can have: such an answer goes alone.
+    ///
+    /// # Errors
+    /// 503 with `Retry-After` once the time has passed, or at once if it is plain that it would.
+    pub(super) async fn enter(&self, entrant: Entrant, bytes: u64) -> Result<Permit, Problem> {
+        let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
+        if self.gate.try_take(ask) {
+            return Ok(Permit { gate: Arc::clone(&self.gate), ask });
+        }
+        // Boxed, as few come here and all futures would be as long.
+        Box::pin(self.wait(ask)).await
+    }
+
+    async fn wait(&self, ask: Ask) -> Result<Permit, Problem> {
+        if let Some(turn) = self.gate.join(ask, self.patience)
+            && let Ok(ask) = timeout(self.patience, turn.wait()).await
+        {
+            return Ok(Permit { gate: Arc::clone(&self.gate), ask });
+        }
+        if let Some(count) = self.turned_away.get(ask.class().place()) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        Err(overloaded())
+    }
+
+    /// What is under way now.
+    pub(super) fn load(&self) -> Load {
+        let (capacity, free) = (self.gate.capacity(), self.gate.free());
+        let count = |class: Class| {
+            let count = self.turned_away.get(class.place());
+            (class.name(), count.map_or(0, |count| count.load(Ordering::Relaxed)))
+        };
+        Load {
+            budget_bytes: capacity.saturating_mul(UNIT_BYTES),
+            under_way_bytes: capacity.saturating_sub(free).saturating_mul(UNIT_BYTES),
+            waiting: self.gate.waiting(),
+            turned_away: Class::ALL.map(count),
+        }
+    }
+}
+
+/// The answer to those for whom there is no room.
+pub(super) fn overloaded() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
+        .detail("the server is busy; nothing was done; `Retry-After` says when to ask again")
+}
+
+fn units(bytes: u64) -> u64 {
+    bytes.div_ceil(UNIT_BYTES).max(1)
+}
+
+/// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
+pub(super) async fn admit(
+    state: &AppState,
+    entrant: Entrant,
+    answer: impl Future<Output = Response>,
+) -> Response {
+    match state.admission().enter(entrant, state.options().stream_bytes).await {
+        Ok(permit) => permit.hold(answer.await),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.gate.give_back(self.ask);
+    }
+}
+
+impl Permit {
+    /// Ties the permit to an answer's body.
+    pub(super) fn hold(self, response: Response) -> Response {
+        response.map(|body| Body::new(Held { body, permit: Some(self) }))
+    }
+}
+
+/// A body with its permit.
+struct Held {
+    body: Body,
+    permit: Option<Permit>,
+}
+
+/// Longer bytes that are the last of a body are under way until they are sent: nobody asks for more then, and the body is
+/// dropped. Shorter ones are what a connection is taken to hold in any case.
+const LAST_BYTES: usize = 128 << 10;
+
+/// The last bytes of a body, with its permit.
+struct Last {
+    bytes: Bytes,
+    _permit: Permit,
+}
+
+impl AsRef<[u8]> for Last {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Held {
+    /// The last frame, which holds the permit if it is long.
+    fn last(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
+        let bytes = match frame.into_data() {
+            Ok(bytes) => bytes,
+            Err(trailers) => return trailers,
+        };
+        if bytes.len() <= LAST_BYTES {
+            return Frame::data(bytes);
+        }
+        match self.permit.take() {
+            Some(permit) => Frame::data(Bytes::from_owner(Last { bytes, _permit: permit })),
+            None => Frame::data(bytes),
+        }
+    }
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) if self.body.is_end_stream() => {
+                Poll::Ready(Some(Ok(self.last(frame))))
+            }
+            ended @ Poll::Ready(None | Some(Err(_))) => {
+                self.permit = None;
+                ended
+            }
+            poll => poll,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt;
+
+    use super::*;
+
+    fn gate(units: u64) -> Admission {
+        Admission::new(&HttpOptions {
+            inflight_bytes: units * UNIT_BYTES,
+            queue_ms: 1,
+            ..HttpOptions::default()
+        })
+    }
+
+    const ONE: Entrant = Entrant::of(Class::Metadata, Share::numbered(1));
+
+    #[tokio::test]
+    async fn a_permit_lives_until_the_body_ends_or_is_dropped() {
+        let gate = gate(2);
+        let answer = || async {
+            let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+            permit.hold(Response::new(Body::from_stream(futures::stream::iter([Ok::<_, axum::Error>("x")]))))
+        };
+        let (first, second) = (answer().await, answer().await);
+        assert!(gate.enter(ONE, 1).await.is_err());
+        drop(first);
+        assert!(gate.enter(ONE, 1).await.is_ok());
+        let third = answer().await;
+        assert!(gate.enter(ONE, 1).await.is_err());
+        let mut parts = second.into_body().into_data_stream();
+        while parts.next().await.is_some() {}
+        assert!(gate.enter(ONE, 1).await.is_ok());
+        drop(third);
+        assert!(gate.enter(ONE, u64::MAX).await.is_ok());
+        assert_eq!(gate.load().turned_away, [("metadata", 2), ("values", 0), ("elements", 0), ("bulk", 0)]);
+    }
+
+    #[tokio::test]
+    async fn long_bytes_that_are_the_last_are_under_way_until_they_are_sent() {
+        let gate = gate(1);
+        for (length, is_held) in [(LAST_BYTES, false), (LAST_BYTES + 1, true)] {
+            let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+            let mut body =
+                permit.hold(Response::new(Body::from(vec![7; length]))).into_body().into_data_stream();
+            let bytes = body.next().await.unwrap().unwrap();
+            assert_eq!(bytes, vec![7; length]);
+            drop(body);
+            assert_eq!(gate.load().under_way_bytes, if is_held { UNIT_BYTES } else { 0 });
+            drop(bytes);
+            assert_eq!(gate.load().under_way_bytes, 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn no_answer_counts_less_than_its_part_of_the_budget() {
+        let options = HttpOptions {
+            inflight_bytes: 64 << 20,
+            inflight_requests: 64,
+            queue_ms: 1,
+            ..Default::default()
+        };
+        let gate = Admission::new(&options);
+        let mut held = Vec::new();
+        while let Ok(permit) = gate.enter(ONE, 1).await {
+            held.push(permit);
+        }
+        assert_eq!(held.len(), 64);
+        assert_eq!(gate.load().under_way_bytes, 64 << 20);
+        held.clear();
+        assert_eq!(gate.load().under_way_bytes, 0);
+    }
+}

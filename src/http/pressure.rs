@@ -1,0 +1,50 @@
+//! [`Pressure`]: how close the process is to the memory it may take, and what is given up for that.
+//!
+//! Who measures it says so from outside (`app`); here it is a number that every request looks at.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How close the process is to the memory it may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pressure {
+    /// Not close.
+    #[default]
+    None,
+    /// So close that less is remembered, and connections are closed after the answers that are under way on them.
+    High,
+    /// So close that every request is turned away but those that ask for health.
+    Full,
+}
+
+/// A pressure that all requests see.
+#[derive(Debug, Default)]
+pub(super) struct Gauge(AtomicU8);
+
+impl Gauge {
+    pub(super) fn set(&self, pressure: Pressure) {
+        self.0.store(pressure as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn get(&self) -> Pressure {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Pressure::None,
+            1 => Pressure::High,
+            _ => Pressure::Full,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_what_is_seen() {
+        let gauge = Gauge::default();
+        assert_eq!(gauge.get(), Pressure::None);
+        for pressure in [Pressure::Full, Pressure::High, Pressure::None] {
+            gauge.set(pressure);
+            assert_eq!(gauge.get(), pressure);
+        }
+    }
+}

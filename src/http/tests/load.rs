@@ -1,0 +1,175 @@
+//! What is turned away when there is too much of it: by class, by caller, by memory.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Extensions, Method, Request, Response};
+
+use super::Server;
+use crate::http::admission::{Class, Entrant, Share};
+use crate::http::{HttpOptions, Peer, Pressure, RateOptions};
+
+const VALUES: &[(&str, &[u8])] = &[("zarr.json", b"{}"), ("a/c/0", b"0123456789")];
+
+fn peer(number: u32) -> Peer {
+    Peer { address: IpAddr::from(number.to_be_bytes()), is_encrypted: false }
+}
+
+/// The head of an answer; as long as it is kept, it is under way.
+async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response<Body> {
+    let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
+    server.site.answer(request.body(Body::empty()).unwrap(), from).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_part_of_the_room_is_for_what_goes_before() {
+    let options = HttpOptions {
+        inflight_bytes: 16 << 10,
+        stream_bytes: 1 << 10,
+        queue_ms: 100,
+        ..HttpOptions::default()
+    };
+    let server = Server::with_options(VALUES, options);
+    let asked = [
+        ("GET", "/store/m/a/?recursive", 12),
+        ("GET", "/store/m/a/c/0", 3),
+        ("GET", "/store/m/zarr.json", 1),
+    ];
+    let mut under_way = Vec::new();
+    for (method, url, most) in asked {
+        let before = under_way.len();
+        loop {
+            let answer = begin(&server, method, url, peer(1)).await;
+            if answer.status() == 503 {
+                break;
+            }
+            assert_eq!(answer.status(), 200, "{url}");
+            under_way.push(answer);
+        }
+        assert_eq!(under_way.len() - before, most, "{url}");
+    }
+    for url in ["/healthz", "/readyz", "/v1/mounts", "/openapi.json"] {
+        assert_eq!(begin(&server, "GET", url, peer(1)).await.status(), 200, "{url}");
+    }
+    let load = server.state.load();
+    assert_eq!((load.under_way_bytes, load.waiting), (16 << 10, 0));
+    assert_eq!(load.turned_away, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
+    under_way.clear();
+    assert_eq!(server.state.load().under_way_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_away() {
+    let options = HttpOptions { inflight_bytes: 1, queue_ms: 700, ..HttpOptions::default() };
+    let server = Server::with_options(VALUES, options);
+    let anyone = Entrant::new(Class::Metadata, &Extensions::new());
+    let held = server.state.admission().enter(anyone, 1).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = server.get("/store/m/a/c/0").await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
+    assert_eq!(began.elapsed(), Duration::from_millis(700));
+    assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    // A request that is given up leaves the line.
+    let impatient = tokio::time::timeout(Duration::from_millis(10), server.get("/store/m/a/c/0")).await;
+    assert!(impatient.is_err());
+    assert_eq!(server.state.load().waiting, 0);
+    drop(held);
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_less_under_way_goes_first() {
+    let options = HttpOptions {
+        inflight_bytes: 16 << 10,
+        stream_bytes: 1 << 10,
+        queue_ms: 60_000,
+        ..HttpOptions::default()
+    };
+    let server = Server::with_options(VALUES, options);
+    let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
+    let mut greedy = Vec::new();
+    for _ in 0..15 {
+        greedy.push(ask(peer(1)).await);
+    }
+    // Twenty more of the greedy one wait, and then two of others come.
+    let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
+    let others = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::join!(ask(peer(2)), ask(peer(3)))
+    };
+    let ends = async {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert_eq!(server.state.load().waiting, 22);
+        drop(greedy.split_off(13));
+    };
+    let all = futures::future::select_all(&mut waiting);
+    tokio::select! {
+        _ = all => panic!("the greedy one went first"),
+        ((one, other), ()) = async { tokio::join!(others, ends) } => {
+            assert_eq!((one.status(), other.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_memory_health_alone_is_told() {
+    let server = Server::new(VALUES);
+    assert!(server.site.keeps_connections());
+    server.state.set_pressure(Pressure::High);
+    assert!(!server.site.keeps_connections());
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+    server.state.set_pressure(Pressure::Full);
+    server.store.take_asked();
+    for url in ["/store/m/a/c/0", "/v1/data/m/a", "/v1/nodes/m/", "/store/m/", "/", "/none", "/v1/mounts"] {
+        let answer = server.get(url).await;
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"), "{url}");
+        assert!(!answer.header("retry-after").is_empty());
+    }
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
+    assert_eq!(server.get("/readyz").await.status.as_u16(), 200);
+    server.state.set_pressure(Pressure::None);
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
+    let rates = RateOptions { requests_per_second: 2, burst_requests: 4, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let status = async |url, from| begin(&server, "GET", url, from).await.status().as_u16();
+    for _ in 0..4 {
+        assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200);
+    }
+    server.store.take_asked();
+    for url in ["/store/m/a/c/0", "/v1/data/m/a", "/s3/m/a", "/v1/mounts", "/none"] {
+        let answer = begin(&server, "GET", url, peer(1)).await;
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["retry-after"]),
+            (429, &"1".parse().unwrap()),
+            "{url}"
+        );
+    }
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    assert_eq!(status("/healthz", peer(1)).await, 200);
+    assert_eq!(status("/store/m/a/c/0", peer(2)).await, 200, "others are not hindered");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200, "after the time that was told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
+    let rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let rates = server.state.rates().unwrap();
+    for round in 0..2 {
+        let mut refused = 0;
+        for number in 0..100_000 {
+            let mut extensions = Extensions::new();
+            extensions.insert(crate::http::caller::Caller::at(peer(number)));
+            refused += u32::from(rates.check(Share::of(&extensions)).is_err());
+        }
+        assert_eq!(refused, round * 100_000);
+    }
+}

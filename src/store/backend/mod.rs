@@ -1,0 +1,207 @@
+//! [`Guarded`]: a store whose backend is elsewhere, asked with restraint.
+//!
+//! So many questions are under way at a time ([`Turns`]), and none while the backend fails every one ([`Breaker`]); each
+//! store has its own of both, so that one backend's trouble is not another's. A question has its turn until its answer
+//! begins: the bytes after that go as fast as whoever reads them. Uploads take no turn, as they go as fast as whoever sends
+//! them. What the verbs mean is for the store within; take this one away and a backend in trouble gets no rest, no more.
+
+mod breaker;
+mod turns;
+
+pub use breaker::Circuit;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
+
+use self::breaker::Breaker;
+use self::turns::Turns;
+use super::object::is_unwell;
+use super::{
+    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError, StoreKind,
+    Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+};
+use crate::key::{StoreKey, StorePrefix};
+
+/// How much a backend is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackendState {
+    /// Whether it is asked at all.
+    pub circuit: Circuit,
+    /// How often it was left alone for a while since the start.
+    pub times_opened: u64,
+    /// Questions under way.
+    pub under_way: usize,
+    /// Questions that wait for their turn.
+    pub waiting: usize,
+    /// Questions that may be under way.
+    pub limit: usize,
+}
+
+/// How much a backend may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Restraint {
+    /// Questions under way at a time.
+    pub(super) requests: usize,
+    /// How long one waits for its turn.
+    pub(super) queue: Duration,
+    /// How many must fail for the backend to be left alone; 0 for never.
+    pub(super) failures: usize,
+}
+
+/// A store that asks with restraint. Clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct Guarded(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    store: SharedStore,
+    turns: Turns,
+    breaker: Breaker,
+}
+
+impl Guarded {
+    pub(super) fn new(store: SharedStore, restraint: Restraint) -> Self {
+        let turns = Turns::new(restraint.requests, restraint.queue);
+        Self(Arc::new(Inner { store, turns, breaker: Breaker::new(restraint.failures) }))
+    }
+}
+
+impl Inner {
+    /// Asks when it is its turn.
+    async fn ask<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        self.breaker.check()?;
+        let _turn = self.turns.take().await?;
+        self.attempt(question).await
+    }
+
+    /// Asks, if the backend is to be asked at all.
+    async fn attempt<T>(
+        &self,
+        question: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        // It may be so no longer, after the wait for a turn.
+        let attempt = self.breaker.begin()?;
+        let outcome = question.await;
+        attempt.end(outcome.as_ref().is_err_and(is_unwell));
+        outcome
+    }
+
+    /// The same, with failures counted.
+    fn watched<T>(
+        self: Arc<Self>,
+        parts: impl Stream<Item = Result<T, StoreError>>,
+    ) -> impl Stream<Item = Result<T, StoreError>> {
+        parts.inspect_err(move |error| {
+            if is_unwell(error) {
+                self.breaker.failed();
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Store for Guarded {
+    fn kind(&self) -> StoreKind {
+        self.0.store.kind()
+    }
+
+    fn backend(&self) -> Option<BackendState> {
+        let Inner { turns, breaker, .. } = &*self.0;
+        let (under_way, waiting, limit) = (turns.under_way(), turns.waiting(), turns.limit());
+        let (circuit, times_opened) = (breaker.circuit(), breaker.times_opened());
+        Some(BackendState { circuit, times_opened, under_way, waiting, limit })
+    }
+
+    async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        self.0.ask(self.0.store.head(key)).await
+    }
+
+    fn version<'a>(
+        &'a self,
+        key: &'a StoreKey,
+    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
+        self.0.store.version(key)
+    }
+
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        self.0.store.still_has(key, version)
+    }
+
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+        self.0.store.watch(keys).await
+    }
+
+    fn is_quiet(&self, since: Quiet) -> bool {
+        self.0.store.is_quiet(since)
+    }
+
+    fn looks_since(&self, began: Instant) -> Instant {
+        self.0.store.looks_since(began)
+    }
+
+    async fn get(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Value>, StoreError> {
+        let Some(value) = self.0.ask(self.0.store.get(key, range, if_match)).await? else { return Ok(None) };
+        let body = match value.body {
+            ValueBody::Stream(parts) => ValueBody::Stream(Arc::clone(&self.0).watched(parts).boxed()),
+            at_hand @ ValueBody::Bytes(_) => at_hand,
+        };
+        Ok(Some(Value { body, ..value }))
+    }
+
+    async fn set(
+        &self,
+        key: &StoreKey,
+        body: ValueStream,
+        condition: WriteCondition,
+    ) -> Result<SetOutcome, StoreError> {
+        self.0.attempt(self.0.store.set(key, body, condition)).await
+    }
+
+    async fn copy(
+        &self,
+        from: &StoreKey,
+        if_match: Option<&Version>,
+        to: &StoreKey,
+        condition: WriteCondition,
+    ) -> Result<Option<Copied>, StoreError> {
+        self.0.attempt(self.0.store.copy(from, if_match, to, condition)).await
+    }
+
+    async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
+        self.0.ask(self.0.store.erase(key, condition)).await
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
+        self.0.ask(self.0.store.erase_prefix(prefix)).await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        self.0.ask(self.0.store.list_dir(prefix)).await
+    }
+
+    fn list_prefix(
+        &self,
+        prefix: &StorePrefix,
+        after: Option<&StoreKey>,
+    ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
+        let (inner, mut entries) = (Arc::clone(&self.0), self.0.store.list_prefix(prefix, after));
+        let listed = async move {
+            let first = inner.ask(entries.try_next()).await?;
+            Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(inner.watched(entries)))
+        };
+        stream::once(listed).try_flatten().boxed()
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.0.ask(self.0.store.check()).await
+    }
+}
