@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::config::TlsError;
 use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
 use crate::http::HttpOptionsError;
@@ -29,6 +30,9 @@ pub enum AppError {
     /// Options or mounts that cannot be served.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
+    /// The certificate cannot be shown.
+    #[error("TLS cannot be spoken")]
+    Tls(#[from] TlsError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -48,7 +52,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) => ErrorClass::InvalidRequest,
+            Self::Http(_) | Self::Tls(_) => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -13,10 +13,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::Server;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::base::Base;
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
@@ -139,8 +141,10 @@ fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> Ut
 pub(super) fn all(state: AppState) -> axum::Router {
     let (routes, _) =
         always().merge(decoded()).merge(admitted(stored().merge(s3_dialect()), &state)).split_for_parts();
-    // `none` keeps the page from asking a validator on the internet.
-    let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
+    // `none` keeps the page from asking a validator on the internet. The page finds the document whatever stands before
+    // both.
+    let documentation =
+        SwaggerUi::new("/docs").config(Config::new(["../openapi.json"]).validator_url("none"));
     framed(routes.merge(documentation), state)
 }
 
@@ -189,10 +193,12 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
+    // What a request is given on its way does not count.
+    let checked = frame::check(state, &request);
     let observed = frame::Observed::begin(route, &mut request);
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
-    let mut answer = match frame::check(state, &request) {
+    let mut answer = match checked {
         Ok(()) => frame::in_time(state, &method, next(request)).await,
         Err(problem) => problem.into_response(),
     };
@@ -206,6 +212,11 @@ pub(super) async fn pass<F: Future<Output = Response>>(
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
+    openapi_below(&Base::default())
+}
+
+/// The same for clients that see something before every path.
+pub(super) fn openapi_below(base: &Base) -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
     api.paths.paths = std::mem::take(&mut api.paths.paths)
         .into_iter()
@@ -218,6 +229,9 @@ pub fn openapi() -> String {
             (path.replace("{*", "{"), item)
         })
         .collect();
+    if !base.is_empty() {
+        api.servers = Some(vec![Server::new(base.as_str())]);
+    }
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
