@@ -38,7 +38,8 @@ pub(super) fn builder(wire: &Wire) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(wire.http2_streams)
-        .max_header_list_size(wire.http2_header_list_bytes)
+        // It refuses what is as long as the limit.
+        .max_header_list_size(wire.http2_header_list_bytes.saturating_add(1))
         .max_send_buf_size(bytes(wire.http2_send_buffer_bytes))
         .keep_alive_interval(wire.http2_ping)
         .keep_alive_timeout(wire.http2_pong);

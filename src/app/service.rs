@@ -48,7 +48,11 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let ticket = self.patience.begin(request.version() == Version::HTTP_2);
-        if let Some(refusal) = refusal(&request) {
+        if let Some(mut refusal) = refusal(&request) {
+            // Where a request ends that is framed wrong, and whether another follows, is not to be guessed.
+            if request.version() < Version::HTTP_2 {
+                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             let response = refusal.map(|body| ResponseBody { body, ticket });
             return Box::pin(std::future::ready(Ok(response)));
         }

@@ -82,8 +82,9 @@ impl Base {
         let Some(base) = &self.0 else { return };
         let Some(to) = headers.get(header::LOCATION).and_then(|to| to.to_str().ok()) else { return };
         if to.starts_with('/') && !to.starts_with("//") {
-            let to = HeaderValue::try_from(format!("{base}{to}"));
-            headers.extend(to.ok().map(|to| (header::LOCATION, to)));
+            if let Ok(to) = HeaderValue::try_from(format!("{base}{to}")) {
+                headers.insert(header::LOCATION, to);
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use super::frames::{
     self, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, Framed, GOAWAY, HEADERS, PING, RST_STREAM,
     SETTINGS,
 };
-use super::{BOUND, PATIENT, Plain, SHORT, Served};
+use super::{PATIENT, Plain, SHORT, Served};
 
 /// Requests that are being answered, and the most there were.
 #[derive(Clone, Default)]
@@ -65,7 +65,8 @@ fn resident() -> usize {
 /// Sends the same frames over and over, reading nothing, until so many were sent or the server has had enough.
 async fn flood(framed: &mut Framed, times: usize, mut frames: impl FnMut(usize) -> Vec<Frame>) -> usize {
     for sent in 0..times {
-        let send = framed.send(&frames(sent));
+        let frames = frames(sent);
+        let send = framed.send(&frames);
         // Where nothing is read any more, the sender is held up: that is a bound too.
         if !timeout(SHORT * 10, send).await.unwrap_or(false) {
             return sent;
@@ -103,8 +104,9 @@ async fn a_head_that_goes_on_and_on_ends_the_connection() {
         let mut framed = Framed::open(&served, &[]).await;
         framed.send(&[Frame::of(HEADERS, END_STREAM, 1, frames::get("/ok"))]).await;
         let sent = flood(&mut framed, 10_000, |_| vec![Frame::of(CONTINUATION, 0, 1, part); 10]).await;
-        framed.rest().await;
-        assert!(sent < 10_000, "100000 frames of one head were read");
+        let told = framed.rest().await;
+        let minded = sent < 10_000 || told.iter().any(|frame| frame.kind == GOAWAY);
+        assert!(minded, "100000 frames of one head were read");
     }
     served.serves_others().await;
 }

@@ -53,7 +53,7 @@ impl Frame {
 /// Headers as literals that are not indexed and not compressed.
 pub fn block(headers: &[(&str, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut text = |bytes: &mut Vec<u8>, text: &str| {
+    let text = |bytes: &mut Vec<u8>, text: &str| {
         // A number with a prefix of 7 bits.
         match text.len() {
             short @ 0..=126 => bytes.push(u8::try_from(short).unwrap()),

@@ -114,7 +114,9 @@ async fn a_refused_head_is_told_to_pages_of_other_origins_too() {
     let served = surface(|_| {}).await;
     let long = "x".repeat(40_000);
     let answer = served
-        .ask(format!("GET / HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nA: {long}\r\n\r\n"))
+        .ask(format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: https://a.example\r\nA: {long}\r\n\r\n"
+        ))
         .await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     for part in ["access-control-allow-origin: *\r\n", "\"code\":\"headers-too-large\"", "x-request-id: "] {

@@ -36,7 +36,8 @@ async fn head_tells_what_get_would_for_every_route() {
     let document: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
     let mut urls = vec!["/docs/".to_owned(), "/docs".to_owned(), "/nowhere".to_owned()];
     for (path, item) in document["paths"].as_object().unwrap() {
-        if item.get("get").is_none() {
+        // Of a bucket, HEAD asks in S3 whether it is there, and GET lists it.
+        if item.get("get").is_none() || path == "/s3/{mount}" {
             continue;
         }
         assert!(item.get("head").is_some(), "{path} has GET and no HEAD");
@@ -55,6 +56,7 @@ async fn head_tells_what_get_would_for_every_route() {
     }
     urls.sort();
     urls.dedup();
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().http1_only().redirect(reqwest::redirect::Policy::none());
     let client = client.build().unwrap();
     let mut found = std::collections::BTreeMap::<u16, usize>::new();
@@ -68,7 +70,10 @@ async fn head_tells_what_get_would_for_every_route() {
             let ask = |method| {
                 client.request(method, format!("http://{}{url}", served.address)).header(name, value)
             };
-            let get = ask(Method::GET).send().await.unwrap();
+            // Ranges are for GET alone (section 14.2).
+            let get = ask(Method::GET);
+            let get = if name == "range" { get.header("if-range", "\"never\"") } else { get };
+            let get = get.send().await.unwrap();
             let head = ask(Method::HEAD).send().await.unwrap();
             assert_eq!(head.status(), get.status(), "{url} {name}: {value}");
             assert_eq!(told(head.headers()), told(get.headers()), "{url} {name}: {value}");
@@ -76,7 +81,7 @@ async fn head_tells_what_get_would_for_every_route() {
             *found.entry(get.status().as_u16()).or_default() += 1;
         }
     }
-    for status in [200, 206, 301, 400, 404] {
+    for status in [200, 301, 400, 404] {
         assert!(found.contains_key(&status), "no URL is answered with {status}: {found:?}");
     }
 }
