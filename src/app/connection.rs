@@ -165,6 +165,9 @@ async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>
                 }
                 if let Some(overdue) = patience.overdue(limits, Instant::now()) {
                     tracing::debug!(%peer, ?overdue, "a connection is closed");
+                    if overdue.is_of_a_reader() {
+                        patience.give_up();
+                    }
                     return;
                 }
             }

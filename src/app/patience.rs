@@ -105,6 +105,16 @@ pub(super) enum Overdue {
     WritePace,
 }
 
+impl Overdue {
+    /// Whether the client has not taken what it was sent.
+    pub(super) fn is_of_a_reader(self) -> bool {
+        match self {
+            Self::WriteStall | Self::WritePace => true,
+            Self::FirstByte | Self::Header | Self::Idle => false,
+        }
+    }
+}
+
 /// Fewer bytes than this are no progress: HTTP/2 pings and their answers flow past a client that takes nothing.
 const PROGRESS_BYTES: usize = 1024;
 
@@ -128,6 +138,8 @@ struct Facts {
     written: (Instant, usize),
     /// Since when at every look nothing but the client was waited for, and how many bytes it has taken since.
     slow: Option<(Instant, u64)>,
+    /// Whether what is not yet sent shall not be.
+    given_up: bool,
     /// Requests under way, a few at most: since when each waits for the client to take more, if it does.
     requests: Vec<(u64, Option<Instant>)>,
     next_request: u64,
@@ -143,6 +155,7 @@ impl Patience {
             blocked_since: None,
             written: (now, 0),
             slow: None,
+            given_up: false,
             requests: Vec::new(),
             next_request: 0,
         })))
@@ -221,6 +234,15 @@ impl Patience {
             Some(since) if !facts.http2 => passed(since, limits.header).then_some(Overdue::Header),
             _ => passed(facts.quiet_since, limits.idle).then_some(Overdue::Idle),
         }
+    }
+
+    /// What the client has not taken until now, it shall not get.
+    pub(super) fn give_up(&self) {
+        self.facts().given_up = true;
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.facts().given_up
     }
 
     /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.

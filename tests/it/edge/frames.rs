@@ -1,10 +1,12 @@
 //! HTTP/2 by hand (RFC 9113, RFC 7541): frames as no client library would send them.
 
+use std::net::SocketAddr;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{BOUND, Served};
+use super::BOUND;
 
 pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
@@ -89,13 +91,13 @@ pub struct Framed {
 
 impl Framed {
     /// Says that it speaks HTTP/2, with these settings, and waits until the server does.
-    pub async fn open(server: &Served, settings: &[(u16, u32)]) -> Self {
+    pub async fn open(address: SocketAddr, settings: &[(u16, u32)]) -> Self {
         let mut payload = Vec::new();
         for (name, value) in settings {
             payload.extend(name.to_be_bytes());
             payload.extend(value.to_be_bytes());
         }
-        let mut stream = server.connect().await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(PREFACE).await.unwrap();
         stream.write_all(&Frame::of(SETTINGS, 0, 0, payload).bytes()).await.unwrap();
         let mut framed = Self { stream };

@@ -39,7 +39,7 @@ async fn status_of(served: &Served, lines: &str) -> u16 {
 
 /// The status of a request in HTTP/2.
 async fn status_in_http2(served: &Served, headers: &[(&str, &str)]) -> u16 {
-    let mut framed = Framed::open(served, &[]).await;
+    let mut framed = Framed::open(served.address, &[]).await;
     let block = frames::block(headers);
     let (first, rest) = block.split_at(block.len().min(16_000));
     let end = if rest.is_empty() { END_HEADERS } else { 0 };
@@ -152,7 +152,7 @@ async fn a_connection_of_http2_has_as_many_requests_as_it_may() {
         .route("/never", get(std::future::pending::<&'static str>))
         .route("/ok", get(|| async { "ok" }));
     let served = Served::start(Plain(routes), PATIENT).await;
-    let mut framed = Framed::open(&served, &[]).await;
+    let mut framed = Framed::open(served.address, &[]).await;
     let ask = |number: u32, path: &str| {
         Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get(path))
     };
@@ -186,7 +186,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
     let routes = Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" }));
     let served = Served::start(Plain(routes), PATIENT).await;
     // SETTINGS_INITIAL_WINDOW_SIZE of nothing.
-    let mut framed = Framed::open(&served, &[(4, 0)]).await;
+    let mut framed = Framed::open(served.address, &[(4, 0)]).await;
     let streams = 10;
     for number in 0..streams {
         let ask = Frame::of(HEADERS, END_STREAM | END_HEADERS, 2 * number + 1, frames::get("/endless"));

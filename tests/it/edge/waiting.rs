@@ -38,12 +38,12 @@ async fn every_way_to_say_nothing_ends() {
         timeout(BOUND, dribble).await.expect("the connection is closed");
     }
     // Half a head of HTTP/2.
-    let mut framed = Framed::open(&served, &[]).await;
+    let mut framed = Framed::open(served.address, &[]).await;
     framed.send(&[Frame::of(HEADERS, END_STREAM, 1, &frames::get("/ok")[..10])]).await;
     framed.rest().await;
     // Nothing after an answer.
     assert!(until_closed(served.send(OK).await).await.ends_with("ok"));
-    let mut framed = Framed::open(&served, &[]).await;
+    let mut framed = Framed::open(served.address, &[]).await;
     framed.send(&[Frame::of(HEADERS, END_STREAM | END_HEADERS, 1, frames::get("/ok"))]).await;
     framed.until(HEADERS).await;
     framed.rest().await;
@@ -70,6 +70,22 @@ fn endless() -> (Router, Arc<AtomicBool>) {
         }
     };
     (Router::new().route("/endless", get(endless)).route("/ok", get(|| async { "ok" })), dropped)
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
+    let (routes, dropped) = endless();
+    let served = Served::start(Plain(routes), Limits { write_stall: SHORT, ..PATIENT }).await;
+    let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    let given_up = async {
+        while !dropped.load(Ordering::SeqCst) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(BOUND, given_up).await.expect("the answer is given up");
+    // Otherwise all that the kernel holds would still come, and then a regular end.
+    let ended = timeout(BOUND, stream.read_to_end(&mut Vec::new())).await.expect("an end");
+    assert_eq!(ended.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
 }
 
 #[tokio::test]
