@@ -34,7 +34,7 @@ use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
 use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
-use crate::config::{Config, ConfigError, TlsError};
+use crate::config::{Config, ConfigError, TlsError, TlsOptions};
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, Mount, Site};
 use crate::store::{self, SharedStore, StoreOptions};
@@ -99,7 +99,7 @@ impl App {
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
         let state = AppState::new(mounts, arrays(&config, cpu), http)?;
-        let certificate = config.server.tls.as_ref().map(|tls| tls.load()).transpose()?;
+        let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
         Ok(Self { config, state, mounts: lines, demo, tls })
     }

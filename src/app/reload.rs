@@ -10,7 +10,7 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::App;
-use crate::config::{Config, ConfigError, TlsError};
+use crate::config::{Config, ConfigError, TlsError, TlsOptions};
 
 /// Why a configuration is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub(super) struct Reread {
 
 impl Reread {
     fn of(config: Config) -> Result<Self, TlsError> {
-        let certificate = config.server.tls.as_ref().map(|tls| tls.load()).transpose()?;
+        let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         Ok(Self { config, certificate })
     }
 }

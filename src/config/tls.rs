@@ -3,7 +3,7 @@
 //! Both are read and compared here, so that a pair that does not fit is refused with the place where it was configured.
 //! Whether the certificate is valid today, and for which names, is not asked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::crypto::ring::default_provider;
@@ -71,7 +71,7 @@ impl TlsOptions {
     /// [`TlsError`]. None repeats what is in the files.
     pub fn load(&self) -> Result<Arc<CertifiedKey>, TlsError> {
         let malformed =
-            |setting, path: &PathBuf, wanted| TlsError::Malformed { setting, path: path.clone(), wanted };
+            |setting, path: &Path, wanted| TlsError::Malformed { setting, path: path.to_owned(), wanted };
         let text = read(CERTIFICATE, &self.certificate)?;
         let chain: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&text).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
@@ -83,6 +83,6 @@ impl TlsOptions {
     }
 }
 
-fn read(setting: &'static str, path: &PathBuf) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path).map_err(|source| TlsError::Unreadable { setting, path: path.clone(), source })
+fn read(setting: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(path).map_err(|source| TlsError::Unreadable { setting, path: path.to_owned(), source })
 }
