@@ -46,14 +46,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Serves until a signal ends it.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
-    let config = Sources::gather(arguments)?.resolve()?;
+    let read = move || Sources::gather(arguments.clone())?.resolve();
+    let config = read()?;
     telemetry::install(&config.log);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
         runtime.worker_threads(config.server.workers.into());
     }
     let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
-    let ended = runtime.block_on(async { App::build(config).await?.run().await });
+    let ended = runtime.block_on(async { App::build(config).await?.run(read).await });
     runtime.shutdown_timeout(LAST_TASKS);
     Ok(ended?)
 }
@@ -63,7 +64,7 @@ fn health(arguments: ServeArgs) -> ExitCode {
     let asked = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
         |config| {
             let listen = config.server.listen;
-            is_alive(listen).with_context(|| format!("{listen} does not answer"))
+            is_alive(&config).with_context(|| format!("{listen} does not answer"))
         },
     );
     match asked {
@@ -83,7 +84,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return EXIT_CONFIGURATION;
     }
     match error.downcast_ref::<AppError>() {
-        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Memory { .. }) => EXIT_CONFIGURATION,
+        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Memory { .. } | AppError::Tls(_)) => {
+            EXIT_CONFIGURATION
+        }
         Some(AppError::Bind { .. }) => EXIT_BIND,
         Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }

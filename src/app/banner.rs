@@ -34,14 +34,23 @@ pub(super) struct RootLine {
     url: String,
 }
 
+/// Where the server is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Front<'a> {
+    pub(super) scheme: &'a str,
+    pub(super) address: SocketAddr,
+    /// What stands before every path.
+    pub(super) base_path: &'a str,
+}
+
 /// A mount at the root of a listener of its own.
-pub(super) fn root_of_listener(name: &str, address: SocketAddr) -> RootLine {
-    RootLine { name: name.to_owned(), url: format!("http://{address}/") }
+pub(super) fn root_of_listener(scheme: &str, name: &str, address: SocketAddr) -> RootLine {
+    RootLine { name: name.to_owned(), url: format!("{scheme}://{address}/") }
 }
 
 /// A mount at the root of a host, on the port that all mounts are on.
-pub(super) fn root_of_host(name: &str, host: &str, address: SocketAddr) -> RootLine {
-    RootLine { name: name.to_owned(), url: format!("http://{host}:{}/", address.port()) }
+pub(super) fn root_of_host(scheme: &str, name: &str, host: &str, address: SocketAddr) -> RootLine {
+    RootLine { name: name.to_owned(), url: format!("{scheme}://{host}:{}/", address.port()) }
 }
 
 /// Why the demo is served.
@@ -53,21 +62,21 @@ pub(super) enum Demo {
 
 /// The text printed at the start. The demo brings commands to try.
 pub(super) fn text(
-    address: SocketAddr,
+    Front { scheme, address, base_path }: Front<'_>,
     mounts: &[MountLine],
     roots: &[RootLine],
     memory: MemoryBound,
     demo: Option<Demo>,
 ) -> String {
-    let mut text = format!("zarrd listens on http://{address}\n");
+    let mut text = format!("zarrd listens on {scheme}://{address}\n");
     let width = mounts.iter().map(|mount| mount.name.len()).max().unwrap_or_default();
     for MountLine { name, kind, url, writable } in mounts {
         let rights = if *writable { "read-write" } else { "read-only" };
         // Writing into a String cannot fail.
-        let _ = writeln!(text, "  /store/{name:width$}  {kind}, {rights}: {url}");
+        let _ = writeln!(text, "  {base_path}/store/{name:width$}  {kind}, {rights}: {url}");
     }
     for RootLine { name, url } in roots {
-        let _ = writeln!(text, "  {url} is /store/{name}");
+        let _ = writeln!(text, "  {url} is {base_path}/store/{name}");
     }
     let _ = writeln!(text, "Memory: at most {memory}");
     if demo == Some(Demo::ForWantOfMounts) {
@@ -75,7 +84,7 @@ pub(super) fn text(
     }
     if demo.is_some() {
         text.push_str("Try:\n");
-        for line in demo::curl_lines(&format!("http://{}", health::reachable(address))) {
+        for line in demo::curl_lines(&format!("{scheme}://{}{base_path}", health::reachable(address))) {
             let _ = writeln!(text, "  {line}");
         }
     }

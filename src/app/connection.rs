@@ -1,4 +1,5 @@
-//! One connection: HTTP/1.1 or HTTP/2 by prior knowledge, under its limits, until it ends, tires us, or must stop.
+//! One connection: TLS where it is spoken, then HTTP/1.1 or HTTP/2, under its limits, until it ends, tires us, or must
+//! stop.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -6,49 +7,42 @@ use std::time::{Duration, Instant};
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
-use super::patience::{Limits, Patience};
+use super::patience::{Limits, Patience, Wire};
 use super::service::{Routes, Watched};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;
+use super::tls::Tls;
 use crate::http::Peer;
 
-/// Most headers of a request.
-const MAX_HEADERS: usize = 100;
-/// Buffer of an HTTP/1 connection: the head of a request must fit in it.
-const HTTP1_BUFFER_BYTES: usize = 64 << 10;
-/// Most requests at a time on an HTTP/2 connection.
-const HTTP2_STREAMS: u32 = 100;
-/// Most bytes of a head in HTTP/2.
-const HTTP2_HEADER_LIST_BYTES: u32 = 16 << 10;
-/// What is buffered for an HTTP/2 client that does not take it.
-const HTTP2_SEND_BUFFER_BYTES: usize = 64 << 10;
+/// hyper takes no smaller one.
+const LEAST_BUFFER_BYTES: usize = 8 << 10;
 /// Bytes of answers that the kernel holds of a connection before it has sent them, where it can be told so.
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT_BYTES: u32 = 512 << 10;
-/// A quiet HTTP/2 client with open requests is asked whether it is there, and must answer.
-const HTTP2_PING: Duration = Duration::from_secs(20);
-const HTTP2_PONG: Duration = Duration::from_secs(10);
-
 /// How hyper is set up, once for all connections.
-pub(super) fn builder() -> Builder<TokioExecutor> {
+pub(super) fn builder(wire: &Wire) -> Builder<TokioExecutor> {
+    let bytes = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
     // hyper's header timer stays off: `Patience` measures from the first byte, and covers idling too.
     builder
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(HTTP1_BUFFER_BYTES);
+        .max_headers(wire.headers)
+        .max_buf_size(bytes(wire.http1_buffer_bytes).max(LEAST_BUFFER_BYTES));
     builder
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(HTTP2_STREAMS)
-        .max_header_list_size(HTTP2_HEADER_LIST_BYTES)
-        .max_send_buf_size(HTTP2_SEND_BUFFER_BYTES)
-        .keep_alive_interval(HTTP2_PING)
-        .keep_alive_timeout(HTTP2_PONG);
+        .max_concurrent_streams(wire.http2_streams)
+        // It refuses what is as long as the limit.
+        .max_header_list_size(wire.http2_header_list_bytes.saturating_add(1))
+        .max_send_buf_size(bytes(wire.http2_send_buffer_bytes))
+        .keep_alive_interval(wire.http2_ping)
+        .keep_alive_timeout(wire.http2_pong);
     builder
 }
 
@@ -61,25 +55,82 @@ fn hold_little(stream: &TcpStream) {
     let _ = stream;
 }
 
+/// What connections to a listener have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Terms<R> {
+    pub(super) builder: Builder<TokioExecutor>,
+    pub(super) routes: R,
+    pub(super) tls: Option<Tls>,
+    pub(super) limits: Limits,
+    pub(super) shutdown: Shutdown,
+}
+
 /// Serves one connection to its end. Dropping the future cuts it off.
-pub(super) async fn serve<R: Routes>(
-    builder: Builder<TokioExecutor>,
-    stream: TcpStream,
-    peer: SocketAddr,
-    routes: R,
-    limits: Limits,
-    shutdown: Shutdown,
-) {
+pub(super) async fn serve<R: Routes>(terms: Terms<R>, stream: TcpStream, peer: SocketAddr) {
     // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
     let _ = stream.set_nodelay(true);
     hold_little(&stream);
     let patience = Patience::new(Instant::now());
-    let from = Peer { address: peer.ip(), is_encrypted: false };
+    let socket = Socket::new(stream, patience.clone());
+    match &terms.tls {
+        None => converse(&terms, socket, peer, patience, false).await,
+        Some(tls) => {
+            if let Some(stream) = handshake(tls, socket, peer, &terms).await {
+                patience.is_encrypted(Instant::now());
+                // Boxed, as connections without TLS should not be as large.
+                Box::pin(converse(&terms, stream, peer, patience, true)).await;
+            }
+        }
+    }
+}
+
+/// The handshake of TLS, within its time.
+async fn handshake<R>(
+    tls: &Tls,
+    socket: Socket,
+    peer: SocketAddr,
+    terms: &Terms<R>,
+) -> Option<TlsStream<Socket>> {
+    let drained = async {
+        // Who is in the middle of it may have a request to send.
+        let phase = terms.shutdown.reached(Phase::Draining).await;
+        if phase == Phase::Draining {
+            tokio::time::timeout(DRAINED_HANDSHAKE, terms.shutdown.reached(Phase::Cut))
+                .await
+                .unwrap_or(Phase::Cut);
+        }
+    };
+    tokio::select! {
+        biased;
+        stream = tokio::time::timeout(terms.limits.handshake, Box::pin(tls.accept(socket))) => match stream {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%peer, %error, "a handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!(%peer, "a handshake took too long");
+                None
+            }
+        },
+        () = drained => None,
+    }
+}
+
+/// Requests and their answers, until the connection ends.
+async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    terms: &Terms<R>,
+    stream: S,
+    peer: SocketAddr,
+    patience: Patience,
+    is_encrypted: bool,
+) {
+    let Terms { builder, routes, limits, shutdown, .. } = terms;
+    let from = Peer { address: peer.ip(), is_encrypted };
     let keeps = routes.clone();
-    let service = Watched { routes, peer: from, patience: patience.clone() };
-    let io = TokioIo::new(Socket::new(stream, patience.clone()));
-    let mut connection = pin!(builder.serve_connection(io, service));
-    let mut ticks = tokio::time::interval(tick(&limits));
+    let service = Watched { routes: routes.clone(), peer: from, patience: patience.clone() };
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut ticks = tokio::time::interval(tick(limits));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut draining = false;
     let mut settled = false;
@@ -117,8 +168,11 @@ pub(super) async fn serve<R: Routes>(
                 if !draining && !keeps.keeps_connections() && !patience.is_at_rest() {
                     connection.as_mut().graceful_shutdown();
                 }
-                if let Some(overdue) = patience.overdue(&limits, Instant::now()) {
+                if let Some(overdue) = patience.overdue(limits, Instant::now()) {
                     tracing::debug!(%peer, ?overdue, "a connection is closed");
+                    if overdue.is_of_a_reader() {
+                        patience.give_up();
+                    }
                     return;
                 }
             }
@@ -129,9 +183,12 @@ pub(super) async fn serve<R: Routes>(
 /// Twice this is between the signal to stop and the closing of connections at rest: time to read what has arrived,
 /// and to say GOAWAY.
 const SETTLE: Duration = Duration::from_millis(50);
+/// How long a handshake may still take once the server is told to stop.
+const DRAINED_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// How often patience is questioned: often enough that no limit is overdrawn by much.
 fn tick(limits: &Limits) -> Duration {
-    let shortest = limits.first_byte.min(limits.header).min(limits.idle).min(limits.write_stall);
+    let shortest =
+        limits.first_byte.min(limits.header).min(limits.idle).min(limits.write_stall).min(limits.write_pace);
     (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::config::TlsError;
 use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
 use crate::http::HttpOptionsError;
@@ -41,6 +42,9 @@ pub enum AppError {
         /// What there is, in MiB.
         limit_mib: u64,
     },
+    /// The certificate cannot be shown.
+    #[error("TLS cannot be spoken")]
+    Tls(#[from] TlsError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -60,7 +64,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) | Self::Memory { .. } => ErrorClass::InvalidRequest,
+            Self::Http(_) | Self::Memory { .. } | Self::Tls(_) => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -1,29 +1,100 @@
 //! [`is_alive`]: asks a listener's `/healthz`, as the container's health check does.
 //!
-//! One request of HTTP/1.1 by hand: the image has no `curl`, and a client library would be a lot for one line.
+//! One request of HTTP/1.1 by hand: the image has no `curl`, and a client library would be a lot for one line. Where the
+//! listener speaks TLS, whatever certificate it shows is taken: what is asked is whether it lives, not who it is, and
+//! nothing is told to it.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring::default_provider;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+
+use crate::config::Config;
 
 /// How long the listener may take for each step.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// As much of the answer as its status needs.
 const STATUS_BYTES: u64 = 64;
 
-/// Whether the server that listens at `listen` answers `/healthz` with 200.
+/// Whether the server of this configuration answers `/healthz` with 200.
 ///
 /// # Errors
 /// If it cannot be reached, or answers nothing in time.
-pub fn is_alive(listen: SocketAddr) -> io::Result<bool> {
-    let address = reachable(listen);
-    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+pub fn is_alive(config: &Config) -> io::Result<bool> {
+    let address = reachable(config.server.listen);
+    let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let base = &config.http.base_path;
+    let request = format!("GET {base}/healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    match config.server.tls {
+        None => answers(stream, &request),
+        Some(_) => answers(StreamOwned::new(tls(address.ip())?, stream), &request),
+    }
+}
+
+/// Whether a request is answered with 200.
+fn answers(mut stream: impl Read + Write, request: &str) -> io::Result<bool> {
+    stream.write_all(request.as_bytes())?;
     let mut status = Vec::new();
     stream.take(STATUS_BYTES).read_to_end(&mut status)?;
     Ok(status.starts_with(b"HTTP/1.1 200 "))
+}
+
+fn tls(address: IpAddr) -> io::Result<ClientConnection> {
+    let provider = Arc::new(default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_no_client_auth();
+    ClientConnection::new(Arc::new(config), ServerName::from(address)).map_err(io::Error::other)
+}
+
+/// Takes any certificate whose key the other end has.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 /// The address at which a listener of this machine is reached from it: for "any", the loopback.
@@ -54,6 +125,8 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        assert!(is_alive(address).is_err());
+        let mut config = Config::default();
+        config.server.listen = address;
+        assert!(is_alive(&config).is_err());
     }
 }

@@ -12,17 +12,20 @@ mod health;
 mod ladder;
 mod memory;
 mod patience;
+mod reload;
 mod serve;
 mod service;
 mod shutdown;
 mod socket;
+mod tls;
 
 pub use error::AppError;
 pub use health::is_alive;
-pub use patience::Limits;
-pub use serve::serve;
+pub use patience::{Limits, Wire};
+pub use serve::{Listening, serve, serve_all};
 pub use service::Routes;
 pub use shutdown::{Phase, Shutdown, Signals};
+pub use tls::Tls;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -32,11 +35,11 @@ use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
 use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
-use crate::config::{self, Config};
+use crate::config::{self, Config, ConfigError, TlsError, TlsOptions};
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, Mount, Site};
 use crate::store::{self, SharedStore, StoreOptions};
-use banner::{Demo, MountLine, RootLine};
+use banner::{Demo, Front, MountLine, RootLine};
 use memory::MemoryBound;
 
 /// The name of the mount that serves the demo.
@@ -50,6 +53,7 @@ pub struct App {
     remembered: Remembered,
     mounts: Vec<MountLine>,
     demo: Option<Demo>,
+    tls: Option<Tls>,
 }
 
 /// What is remembered of all mounts.
@@ -128,8 +132,12 @@ impl App {
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
-        let state = AppState::new(mounts, arrays(&config, &remembered, cpu), config.http.clone())?;
-        Ok(Self { config, state, remembered, mounts: lines, demo })
+        let mut http = config.http.clone();
+        http.trusted_proxies.clone_from(&config.server.trusted_proxies);
+        let state = AppState::new(mounts, arrays(&config, &remembered, cpu), http)?;
+        let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
+        let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
+        Ok(Self { config, state, remembered, mounts: lines, demo, tls })
     }
 
     /// What the server's own address serves.
@@ -138,35 +146,44 @@ impl App {
         Site::whole(self.state.clone())
     }
 
-    /// Binds every address, says so on standard output, and serves until a signal ends it.
+    /// Binds every address, says so on standard output, and serves until a signal ends it. With SIGHUP, the configuration
+    /// is read again, and what can change at run time changes.
     ///
     /// # Errors
     /// [`AppError::Bind`], [`AppError::Signals`].
-    pub async fn run(self) -> Result<(), AppError> {
+    pub async fn run<F>(self, read: F) -> Result<(), AppError>
+    where
+        F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
+    {
         // Before anyone can know the address: a signal that comes early must find someone.
         let signals = Signals::catch().map_err(AppError::Signals)?;
+        let hangups = shutdown::hangups().map_err(AppError::Signals)?;
         let (address, listener) = bind(self.config.server.listen).await?;
-        let (mut sites, mut roots) = (vec![(listener, self.site())], Vec::new());
+        let listening = |listener, routes| Listening { listener, routes, tls: self.tls.clone() };
+        let scheme = self.scheme();
+        let (mut sites, mut roots) = (vec![listening(listener, self.site())], Vec::new());
         for (name, mount) in &self.config.mounts {
-            roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(name, host, address)));
+            roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(scheme, name, host, address)));
             let site = Site::of_mount(&self.state, name);
             if let (Some(listen), Some(site)) = (mount.listen, site) {
                 let (address, listener) = bind(listen).await?;
-                sites.push((listener, site));
-                roots.push(banner::root_of_listener(name, address));
+                sites.push(listening(listener, site));
+                roots.push(banner::root_of_listener(scheme, name, address));
             }
         }
         self.announce(address, &roots);
 
-        let mut limits = Limits::from(&self.config.server);
+        let mut limits = Limits::of(&self.config.server, self.config.http.headers);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
         let serving = serve::serve_all(sites, limits, shutdown.clone());
+        let state = self.state.clone();
         tokio::select! {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
-            () = drain_readiness(&self.state, &shutdown) => {}
+            () = drain_readiness(&state, &shutdown) => {}
             () = self.watch_memory() => {}
+            () = self.follow(hangups, read) => {}
         }
         tracing::info!("stopped");
         Ok(())
@@ -185,8 +202,14 @@ impl App {
             .await;
     }
 
+    /// The scheme of the URLs at which the server is.
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
-        let text = banner::text(address, &self.mounts, roots, MemoryBound::of(&self.config), self.demo);
+        let front = Front { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
+        let text = banner::text(front, &self.mounts, roots, MemoryBound::of(&self.config), self.demo);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");

@@ -15,28 +15,82 @@ use crate::config::ServerOptions;
 pub struct Limits {
     /// From the start to the first byte.
     pub first_byte: Duration,
+    /// From the start to the end of TLS's handshake.
+    pub handshake: Duration,
     /// From the first byte of a request to the end of its head.
     pub header: Duration,
     /// Without any request.
     pub idle: Duration,
     /// Without taking anything of a response.
     pub write_stall: Duration,
+    /// Least bytes a second that a client takes while nothing else is waited for; counted over `write_pace`.
+    pub write_bytes_per_second: u32,
+    /// See there.
+    pub write_pace: Duration,
     /// For requests under way, once the server is told to stop.
     pub drain: Duration,
     /// Most connections at a time.
     pub max_connections: u32,
+    /// What one connection may hold.
+    pub wire: Wire,
 }
 
-impl From<&ServerOptions> for Limits {
-    fn from(options: &ServerOptions) -> Self {
+/// What one connection may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Most headers of a request in HTTP/1.
+    pub headers: usize,
+    /// Buffer of an HTTP/1 connection: the head of a request must fit in it.
+    pub http1_buffer_bytes: u32,
+    /// Most requests at a time on an HTTP/2 connection.
+    pub http2_streams: u32,
+    /// Most bytes of a head in HTTP/2.
+    pub http2_header_list_bytes: u32,
+    /// What is buffered for an HTTP/2 client that does not take it.
+    pub http2_send_buffer_bytes: u32,
+    /// A quiet HTTP/2 client with open requests is asked after this time whether it is there.
+    pub http2_ping: Duration,
+    /// And must answer in this time.
+    pub http2_pong: Duration,
+}
+
+impl Wire {
+    /// What a connection may hold where nobody says otherwise.
+    pub const DEFAULT: Self = Self {
+        headers: 100,
+        http1_buffer_bytes: 64 << 10,
+        http2_streams: 100,
+        http2_header_list_bytes: 16 << 10,
+        http2_send_buffer_bytes: 64 << 10,
+        http2_ping: Duration::from_secs(20),
+        http2_pong: Duration::from_secs(10),
+    };
+}
+
+impl Limits {
+    /// As configured, for requests of at most so many headers.
+    #[must_use]
+    pub fn of(options: &ServerOptions, headers: usize) -> Self {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
         Self {
             first_byte: seconds(options.first_byte_seconds),
+            handshake: seconds(options.handshake_seconds),
             header: seconds(options.header_seconds),
             idle: seconds(options.idle_seconds),
             write_stall: seconds(options.write_stall_seconds),
+            write_bytes_per_second: options.write_bytes_per_second,
+            write_pace: seconds(options.write_pace_seconds),
             drain: seconds(options.drain_seconds),
             max_connections: options.max_connections,
+            wire: Wire {
+                headers,
+                http1_buffer_bytes: options.http1_buffer_bytes,
+                http2_streams: options.http2_streams,
+                http2_header_list_bytes: options.http2_header_list_bytes,
+                http2_send_buffer_bytes: options.http2_send_buffer_bytes,
+                http2_ping: seconds(options.http2_ping_seconds),
+                http2_pong: seconds(options.http2_pong_seconds),
+            },
         }
     }
 }
@@ -48,6 +102,17 @@ pub(super) enum Overdue {
     Header,
     Idle,
     WriteStall,
+    WritePace,
+}
+
+impl Overdue {
+    /// Whether the client has not taken what it was sent.
+    pub(super) fn is_of_a_reader(self) -> bool {
+        match self {
+            Self::WriteStall | Self::WritePace => true,
+            Self::FirstByte | Self::Header | Self::Idle => false,
+        }
+    }
 }
 
 /// Fewer bytes than this are no progress: HTTP/2 pings and their answers flow past a client that takes nothing.
@@ -71,6 +136,10 @@ struct Facts {
     blocked_since: Option<Instant>,
     /// When enough bytes to be called progress were last written, and how many since.
     written: (Instant, usize),
+    /// Since when at every look nothing but the client was waited for, and how many bytes it has taken since.
+    slow: Option<(Instant, u64)>,
+    /// Whether what is not yet sent shall not be.
+    given_up: bool,
     /// Requests under way, a few at most: since when each waits for the client to take more, if it does.
     requests: Vec<(u64, Option<Instant>)>,
     next_request: u64,
@@ -85,6 +154,8 @@ impl Patience {
             http2: false,
             blocked_since: None,
             written: (now, 0),
+            slow: None,
+            given_up: false,
             requests: Vec::new(),
             next_request: 0,
         })))
@@ -108,6 +179,9 @@ impl Patience {
     pub(super) fn wrote(&self, bytes: usize, now: Instant) {
         let mut facts = self.facts();
         facts.blocked_since = None;
+        if let Some((_, taken)) = &mut facts.slow {
+            *taken = taken.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
         facts.written.1 = facts.written.1.saturating_add(bytes);
         if facts.written.1 >= PROGRESS_BYTES {
             facts.written = (now, 0);
@@ -130,9 +204,19 @@ impl Patience {
         Ticket { patience: self.clone(), request }
     }
 
-    /// Why the connection should be closed now, if it should.
+    /// TLS is set up: what comes now is the first byte.
+    pub(super) fn is_encrypted(&self, now: Instant) {
+        let mut facts = self.facts();
+        (facts.quiet_since, facts.head_since, facts.heard) = (now, None, false);
+    }
+
+    /// Why the connection should be closed now, if it should. It is to be asked often: what lies between two looks is
+    /// taken to be like them.
     pub(super) fn overdue(&self, limits: &Limits, now: Instant) -> Option<Overdue> {
-        let facts = self.facts();
+        let mut facts = self.facts();
+        if facts.is_too_slow(limits, now) {
+            return Some(Overdue::WritePace);
+        }
         let passed = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
         if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall)) {
             return Some(Overdue::WriteStall);
@@ -152,10 +236,37 @@ impl Patience {
         }
     }
 
+    /// What the client has not taken until now, it shall not get.
+    pub(super) fn give_up(&self) {
+        self.facts().given_up = true;
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.facts().given_up
+    }
+
     /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.
     pub(super) fn is_at_rest(&self) -> bool {
         let facts = self.facts();
         facts.requests.is_empty() && facts.blocked_since.is_none()
+    }
+}
+
+impl Facts {
+    /// Whether a client has taken too little in a while in which nothing else was waited for.
+    fn is_too_slow(&mut self, limits: &Limits, now: Instant) -> bool {
+        let is_waited_for =
+            self.blocked_since.is_some() || self.requests.iter().any(|(_, since)| since.is_some());
+        let Some((since, taken)) = self.slow.filter(|_| is_waited_for) else {
+            self.slow = is_waited_for.then_some((now, 0));
+            return false;
+        };
+        let waited = now.saturating_duration_since(since);
+        if waited < limits.write_pace {
+            return false;
+        }
+        self.slow = Some((now, 0));
+        u128::from(taken) * 1000 < u128::from(limits.write_bytes_per_second) * waited.as_millis()
     }
 }
 
@@ -207,8 +318,12 @@ mod tests {
             header: 20 * SECOND,
             idle: 30 * SECOND,
             write_stall: 40 * SECOND,
+            write_bytes_per_second: 1000,
+            write_pace: 60 * SECOND,
+            handshake: 50 * SECOND,
             drain: SECOND,
             max_connections: 1,
+            wire: Wire::DEFAULT,
         }
     }
 
@@ -290,6 +405,49 @@ mod tests {
             assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
             patience.wrote(2048, start + second * SECOND);
         }
+    }
+
+    #[test]
+    fn a_client_that_takes_too_little_for_long_is_overdue() {
+        for (bytes, expected) in [(999, Some(Overdue::WritePace)), (1000, None), (1001, None)] {
+            let start = Instant::now();
+            let patience = Patience::new(start);
+            let ticket = patience.begin(false);
+            let mut found = None;
+            for second in 0..200 {
+                let now = start + second * SECOND;
+                ticket.offered(now);
+                found = found.or(patience.overdue(&limits(), now));
+                patience.wrote(bytes, now + SECOND / 2);
+            }
+            assert_eq!(found, expected, "{bytes} a second");
+        }
+    }
+
+    #[test]
+    fn a_client_is_not_slow_while_the_server_works() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        let ticket = patience.begin(false);
+        for second in 0..200 {
+            let now = start + second * SECOND;
+            // One byte a second is all that there is to send.
+            ticket.offered(now);
+            patience.wrote(1, now);
+            assert_eq!(patience.overdue(&limits(), now), None, "{second}");
+            ticket.working();
+            assert_eq!(patience.overdue(&limits(), now + SECOND / 2), None, "{second}");
+        }
+    }
+
+    #[test]
+    fn after_the_handshake_the_first_byte_is_waited_for_again() {
+        let start = Instant::now();
+        let patience = Patience::new(start);
+        patience.heard(start);
+        patience.is_encrypted(start + 19 * SECOND);
+        assert_eq!(patience.overdue(&limits(), start + 28 * SECOND), None);
+        assert_eq!(patience.overdue(&limits(), start + 29 * SECOND), Some(Overdue::FirstByte));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`serve`]: the accept loop and the graceful end.
 //!
-//! Our own, because axum's has no timeouts and waits without bound for connections that never finish a head. TLS is
-//! not done here.
+//! Our own, because axum's has no timeouts and waits without bound for connections that never finish a head. Handshakes of
+//! TLS are not done here, but by each connection for itself.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::connection;
+use super::connection::{self, Terms};
 use super::patience::Limits;
 use super::service::Routes;
 use super::shutdown::{Phase, Shutdown};
+use super::tls::Tls;
 
 /// Pauses after a failed `accept`, from the first to the longest.
 const BACK_OFF: Duration = Duration::from_millis(10);
@@ -24,18 +25,28 @@ const BACKLOG: usize = 1024;
 /// How long connections that were cut may take to notice.
 const CUT: Duration = Duration::from_secs(1);
 
+/// A listener, and what is served there.
+#[derive(Debug)]
+pub struct Listening<R> {
+    /// Where connections come from.
+    pub listener: TcpListener,
+    /// What answers their requests.
+    pub routes: R,
+    /// How they are encrypted, if they are.
+    pub tls: Option<Tls>,
+}
+
 /// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
 /// rest. Returns when no connection is left.
 pub async fn serve<R: Routes>(listener: TcpListener, routes: R, limits: Limits, shutdown: Shutdown) {
-    serve_all(vec![(listener, routes)], limits, shutdown).await;
+    serve_all(vec![Listening { listener, routes, tls: None }], limits, shutdown).await;
 }
 
 /// [`serve`] for several listeners, each with its own routes: they share the bound on connections, and end together.
-pub(super) async fn serve_all<R: Routes>(sites: Vec<(TcpListener, R)>, limits: Limits, shutdown: Shutdown) {
+pub async fn serve_all<R: Routes>(sites: Vec<Listening<R>>, limits: Limits, shutdown: Shutdown) {
     let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
     // As many at a time as the configuration has listeners.
-    join_all(sites.into_iter().map(|(listener, routes)| accept(listener, routes, limits, &shutdown, &room)))
-        .await;
+    join_all(sites.into_iter().map(|site| accept(site, limits, &shutdown, &room))).await;
 
     // Every connection holds a permit: all permits back means that none is left.
     let all_gone = || room.acquire_many(limits.max_connections);
@@ -52,21 +63,20 @@ pub(super) async fn serve_all<R: Routes>(sites: Vec<(TcpListener, R)>, limits: L
 
 /// Accepts until the drain begins; the listener is closed on return.
 async fn accept<R: Routes>(
-    listener: TcpListener,
-    routes: R,
+    Listening { listener, routes, tls }: Listening<R>,
     limits: Limits,
     shutdown: &Shutdown,
     room: &Arc<Semaphore>,
 ) {
-    let builder = connection::builder();
+    let builder = connection::builder(&limits.wire);
+    let terms = Terms { builder, routes, tls, limits, shutdown: shutdown.clone() };
     let spawn = |stream, peer| {
         // No room: dropping the stream closes it at once.
         let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
             tracing::debug!(%peer, "refused: too many connections");
             return;
         };
-        let connection =
-            connection::serve(builder.clone(), stream, peer, routes.clone(), limits, shutdown.clone());
+        let connection = connection::serve(terms.clone(), stream, peer);
         tokio::spawn(async move {
             connection.await;
             drop(permit);

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use axum::body::{Body, HttpBody};
-use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -57,7 +57,11 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let ticket = self.patience.begin(request.version() == Version::HTTP_2);
-        if let Some(refusal) = refusal(&request) {
+        if let Some(mut refusal) = refusal(&request) {
+            // Where a request ends that is framed wrong, and whether another follows, is not to be guessed.
+            if request.version() < Version::HTTP_2 {
+                refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             let response = refusal.map(|body| ResponseBody { body, ticket });
             return Box::pin(std::future::ready(Ok(response)));
         }
@@ -121,6 +125,12 @@ fn refusal<B>(request: &Request<B>) -> Option<Response<Body>> {
     let hosts = headers.get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         let detail = "the request must have exactly one Host header";
+        return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
+    }
+    // No value is as long, and what follows would be taken for its bytes.
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| i64::try_from(length).is_err()) {
+        let detail = "the body is said to be longer than anything can be";
         return Some(problem(StatusCode::BAD_REQUEST, "Bad Request", "invalid-request", detail));
     }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();

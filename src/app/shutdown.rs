@@ -55,6 +55,14 @@ pub struct Signals {
     interrupt: Signal,
 }
 
+/// SIGHUP, caught from now on: it no longer ends the process.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 impl Signals {
     /// Begins to catch them.
     ///

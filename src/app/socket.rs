@@ -2,7 +2,8 @@
 //!
 //! It changes no byte. The one thing it adds is a lingering close (RFC 9112 §9.6): after the last response, what
 //! the client still sends is read and dropped for a moment, because closing a socket with unread bytes resets it
-//! and may destroy the response on its way.
+//! and may destroy the response on its way. Where the client has not taken what it was sent, the opposite is done: the
+//! socket is reset, or the kernel would hold what is unsent and offer it for minutes more.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -39,6 +40,15 @@ impl Socket {
             Poll::Pending => self.patience.blocked(Instant::now()),
         }
         result
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.patience.is_given_up() {
+            // Where it is refused, the kernel goes on for a while.
+            let _ = self.stream.set_zero_linger();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::mounts::{self, DEMO};
 use super::read::read;
 use super::tree::{Entry, Node};
-use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs};
+use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
 
 /// Variables with this prefix are settings; `__` stands between the keys.
 const PREFIX: &str = "ZARRD__";
@@ -124,6 +124,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     };
     if let Some((key, reason)) = config.server.complaint() {
         return Err(invalid(&["server", key], reason));
+    }
+    if let Some(Err(error)) = config.server.tls.as_ref().map(TlsOptions::load) {
+        return Err(invalid(&["server", "tls", error.setting()], error.to_string()));
     }
     if let Err(error) = config.http.check() {
         return Err(invalid(&["http"], error.to_string()));

@@ -5,6 +5,7 @@
 //! Nothing here opens a store or a socket, and no other room below `app` can name [`Config`].
 
 mod cli;
+mod differences;
 mod error;
 mod layers;
 mod machine;
@@ -13,6 +14,7 @@ mod nearest;
 mod read;
 mod sections;
 mod server;
+mod tls;
 mod tree;
 
 pub use cli::{Cli, Command, HealthArgs, ServeArgs};
@@ -22,6 +24,7 @@ pub use machine::{memory_limit, resident_bytes};
 pub use mounts::MountOptions;
 pub use sections::{LimitOptions, LogFormat, LogOptions};
 pub use server::ServerOptions;
+pub use tls::{TlsError, TlsOptions};
 pub use tree::Origin;
 
 use std::collections::BTreeMap;
@@ -37,7 +40,7 @@ use crate::http::HttpOptions;
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
 
 /// Everything that can be set.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Whether the built-in demo hierarchy is served, as the mount `demo`.

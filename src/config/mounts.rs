@@ -23,7 +23,7 @@ const MAX_NAME_BYTES: usize = 64;
 const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"];
 
 /// One backend root and the rights to it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MountOptions {
     /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL. One that

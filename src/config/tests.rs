@@ -161,6 +161,13 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[server]\nheader_seconds = 100000", &["`server.header_seconds`"]),
     ("[server]\ndrain_seconds = 4294967296", &["`server.drain_seconds`"]),
     ("[server]\nmax_connections = 0", &["`server.max_connections`"]),
+    ("[server]\nhttp1_buffer_bytes = 100", &["zarrd.toml:2", "`server.http1_buffer_bytes`", "between 8192"]),
+    ("[server]\nhttp2_streams = 0", &["zarrd.toml:2", "`server.http2_streams`"]),
+    ("[server]\ntrusted_proxies = ['proxy']", &["zarrd.toml:2", "`server.trusted_proxies`"]),
+    ("[server.tls]\ncertificate = 'a'", &["zarrd.toml:1", "`server.tls`", "`key` is missing"]),
+    ("[server.tls]\ncertificate = 'a'\nkey = '/nowhere'", &["zarrd.toml:2", "`server.tls.certificate`"]),
+    ("[http]\nbase_path = 'zarr'", &["`http`", "`base_path`"]),
+    ("[http]\nheaders = 0", &["`http`", "`headers`"]),
     ("[server]\nworkers = 5000", &["`server.workers`", "between 0 and 1024"]),
     ("[server]\nworkers = true", &["`server.workers`", "true or false"]),
     ("[server]\nworkers = 1\nworkers = 2", &["zarrd.toml:3", "duplicate key"]),
@@ -358,4 +365,51 @@ fn cache_control_is_one_text_or_a_table_by_what_is_answered() {
     assert!(wrong.contains("`mounts.a.cache_control.chunk`") && wrong.contains("chunks"), "{wrong}");
     let wrong = complaint("[mounts.a]\nurl = 'memory://'\ncache_control = 5\n", &[], &[]);
     assert!(wrong.contains("`mounts.a.cache_control`") && wrong.contains("or a table"), "{wrong}");
+}
+
+#[test]
+fn proxies_are_addresses_or_networks_and_a_bad_one_is_named() {
+    let file = "[server]\nbehind_proxy = true\ntrusted_proxies = ['127.0.0.1', '10.0.0.0/8', 'fd00::/8']\n";
+    let config = resolve(file, &[], &[]);
+    assert_eq!(config.server.trusted_proxies.len(), 3);
+    assert!(config.to_toml().contains("trusted_proxies = [\"127.0.0.1/32\", \"10.0.0.0/8\", \"fd00::/8\"]"));
+    let variables = [("ZARRD__SERVER__TRUSTED_PROXIES", "[\"10.0.0.0/8\"]")];
+    assert_eq!(resolve("", &variables, &[]).server.trusted_proxies.len(), 1);
+    for bad in ["proxy.example", "10.0.0.1/8", "10.0.0.0/99", ""] {
+        let file = format!("[server]\ntrusted_proxies = [\n  '127.0.0.1',\n  '{bad}',\n]\n");
+        let said = complaint(&file, &[], &[]);
+        assert!(said.starts_with("zarrd.toml:4: `server.trusted_proxies`: "), "{bad}: {said}");
+    }
+}
+
+#[test]
+fn what_is_sent_in_clear_to_other_machines_is_known() {
+    let is_readable = |file: &str, listen: &str| {
+        resolve(file, &[], &[]).server.is_readable_by_others(listen.parse().unwrap())
+    };
+    assert!(is_readable("", "0.0.0.0:80") && is_readable("", "192.0.2.1:80") && is_readable("", "[::]:80"));
+    for listen in ["127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
+        assert!(!is_readable("", listen), "{listen}");
+    }
+    assert!(!is_readable("[server]\nbehind_proxy = true\n", "0.0.0.0:80"));
+}
+
+#[test]
+fn settings_that_differ_are_named() {
+    let mount = "[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'one'\n";
+    let one = resolve(mount, &[], &[]);
+    assert_eq!(one.differences(&one.clone()), Vec::<String>::new());
+    for (file, named) in [
+        (format!("[server]\nidle_seconds = 3\n{mount}"), vec!["server.idle_seconds"]),
+        (format!("demo = true\n[http.cors]\nwrites = true\n{mount}"), vec!["demo", "http.cors.writes"]),
+        (mount.replace("one", "two"), vec!["mounts.a.options"]),
+        (mount.replace("s3://b", "s3://c"), vec!["mounts.a.url"]),
+        (mount.replace("mounts.a", "mounts.b"), vec!["mounts.a", "mounts.b"]),
+    ] {
+        let two = resolve(&file, &[], &[]);
+        assert_eq!(one.differences(&two), named, "{file}");
+        let mut back = two.differences(&one);
+        back.sort();
+        assert_eq!(back, named, "{file}");
+    }
 }

@@ -195,7 +195,7 @@ pub(super) fn check_pressure(state: &AppState) -> Result<(), Problem> {
     if state.pressure() == Pressure::Full { Err(overloaded()) } else { Ok(()) }
 }
 
-/// Refuses URLs that are too long and methods that no route offers.
+/// Refuses URLs and headers that are too long and methods that no route offers.
 pub(super) fn check(state: &AppState, request: &Request) -> Result<(), Problem> {
     let limit = state.options().url_bytes;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
@@ -204,10 +204,23 @@ pub(super) fn check(state: &AppState, request: &Request) -> Result<(), Problem> 
             format!("the URL has {length} bytes; at most {limit} are read; send a long selection by POST");
         return Err(Problem::new(StatusCode::URI_TOO_LONG, "url-too-long").detail(detail));
     }
+    check_headers(state, request.headers())?;
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
         return Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS));
     }
     Ok(())
+}
+
+/// Refuses headers that are too many, or too long together. A parser further out has limits of its own.
+fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
+    let (most, most_bytes) = (state.options().headers, state.options().header_bytes);
+    // As on a line of HTTP/1.1: name, colon, blank, value, line end.
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>();
+    if headers.len() <= most && bytes <= most_bytes {
+        return Ok(());
+    }
+    let detail = format!("at most {most} headers of {most_bytes} bytes together are read");
+    Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers-too-large").detail(detail))
 }
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is

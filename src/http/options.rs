@@ -6,12 +6,25 @@
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
+use super::base::Base;
+use super::network::Network;
+
 /// Limits and rules of the HTTP surface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpOptions {
     /// Longest URL (path and query) in bytes; a longer one is 414.
     pub url_bytes: usize,
+    /// Most headers of a request; more are 431.
+    pub headers: usize,
+    /// Most bytes of a request's headers, names and values, each as one line; more are 431.
+    pub header_bytes: usize,
+    /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
+    /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
+    pub base_path: String,
+    /// Proxies whose word is taken for who asks. They are configured with the listener.
+    #[serde(skip)]
+    pub trusted_proxies: Vec<Network>,
     /// Largest value that PUT stores, or that PATCH makes, in bytes; a larger one is 413.
     pub put_body_bytes: u64,
     /// Milliseconds without a byte of a request's body after which it is 408.
@@ -90,6 +103,10 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             url_bytes: 8 << 10,
+            headers: 100,
+            header_bytes: 32 << 10,
+            base_path: String::new(),
+            trusted_proxies: Vec::new(),
             put_body_bytes: 256 << 20,
             body_stall_ms: 30_000,
             body_bytes_per_second: 16 << 10,
@@ -119,6 +136,11 @@ pub enum HttpOptionsError {
     /// A limit of nothing would refuse everything.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
+    /// Not a path that can stand before others.
+    #[error(
+        "`base_path` is empty, or a path such as `/zarr`, without a slash at its end and without escapes"
+    )]
+    BasePath,
     /// A listing page cannot be longer.
     #[error("`list_page_keys` is at most 1000, not {0}")]
     PageTooLong(usize),
@@ -156,6 +178,8 @@ impl HttpOptions {
     pub fn check(&self) -> Result<(), HttpOptionsError> {
         for (name, is_zero) in [
             ("url_bytes", self.url_bytes == 0),
+            ("headers", self.headers == 0),
+            ("header_bytes", self.header_bytes == 0),
             ("body_stall_ms", self.body_stall_ms == 0),
             ("list_page_keys", self.list_page_keys == 0),
             ("inflight_bytes", self.inflight_bytes == 0),
@@ -166,6 +190,9 @@ impl HttpOptions {
             if is_zero {
                 return Err(HttpOptionsError::Zero(name));
             }
+        }
+        if Base::parse(&self.base_path).is_none() {
+            return Err(HttpOptionsError::BasePath);
         }
         if self.list_page_keys > 1000 {
             return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
@@ -226,6 +253,8 @@ mod tests {
         assert_eq!(cors(&[], false), Ok(()));
         let zero = HttpOptions { deadline_ms: 0, ..Default::default() };
         assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
+        let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
+        assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
         let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
         assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
         let rates = |rates| HttpOptions { rates, ..Default::default() }.check();

@@ -14,12 +14,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
-use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse};
+use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse, Server};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::admission::{Entrant, Share};
+use super::base::Base;
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
@@ -142,8 +143,10 @@ fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> Ut
 pub(super) fn all(state: AppState) -> axum::Router {
     let (routes, _) =
         always().merge(decoded()).merge(admitted(stored().merge(s3_dialect()), &state)).split_for_parts();
-    // `none` keeps the page from asking a validator on the internet.
-    let documentation = SwaggerUi::new("/docs").config(Config::new(["/openapi.json"]).validator_url("none"));
+    // `none` keeps the page from asking a validator on the internet. The page finds the document whatever stands before
+    // both.
+    let documentation =
+        SwaggerUi::new("/docs").config(Config::new(["../openapi.json"]).validator_url("none"));
     framed(routes.merge(documentation), state)
 }
 
@@ -196,6 +199,8 @@ pub(super) async fn pass<F: Future<Output = Response>>(
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
     let is_health = route.is_health();
+    // What a request is given on its way does not count.
+    let checked = frame::check(state, &request);
     let observed = frame::Observed::begin(route, &mut request);
     let rated = state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
     let refuse_what_is_too_much = || match rated {
@@ -205,7 +210,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     };
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
-    let mut answer = match frame::check(state, &request).and_then(|()| refuse_what_is_too_much()) {
+    let mut answer = match checked.and_then(|()| refuse_what_is_too_much()) {
         Ok(()) => frame::in_time(state, &method, next(request)).await,
         Err(problem) => problem.into_response(),
     };
@@ -242,6 +247,11 @@ fn add_answers_of_load(path: &str, item: &mut PathItem) {
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
+    openapi_below(&Base::default())
+}
+
+/// The same for clients that see something before every path.
+pub(super) fn openapi_below(base: &Base) -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
     api.paths.paths = std::mem::take(&mut api.paths.paths)
         .into_iter()
@@ -255,6 +265,9 @@ pub fn openapi() -> String {
             (path.replace("{*", "{"), item)
         })
         .collect();
+    if !base.is_empty() {
+        api.servers = Some(vec![Server::new(base.as_str())]);
+    }
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

@@ -16,13 +16,14 @@ use futures::future::FutureExt;
 use tower::ServiceExt;
 
 use super::admission::Entrant;
+use super::base::Base;
 use super::caller::{Caller, Peer};
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
 use super::pressure::Pressure;
 use super::routes::{data, store};
 use super::state::{AppState, Mount};
-use super::{admission, host, router};
+use super::{admission, forwarded, host, router};
 
 /// A route that a read takes past the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ struct Inner {
     state: AppState,
     /// The mount that is the store at the root path here, whatever the host.
     mount: Option<Arc<Mount>>,
+    /// What stands before every path but those of a mount at the root path.
+    base: Base,
     all: axum::Router,
     rooted: axum::Router,
 }
@@ -86,7 +89,9 @@ impl Site {
 
     fn new(state: AppState, mount: Option<Arc<Mount>>) -> Self {
         let (all, rooted) = (router::all(state.clone()), router::rooted(state.clone()));
-        Self(Arc::new(Inner { state, mount, all, rooted }))
+        // The options were checked when the state was built.
+        let base = Base::parse(&state.options().base_path).unwrap_or_default();
+        Self(Arc::new(Inner { state, mount, base, all, rooted }))
     }
 
     /// Whether connections may stay after their answers: not while memory is short.
@@ -97,9 +102,28 @@ impl Site {
 
     /// The answer to a request that came from there.
     pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
+        let Inner { state, base, .. } = &*self.0;
+        let from = forwarded::seen_through(&state.options().trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
-        let Inner { all, rooted, .. } = &*self.0;
         let mount = self.mount_of(&request);
+        if mount.is_none() && !base.is_empty() {
+            let Some(uri) = base.stripped(request.uri()) else {
+                return router::pass(state, Route::None, request, frame::no_route).await;
+            };
+            *request.uri_mut() = uri;
+            let base = Base::of(request.extensions()).around(base);
+            base.put(request.extensions_mut());
+        }
+        // What the answer redirects to, clients see below it.
+        let base = Base::of(request.extensions());
+        let mut answer = self.answer_below(request, mount).await;
+        base.lead(answer.headers_mut());
+        answer
+    }
+
+    /// The answer to a request whose URL is without what stands before it.
+    async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
+        let Inner { all, rooted, .. } = &*self.0;
         if let Some(short) = short_way(&request, mount.is_some()) {
             return self.read(request, short, mount).await;
         }

@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
-use zarrd::app::{Limits, Routes, Shutdown, serve};
+use zarrd::app::{Limits, Routes, Shutdown, Wire, serve};
 use zarrd::http::Peer;
 
 /// A limit that a test waits for.
@@ -30,11 +30,15 @@ const BOUND: Duration = Duration::from_secs(20);
 
 const PATIENT: Limits = Limits {
     first_byte: LONG,
+    handshake: LONG,
     header: LONG,
     idle: LONG,
     write_stall: LONG,
+    write_bytes_per_second: 0,
+    write_pace: LONG,
     drain: LONG,
     max_connections: 100,
+    wire: Wire::DEFAULT,
 };
 
 struct Server {

@@ -20,6 +20,7 @@ mod declarations;
 mod declared;
 mod dependents;
 mod documents;
+mod edge;
 mod encoded;
 mod families;
 mod fixtures;

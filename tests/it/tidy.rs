@@ -47,6 +47,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("strsim", &["config"]),
     ("toml", &["config"]),
     ("hyper_util", &["app"]),
+    ("rustls", &["store", "config", "app"]),
+    ("tokio_rustls", &["app"]),
     ("flate2", &["codec"]),
     ("blosc_src", &["codec"]),
     ("zstd", &["codec"]),

@@ -5,8 +5,9 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::extract::{Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ErrorClass;
+use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::listing::{self, ListingPage};
 use crate::http::negotiate::{self, Offer};
@@ -92,13 +94,12 @@ impl ListQuery {
 pub(in crate::http) async fn list_root(
     State(state): State<AppState>,
     target: StoreTarget,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
     let Place::Prefix(prefix) = &target.place else {
         return Err(Problem::of_class(ErrorClass::NotFound));
     };
-    answer(&target.mount, prefix, &uri, &headers, state.options()).await
+    answer(&target.mount, prefix, &request.into_parts().0, state.options()).await
 }
 
 /// Whether a prefix exists, which it does if a key is below it. One key is asked for.
@@ -110,20 +111,19 @@ pub(super) async fn exists(mount: &Mount, prefix: &StorePrefix) -> Result<bool, 
 pub(super) async fn answer(
     mount: &Mount,
     prefix: &StorePrefix,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
     options: &HttpOptions,
 ) -> Result<Response, Problem> {
-    let query = ListQuery::from_uri(uri)?;
+    let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
-    let offer = negotiate::choose(headers, format, OFFERS)?;
+    let offer = negotiate::choose(&head.headers, format, OFFERS)?;
     let listed = match (offer.name, query.is_recursive()) {
         ("json", recursive) => {
             let limit = query.page_keys(options.list_page_keys)?;
             json(mount, prefix, recursive, query.after.as_deref(), limit).await
         }
-        (_, false) => html(mount, prefix, uri).await,
-        (_, true) => recursive_html(mount, prefix, uri).await,
+        (_, false) => html(mount, prefix, head).await,
+        (_, true) => recursive_html(mount, prefix, head).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
     listed.map(|response| (head, response).into_response()).map_err(|error| match error {
@@ -169,16 +169,21 @@ async fn json(
     Ok(Json(listing::recursive_page(prefix, entries, limit)).into_response())
 }
 
-async fn html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response, ListError> {
+async fn html(mount: &Mount, prefix: &StorePrefix, head: &Parts) -> Result<Response, ListError> {
     let dir = mount.store.list_dir(prefix).await?;
     if dir == DirListing::default() && !prefix.is_root() {
         return Err(unknown_prefix());
     }
-    Ok(html_response(Body::from(listing::dir_html(uri.path(), prefix, &dir))))
+    Ok(html_response(Body::from(listing::dir_html(&path_of(head), prefix, &dir))))
+}
+
+/// The path of a request as its client sees it.
+fn path_of(head: &Parts) -> String {
+    Base::of(&head.extensions).as_str().to_owned() + head.uri.path()
 }
 
 /// Sends the page while the backend lists, so that memory does not grow with the tree.
-async fn recursive_html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Result<Response, ListError> {
+async fn recursive_html(mount: &Mount, prefix: &StorePrefix, head: &Parts) -> Result<Response, ListError> {
     // Fused, as the listing of an empty store has ended before the page is made of it.
     let mut entries = mount.store.list_prefix(prefix, None).fuse();
     let first = entries.try_next().await?;
@@ -193,7 +198,7 @@ async fn recursive_html(mount: &Mount, prefix: &StorePrefix, uri: &Uri) -> Resul
         }
         Ok::<_, StoreError>(Bytes::from(lines))
     });
-    let page = stream::iter([Ok(Bytes::from(listing::html_head(uri.path())))])
+    let page = stream::iter([Ok(Bytes::from(listing::html_head(&path_of(head))))])
         .chain(lines)
         .chain(stream::iter([Ok(Bytes::from_static(listing::HTML_FOOT.as_bytes()))]));
     Ok(html_response(Body::from_stream(page)))

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::array::{Array, Opened};
 use crate::hierarchy::{Child, Children, Node};
+use crate::http::base::Base;
 use crate::http::dependents::{self, NodeQuery, problem_of};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
@@ -55,6 +56,7 @@ const MOST_CHILDREN: usize = 1000;
 pub(in crate::http) async fn get_node(
     target: NodeTarget,
     Query(query): Query<NodeQuery>,
+    base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let reading = query.reading();
@@ -64,11 +66,12 @@ pub(in crate::http) async fn get_node(
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
         Node::Array(_) => Children::default(),
     };
-    let mut document = describe(&target.mount, &target.path, &node, &children);
+    let at = Links { base: base.as_str(), mount: &target.mount };
+    let mut document = describe(at, &target.path, &node, &children);
     if let Some(dependent) = &node.dependent {
         dependents::describe(&mut document, dependent, query.view())?;
     }
-    let href = |path: &NodePath| format!("/v1/nodes/{}", url_path(&target.mount, path));
+    let href = |path: &NodePath| at.of_node(path);
     if let Node::Group(group) = &node.node {
         levels::describe(&mut document, &target.opener, &target.path, group, href).await?;
     }
@@ -92,15 +95,16 @@ pub(in crate::http) async fn get_node(
 pub(in crate::http) async fn get_root_node(
     target: NodeTarget,
     query: Query<NodeQuery>,
+    base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_node(target, query, headers).await
+    get_node(target, query, base, headers).await
 }
 
-fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {
+fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
-    put("mount", json!(mount.name));
+    put("mount", json!(at.mount.name));
     put("path", json!(path.as_str()));
     match &opened.node {
         Node::Group(group) => {
@@ -109,7 +113,7 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -
             put("metadata", group.to_document());
             // Where nobody knows, there is no list rather than an empty one.
             let children = below.children.as_ref();
-            put("children", children.map_or(Value::Null, |children| children_of(mount, path, children)));
+            put("children", children.map_or(Value::Null, |children| children_of(at, path, children)));
             put("children_truncated", json!(below.truncated));
             put("consolidated", json!(below.is_consolidated));
             if is_declared(&group.attributes) {
@@ -129,7 +133,7 @@ fn describe(mount: &Mount, path: &NodePath, opened: &Opened, below: &Children) -
             };
         }
     }
-    put("links", links_of(mount, path, opened));
+    put("links", links_of(at, path, opened));
     document
 }
 
@@ -151,29 +155,46 @@ fn chunks_of(array: &Array) -> Value {
     chunks
 }
 
-fn children_of(mount: &Mount, path: &NodePath, children: &[Child]) -> Value {
+fn children_of(at: Links<'_>, path: &NodePath, children: &[Child]) -> Value {
     let one = |name: &str, node_type: Value| {
-        let below = path.child(name).map_or_else(|_| String::new(), |child| url_path(mount, &child));
-        json!({ "name": name, "node_type": node_type, "href": format!("/v1/nodes/{below}") })
+        let href = path.child(name).map_or_else(|_| at.to("v1/nodes", ""), |child| at.of_node(&child));
+        json!({ "name": name, "node_type": node_type, "href": href })
     };
     children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
 }
 
-fn links_of(mount: &Mount, path: &NodePath, opened: &Opened) -> Value {
+/// Makes links to what is in a mount.
+#[derive(Clone, Copy)]
+struct Links<'a> {
+    base: &'a str,
+    mount: &'a Mount,
+}
+
+impl Links<'_> {
+    fn to(self, word: &str, path: &str) -> String {
+        format!("{}/{word}/{path}", self.base)
+    }
+
+    fn of_node(self, path: &NodePath) -> String {
+        self.to("v1/nodes", &url_path(self.mount, path))
+    }
+}
+
+fn links_of(link: Links<'_>, path: &NodePath, opened: &Opened) -> Value {
     let slash_of = |path: &NodePath| if path.as_str().is_empty() { "" } else { "/" };
-    let (at, slash) = (url_path(mount, path), slash_of(path));
+    let (at, slash) = (url_path(link.mount, path), slash_of(path));
     // What is declared is stored where the array stands that declares it.
     let stored = opened.dependent.as_ref().map_or(path, |dependent| &dependent.primary);
-    let store = format!("/store/{}{}", url_path(mount, stored), slash_of(stored));
-    let mut links = json!({ "self": format!("/v1/nodes/{at}"), "store": store });
+    let store = link.to("store", &format!("{}{}", url_path(link.mount, stored), slash_of(stored)));
+    let mut links = json!({ "self": link.to("v1/nodes", &at), "store": store });
     // What is withheld from a path of its own is in no view.
     let is_shown = opened.dependent.as_ref().is_none_or(|dependent| dependent.rebased.is_some());
     for view in VIEWS.into_iter().filter(|_| is_shown) {
-        links[view] = json!(format!("/{view}/{at}{slash}"));
+        links[view] = json!(link.to(view, &format!("{at}{slash}")));
     }
     if let (Node::Array(_), Some(links)) = (&opened.node, links.as_object_mut()) {
-        links.insert("data".to_owned(), json!(format!("/v1/data/{at}")));
-        links.insert("chunk".to_owned(), json!(format!("/v1/chunk/{at}{slash}c/")));
+        links.insert("data".to_owned(), json!(link.to("v1/data", &at)));
+        links.insert("chunk".to_owned(), json!(link.to("v1/chunk", &format!("{at}{slash}c/"))));
     }
     links
 }

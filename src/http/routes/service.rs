@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::base::Base;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::router;
@@ -29,11 +30,11 @@ pub(in crate::http) struct ServiceDocument {
     /// Its version.
     version: &'static str,
     /// Path of the documentation for people.
-    documentation: &'static str,
+    documentation: String,
     /// Path of the description for programs.
-    openapi: &'static str,
+    openapi: String,
     /// Path of the list of mounts.
-    mounts: &'static str,
+    mounts: String,
     /// Paths of the mounts' stores.
     stores: Vec<String>,
 }
@@ -74,8 +75,8 @@ pub(in crate::http) struct MountLinks {
 }
 
 impl MountLinks {
-    fn of(name: &str) -> Self {
-        let link = |word: &str| format!("/{word}/{name}/");
+    fn of(base: &Base, name: &str) -> Self {
+        let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
         Self { store, plain, unshard, nodes: link("v1/nodes"), data: link("v1/data") }
     }
@@ -115,15 +116,17 @@ fn state_word(ready: bool) -> &'static str {
 )]
 pub(in crate::http) async fn service_document(
     State(state): State<AppState>,
+    base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let base = base.as_str();
     let document = ServiceDocument {
         name: "zarrd",
         version: env!("CARGO_PKG_VERSION"),
-        documentation: "/docs/",
-        openapi: "/openapi.json",
-        mounts: "/v1/mounts",
-        stores: state.mounts().map(|mount| format!("/store/{}/", mount.name)).collect(),
+        documentation: format!("{base}/docs/"),
+        openapi: format!("{base}/openapi.json"),
+        mounts: format!("{base}/v1/mounts"),
+        stores: state.mounts().map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
     let body = match negotiate::choose(&headers, None, OFFERS)?.name {
         "html" => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(&document)).into_response(),
@@ -139,8 +142,8 @@ fn page(document: &ServiceDocument) -> String {
          <body><h1>zarrd {}</h1>\n<ul>\n",
         document.version
     );
-    let fixed = [document.documentation, document.openapi, document.mounts];
-    for path in fixed.into_iter().chain(document.stores.iter().map(String::as_str)) {
+    let fixed = [&document.documentation, &document.openapi, &document.mounts];
+    for path in fixed.into_iter().chain(&document.stores) {
         page.push_str("<li><a href=\"");
         page.push_str(path);
         page.push_str("\">");
@@ -160,12 +163,12 @@ fn page(document: &ServiceDocument) -> String {
     tag = "service",
     responses((status = 200, description = "The mounts", body = MountList))
 )]
-pub(in crate::http) async fn list_mounts(State(state): State<AppState>) -> Json<MountList> {
+pub(in crate::http) async fn list_mounts(State(state): State<AppState>, base: Base) -> Json<MountList> {
     let readiness = state.readiness().await;
     let mounts = state.mounts().map(|mount| MountInfo {
         name: mount.name.clone(),
-        store: format!("/store/{}/", mount.name),
-        links: MountLinks::of(&mount.name),
+        store: format!("{}/store/{}/", base.as_str(), mount.name),
+        links: MountLinks::of(&base, &mount.name),
         kind: mount.store.kind().name(),
         writable: mount.writable,
         allow_prefix_delete: mount.may_erase_prefixes(),
@@ -222,6 +225,6 @@ pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Response {
     tag = "service",
     responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json"))
 )]
-pub(in crate::http) async fn openapi_json() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, JSON)], router::openapi())
+pub(in crate::http) async fn openapi_json(base: Base) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, JSON)], router::openapi_below(&base))
 }

@@ -81,7 +81,7 @@ pub(in crate::http) async fn read_or_list(
 ) -> Result<Response, Problem> {
     let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
     match &target.place {
-        Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, uri, headers, state.options())).await,
+        Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, head, state.options())).await,
         Place::Key(key)
             if let Some(made) = consolidated::answer(
                 state,

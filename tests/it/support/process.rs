@@ -51,8 +51,8 @@ impl Running {
         let mut first = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         stdout.read_line(&mut first).unwrap();
-        let address =
-            first.trim().strip_prefix("zarrd listens on http://").unwrap_or_else(|| panic!("{first:?}"));
+        let url = first.trim().strip_prefix("zarrd listens on ").unwrap_or_else(|| panic!("{first:?}"));
+        let address = url.trim_start_matches("http://").trim_start_matches("https://");
         Self { address: address.parse().unwrap(), child, stdout }
     }
 

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
-use zarrd::app::{Limits, Shutdown, serve};
+use zarrd::app::{Limits, Shutdown, Wire, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
 use zarrd::codec::CodecLimits;
@@ -23,11 +23,15 @@ use super::counting::{CountingSource, Decodes};
 /// Of connections, where they do not matter.
 const LIMITS: Limits = Limits {
     first_byte: Duration::from_mins(1),
+    handshake: Duration::from_mins(1),
     header: Duration::from_mins(1),
     idle: Duration::from_mins(1),
     write_stall: Duration::from_mins(1),
+    write_bytes_per_second: 0,
+    write_pace: Duration::from_mins(1),
     drain: Duration::from_secs(1),
     max_connections: 100,
+    wire: Wire::DEFAULT,
 };
 
 /// An answer, collected; its body may have broken off.
@@ -115,6 +119,11 @@ impl Server {
             codec: CodecLimits::default(),
             decodes: None,
         }
+    }
+
+    /// What is served.
+    pub fn site(&self) -> Site {
+        self.0.clone()
     }
 
     pub async fn get(&self, url: &str) -> Answer {

@@ -14,6 +14,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::headers::{Depth, depth};
 use super::{multistatus, request_body};
 use crate::error::ErrorClass;
+use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::routes::list;
@@ -31,8 +32,9 @@ pub(in crate::http::routes) async fn propfind(
     request: Request,
 ) -> Result<Response, Problem> {
     let depth = depth(request.headers())?;
+    let base = Base::of(request.extensions()).as_str().to_owned() + &target.base();
     request_body::check(request.into_body(), state.options()).await?;
-    let (store, base) = (&target.mount.store, target.base());
+    let store = &target.mount.store;
     let prefix = match &target.place {
         Place::Prefix(prefix) => prefix.clone(),
         Place::Key(key) => match store.head(key).await? {

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::headers::{self, Depth};
 use super::holds_keys;
 use crate::error::ErrorClass;
+use crate::http::base::Base;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
@@ -67,7 +68,9 @@ pub(in crate::http::routes) async fn transfer(
     }
     let headers = &request.headers;
     let destination = headers::destination(&request.uri, headers)?;
-    let destination = target.sibling(destination.path())?.ok_or_else(headers::elsewhere)?;
+    let base = Base::of(&request.extensions);
+    let path = base.strip(destination.path()).ok_or_else(headers::elsewhere)?;
+    let destination = target.sibling(path)?.ok_or_else(headers::elsewhere)?;
     let transfer = Transfer {
         state,
         mount,

@@ -1,0 +1,64 @@
+//! [`Tls`]: how connections are encrypted: TLS 1.2 or later (RFC 8446), HTTP/2 or HTTP/1.1 as the client likes (RFC 7301).
+//!
+//! The certificate can be changed while connections are served: those under way go on as they began, each new handshake
+//! shows the new one. Clients are not asked for certificates.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::ServerConfig;
+use rustls::crypto::ring::default_provider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+
+/// How connections are encrypted. Clones show the same certificate.
+#[derive(Clone)]
+pub struct Tls {
+    acceptor: TlsAcceptor,
+    shown: Arc<Shown>,
+}
+
+/// The certificate that handshakes show, and its key.
+#[derive(Debug)]
+struct Shown(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // It is only ever replaced as a whole: a panic elsewhere cannot have left it half changed.
+        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl Tls {
+    /// Connections that show this certificate.
+    ///
+    /// # Errors
+    /// If there is no version of TLS that can be spoken, which would be a defect.
+    pub fn new(certificate: Arc<CertifiedKey>) -> Result<Self, rustls::Error> {
+        let shown = Arc::new(Shown(RwLock::new(certificate)));
+        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&shown);
+        let mut config =
+            builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), shown })
+    }
+
+    /// From now on shows this certificate.
+    pub fn show(&self, certificate: Arc<CertifiedKey>) {
+        *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = certificate;
+    }
+
+    /// The handshake with a client.
+    pub(super) fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> tokio_rustls::Accept<S> {
+        self.acceptor.accept(stream)
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}

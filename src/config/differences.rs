@@ -1,0 +1,36 @@
+//! Which settings differ between two configurations, by their names.
+
+use toml::{Table, Value};
+
+use super::Config;
+
+impl Config {
+    /// The settings, with dots, that are not the same in another configuration. Where only secrets of a mount differ, which
+    /// are not shown, its options as a whole are named.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let (one, two) = (Table::try_from(self), Table::try_from(other));
+        let mut names = Vec::new();
+        compare("", &one.unwrap_or_default(), &two.unwrap_or_default(), &mut names);
+        for (name, mount) in &self.mounts {
+            let key = format!("mounts.{name}");
+            let is_named = names.iter().any(|named| *named == key || named.starts_with(&format!("{key}.")));
+            if !is_named && other.mounts.get(name).is_some_and(|other| other != mount) {
+                names.push(format!("{key}.options"));
+            }
+        }
+        names
+    }
+}
+
+fn compare(above: &str, one: &Table, two: &Table, names: &mut Vec<String>) {
+    let keys = one.keys().chain(two.keys().filter(|key| !one.contains_key(*key)));
+    for key in keys {
+        let name = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+        match (one.get(key), two.get(key)) {
+            (Some(Value::Table(one)), Some(Value::Table(two))) => compare(&name, one, two, names),
+            (one, two) if one != two => names.push(name),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! What proxies say of a request that they pass on: `Forwarded` (RFC 7239) and the `X-Forwarded-*` that came before it.
+//!
+//! It is believed of proxies that are trusted, and of nobody else. Each proxy appends the address that asked it, so the
+//! last one that is no trusted proxy's is the client's: all before it may be made up. What is malformed is not believed in
+//! any part, nor are the two headers where they contradict each other, as a proxy that sets one may pass the other on.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+
+use super::base::Base;
+use super::caller::Peer;
+use super::host;
+use super::network::Network;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+/// Most addresses that are looked at.
+const MOST_HOPS: usize = 64;
+
+/// What is said of the client. Of what nothing is said, or nothing that is believed, there is nothing.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Said {
+    address: Option<IpAddr>,
+    is_encrypted: Option<bool>,
+    host: Option<String>,
+}
+
+/// Who asks, as far as trusted proxies say. What they say of the host and of the path's base is put into the request.
+pub(super) fn seen_through(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
+    if trusted.is_empty() || !is_trusted(from.address) {
+        return from;
+    }
+    let headers = request.headers();
+    let said = said(headers, is_trusted);
+    let base = sole(headers, &X_FORWARDED_PREFIX).and_then(|text| Base::parse(text.trim_end_matches('/')));
+    if let Some(host) = said.host.and_then(|host| HeaderValue::try_from(host).ok()) {
+        // HTTP/2 has it in the URL.
+        if let Some(path) = request.uri().path_and_query().cloned() {
+            *request.uri_mut() = Uri::from(path);
+        }
+        request.headers_mut().insert(header::HOST, host);
+    }
+    if let Some(base) = base {
+        base.put(request.extensions_mut());
+    }
+    Peer {
+        address: said.address.unwrap_or(from.address),
+        is_encrypted: said.is_encrypted.unwrap_or(from.is_encrypted),
+    }
+}
+
+/// What the headers say together.
+fn said(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+    let names = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
+    let older = names.iter().any(|name| headers.contains_key(name)).then(|| by_x(headers, &is_trusted));
+    let newer = headers.contains_key(header::FORWARDED).then(|| by_forwarded(headers, &is_trusted));
+    match (older, newer) {
+        (Some(older), Some(newer)) => Said {
+            address: agreed(older.address, newer.address),
+            is_encrypted: agreed(older.is_encrypted, newer.is_encrypted),
+            host: agreed(older.host, newer.host),
+        },
+        (older, newer) => older.or(newer).unwrap_or_default(),
+    }
+}
+
+/// What both say.
+fn agreed<T: PartialEq>(one: Option<T>, two: Option<T>) -> Option<T> {
+    one.filter(|one| two.as_ref() == Some(one))
+}
+
+/// The last of the addresses that is no trusted proxy's; the first, if all of them are.
+fn clients<T>(hops: &[T], address: impl Fn(&T) -> IpAddr, is_trusted: impl Fn(IpAddr) -> bool) -> Option<&T> {
+    hops.iter().rev().find(|hop| !is_trusted(address(hop))).or(hops.first())
+}
+
+fn by_x(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+    let hops = joined(headers, &X_FORWARDED_FOR);
+    let hops: Option<Vec<IpAddr>> =
+        hops.and_then(|text| text.split(',').take(MOST_HOPS + 1).map(|hop| address(hop.trim())).collect());
+    let hops = hops.filter(|hops| hops.len() <= MOST_HOPS);
+    Said {
+        address: hops.and_then(|hops| clients(&hops, |hop| *hop, is_trusted).copied()),
+        is_encrypted: sole(headers, &X_FORWARDED_PROTO).and_then(is_encrypted),
+        host: sole(headers, &X_FORWARDED_HOST).and_then(authority),
+    }
+}
+
+fn by_forwarded(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+    let hops = joined(headers, &header::FORWARDED).and_then(|text| hops(&text)).unwrap_or_default();
+    let Some(hop) = clients(&hops, |hop| hop.0, is_trusted) else { return Said::default() };
+    Said { address: Some(hop.0), is_encrypted: hop.1, host: hop.2.clone() }
+}
+
+/// What one proxy says: who asked it, by TLS or not, for which host.
+type Hop = (IpAddr, Option<bool>, Option<String>);
+
+/// The elements of `Forwarded`, if each is well-formed and says an address.
+fn hops(text: &str) -> Option<Vec<Hop>> {
+    let elements = split(text, ',')?;
+    if elements.len() > MOST_HOPS {
+        return None;
+    }
+    elements.into_iter().map(hop).collect()
+}
+
+fn hop(element: &str) -> Option<Hop> {
+    let (mut from, mut proto, mut named) = (None, None, None);
+    for pair in split(element, ';')? {
+        let (name, value) = pair.trim().split_once('=')?;
+        let value = unquoted(value)?;
+        let place = match name.to_ascii_lowercase().as_str() {
+            "for" => &mut from,
+            "proto" => &mut proto,
+            "host" => &mut named,
+            _ => continue,
+        };
+        if place.replace(value).is_some() {
+            return None;
+        }
+    }
+    let proto = match proto {
+        Some(proto) => Some(is_encrypted(&proto)?),
+        None => None,
+    };
+    let named = match named {
+        Some(named) => Some(authority(&named)?),
+        None => None,
+    };
+    Some((address(&from?)?, proto, named))
+}
+
+/// The parts of a text between separators that stand in no quotes.
+fn split(text: &str, separator: char) -> Option<Vec<&str>> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let parts = text.split(|c: char| {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ => return c == separator && !is_quoted,
+        }
+        false
+    });
+    let parts = parts.collect();
+    (!is_quoted).then_some(parts)
+}
+
+/// What a token or a quoted text says.
+fn unquoted(value: &str) -> Option<String> {
+    let Some(inner) = value.strip_prefix('"') else {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:[]".contains(&byte);
+        return (!value.is_empty() && value.bytes().all(token)).then(|| value.to_owned());
+    };
+    let inner = inner.strip_suffix('"')?;
+    // No address and no host has anything to escape.
+    (!inner.contains(['"', '\\'])).then(|| inner.to_owned())
+}
+
+/// The address of `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]` or `[2001:db8::1]:80`.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    let plain = text.parse::<IpAddr>().ok();
+    let address = plain.or_else(|| text.parse::<SocketAddr>().ok().map(|it| it.ip())).or_else(bare)?;
+    Some(address.to_canonical())
+}
+
+fn is_encrypted(proto: &str) -> Option<bool> {
+    match proto {
+        _ if proto.eq_ignore_ascii_case("https") => Some(true),
+        _ if proto.eq_ignore_ascii_case("http") => Some(false),
+        _ => None,
+    }
+}
+
+/// A host, perhaps with a port.
+fn authority(text: &str) -> Option<String> {
+    let authority: Authority = text.parse().ok()?;
+    let has_only_digits = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = text.strip_prefix(authority.host())?;
+    let is_plain = port.is_empty() || port.strip_prefix(':').is_some_and(has_only_digits);
+    (is_plain && host::is_host(authority.host())).then(|| text.to_owned())
+}
+
+/// All lines of a header as one, if they are text.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let lines: Result<Vec<&str>, _> = headers.get_all(name).iter().map(HeaderValue::to_str).collect();
+    Some(lines.ok()?.join(","))
+}
+
+/// The value of a header that is there once.
+fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok().map(str::trim),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    const PROXIES: [&str; 3] = ["127.0.0.1/32", "10.0.0.0/8", "fd00::/8"];
+
+    /// Who asks, whether by TLS, which host, and the base, of a request with these headers.
+    fn seen(from: &str, headers: &[(&str, &str)]) -> (String, bool, String, String) {
+        let trusted: Vec<Network> = PROXIES.iter().map(|text| text.parse().unwrap()).collect();
+        let mut request = Request::builder().uri("/a?b").header("host", "own:8000");
+        for (name, value) in headers {
+            request = request.header(*name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        let from = Peer { address: from.parse().unwrap(), is_encrypted: false };
+        let peer = seen_through(&trusted, &mut request, from);
+        assert_eq!(*request.uri(), "/a?b");
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        let base = Base::of(request.extensions()).as_str().to_owned();
+        (peer.address.to_string(), peer.is_encrypted, host, base)
+    }
+
+    fn address_by(name: &str, value: &str) -> String {
+        seen("127.0.0.1", &[(name, value)]).0
+    }
+
+    #[test]
+    fn nobody_else_is_believed() {
+        let headers = [
+            ("x-forwarded-for", "192.0.2.1"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "evil.example"),
+            ("x-forwarded-prefix", "/evil"),
+            ("forwarded", "for=192.0.2.1;proto=https;host=evil.example"),
+        ];
+        for from in ["127.0.0.2", "11.0.0.1", "::1", "192.0.2.9"] {
+            let untouched = (from.to_owned(), false, "own:8000".to_owned(), String::new());
+            assert_eq!(seen(from, &headers), untouched);
+        }
+    }
+
+    #[test]
+    fn the_caller_is_the_last_address_that_is_no_proxys() {
+        for (value, expected) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("192.0.2.1:4711", "192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[2001:db8::1]:4711", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("198.51.100.1, 192.0.2.1", "192.0.2.1"),
+            ("198.51.100.1,192.0.2.1 , 10.1.2.3,fd00::1", "192.0.2.1"),
+            ("10.0.0.9, 10.0.0.1", "10.0.0.9"),
+        ] {
+            assert_eq!(address_by("x-forwarded-for", value), expected, "{value}");
+        }
+        let lines = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-for", "192.0.2.2")];
+        assert_eq!(seen("127.0.0.1", &lines).0, "192.0.2.2");
+        assert_eq!(seen("::ffff:127.0.0.1", &lines).0, "192.0.2.2");
+    }
+
+    #[test]
+    fn a_malformed_list_is_not_believed_in_any_part() {
+        let long = vec!["192.0.2.1"; MOST_HOPS + 1].join(",");
+        for value in [
+            "",
+            " ",
+            ",",
+            "192.0.2.1,",
+            ",192.0.2.1",
+            "unknown",
+            "192.0.2.1, unknown",
+            "evil, 192.0.2.1",
+            "192.0.2.1;192.0.2.2",
+            "192.0.2.256",
+            "192.0.2.1 192.0.2.2",
+            "\"192.0.2.1\"",
+            "é",
+            "[192.0.2.1]",
+            "192.0.2.1/32",
+            "0x7f.1",
+            &long,
+        ] {
+            assert_eq!(address_by("x-forwarded-for", value), "127.0.0.1", "{value}");
+        }
+    }
+
+    #[test]
+    fn what_forwarded_says_of_the_last_hop_counts() {
+        let (address, is_encrypted, host, _) = seen(
+            "10.0.0.1",
+            &[(
+                "forwarded",
+                "for=198.51.100.1;host=evil.example, For=\"[2001:db8::1]:4711\" ; Proto=HTTPS;host=\"data.example:444\";by=_x, \
+             for=10.0.0.7;proto=http;host=inner",
+            )],
+        );
+        assert_eq!((&*address, is_encrypted, &*host), ("2001:db8::1", true, "data.example:444"));
+        for value in [
+            "for=unknown",
+            "for=_hidden",
+            "for=192.0.2.1, for=_hidden",
+            "for=192.0.2.1;for=192.0.2.2",
+            "host=a",
+            "for=\"192.0.2.1",
+            "for=192.0.2.1;proto",
+            "for=192.0.2.1;proto=gopher",
+            "for=192.0.2.1;host=\"a/b\"",
+            "for =192.0.2.1",
+            "for= 192.0.2.1",
+            "192.0.2.1",
+            "for=192.0.2.1,",
+            "for=\"192.0.2.\\1\"",
+            "for=\"a,b\"",
+        ] {
+            let untouched = ("127.0.0.1".to_owned(), false, "own:8000".to_owned(), String::new());
+            assert_eq!(seen("127.0.0.1", &[("forwarded", value)]), untouched, "{value}");
+        }
+    }
+
+    #[test]
+    fn headers_that_contradict_each_other_are_not_believed() {
+        let of = |older: &'static str, newer: &'static str| {
+            seen("127.0.0.1", &[("x-forwarded-for", older), ("forwarded", newer)]).0
+        };
+        assert_eq!(of("192.0.2.1", "for=192.0.2.1"), "192.0.2.1");
+        assert_eq!(of("192.0.2.1", "for=192.0.2.2"), "127.0.0.1");
+        assert_eq!(of("192.0.2.1", "for=unknown"), "127.0.0.1");
+    }
+
+    #[test]
+    fn scheme_host_and_base_are_those_that_clients_see() {
+        let of = |name: &str, value: &str| seen("127.0.0.1", &[(name, value)]);
+        for (value, expected) in
+            [("https", true), ("HTTPS", true), ("http", false), ("https, http", false), ("wss", false)]
+        {
+            assert_eq!(of("x-forwarded-proto", value).1, expected, "{value}");
+        }
+        for (value, expected) in [
+            ("data.example", "data.example"),
+            ("data.example:8443", "data.example:8443"),
+            ("[::1]:80", "[::1]:80"),
+            ("a, b", "own:8000"),
+            ("user@a", "own:8000"),
+            ("a/b", "own:8000"),
+            ("a:b", "own:8000"),
+            ("", "own:8000"),
+        ] {
+            assert_eq!(of("x-forwarded-host", value).2, expected, "{value}");
+        }
+        for (value, expected) in [
+            ("/zarr", "/zarr"),
+            ("/zarr/", "/zarr"),
+            ("/", ""),
+            ("zarr", ""),
+            ("/a\"b", ""),
+            ("//evil.example", ""),
+        ] {
+            assert_eq!(of("x-forwarded-prefix", value).3, expected, "{value}");
+        }
+        let twice = [("x-forwarded-prefix", "/a"), ("x-forwarded-prefix", "/b")];
+        assert_eq!(seen("127.0.0.1", &twice).3, "");
+    }
+
+    #[test]
+    fn the_host_of_a_url_gives_way_too() {
+        let mut request = Request::builder().uri("http://inner:8000/a").body(Body::empty()).unwrap();
+        request.headers_mut().insert("x-forwarded-host", HeaderValue::from_static("data.example"));
+        seen_through(&["127.0.0.1".parse().unwrap()], &mut request, Peer::LOOPBACK);
+        let found = host::authority(request.uri(), request.headers()).unwrap();
+        assert_eq!((found.as_str(), request.uri().path()), ("data.example", "/a"));
+    }
+}

@@ -1,0 +1,129 @@
+//! [`Network`]: addresses that begin alike, written as in `10.0.0.0/8` (RFC 4632, RFC 4291).
+//!
+//! An address of IPv4 that is written as one of IPv6 is that address of IPv4.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u32,
+}
+
+/// Why a text is no network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// Neither an address nor one with a number of bits.
+    #[error("expected ADDRESS or ADDRESS/BITS, as in \"127.0.0.1\", \"10.0.0.0/8\" or \"fd00::/8\"")]
+    Malformed,
+    /// Bits of the address are set that do not count.
+    #[error("the address has bits beyond the {0} that count; those must be 0")]
+    BeyondBits(u32),
+}
+
+/// An address as a number, and of how many bits it is.
+fn number(address: IpAddr) -> (u128, u32) {
+    match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()), 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    }
+}
+
+/// A number without all but its first bits.
+fn shortened(number: u128, bits: u32, of: u32) -> u128 {
+    number.checked_shr(of.saturating_sub(bits)).unwrap_or(0)
+}
+
+impl Network {
+    /// Whether an address is one of these.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let ((first, of), (address, same)) = (number(self.first), number(address.to_canonical()));
+        of == same && shortened(first, self.bits, of) == shortened(address, self.bits, of)
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let first: IpAddr = address.parse().map_err(|_refused| NetworkError::Malformed)?;
+        let (value, most) = number(first);
+        let plain = |bits: &str| bits.len() <= 3 && bits.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = match bits {
+            None => most,
+            Some(bits) if plain(bits) => bits.parse().map_err(|_refused| NetworkError::Malformed)?,
+            Some(_) => return Err(NetworkError::Malformed),
+        };
+        if bits > most {
+            return Err(NetworkError::Malformed);
+        }
+        let beyond = most - bits;
+        if shortened(value, bits, most).checked_shl(beyond).unwrap_or(0) != value {
+            return Err(NetworkError::BeyondBits(bits));
+        }
+        Ok(Self { first, bits })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.bits)
+    }
+}
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_the_addresses_that_begin_like_it() {
+        for (network, inside, outside) in [
+            ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
+            ("127.0.0.1/32", "::ffff:127.0.0.1", "126.255.255.255"),
+            ("10.0.0.0/8", "10.255.255.255", "11.0.0.0"),
+            ("192.168.128.0/17", "192.168.255.1", "192.168.127.255"),
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("::1", "::1", "::2"),
+            ("fd00::/8", "fdff::1", "fe00::1"),
+            ("::/0", "2001:db8::1", "10.0.0.1"),
+        ] {
+            let parsed: Network = network.parse().unwrap();
+            assert!(parsed.contains(inside.parse().unwrap()), "{network} {inside}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{network} {outside}");
+            assert_eq!(parsed.to_string().parse::<Network>(), Ok(parsed));
+        }
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in
+            ["", "localhost", "10.0.0", "10.0.0.0/", "10.0.0.0/33", "::/129", "10.0.0.0/+8", "::1/0128"]
+        {
+            assert_eq!(text.parse::<Network>(), Err(NetworkError::Malformed), "{text}");
+        }
+        assert_eq!("10.0.0.1/8".parse::<Network>(), Err(NetworkError::BeyondBits(8)));
+        assert_eq!("10.0.0.1/0".parse::<Network>(), Err(NetworkError::BeyondBits(0)));
+    }
+}

@@ -1,0 +1,165 @@
+//! Pages of other origins (Fetch standard, "CORS protocol"): who is on the list may read, nobody else, whatever the answer.
+
+use axum::http::Method;
+use zarrd::http::{CorsOptions, HttpOptions, Mount};
+
+use crate::support::hierarchy::{Array, memory};
+use crate::support::process::{run, text};
+use crate::support::server::{Answer, Server, put};
+
+const LISTED: &str = "https://good.com";
+
+/// Origins that look like the one on the list.
+const OTHERS: [&str; 14] = [
+    "https://good.com.evil.com",
+    "https://evilgood.com",
+    "http://good.com",
+    "https://good.com:444",
+    "https://good.com:443",
+    "https://good.com/",
+    "https://GOOD.com",
+    "https://good.com.",
+    "https://good.com@evil.com",
+    "https://evil.com#https://good.com",
+    "https://xn--good.com",
+    "https://good.com, https://evil.com",
+    "null",
+    "*",
+];
+
+/// Requests of all kinds, and how they are answered.
+const ASKED: [(&str, &str, &[(&str, &str)], u16); 17] = [
+    ("GET", "/store/m/text", &[], 200),
+    ("HEAD", "/store/m/text", &[], 200),
+    ("GET", "/store/m/text", &[("range", "bytes=0-1")], 206),
+    ("GET", "/store/m/text", &[("range", "bytes=99-")], 416),
+    ("GET", "/store/m/text", &[("if-none-match", "*")], 304),
+    ("GET", "/store/m/text", &[("if-match", "\"x\"")], 412),
+    ("GET", "/store/m/a", &[], 301),
+    ("GET", "/store/m/%ff", &[], 400),
+    ("GET", "/store/m/none", &[], 404),
+    ("GET", "/nowhere", &[], 404),
+    ("GET", "/v1/data/m/a", &[], 200),
+    ("GET", "/v1/data/m/a", &[("accept", "image/tiff")], 406),
+    ("GET", "/v1/nodes/m/a", &[], 200),
+    ("PUT", "/store/m/text", &[], 405),
+    ("TRACE", "/store/m/text", &[], 405),
+    ("OPTIONS", "/store/m/text", &[], 204),
+    ("GET", "/healthz", &[], 200),
+];
+
+async fn server(cors: CorsOptions) -> Server {
+    let store = memory();
+    Array::of(&[4, 4]).store(&store, "a").await;
+    put(&store, "text", "0123456789").await;
+    let mut builder = Server::build(Mount::read_only("m", store));
+    builder.http = HttpOptions { cors, ..HttpOptions::default() };
+    builder.finish()
+}
+
+fn listed() -> CorsOptions {
+    CorsOptions {
+        origins: vec![LISTED.to_owned(), "http://localhost:8080".to_owned()],
+        ..CorsOptions::default()
+    }
+}
+
+async fn asked(
+    server: &Server,
+    origin: Option<&str>,
+    (method, url, headers, status): (&str, &str, &[(&str, &str)], u16),
+) -> Answer {
+    let mut sent = headers.to_vec();
+    sent.extend(origin.map(|origin| ("origin", origin)));
+    let answer = server.tell(method, url, &sent, axum::body::Body::empty()).await;
+    assert_eq!(answer.status.as_u16(), status, "{method} {url}");
+    assert!(!answer.headers.contains_key("set-cookie"), "{method} {url}");
+    answer
+}
+
+/// Whether caches are told that the answer depends on the origin.
+fn varies(answer: &Answer) -> bool {
+    let all = answer.headers.get_all("vary").iter().flat_map(|value| value.to_str().unwrap().split(','));
+    all.map(str::trim).any(|name| name.eq_ignore_ascii_case("origin"))
+}
+
+#[tokio::test]
+async fn who_is_listed_is_echoed_and_every_answer_varies() {
+    let server = server(listed()).await;
+    for request in ASKED {
+        for origin in [LISTED, "http://localhost:8080"] {
+            let answer = asked(&server, Some(origin), request).await;
+            assert_eq!(answer.header("access-control-allow-origin"), origin, "{request:?}");
+            assert!(varies(&answer), "{request:?}");
+        }
+        for origin in OTHERS {
+            let answer = asked(&server, Some(origin), request).await;
+            assert!(varies(&answer), "{request:?} {origin}");
+            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(told, None, "{request:?} {origin}");
+        }
+        let answer = asked(&server, None, request).await;
+        assert!(
+            varies(&answer) && !answer.headers.contains_key("access-control-allow-origin"),
+            "{request:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn for_everybody_nothing_varies_and_off_is_off() {
+    let any = server(CorsOptions::default()).await;
+    let off = server(CorsOptions { origins: vec![], ..CorsOptions::default() }).await;
+    for request in ASKED {
+        for origin in [Some(LISTED), Some("null"), None] {
+            let answer = asked(&any, origin, request).await;
+            assert_eq!(answer.header("access-control-allow-origin"), "*", "{request:?}");
+            assert!(!answer.headers.contains_key("access-control-allow-credentials") && !varies(&answer));
+            let answer = asked(&off, origin, request).await;
+            let told = answer.headers.keys().find(|name| name.as_str().starts_with("access-control-"));
+            assert_eq!(told, None, "{request:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_names_what_reads_need() {
+    let server = server(listed()).await;
+    let headers = [
+        ("origin", LISTED),
+        ("access-control-request-method", "GET"),
+        ("access-control-request-headers", "range"),
+    ];
+    let answer = server.ask(Method::OPTIONS, "/store/m/text", &headers).await;
+    let allowed: Vec<&str> = answer.header("access-control-allow-headers").split(", ").collect();
+    for name in ["Range", "If-None-Match", "If-Match", "Authorization"] {
+        assert!(allowed.contains(&name), "{name}: {allowed:?}");
+    }
+    assert_eq!(answer.header("access-control-max-age"), "86400");
+    let exposed = server.ask(Method::GET, "/store/m/text", &headers[..1]).await;
+    let exposed: Vec<&str> = exposed.header("access-control-expose-headers").split(", ").collect();
+    for name in ["ETag", "Content-Range", "Content-Length", "Accept-Ranges", "Retry-After", "X-Request-Id"] {
+        assert!(exposed.contains(&name), "{name}: {exposed:?}");
+    }
+    let wide = CorsOptions { credentials: true, ..listed() };
+    let answer = self::server(wide).await.ask(Method::GET, "/store/m/text", &headers[..1]).await;
+    assert_eq!(answer.header("access-control-allow-credentials"), "true");
+}
+
+#[test]
+fn credentials_for_everybody_are_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    for (rules, says) in [
+        ("origins = ['*']\ncredentials = true", "by name"),
+        ("origins = ['*', 'https://a.example']", "only entry"),
+        ("origins = ['null']", "`null`"),
+        ("origins = ['https://a.example/']", "`https://a.example/`"),
+    ] {
+        std::fs::write(&file, format!("[http.cors]\n{rules}\n")).unwrap();
+        let output = run(&["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{rules}: {message}");
+        assert!(message.contains("zarrd.toml:1: ") && message.contains(says), "{rules}: {message}");
+    }
+}
