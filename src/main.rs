@@ -6,6 +6,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use telemetry::Telemetry;
 use zarrd::app::{App, AppError, is_alive};
 use zarrd::config::{Cli, Command, ConfigError, ServeArgs, Sources};
 
@@ -47,14 +48,23 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// Serves until a signal ends it.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let config = Sources::gather(arguments)?.resolve()?;
-    telemetry::install(&config.log);
+    let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
         runtime.worker_threads(config.server.workers.into());
     }
     let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
-    let ended = runtime.block_on(async { App::build(config).await?.run().await });
+    let ended = runtime.block_on(async {
+        telemetry.export();
+        let ended = match App::build(config).await {
+            Ok(app) => app.surrounded_by(Telemetry::surroundings()).run().await,
+            Err(error) => Err(error),
+        };
+        telemetry.finish().await;
+        ended
+    });
     runtime.shutdown_timeout(LAST_TASKS);
+    telemetry.flush();
     Ok(ended?)
 }
 

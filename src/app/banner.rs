@@ -56,6 +56,7 @@ pub(super) fn text(
     address: SocketAddr,
     mounts: &[MountLine],
     roots: &[RootLine],
+    admin: Option<SocketAddr>,
     memory: MemoryBound,
     demo: Option<Demo>,
 ) -> String {
@@ -68,6 +69,12 @@ pub(super) fn text(
     }
     for RootLine { name, url } in roots {
         let _ = writeln!(text, "  {url} is /store/{name}");
+    }
+    if let Some(admin) = admin {
+        let _ = writeln!(
+            text,
+            "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for whoever runs it"
+        );
     }
     let _ = writeln!(text, "Memory: at most {memory}");
     if demo == Some(Demo::ForWantOfMounts) {

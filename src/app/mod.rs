@@ -30,10 +30,10 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
-use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
+use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use crate::config::Config;
 use crate::cpu::Cpu;
-use crate::http::{AppState, Arrays, Mount, Site};
+use crate::http::{AppState, Arrays, BackendCounts, Mount, Site, Surroundings};
 use crate::store::{self, SharedStore, StoreOptions};
 use banner::{Demo, MountLine, RootLine};
 use memory::MemoryBound;
@@ -79,20 +79,24 @@ impl App {
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
+            let store = open(name, &options.url, &store, &cpu)?;
+            let backend = Arc::new(BackendCounts::default());
+            let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let mount = Mount {
                 name: name.clone(),
-                store: values.over(name, open(name, &options.url, &store, &cpu)?, options.freshness),
+                store: values.over(name, store::observed(name, store, observer), options.freshness),
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
                 dimension_separator: options.dimension_separator,
                 consolidated: options.consolidated,
                 hosts: options.hosts.clone(),
+                backend,
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
-        let state = AppState::new(mounts, arrays(&config, cpu), config.http.clone())?;
+        let state = AppState::new(mounts, arrays(&config, cpu, values), config.http.clone())?;
         Ok(Self { config, state, mounts: lines, demo })
     }
 
@@ -100,6 +104,19 @@ impl App {
     #[must_use]
     pub fn site(&self) -> Site {
         Site::whole(self.state.clone())
+    }
+
+    /// The same, where metrics say what is known of the process outside, too.
+    #[must_use]
+    pub fn surrounded_by(self, surroundings: Surroundings) -> Self {
+        self.state.set_surroundings(surroundings);
+        self
+    }
+
+    /// What the admin listener serves.
+    #[must_use]
+    pub fn admin_site(&self) -> Site {
+        Site::admin(&self.state)
     }
 
     /// Binds every address, says so on standard output, and serves until a signal ends it.
@@ -120,7 +137,13 @@ impl App {
                 roots.push(banner::root_of_listener(name, address));
             }
         }
-        self.announce(address, &roots);
+        let mut admin = None;
+        if let Some(listen) = self.config.server.admin_listen {
+            let (address, listener) = bind(listen).await?;
+            sites.push((listener, self.admin_site()));
+            admin = Some(address);
+        }
+        self.announce(address, &roots, admin);
 
         let mut limits = Limits::from(&self.config.server);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
@@ -135,8 +158,9 @@ impl App {
         Ok(())
     }
 
-    fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
-        let text = banner::text(address, &self.mounts, roots, MemoryBound::of(&self.config), self.demo);
+    fn announce(&self, address: SocketAddr, roots: &[RootLine], admin: Option<SocketAddr>) {
+        let memory = MemoryBound::of(&self.config);
+        let text = banner::text(address, &self.mounts, roots, admin, memory, self.demo);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");
@@ -163,14 +187,20 @@ fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<Shar
 }
 
 /// What decodes, with its caches.
-fn arrays(config: &Config, cpu: Cpu) -> Arrays {
+fn arrays(config: &Config, cpu: Cpu, values: ValueCache) -> Arrays {
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+    let source = CachedSource::new(source, config.cache);
+    let nodes = NodeCache::new(config.cache.node_bytes);
+    let encoded = EncodedCache::new(config.cache.encoded_bytes);
+    // Values last: what is made of them is forgotten by then.
+    let caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
     Arrays {
-        reader: Reader::new(Arc::new(CachedSource::new(source, config.cache)), cpu.clone()),
+        reader: Reader::new(Arc::new(source), cpu.clone()),
         cpu,
-        memo: Arc::new(NodeCache::new(config.cache.node_bytes)),
+        memo: Arc::new(nodes),
         answers_bytes: config.cache.answers_bytes(),
-        encoded: EncodedCache::new(config.cache.encoded_bytes),
+        encoded,
+        caches,
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

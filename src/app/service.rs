@@ -19,17 +19,26 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 
 use super::patience::{Patience, Ticket};
-use crate::http::{Peer, Site};
+use crate::http::{ConnectionCounts, Peer, Site};
 
 /// What answers the requests of a listener.
 pub trait Routes: Clone + Send + Sync + 'static {
     /// The answer to a request that came from there.
     fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
+
+    /// Where the connections are counted, if anywhere.
+    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+        None
+    }
 }
 
 impl Routes for Site {
     fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
         Self::answer(self, request, from)
+    }
+
+    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+        Some(Self::connections(self))
     }
 }
 

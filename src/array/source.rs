@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
 
 use super::coalesce::{Fetch, coalesce};
 use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
@@ -171,7 +172,8 @@ impl DirectSource {
             }
             found.bytes(length).await
         };
-        let bytes = bytes.await;
+        let bytes =
+            bytes.instrument(tracing::trace_span!(target: "zarrd::span", "fetch", bytes = length)).await;
         trace.fetched_since(start);
         bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
     }
@@ -244,7 +246,8 @@ impl DirectSource {
         shared: bool,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared)).await;
+        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared));
+        let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
@@ -264,7 +267,8 @@ impl DirectSource {
         let bound = Arc::clone(chain);
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, shared)).collect::<Vec<_>>();
-        match self.cpu.run_sized(bytes, work).await {
+        let decoding = self.cpu.run_sized(bytes, work);
+        match decoding.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await {
             Ok(decoded) => places
                 .into_iter()
                 .zip(decoded)
@@ -371,7 +375,9 @@ impl ChunkSource for DirectSource {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
         let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
-        let Some((value, encoded)) = Self::read_blind(key, chain, trace).await? else {
+        let read = Self::read_blind(key, chain, trace);
+        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
+        let Some((value, encoded)) = read.await? else {
             return Ok(Found::seen(None));
         };
         let Some(encoded) = encoded else { return Ok(Found::seen(Some(value))) };

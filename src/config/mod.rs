@@ -9,9 +9,11 @@ mod error;
 mod layers;
 mod mounts;
 mod nearest;
+pub mod process;
 mod read;
 mod sections;
 mod server;
+mod telemetry;
 mod tree;
 
 pub use cli::{Cli, Command, HealthArgs, ServeArgs};
@@ -20,6 +22,7 @@ pub use layers::Sources;
 pub use mounts::MountOptions;
 pub use sections::{LimitOptions, LogFormat, LogOptions};
 pub use server::ServerOptions;
+pub use telemetry::TelemetryOptions;
 pub use tree::Origin;
 
 use std::collections::BTreeMap;
@@ -56,6 +59,8 @@ pub struct Config {
     pub cpu: CpuOptions,
     /// Logs.
     pub log: LogOptions,
+    /// Traces.
+    pub telemetry: TelemetryOptions,
     /// Stores, by the name that stands in URLs.
     pub mounts: BTreeMap<String, MountOptions>,
 }

@@ -11,6 +11,9 @@ pub struct ServerOptions {
     /// Address and port. Port 0 lets the system choose.
     #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
+    /// Address and port for whoever runs the server; none without it.
+    #[serde(deserialize_with = "some_listen_address", skip_serializing_if = "Option::is_none")]
+    pub admin_listen: Option<SocketAddr>,
     /// Threads that run the server; 0 means as many as there are cores.
     pub workers: u16,
     /// Most connections at a time; what comes above is closed at once.
@@ -31,6 +34,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            admin_listen: None,
             workers: 0,
             max_connections: 16_384,
             first_byte_seconds: 10,
@@ -60,6 +64,11 @@ impl ServerOptions {
         ]
         .into_iter()
         .find_map(|(key, reason)| Some((key, reason?)))
+        .or_else(|| {
+            // Port 0 is another port each time.
+            let clashes = self.listen.port() != 0 && self.admin_listen == Some(self.listen);
+            clashes.then(|| ("admin_listen", "the server itself listens there already".to_owned()))
+        })
     }
 }
 

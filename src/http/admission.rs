@@ -6,6 +6,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,6 +30,27 @@ pub(super) struct Admission {
     permits: Arc<Semaphore>,
     units: u32,
     queue: Duration,
+    waiting: AtomicU64,
+}
+
+/// How full the gate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    /// Bytes that may be under way.
+    pub(super) limit_bytes: u64,
+    /// Bytes that are, as they were admitted.
+    pub(super) under_way_bytes: u64,
+    /// Requests that wait.
+    pub(super) waiting: u64,
+}
+
+/// A request that waits, until it is dropped.
+struct Waiting<'a>(&'a AtomicU64);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The right to have an answer under way.
@@ -42,7 +64,15 @@ impl Admission {
     pub(super) fn new(bytes: u64, queue: Duration) -> Self {
         let units = units(bytes);
         let permits = usize::try_from(units).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(permits)), units, queue }
+        Self { permits: Arc::new(Semaphore::new(permits)), units, queue, waiting: AtomicU64::new(0) }
+    }
+
+    /// How full it is now.
+    pub(super) fn level(&self) -> Level {
+        let limit_bytes = u64::from(self.units).saturating_mul(UNIT_BYTES);
+        let free_bytes = (self.permits.available_permits() as u64).saturating_mul(UNIT_BYTES);
+        let under_way_bytes = limit_bytes.saturating_sub(free_bytes);
+        Level { limit_bytes, under_way_bytes, waiting: self.waiting.load(Relaxed) }
     }
 
     /// Waits for room for `bytes`. More than the whole budget means the whole budget: such an answer goes alone.
@@ -55,6 +85,8 @@ impl Admission {
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_many_owned(units) {
             return Ok(Permit { _permit: permit });
         }
+        self.waiting.fetch_add(1, Relaxed);
+        let _waiting = Waiting(&self.waiting);
         match timeout(self.queue, Arc::clone(&self.permits).acquire_many_owned(units)).await {
             Ok(Ok(permit)) => Ok(Permit { _permit: permit }),
             _ => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")

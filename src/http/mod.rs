@@ -26,6 +26,7 @@ mod json_body;
 mod kept;
 mod levels;
 mod listing;
+mod metrics;
 mod negotiate;
 mod options;
 mod problem;
@@ -39,6 +40,7 @@ mod state;
 mod timing;
 mod validators;
 mod views;
+mod warm;
 
 #[cfg(test)]
 mod test_store;
@@ -48,6 +50,7 @@ mod tests;
 pub use cache_control::CacheControl;
 pub use caller::Peer;
 pub use host::{canonical as canonical_host, is_host};
+pub use metrics::{BackendCounts, ConnectionCounts, OpenConnection, ProcessUse, Surroundings};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError};
 pub use router::openapi;
 pub use site::Site;

@@ -33,6 +33,8 @@ pub struct HttpOptions {
     pub deadline_ms: u64,
     /// Milliseconds a backend has to say that it is ready.
     pub check_ms: u64,
+    /// Whether `/metrics` is at the server's own address too, for everybody.
+    pub public_metrics: bool,
     /// Which pages of other origins may read.
     pub cors: CorsOptions,
 }
@@ -65,6 +67,7 @@ impl Default for HttpOptions {
             queue_ms: 500,
             deadline_ms: 60_000,
             check_ms: 2_000,
+            public_metrics: false,
             cors: CorsOptions::default(),
         }
     }

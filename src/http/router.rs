@@ -6,19 +6,24 @@
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
+use std::sync::LazyLock;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::frame::Route;
-use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
+use super::routes::{
+    cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
+};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -121,6 +126,14 @@ fn always() -> OpenApiRouter<AppState> {
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::openapi_json))
+        .routes(routes!(service::metrics))
+        .routes(of_caches())
+        .routes(routes!(cache::purge_root, cache::warm_root))
+}
+
+/// What is remembered of keys and nodes.
+fn of_caches() -> UtoipaMethodRouter<AppState> {
+    routes!(cache::purge, cache::warm)
 }
 
 /// The store routes say which other methods there are by the rights of the mount.
@@ -133,6 +146,27 @@ fn with_other_methods(
 /// The S3 routes say of other methods what S3 would.
 fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
     (schemas, paths, methods.fallback(s3::other_method))
+}
+
+/// The routes of whoever runs the server. They are at a listener of their own, and need no other right than to reach it.
+pub(super) fn admin(state: AppState) -> axum::Router {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(service::healthz))
+        .routes(routes!(service::readyz))
+        .routes(routes!(service::metrics))
+        .routes(of_caches())
+        .routes(routes!(cache::purge_root, cache::warm_root));
+    framed(routes.into(), state)
+}
+
+/// The templates of all routes.
+pub(super) fn templates() -> impl Iterator<Item = &'static str> {
+    static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let (_, api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
+        api.paths.paths.into_keys().collect()
+    });
+    // Beside those of the API document: a key where a mount is the store at the root path, and the documentation.
+    TEMPLATES.iter().map(String::as_str).chain(["/{*key}", "/docs", "/docs/{*rest}"])
 }
 
 /// The routes of the whole surface.
@@ -189,11 +223,11 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
-    let observed = frame::Observed::begin(route, &mut request);
+    let observed = frame::Observed::begin(state, route, &mut request);
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
     let mut answer = match frame::check(state, &request) {
-        Ok(()) => frame::in_time(state, &method, next(request)).await,
+        Ok(()) => frame::in_time(state, &method, next(request)).instrument(observed.span().clone()).await,
         Err(problem) => problem.into_response(),
     };
     if let Some(dialect) = dialect {

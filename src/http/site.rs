@@ -15,9 +15,10 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
-use super::caller::{Caller, Peer};
+use super::caller::{Administrator, Caller, Peer};
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
+use super::metrics::ConnectionCounts;
 use super::routes::{data, store};
 use super::state::{AppState, Mount};
 use super::{admission, host, router};
@@ -66,6 +67,8 @@ struct Inner {
     mount: Option<Arc<Mount>>,
     all: axum::Router,
     rooted: axum::Router,
+    /// Whether this is for whoever runs the server, and for nobody else.
+    is_admin: bool,
 }
 
 impl Site {
@@ -82,15 +85,32 @@ impl Site {
         Some(Self::new(state.clone(), Some(Arc::clone(mount))))
     }
 
+    /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
+    #[must_use]
+    pub fn admin(state: &AppState) -> Self {
+        let (all, rooted, state) = (router::admin(state.clone()), axum::Router::new(), state.clone());
+        Self(Arc::new(Inner { state, mount: None, all, rooted, is_admin: true }))
+    }
+
     fn new(state: AppState, mount: Option<Arc<Mount>>) -> Self {
         let (all, rooted) = (router::all(state.clone()), router::rooted(state.clone()));
-        Self(Arc::new(Inner { state, mount, all, rooted }))
+        Self(Arc::new(Inner { state, mount, all, rooted, is_admin: false }))
+    }
+
+    /// The counts of the connections to this server.
+    #[must_use]
+    pub fn connections(&self) -> &Arc<ConnectionCounts> {
+        self.0.state.counts().connections()
     }
 
     /// The answer to a request that came from there.
     pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
         request.extensions_mut().insert(Caller::at(from));
-        let Inner { all, rooted, .. } = &*self.0;
+        let Inner { all, rooted, is_admin, .. } = &*self.0;
+        if *is_admin {
+            request.extensions_mut().insert(Administrator);
+            return routed(all, request).await;
+        }
         let mount = self.mount_of(&request);
         if let Some(short) = short_way(&request, mount.is_some()) {
             return self.read(request, short, mount).await;
@@ -102,10 +122,7 @@ impl Site {
                 rooted
             }
         };
-        match routes.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        }
+        routed(routes, request).await
     }
 
     /// The mount that is the store at the root path for a request.
@@ -145,6 +162,14 @@ impl Site {
         };
         let method = request.method().clone();
         with_length(&method, router::pass(state, Route::Chosen(short.template), request, admitted).await)
+    }
+}
+
+/// The answer of a router.
+async fn routed(routes: &axum::Router, request: Request) -> Response {
+    match routes.clone().oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
     }
 }
 
