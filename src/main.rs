@@ -2,13 +2,14 @@
 
 mod telemetry;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use telemetry::Telemetry;
 use zarrd::app::{App, AppError, is_alive};
-use zarrd::config::{Cli, Command, ConfigError, ServeArgs, Sources};
+use zarrd::config::{Cli, Command, ConfigError, Origin, ServeArgs, Sources};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -54,6 +55,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
         runtime.worker_threads(config.server.workers.into());
     }
     let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
+    let origins = config.origins.clone();
     let ended = runtime.block_on(async {
         telemetry.export();
         let ended = match App::build(config).await {
@@ -65,7 +67,19 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     });
     runtime.shutdown_timeout(LAST_TASKS);
     telemetry.flush();
-    Ok(ended?)
+    ended.map_err(|error| placed(error, &origins))
+}
+
+/// An error, and where the mount was written that it is about.
+fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
+    let place = match &error {
+        AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
+        _ => None,
+    };
+    match place {
+        Some(place) => anyhow::Error::from(error).context(place),
+        None => error.into(),
+    }
 }
 
 /// Success if the configured listener is alive.

@@ -43,9 +43,12 @@ struct Kept {
 #[derive(Clone, Debug)]
 pub struct ValueCache {
     values: Arc<Shelf<Asked, Arc<Kept>>>,
-    /// Of each mount: looks that began before then are too old, however fresh.
-    trusted: Arc<Mutex<Vec<(Arc<str>, Trusted)>>>,
+    /// Of each mount.
+    trusted: Arc<Mutex<Vec<Looks>>>,
 }
+
+/// The name of a mount, and since when looks at its values are trusted.
+type Looks = (Arc<str>, Trusted);
 
 /// Since when looks are trusted: something was written since those before, or turned out to be, or was to be forgotten.
 type Trusted = Arc<Mutex<Instant>>;

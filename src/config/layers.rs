@@ -66,8 +66,10 @@ impl Sources {
             set_variable(&mut tree, &name, &value)?;
         }
         set_flags(&mut tree, &self.flags)?;
-        let config: Config = read(&tree)?;
+        let mut config: Config = read(&tree)?;
         check(&config, &tree)?;
+        let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));
+        config.origins = config.mounts.keys().map(origin).collect();
         Ok(config)
     }
 }

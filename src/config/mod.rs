@@ -63,6 +63,9 @@ pub struct Config {
     pub telemetry: TelemetryOptions,
     /// Stores, by the name that stands in URLs.
     pub mounts: BTreeMap<String, MountOptions>,
+    /// Where each mount was written, by its name, for whoever finds out later that something is wrong with it.
+    #[serde(skip)]
+    pub origins: BTreeMap<String, Origin>,
 }
 
 impl Config {

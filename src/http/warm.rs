@@ -143,7 +143,7 @@ impl Warming<'_> {
     }
 
     /// Loads something of each chunk of an array, some at a time.
-    async fn load<'s, F>(&'s mut self, array: &Arc<Array>, part: fn(Job) -> F)
+    async fn load<F>(&mut self, array: &Arc<Array>, part: fn(Job) -> F)
     where
         F: Future<Output = Result<Loaded, ArrayError>>,
     {
@@ -155,13 +155,11 @@ impl Warming<'_> {
             let elements =
                 array.grid().shape_of(&coords).iter().fold(1, |all: u64, edge| all.saturating_mul(*edge));
             if takes_room {
-                match room.checked_sub(elements.saturating_mul(item_bytes)) {
-                    Some(left) => room = left,
-                    None => {
-                        met_bound = true;
-                        return None;
-                    }
-                }
+                let Some(left) = room.checked_sub(elements.saturating_mul(item_bytes)) else {
+                    met_bound = true;
+                    return None;
+                };
+                room = left;
             }
             Some(Job { state: self.state.clone(), array: Arc::clone(array), coords })
         });

@@ -10,8 +10,10 @@
     reason = "a test that cannot go on has failed, and clippy's own exception misses the functions tests share"
 )]
 
+mod admin;
 mod backend_faults;
 mod backend_writes;
+mod bad_configurations;
 mod binary;
 mod conditional;
 mod consolidated;
@@ -36,6 +38,7 @@ mod leaving;
 mod listings;
 mod memory;
 mod metadata;
+mod metrics;
 mod names;
 mod nodes;
 mod numcodecs;
@@ -53,6 +56,7 @@ mod slices;
 mod stampede;
 mod support;
 mod supported;
+mod telling;
 mod tidy;
 mod unshard;
 mod vectors;
