@@ -50,11 +50,25 @@ impl Default for FetchOptions {
     }
 }
 
+/// How much is being fetched and decoded, over all requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes that may be.
+    pub limit_bytes: u64,
+    /// Bytes that are, as they were estimated.
+    pub under_way_bytes: u64,
+}
+
 /// Gives decoded chunks and shard indexes of stored values.
 #[async_trait]
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
+
+    /// How much is being fetched and decoded; `None` where nobody counts.
+    fn budget(&self) -> Option<Budget> {
+        None
+    }
 
     /// Whether a chunk of so many bytes is remembered once it is decoded. Of others, a reader may ask for the part that it
     /// wants, by a chain for that part.
@@ -364,6 +378,12 @@ fn undecodable(value: &StoredValue, part: &Range<u64>, source: CodecError) -> Ar
 impl ChunkSource for DirectSource {
     fn concurrency(&self) -> usize {
         self.options.concurrency
+    }
+
+    fn budget(&self) -> Option<Budget> {
+        let limit_bytes = u64::from(self.budget_kib) << 10;
+        let free_bytes = (self.budget.available_permits() as u64) << 10;
+        Some(Budget { limit_bytes, under_way_bytes: limit_bytes.saturating_sub(free_bytes) })
     }
 
     async fn find(

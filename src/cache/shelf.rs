@@ -245,3 +245,37 @@ impl<K: Eq + Hash, T> fmt::Debug for Shelf<K, T> {
         f.debug_struct("Shelf").field("largest", &self.largest).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_loaded_before_a_purge_is_not_remembered_after_it() {
+        let shelf = Shelf::<u8, u8>::new(1 << 20, |_, _| 1);
+        let before = shelf.epoch();
+        assert_eq!(shelf.forget(|_| true), 0);
+        shelf.remember(&1, &1, before);
+        assert_eq!(shelf.recall(&1), None);
+        for key in [1, 2] {
+            shelf.remember(&key, &key, shelf.epoch());
+        }
+        assert_eq!(shelf.forget(|key| *key == 1), 1);
+        assert_eq!((shelf.recall(&1), shelf.recall(&2)), (None, Some(2)));
+        let Usage { hits, misses, evictions, entries, .. } = shelf.usage();
+        assert_eq!((hits, misses, evictions, entries), (1, 0, 0, 1));
+    }
+
+    #[test]
+    fn what_falls_out_for_want_of_room_is_counted_and_what_is_forgotten_is_not() {
+        let shelf = Shelf::<u64, u64>::new(20_000, |_, _| 1000);
+        for key in 0..100 {
+            shelf.remember(&key, &key, shelf.epoch());
+        }
+        let usage = shelf.usage();
+        assert!(usage.bytes <= 20_000 && usage.entries <= 15 && usage.evictions > 0, "{usage:?}");
+        shelf.forget(|_| true);
+        let after = shelf.usage();
+        assert_eq!((after.entries, after.bytes, after.evictions), (0, 0, usage.evictions));
+    }
+}

@@ -13,7 +13,7 @@ use super::caches::{Kind, Remembers, is_key_below};
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
 use super::shelf::{Epoch, Outcome, Shelf, TRIES, Usage};
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use crate::array::{ArrayError, Budget, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
@@ -170,6 +170,10 @@ impl Remembers for CachedSource {
 impl ChunkSource for CachedSource {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn budget(&self) -> Option<Budget> {
+        self.inner.budget()
     }
 
     fn keeps(&self, decoded_bytes: u64) -> bool {

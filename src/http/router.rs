@@ -12,7 +12,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use utoipa::OpenApi;
@@ -127,13 +127,15 @@ fn always() -> OpenApiRouter<AppState> {
         .routes(routes!(service::readyz))
         .routes(routes!(service::openapi_json))
         .routes(routes!(service::metrics))
-        .routes(of_caches())
-        .routes(routes!(cache::purge_root, cache::warm_root))
+        .merge(of_caches())
 }
 
 /// What is remembered of keys and nodes.
-fn of_caches() -> UtoipaMethodRouter<AppState> {
-    routes!(cache::purge, cache::warm)
+fn of_caches() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(cache::purge, cache::warm))
+        .routes(routes!(cache::purge_root, cache::warm_root))
+        .route("/v1/cache/{mount}/", delete(cache::purge_root).post(cache::warm_root))
 }
 
 /// The store routes say which other methods there are by the rights of the mount.
@@ -154,8 +156,7 @@ pub(super) fn admin(state: AppState) -> axum::Router {
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
-        .routes(of_caches())
-        .routes(routes!(cache::purge_root, cache::warm_root));
+        .merge(of_caches());
     framed(routes.into(), state)
 }
 

@@ -99,7 +99,8 @@ async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
         spans.iter().filter(|span| span["name"] == name && span["traceId"] == trace).collect()
     };
     let [request] = named("request")[..] else { panic!("{spans:#?}") };
-    assert_eq!((&request["parentSpanId"], &request["kind"]), (&parent.into(), &2.into()));
+    assert_eq!(request["parentSpanId"], parent);
+    assert_eq!(request["kind"], 2);
     let says = |key: &str| {
         let attributes = request["attributes"].as_array().unwrap();
         attributes.iter().find(|said| said["key"] == key).map(|said| said["value"]["stringValue"].clone())
@@ -172,7 +173,7 @@ fn whatever_is_asked_for_every_line_of_the_log_is_json() {
         lines
     });
     // What a head may hold without being refused for it: the rest never becomes a request.
-    let pieces: [&[u8]; 22] = [
+    let pieces: [&[u8]; 20] = [
         b"/",
         b"store",
         b"demo",
@@ -180,7 +181,6 @@ fn whatever_is_asked_for_every_line_of_the_log_is_json() {
         b"%0d%0a",
         b"%1b[31m",
         b"%e2%80%ae",
-        b"\xe2\x80\xae",
         b"\"",
         b"\\",
         b"\\u0000",
@@ -191,7 +191,6 @@ fn whatever_is_asked_for_every_line_of_the_log_is_json() {
         b"%00",
         b"..",
         b"%ff",
-        b"\xc3\xa9",
         b"v1/data",
         b"zarr.json",
         b"%5C%22",
@@ -383,15 +382,11 @@ fn the_wait_for_a_backend_that_hangs_is_bounded_and_says_so() {
         let server = builder.finish();
         let ready = tokio::time::timeout(Duration::from_secs(10), server.get("/readyz")).await.unwrap();
         assert_eq!(ready.code(), "unavailable");
-        assert_eq!(
-            (&ready.json()["mounts"]["m"], &ready.json()["why"]["m"]),
-            (&"unavailable".into(), &"timed-out".into())
-        );
+        assert_eq!(ready.json()["mounts"]["m"], "unavailable");
+        assert_eq!(ready.json()["why"]["m"], "timed-out");
         let mounts = server.get("/v1/mounts").await.json();
-        assert_eq!(
-            (&mounts["mounts"][0]["state"], &mounts["mounts"][0]["why"]),
-            (&"unavailable".into(), &"timed-out".into())
-        );
+        assert_eq!(mounts["mounts"][0]["state"], "unavailable");
+        assert_eq!(mounts["mounts"][0]["why"], "timed-out");
         assert_eq!(mounts["mounts"][0]["links"]["rechunk"], "/rechunk/m/{chunks}/{codec}/");
     });
 }

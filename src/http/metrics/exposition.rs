@@ -244,6 +244,18 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         [(NONE, level.under_way_bytes)],
     )?;
     writer.gauge(name!("admission_waiting"), "Requests that wait to be admitted", [(NONE, level.waiting)])?;
+    if let Some(budget) = state.reader().source().budget() {
+        writer.gauge(
+            name!("fetch_limit_bytes"),
+            "Bytes that may be fetched and decoded at a time",
+            [(NONE, budget.limit_bytes)],
+        )?;
+        writer.gauge(
+            name!("fetch_under_way_bytes"),
+            "Bytes that are being fetched and decoded, as they were estimated",
+            [(NONE, budget.under_way_bytes)],
+        )?;
+    }
     let connections = state.counts().connections();
     writer.gauge(name!("connections_open"), "Connections", [(NONE, load(&connections.open))])?;
     writer.counter(
