@@ -77,7 +77,8 @@ pub(super) async fn warm(state: &AppState, target: &NodeTarget, wanted: &Wanted)
     let mut warming = Warming { state, target, wanted, warmed: Warmed::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
     let Warming { warmed, cut_short, .. } = warming;
-    Ok(Warmed { complete: in_time && !cut_short, ..warmed })
+    let complete = in_time && !cut_short && warmed.failed == 0;
+    Ok(Warmed { complete, ..warmed })
 }
 
 struct Warming<'a> {

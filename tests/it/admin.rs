@@ -167,7 +167,8 @@ async fn loading_beforehand_ends_at_its_bounds() {
     counting.fail(true);
     purge(&admin, "m").await;
     let answer = admin.tell("POST", "/v1/cache/m/g?level=chunks", &[], "").await.json();
-    says(&answer, &json!({ "failed": 8, "chunks": 0 }));
+    says(&answer, &json!({ "chunks": 0, "complete": false }));
+    assert!(answer["failed"].as_u64().unwrap() > 0, "{answer}");
 }
 
 #[tokio::test]

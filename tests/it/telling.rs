@@ -128,10 +128,10 @@ async fn a_collector_that_is_down_costs_no_request() {
     let mut command = zarrd(&["serve", &mount_of(&folder)]);
     command.env("ZARRD__TELEMETRY__OTLP_ENDPOINT", format!("http://{gone}"));
     command.env("ZARRD__TELEMETRY__QUEUE_SPANS", "8");
-    let server = Running::of(command);
+    let (server, client) = (Running::of(command), client());
     for _ in 0..200 {
         let url = format!("http://{}/store/m/k", server.address);
-        assert_eq!(client().get(&url).send().await.unwrap().text().await.unwrap(), "value");
+        assert_eq!(client.get(&url).send().await.unwrap().text().await.unwrap(), "value");
     }
     tokio::task::block_in_place(|| stop(server));
 }

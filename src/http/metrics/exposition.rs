@@ -57,9 +57,6 @@ impl Collector for Now {
     }
 }
 
-/// The labels of what has none.
-const NONE: [(&str, &str); 0] = [];
-
 /// Writes one metric after the other.
 struct Writer<'a>(DescriptorEncoder<'a>);
 
@@ -88,6 +85,17 @@ impl Writer<'_> {
             metric.encode_family(&labels)?.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))?;
         }
         Ok(())
+    }
+
+    /// A number of which there is one.
+    fn one(&mut self, kind: MetricType, name: &str, help: &str, value: u64) -> fmt::Result {
+        let is_counter = matches!(kind, MetricType::Counter);
+        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
+        if is_counter {
+            metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
+        } else {
+            metric.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))
+        }
     }
 
     fn histogram<'h, L: EncodeLabelSet>(
@@ -130,10 +138,11 @@ fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         "Requests that were answered, and those whose client left before (status left)",
         answers,
     )?;
-    writer.gauge(
+    writer.one(
+        MetricType::Gauge,
         name!("http_requests_under_way"),
         "Requests whose answer has not ended",
-        [(NONE, load(&counts.under_way))],
+        load(&counts.under_way),
     )?;
     writer.counter(
         name!("http_request_bytes"),
@@ -233,45 +242,57 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
 
 fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let level = state.admission().level();
-    writer.gauge(
+    writer.one(
+        MetricType::Gauge,
         name!("admission_limit_bytes"),
         "Bytes of answers that may be under way",
-        [(NONE, level.limit_bytes)],
+        level.limit_bytes,
     )?;
-    writer.gauge(
+    writer.one(
+        MetricType::Gauge,
         name!("admission_under_way_bytes"),
         "Bytes of answers that are under way, as they were admitted",
-        [(NONE, level.under_way_bytes)],
+        level.under_way_bytes,
     )?;
-    writer.gauge(name!("admission_waiting"), "Requests that wait to be admitted", [(NONE, level.waiting)])?;
+    writer.one(
+        MetricType::Gauge,
+        name!("admission_waiting"),
+        "Requests that wait to be admitted",
+        level.waiting,
+    )?;
     if let Some(budget) = state.reader().source().budget() {
-        writer.gauge(
+        writer.one(
+            MetricType::Gauge,
             name!("fetch_limit_bytes"),
             "Bytes that may be fetched and decoded at a time",
-            [(NONE, budget.limit_bytes)],
+            budget.limit_bytes,
         )?;
-        writer.gauge(
+        writer.one(
+            MetricType::Gauge,
             name!("fetch_under_way_bytes"),
             "Bytes that are being fetched and decoded, as they were estimated",
-            [(NONE, budget.under_way_bytes)],
+            budget.under_way_bytes,
         )?;
     }
     let connections = state.counts().connections();
-    writer.gauge(name!("connections_open"), "Connections", [(NONE, load(&connections.open))])?;
-    writer.counter(
+    writer.one(MetricType::Gauge, name!("connections_open"), "Connections", load(&connections.open))?;
+    writer.one(
+        MetricType::Counter,
         name!("connections_accepted"),
         "Connections that were accepted",
-        [(NONE, load(&connections.accepted))],
+        load(&connections.accepted),
     )?;
-    writer.counter(
+    writer.one(
+        MetricType::Counter,
         name!("connections_refused"),
         "Connections that were closed at once, for there were too many",
-        [(NONE, load(&connections.refused))],
+        load(&connections.refused),
     )?;
-    writer.gauge(
+    writer.one(
+        MetricType::Gauge,
         name!("draining"),
         "Whether the server is about to stop",
-        [(NONE, u64::from(state.is_draining()))],
+        u64::from(state.is_draining()),
     )?;
     writer.gauge(
         name!("build_info"),
@@ -279,23 +300,31 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         [([("version", env!("CARGO_PKG_VERSION"))], 1)],
     )?;
     let Some(surroundings) = state.counts().surroundings.get() else { return Ok(()) };
-    writer.counter(
+    writer.one(
+        MetricType::Counter,
         name!("log_lines_dropped"),
         "Lines of the log that nobody took in time",
-        [(NONE, (surroundings.dropped_log_lines)())],
+        (surroundings.dropped_log_lines)(),
     )?;
-    writer.counter(
+    writer.one(
+        MetricType::Counter,
         name!("spans_dropped"),
         "Spans of traces that nobody took in time",
-        [(NONE, (surroundings.dropped_spans)())],
+        (surroundings.dropped_spans)(),
     )?;
     let Some(process) = (surroundings.process)() else { return Ok(()) };
-    writer.gauge(
+    writer.one(
+        MetricType::Gauge,
         "process_resident_memory_bytes",
         "Resident memory size in bytes",
-        [(NONE, process.resident_bytes)],
+        process.resident_bytes,
     )?;
-    writer.gauge("process_open_fds", "Number of open file descriptors", [(NONE, process.open_files)])?;
+    writer.one(
+        MetricType::Gauge,
+        "process_open_fds",
+        "Number of open file descriptors",
+        process.open_files,
+    )?;
     let mut metric = writer.0.encode_descriptor(
         "process_cpu_seconds",
         "Total user and system CPU time spent in seconds",
