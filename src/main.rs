@@ -2,12 +2,14 @@
 
 mod telemetry;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use telemetry::Telemetry;
 use zarrd::app::{App, AppError, is_alive};
-use zarrd::config::{Cli, Command, ConfigError, ServeArgs, Sources};
+use zarrd::config::{Cli, Command, ConfigError, Origin, ServeArgs, Sources};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -48,15 +50,37 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let read = move || Sources::gather(arguments.clone())?.resolve();
     let config = read()?;
-    telemetry::install(&config.log);
+    let mut telemetry = Telemetry::install(&config.log, &config.telemetry, std::time::SystemTime::now);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if config.server.workers > 0 {
         runtime.worker_threads(config.server.workers.into());
     }
     let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
-    let ended = runtime.block_on(async { App::build(config).await?.run(read).await });
+    let origins = config.origins.clone();
+    let ended = runtime.block_on(async {
+        telemetry.export();
+        let ended = match App::build(config).await {
+            Ok(app) => app.surrounded_by(Telemetry::surroundings()).run(read).await,
+            Err(error) => Err(error),
+        };
+        telemetry.finish().await;
+        ended
+    });
     runtime.shutdown_timeout(LAST_TASKS);
-    Ok(ended?)
+    telemetry.flush();
+    ended.map_err(|error| placed(error, &origins))
+}
+
+/// An error, and where the mount was written that it is about.
+fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
+    let place = match &error {
+        AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
+        _ => None,
+    };
+    match place {
+        Some(place) => anyhow::Error::from(error).context(place),
+        None => error.into(),
+    }
 }
 
 /// Success if the configured listener is alive.

@@ -65,6 +65,7 @@ pub(super) fn text(
     Front { scheme, address, base_path }: Front<'_>,
     mounts: &[MountLine],
     roots: &[RootLine],
+    admin: Option<SocketAddr>,
     memory: MemoryBound,
     demo: Option<Demo>,
 ) -> String {
@@ -77,6 +78,12 @@ pub(super) fn text(
     }
     for RootLine { name, url } in roots {
         let _ = writeln!(text, "  {url} is {base_path}/store/{name}");
+    }
+    if let Some(admin) = admin {
+        let _ = writeln!(
+            text,
+            "  http://{admin}/metrics, /healthz, /readyz and /v1/cache are for whoever runs it"
+        );
     }
     let _ = writeln!(text, "Memory: at most {memory}");
     if demo == Some(Demo::ForWantOfMounts) {

@@ -34,10 +34,10 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
-use crate::cache::{CachedSource, EncodedCache, NodeCache, ValueCache};
+use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use crate::config::{self, Config, ConfigError, TlsError, TlsOptions};
 use crate::cpu::Cpu;
-use crate::http::{AppState, Arrays, Mount, Site};
+use crate::http::{AppState, Arrays, BackendCounts, Mount, Site, Surroundings};
 use crate::store::{self, SharedStore, StoreOptions};
 use banner::{Demo, Front, MountLine, RootLine};
 use memory::MemoryBound;
@@ -50,39 +50,9 @@ const DEMO: &str = "demo";
 pub struct App {
     config: Config,
     state: AppState,
-    remembered: Remembered,
     mounts: Vec<MountLine>,
     demo: Option<Demo>,
     tls: Option<Tls>,
-}
-
-/// What is remembered of all mounts.
-#[derive(Debug)]
-struct Remembered {
-    source: CachedSource,
-    nodes: NodeCache,
-    values: ValueCache,
-    encoded: EncodedCache,
-}
-
-impl Remembered {
-    /// Nothing yet, and so much at most.
-    fn new(config: &Config, cpu: &Cpu) -> Self {
-        let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
-        Self {
-            source: CachedSource::new(source, config.cache),
-            nodes: NodeCache::new(config.cache.node_bytes),
-            values: ValueCache::new(config.cache.value_bytes),
-            encoded: EncodedCache::new(config.cache.encoded_bytes),
-        }
-    }
-
-    fn forget_half(&self) {
-        self.source.forget_half();
-        self.nodes.forget_half();
-        self.values.forget_half();
-        self.encoded.forget_half();
-    }
 }
 
 impl App {
@@ -111,39 +81,52 @@ impl App {
             lines.push(MountLine::of(&mount, "built in"));
             mounts.push(mount);
         }
-        let remembered = Remembered::new(&config, &cpu);
+        let values = ValueCache::new(config.cache.value_bytes);
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
+            let store = open(name, &options.url, &store, &cpu)?;
+            let backend = Arc::new(BackendCounts::default());
+            let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let mount = Mount {
                 name: name.clone(),
-                store: remembered.values.over(
-                    name,
-                    open(name, &options.url, &store, &cpu)?,
-                    options.freshness,
-                ),
+                store: values.over(name, store::observed(name, store, observer), options.freshness),
                 writable: options.writable,
                 allow_prefix_delete: options.allow_prefix_delete,
                 cache_control: options.cache_control.clone(),
                 dimension_separator: options.dimension_separator,
                 consolidated: options.consolidated,
                 hosts: options.hosts.clone(),
+                backend,
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
-        let state = AppState::new(mounts, arrays(&config, &remembered, cpu), http)?;
+        let state = AppState::new(mounts, arrays(&config, cpu, values), http)?;
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
-        Ok(Self { config, state, remembered, mounts: lines, demo, tls })
+        Ok(Self { config, state, mounts: lines, demo, tls })
     }
 
     /// What the server's own address serves.
     #[must_use]
     pub fn site(&self) -> Site {
         Site::whole(self.state.clone())
+    }
+
+    /// The same, where metrics say what is known of the process outside, too.
+    #[must_use]
+    pub fn surrounded_by(self, surroundings: Surroundings) -> Self {
+        self.state.set_surroundings(surroundings);
+        self
+    }
+
+    /// What the admin listener serves.
+    #[must_use]
+    pub fn admin_site(&self) -> Site {
+        Site::admin(&self.state)
     }
 
     /// Binds every address, says so on standard output, and serves until a signal ends it. With SIGHUP, the configuration
@@ -171,35 +154,28 @@ impl App {
                 roots.push(banner::root_of_listener(scheme, name, address));
             }
         }
-        self.announce(address, &roots);
+        let mut admin = None;
+        if let Some(listen) = self.config.server.admin_listen {
+            let (address, listener) = bind(listen).await?;
+            sites.push(Listening { tls: None, ..listening(listener, self.admin_site()) });
+            admin = Some(address);
+        }
+        self.announce(address, &roots, admin);
 
         let mut limits = Limits::of(&self.config.server, self.config.http.headers);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
         let serving = serve::serve_all(sites, limits, shutdown.clone());
-        let state = self.state.clone();
+        let (state, memory) = (self.state.clone(), config::memory_limit(&self.config.server));
         tokio::select! {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
             () = drain_readiness(&state, &shutdown) => {}
-            () = self.watch_memory() => {}
+            () = watch_memory(&state, memory) => {}
             () = self.follow(hangups, read) => {}
         }
         tracing::info!("stopped");
         Ok(())
-    }
-
-    /// Gives up what it can where memory is short; never ends.
-    async fn watch_memory(&self) {
-        let Some(limit) = config::memory_limit(&self.config.server) else {
-            return std::future::pending().await;
-        };
-        let forget = || {
-            self.remembered.forget_half();
-            self.state.forget_half_of_answers();
-        };
-        ladder::watch(limit, config::resident_bytes, forget, |pressure| self.state.set_pressure(pressure))
-            .await;
     }
 
     /// The scheme of the URLs at which the server is.
@@ -207,9 +183,10 @@ impl App {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    fn announce(&self, address: SocketAddr, roots: &[RootLine]) {
+    fn announce(&self, address: SocketAddr, roots: &[RootLine], admin: Option<SocketAddr>) {
         let front = Front { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
-        let text = banner::text(front, &self.mounts, roots, MemoryBound::of(&self.config), self.demo);
+        let memory = MemoryBound::of(&self.config);
+        let text = banner::text(front, &self.mounts, roots, admin, memory, self.demo);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");
@@ -230,19 +207,35 @@ async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
     std::future::pending::<()>().await;
 }
 
+/// Gives up what it can where memory is short; never ends.
+async fn watch_memory(state: &AppState, limit: Option<u64>) {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    let (forget, tell) = (|| state.forget_half(), |pressure| state.set_pressure(pressure));
+    ladder::watch(limit, config::resident_bytes, forget, tell).await;
+}
+
 /// Opens a mount's store.
 fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, AppError> {
     store::open(url, options, cpu).map_err(|source| AppError::Mount { name: name.to_owned(), source })
 }
 
 /// What decodes, with its caches.
-fn arrays(config: &Config, remembered: &Remembered, cpu: Cpu) -> Arrays {
+fn arrays(config: &Config, cpu: Cpu, values: ValueCache) -> Arrays {
+    let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
+    let source = CachedSource::new(source, config.cache);
+    let nodes = NodeCache::new(config.cache.node_bytes);
+    let encoded = EncodedCache::new(config.cache.encoded_bytes);
+    // Values last: what is made of them is forgotten by then.
+    let caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
     Arrays {
-        reader: Reader::new(Arc::new(remembered.source.clone()), cpu.clone()),
+        reader: Reader::new(Arc::new(source), cpu.clone()),
         cpu,
-        memo: Arc::new(remembered.nodes.clone()),
+        memo: Arc::new(nodes),
         answers_bytes: config.cache.answers_bytes(),
-        encoded: remembered.encoded.clone(),
+        encoded,
+        caches,
         read: config.read,
         metadata: config.limits.metadata(),
         codec: config.limits.codec(),

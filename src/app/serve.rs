@@ -16,6 +16,7 @@ use super::patience::Limits;
 use super::service::Routes;
 use super::shutdown::{Phase, Shutdown};
 use super::tls::Tls;
+use crate::http::ConnectionCounts;
 
 /// Pauses after a failed `accept`, from the first to the longest.
 const BACK_OFF: Duration = Duration::from_millis(10);
@@ -74,12 +75,16 @@ async fn accept<R: Routes>(
         // No room: dropping the stream closes it at once.
         let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
             tracing::debug!(%peer, "refused: too many connections");
+            if let Some(counts) = routes.connections() {
+                counts.refused();
+            }
             return;
         };
+        let open = routes.connections().map(ConnectionCounts::opened);
         let connection = connection::serve(terms.clone(), stream, peer);
         tokio::spawn(async move {
             connection.await;
-            drop(permit);
+            drop((permit, open));
         });
     };
     let mut back_off = BACK_OFF;

@@ -19,7 +19,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 
 use super::patience::{Patience, Ticket};
-use crate::http::{Peer, Site};
+use crate::http::{ConnectionCounts, Peer, Site};
 
 /// What answers the requests of a listener.
 pub trait Routes: Clone + Send + Sync + 'static {
@@ -30,6 +30,11 @@ pub trait Routes: Clone + Send + Sync + 'static {
     fn keeps_connections(&self) -> bool {
         true
     }
+
+    /// Where the connections are counted, if anywhere.
+    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+        None
+    }
 }
 
 impl Routes for Site {
@@ -39,6 +44,10 @@ impl Routes for Site {
 
     fn keeps_connections(&self) -> bool {
         Self::keeps_connections(self)
+    }
+
+    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+        Some(Self::connections(self))
     }
 }
 

@@ -27,9 +27,9 @@ pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::{ReadChunks, Snapshot};
-pub use source::{ChunkSource, DirectSource, FetchOptions};
+pub use source::{Budget, ChunkSource, DirectSource, FetchOptions};
 pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
-pub use trace::Trace;
+pub use trace::{Trace, TraceObserver, Work};
 
 use std::sync::Arc;
 
@@ -76,6 +76,12 @@ impl Array {
         let decoded_axes = decoded_axes(&grid, chains.first());
         let chunk_shape = grid.chunk_shape().map(Arc::from);
         Ok(Self { mount, store, path, metadata, grid, chunk_keys, chains, chunk_shape, decoded_axes })
+    }
+
+    /// The name of the mount that it is in.
+    #[must_use]
+    pub fn mount(&self) -> &Arc<str> {
+        &self.mount
     }
 
     /// Where it is in its hierarchy.

@@ -11,7 +11,9 @@ use tokio::task::JoinSet;
 use super::plan::Band;
 use super::resolve::{Load, Task, resolve, resolve_now};
 use super::snapshot::{Chunks, GLANCES_TOGETHER};
-use super::{Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace};
+use super::{
+    Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace, TraceObserver,
+};
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
 use crate::cpu::{Cpu, CpuError};
@@ -38,6 +40,7 @@ const INLINE_BYTES: usize = 512 << 10;
 pub struct Reader {
     source: Arc<dyn ChunkSource>,
     cpu: Cpu,
+    observer: Option<Arc<dyn TraceObserver>>,
 }
 
 /// A chunk's elements on their way to their place in the answer.
@@ -88,7 +91,13 @@ impl Reader {
     /// A reader that gets its chunks from `source`.
     #[must_use]
     pub fn new(source: Arc<dyn ChunkSource>, cpu: Cpu) -> Self {
-        Self { source, cpu }
+        Self { source, cpu, observer: None }
+    }
+
+    /// The same, where `observer` is told of each request's reads when they have ended.
+    #[must_use]
+    pub fn observed(self, observer: Arc<dyn TraceObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// Where it gets its chunks from.
@@ -97,10 +106,14 @@ impl Reader {
         &self.source
     }
 
-    /// What a new request's reads are traced by.
+    /// What a new request's reads of a mount are traced by.
     #[must_use]
-    pub fn trace(&self) -> Arc<Trace> {
-        Arc::new(Trace::new(self.source.concurrency()))
+    pub fn trace(&self, mount: &Arc<str>) -> Arc<Trace> {
+        let trace = Trace::new(self.source.concurrency());
+        Arc::new(match &self.observer {
+            Some(observer) => trace.told_to(Arc::clone(observer), mount),
+            None => trace,
+        })
     }
 
     /// The versions of the chunks that a plan touches; none of them is read.

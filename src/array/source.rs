@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::Instrument;
 
 use super::coalesce::{Fetch, coalesce};
 use super::{ArrayError, Found, FoundPart, StoredKey, StoredValue, Trace};
@@ -49,11 +50,25 @@ impl Default for FetchOptions {
     }
 }
 
+/// How much is being fetched and decoded, over all requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes that may be.
+    pub limit_bytes: u64,
+    /// Bytes that are, as they were estimated.
+    pub under_way_bytes: u64,
+}
+
 /// Gives decoded chunks and shard indexes of stored values.
 #[async_trait]
 pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     /// Questions to the store of one request that may be under way at a time.
     fn concurrency(&self) -> usize;
+
+    /// How much is being fetched and decoded; `None` where nobody counts.
+    fn budget(&self) -> Option<Budget> {
+        None
+    }
 
     /// Whether a chunk of so many bytes is remembered once it is decoded. Of others, a reader may ask for the part that it
     /// wants, by a chain for that part.
@@ -171,7 +186,8 @@ impl DirectSource {
             }
             found.bytes(length).await
         };
-        let bytes = bytes.await;
+        let bytes =
+            bytes.instrument(tracing::trace_span!(target: "zarrd::span", "fetch", bytes = length)).await;
         trace.fetched_since(start);
         bytes.map_err(|source| ArrayError::Store { key: value.key.clone(), source })
     }
@@ -244,7 +260,8 @@ impl DirectSource {
         shared: bool,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared)).await;
+        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared));
+        let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
@@ -264,7 +281,8 @@ impl DirectSource {
         let bound = Arc::clone(chain);
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, shared)).collect::<Vec<_>>();
-        match self.cpu.run_sized(bytes, work).await {
+        let decoding = self.cpu.run_sized(bytes, work);
+        match decoding.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await {
             Ok(decoded) => places
                 .into_iter()
                 .zip(decoded)
@@ -362,6 +380,12 @@ impl ChunkSource for DirectSource {
         self.options.concurrency
     }
 
+    fn budget(&self) -> Option<Budget> {
+        let limit_bytes = u64::from(self.budget_kib) << 10;
+        let free_bytes = (self.budget.available_permits() as u64) << 10;
+        Some(Budget { limit_bytes, under_way_bytes: limit_bytes.saturating_sub(free_bytes) })
+    }
+
     async fn find(
         &self,
         key: &StoredKey,
@@ -371,7 +395,9 @@ impl ChunkSource for DirectSource {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
         let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
-        let Some((value, encoded)) = Self::read_blind(key, chain, trace).await? else {
+        let read = Self::read_blind(key, chain, trace);
+        let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
+        let Some((value, encoded)) = read.await? else {
             return Ok(Found::seen(None));
         };
         let Some(encoded) = encoded else { return Ok(Found::seen(Some(value))) };

@@ -1,9 +1,36 @@
 //! [`Trace`]: one request's reads: their turns at the store, and what they did, for its headers and the log.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Is told what reads did when they have ended.
+pub trait TraceObserver: std::fmt::Debug + Send + Sync {
+    /// One request's reads of a mount have ended.
+    fn ended(&self, mount: &str, work: &Work);
+}
+
+/// What one request's reads did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Chunks that did not have to be loaded.
+    pub hits: u64,
+    /// Chunks that had to be loaded.
+    pub misses: u64,
+    /// From the request to where its cost is known.
+    pub plan: Duration,
+    /// Time spent fetching.
+    pub fetch: Duration,
+    /// Time spent decoding.
+    pub decode: Duration,
+    /// Time spent writing elements as they were asked for.
+    pub encode: Duration,
+}
+
+/// Who is told of the end of a trace, and whose reads these are.
+type Told = (Arc<dyn TraceObserver>, Arc<str>);
 
 /// Turns, counts and times of one request's reads. Chunks that another request was loading already count as hits; times
 /// are sums over what ran side by side.
@@ -13,8 +40,11 @@ pub struct Trace {
     turns: Semaphore,
     hits: AtomicU64,
     misses: AtomicU64,
+    plan_micros: AtomicU64,
     fetch_micros: AtomicU64,
     decode_micros: AtomicU64,
+    encode_micros: AtomicU64,
+    told: Option<Told>,
 }
 
 impl Trace {
@@ -27,9 +57,18 @@ impl Trace {
             turns,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            plan_micros: AtomicU64::new(0),
             fetch_micros: AtomicU64::new(0),
             decode_micros: AtomicU64::new(0),
+            encode_micros: AtomicU64::new(0),
+            told: None,
         }
+    }
+
+    /// The same, of reads of this mount; `observer` is told when they have ended.
+    pub(super) fn told_to(mut self, observer: Arc<dyn TraceObserver>, mount: &Arc<str>) -> Self {
+        self.told = Some((observer, Arc::clone(mount)));
+        self
     }
 
     /// When the request began: what was seen since then is new enough for it.
@@ -59,6 +98,16 @@ impl Trace {
         self.fetch_micros.fetch_add(micros(start.elapsed()), Relaxed);
     }
 
+    /// The cost was known after so long.
+    pub fn planned_in(&self, time: Duration) {
+        self.plan_micros.store(micros(time), Relaxed);
+    }
+
+    /// Adds the time since `start` to the time spent writing elements as they were asked for.
+    pub fn encoded_since(&self, start: Instant) {
+        self.encode_micros.fetch_add(micros(start.elapsed()), Relaxed);
+    }
+
     /// Adds the time since `start` to the time spent decoding.
     pub fn decoded_since(&self, start: Instant) {
         self.decode_micros.fetch_add(micros(start.elapsed()), Relaxed);
@@ -70,11 +119,27 @@ impl Trace {
         (self.hits.load(Relaxed), self.misses.load(Relaxed))
     }
 
-    /// Time spent fetching, and time spent decoding.
+    /// What the reads did so far.
     #[must_use]
-    pub fn fetch_and_decode(&self) -> (Duration, Duration) {
+    pub fn work(&self) -> Work {
         let load = |cell: &AtomicU64| Duration::from_micros(cell.load(Relaxed));
-        (load(&self.fetch_micros), load(&self.decode_micros))
+        let (hits, misses) = self.hits_and_misses();
+        Work {
+            hits,
+            misses,
+            plan: load(&self.plan_micros),
+            fetch: load(&self.fetch_micros),
+            decode: load(&self.decode_micros),
+            encode: load(&self.encode_micros),
+        }
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        if let Some((observer, mount)) = &self.told {
+            observer.ended(mount, &self.work());
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::shelf::Shelf;
+use super::shelf::{Shelf, Usage};
 
 /// Small answers by what was asked; the least used fall out.
 pub struct Answers<T>(Shelf<Arc<str>, Weighed<T>>);
@@ -34,7 +34,9 @@ impl<T: Send + Sync + 'static> Answers<T> {
     /// What was answered last.
     #[must_use]
     pub fn recall(&self, asked: &str) -> Option<Arc<T>> {
-        self.0.recall(asked).map(|kept| kept.answer)
+        let kept = self.0.recall(asked);
+        self.0.missed(usize::from(kept.is_none()));
+        kept.map(|kept| kept.answer)
     }
 
     /// Forgets about half.
@@ -44,7 +46,19 @@ impl<T: Send + Sync + 'static> Answers<T> {
 
     /// Remembers an answer that takes so many bytes of memory.
     pub fn remember(&self, asked: &str, answer: T, bytes: u64) {
-        self.0.remember(&asked.into(), &Weighed { answer: Arc::new(answer), bytes });
+        let kept = Weighed { answer: Arc::new(answer), bytes };
+        self.0.remember(&asked.into(), &kept, self.0.epoch());
+    }
+
+    /// Forgets all of them: they are made again of what else is remembered, so none is worth telling apart.
+    pub fn forget(&self) -> u64 {
+        self.0.forget(|_| true)
+    }
+
+    /// What is remembered.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.0.usage()
     }
 }
 

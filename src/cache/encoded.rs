@@ -8,10 +8,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use super::shelf::Shelf;
+use super::caches::{Kind, Remembers, is_node_below};
+use super::shelf::{Shelf, Usage};
 use crate::array::ArrayError;
 use crate::chunk::ChunkCoords;
-use crate::key::NodePath;
+use crate::key::{NodePath, StorePrefix};
 use crate::store::Version;
 
 /// Bytes that the name of a chunk takes beside its path and recipe.
@@ -60,12 +61,6 @@ impl EncodedCache {
         Self { chunks: Arc::new(chunks), latest: Arc::new(latest) }
     }
 
-    /// Forgets about half.
-    pub fn forget_half(&self) {
-        self.chunks.forget_half();
-        self.latest.forget_half();
-    }
-
     /// The version that was made last, if that is remembered. What it is made of may have changed since.
     #[must_use]
     pub fn latest(&self, name: &EncodedName) -> Option<Version> {
@@ -89,10 +84,28 @@ impl EncodedCache {
         version: &Version,
         load: BoxFuture<'static, Result<Bytes, ArrayError>>,
     ) -> Result<Bytes, ArrayError> {
+        let since = self.latest.epoch();
         let chunk = self.chunks.get(&(name.clone(), version.clone()), load).await;
         let chunk = chunk.unwrap_or_else(|| Err(ArrayError::Abandoned { what: name.path.to_string() }))?;
-        self.latest.remember(name, version);
+        self.latest.remember(name, version, since);
         Ok(chunk)
+    }
+}
+
+impl Remembers for EncodedCache {
+    fn usage(&self) -> Vec<(Kind, Usage)> {
+        vec![(Kind::Encoded, self.chunks.usage().and(self.latest.usage().held()))]
+    }
+
+    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        let is_meant = |name: &EncodedName| *name.mount == *mount && is_node_below(&name.path, prefix);
+        self.latest.forget(is_meant);
+        self.chunks.forget(|(name, _)| is_meant(name))
+    }
+
+    fn forget_half(&self) {
+        self.chunks.forget_half();
+        self.latest.forget_half();
     }
 }
 

@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use futures::future::join;
+use tracing::Instrument;
 
+use super::caches::is_key_below;
 use super::flights::{Boarding, Flights};
-use super::shelf::{Outcome, Shelf};
+use super::shelf::{Outcome, Shelf, Usage};
 use crate::array::{ChunkSource, Found, StoredKey, StoredValue, Trace};
 use crate::codec::CodecChain;
-use crate::key::StoreKey;
+use crate::key::{StoreKey, StorePrefix};
 use crate::store::Version;
 
 /// Bytes that a chunk takes here beside its key and tag.
@@ -49,7 +51,19 @@ impl Finds {
         if self.latest.recall(&name).is_some_and(|known| known.info.version == value.info.version) {
             return;
         }
-        self.latest.remember(&name, value);
+        self.latest.remember(&name, value, self.latest.epoch());
+    }
+
+    /// What is remembered of versions.
+    pub(super) fn usage(&self) -> Usage {
+        self.latest.usage().held()
+    }
+
+    /// Forgets the versions of the keys of a mount below a prefix. Reads that are under way are shared with nobody else.
+    pub(super) fn forget(&self, mount: &str, prefix: &StorePrefix) {
+        let is_meant = |(of, key): &Name| **of == *mount && is_key_below(key, prefix);
+        self.underway.forget(|(name, _)| is_meant(name));
+        self.latest.forget(is_meant);
     }
 
     /// The last version that something is remembered of. There may be a newer one.
@@ -90,11 +104,11 @@ impl Finds {
         let name = ((Arc::clone(&key.mount), key.key.clone()), chain.id());
         // By now somebody may have landed what it takes; which version is stored is for a look to tell.
         let landed = |_: &_| is_remembered().then(|| Ok(Found::seen(None)));
-        let waiter = match self.underway.board(&[&name], landed).pop() {
+        let waiter = match self.underway.board(&[&name], self.latest.epoch(), landed).pop() {
             Some(Boarding::Claimed(ticket, waiter)) => {
                 let (source, key, chain) = (Arc::clone(source), key.clone(), Arc::clone(chain));
                 let trace = Arc::clone(trace);
-                tokio::spawn(async move {
+                let read = async move {
                     tokio::select! {
                         found = source.find(&key, &chain, &trace) => {
                             if let Ok(found) = &found {
@@ -104,7 +118,8 @@ impl Finds {
                         }
                         () = ticket.deserted() => {}
                     }
-                });
+                };
+                tokio::spawn(read.in_current_span());
                 waiter
             }
             Some(Boarding::Joined(waiter)) => {

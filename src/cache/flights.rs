@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use super::shelf::Epoch;
+
 type Channel<V> = Arc<watch::Sender<Option<V>>>;
 
 /// Loads under way, by key.
@@ -29,6 +31,7 @@ pub(super) struct Waiter<V>(watch::Receiver<Option<V>>);
 /// The duty to load something. Dropped without [`Ticket::land`], it sends those who wait to try again.
 pub(super) struct Ticket<K: Eq + Hash, V> {
     key: K,
+    epoch: Epoch,
     channel: Channel<V>,
     flights: Arc<Mutex<HashMap<K, Channel<V>>>>,
 }
@@ -41,7 +44,13 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
     /// Joins the loads of these keys or claims them: all in one step, so that of two callers who want the same keys one
     /// claims all of them, and can fetch neighbours together. `look` is asked again before claiming, since a load may
     /// have landed since the caller last looked: whoever lands remembers first and leaves the list afterwards.
-    pub(super) fn board(&self, keys: &[&K], look: impl Fn(&K) -> Option<V>) -> Vec<Boarding<K, V>> {
+    /// What is claimed is loaded in `epoch`.
+    pub(super) fn board(
+        &self,
+        keys: &[&K],
+        epoch: Epoch,
+        look: impl Fn(&K) -> Option<V>,
+    ) -> Vec<Boarding<K, V>> {
         let mut flights = lock(&self.0);
         let board = |&key: &&K| match flights.entry(key.clone()) {
             Entry::Occupied(entry) => Boarding::Joined(Waiter(entry.get().subscribe())),
@@ -52,11 +61,16 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
                 let (sender, receiver) = watch::channel(None);
                 let channel = Arc::new(sender);
                 entry.insert(Arc::clone(&channel));
-                let ticket = Ticket { key: key.clone(), channel, flights: Arc::clone(&self.0) };
+                let ticket = Ticket { key: key.clone(), epoch, channel, flights: Arc::clone(&self.0) };
                 Boarding::Claimed(ticket, Waiter(receiver))
             }
         };
         keys.iter().map(board).collect()
+    }
+
+    /// Whoever comes from here on loads these anew. Those who wait are given what they wait for.
+    pub(super) fn forget(&self, is_meant: impl Fn(&K) -> bool) {
+        lock(&self.0).retain(|key, _| !is_meant(key));
     }
 }
 
@@ -72,6 +86,11 @@ impl<K: Eq + Hash, V> Ticket<K, V> {
         &self.key
     }
 
+    /// When it was claimed.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// Gives the result to all who wait.
     pub(super) fn land(self, value: V) {
         self.channel.send_replace(Some(value));
@@ -85,7 +104,11 @@ impl<K: Eq + Hash, V> Ticket<K, V> {
 
 impl<K: Eq + Hash, V> Drop for Ticket<K, V> {
     fn drop(&mut self) {
-        lock(&self.flights).remove(&self.key);
+        let mut flights = lock(&self.flights);
+        // By now another may be loading it.
+        if flights.get(&self.key).is_some_and(|channel| Arc::ptr_eq(channel, &self.channel)) {
+            flights.remove(&self.key);
+        }
     }
 }
 
@@ -99,7 +122,22 @@ mod tests {
     use super::*;
 
     fn board(flights: &Flights<u8, u8>, look: Option<u8>) -> Boarding<u8, u8> {
-        flights.board(&[&1], |_| look).remove(0)
+        flights.board(&[&1], Epoch::default(), |_| look).remove(0)
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_after_something_was_forgotten_loads_it_anew() {
+        let flights = Flights::<u8, u8>::new();
+        let Boarding::Claimed(old, before) = board(&flights, None) else { panic!() };
+        flights.forget(|key| *key == 1);
+        let Boarding::Claimed(new, after) = board(&flights, None) else { panic!() };
+        old.land(1);
+        let Boarding::Joined(joined) = board(&flights, None) else { panic!() };
+        new.land(2);
+        assert_eq!(
+            (before.wait().await, after.wait().await, joined.wait().await),
+            (Some(1), Some(2), Some(2))
+        );
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@
 //! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
 
 mod answers;
+mod caches;
 mod encoded;
 mod finds;
 mod flights;
@@ -16,8 +17,10 @@ mod source;
 mod values;
 
 pub use answers::Answers;
+pub use caches::{Caches, Kind, Remembers};
 pub use encoded::{EncodedCache, EncodedName};
 pub use nodes::NodeCache;
+pub use shelf::Usage;
 pub use source::CachedSource;
 pub use values::ValueCache;
 

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::shelf::Shelf;
+use super::caches::{Kind, Remembers, is_node_below};
+use super::shelf::{Shelf, Usage};
 use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
 use crate::hierarchy::Located;
-use crate::key::NodePath;
+use crate::key::{NodePath, StorePrefix};
 
 /// Bytes of memory that a document takes when parsed, for each of its own, at most.
 const PARSED_RATIO: u64 = 40;
@@ -44,12 +45,6 @@ impl NodeCache {
         let nodes = Shelf::new(capacity_bytes - capacity_bytes / LATEST_SHARE, weigh);
         Self { nodes: Arc::new(nodes), latest: Arc::new(latest) }
     }
-
-    /// Forgets about half.
-    pub fn forget_half(&self) {
-        self.nodes.forget_half();
-        self.latest.forget_half();
-    }
 }
 
 #[async_trait]
@@ -63,9 +58,27 @@ impl NodeMemo for NodeCache {
     }
 
     async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
+        let since = self.latest.epoch();
         let opened = self.nodes.get(&id, opening).await;
         let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
-        self.latest.remember(&(id.mount, id.path), &(id.located, looked));
+        self.latest.remember(&(id.mount, id.path), &(id.located, looked), since);
         Ok(opened)
+    }
+}
+
+impl Remembers for NodeCache {
+    fn usage(&self) -> Vec<(Kind, Usage)> {
+        vec![(Kind::Node, self.nodes.usage().and(self.latest.usage().held()))]
+    }
+
+    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        let is_meant = |of: &str, path: &NodePath| *of == *mount && is_node_below(path, prefix);
+        self.latest.forget(|(of, path)| is_meant(of, path));
+        self.nodes.forget(|id| is_meant(&id.mount, &id.path))
+    }
+
+    fn forget_half(&self) {
+        self.nodes.forget_half();
+        self.latest.forget_half();
     }
 }

@@ -4,12 +4,47 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use moka::sync::Cache;
+use tracing::Instrument;
 
 use super::flights::{Boarding, Flights, Ticket};
 use crate::array::ArrayError;
+
+/// What is remembered of one kind, and how often that was of use since the server started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How often something was remembered.
+    pub hits: u64,
+    /// How often it had to be loaded or made.
+    pub misses: u64,
+    /// How much fell out for want of room.
+    pub evictions: u64,
+    /// How many things there are.
+    pub entries: u64,
+    /// Their bytes, and those of the books about them.
+    pub bytes: u64,
+}
+
+impl Usage {
+    /// Two shelves as one.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            hits: self.hits.saturating_add(other.hits),
+            misses: self.misses.saturating_add(other.misses),
+            evictions: self.evictions.saturating_add(other.evictions),
+            entries: self.entries.saturating_add(other.entries),
+            bytes: self.bytes.saturating_add(other.bytes),
+        }
+    }
+
+    /// The same, of which only what it holds and what fell out counts: it is asked beside another shelf.
+    pub(super) fn held(self) -> Self {
+        Self { hits: 0, misses: 0, ..self }
+    }
+}
 
 /// What a load comes to.
 pub(super) type Outcome<T> = Result<T, ArrayError>;
@@ -27,7 +62,16 @@ pub(super) struct Shelf<K: Eq + Hash, T> {
     flights: Flights<K, Outcome<T>>,
     largest: u64,
     weigh: fn(&K, &T) -> u64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: Arc<AtomicU64>,
+    /// How often something was forgotten on demand.
+    purges: AtomicU64,
 }
+
+/// A moment between two purges: what was loaded in one is not remembered in the next, for it may be of before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Epoch(u64);
 
 impl<K, T> Shelf<K, T>
 where
@@ -39,19 +83,79 @@ where
         // moka's weights have 32 bits; nothing of 4 GiB is ever remembered.
         let weigher =
             move |key: &K, value: &T| u32::try_from(weigh(key, value) + ENTRY_BYTES).unwrap_or(u32::MAX);
-        let cache = Cache::builder().max_capacity(capacity_bytes).weigher(weigher).build();
-        Self { cache, flights: Flights::new(), largest: capacity_bytes / LARGEST_SHARE, weigh }
+        let evictions = Arc::new(AtomicU64::new(0));
+        let evicted = Arc::clone(&evictions);
+        let cache = Cache::builder()
+            .max_capacity(capacity_bytes)
+            .weigher(weigher)
+            .eviction_listener(move |_, _, cause| {
+                if cause.was_evicted() {
+                    evicted.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .build();
+        Self {
+            cache,
+            flights: Flights::new(),
+            largest: capacity_bytes / LARGEST_SHARE,
+            weigh,
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            evictions,
+            purges: AtomicU64::new(0),
+        }
+    }
+
+    /// Now, for what is loaded from here on.
+    pub(super) fn epoch(&self) -> Epoch {
+        Epoch(self.purges.load(Ordering::SeqCst))
+    }
+
+    /// What it holds, and how often that was of use.
+    pub(super) fn usage(&self) -> Usage {
+        // What was counted in passing is summed up first.
+        self.cache.run_pending_tasks();
+        Usage {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            evictions: self.evictions.load(Ordering::Relaxed),
+            entries: self.cache.entry_count(),
+            bytes: self.cache.weighted_size(),
+        }
+    }
+
+    /// Counts things that had to be loaded, where no load is the shelf's own.
+    pub(super) fn missed(&self, things: usize) {
+        self.misses.fetch_add(things as u64, Ordering::Relaxed);
+    }
+
+    /// Forgets what `is_meant`, and how many there were. Loads under way are not remembered either, and nobody joins those
+    /// that are meant: what comes back after this was loaded after it.
+    pub(super) fn forget(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
+        self.purges.fetch_add(1, Ordering::SeqCst);
+        self.flights.forget(&is_meant);
+        let mut forgotten = 0;
+        for (key, _) in &self.cache {
+            if is_meant(&key) {
+                self.cache.invalidate(key.as_ref());
+                forgotten += 1;
+            }
+        }
+        forgotten
     }
 
     /// For each key: what is remembered, or who is to load it.
     pub(super) fn board(&self, keys: &[K]) -> Vec<Boarding<K, Outcome<T>>> {
-        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.cache.get(key)).collect();
+        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.recall(key)).collect();
         let missing: Vec<&K> =
             keys.iter().zip(&remembered).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
         if missing.is_empty() {
             return remembered.into_iter().flatten().map(|value| Boarding::Hit(Ok(value))).collect();
         }
-        let mut boarded = self.flights.board(&missing, |key| self.cache.get(key).map(Ok)).into_iter();
+        let epoch = self.epoch();
+        let boarded = self.flights.board(&missing, epoch, |key| self.recall(key).map(Ok));
+        self.missed(boarded.iter().filter(|boarding| matches!(boarding, Boarding::Claimed(..))).count());
+        let mut boarded = boarded.into_iter();
         remembered
             .into_iter()
             .filter_map(|value| match value {
@@ -67,7 +171,11 @@ where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.cache.get(key)
+        let value = self.cache.get(key);
+        if value.is_some() {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        value
     }
 
     /// Whether it is remembered; asking does not count as using it.
@@ -80,10 +188,15 @@ where
         bytes <= self.largest
     }
 
-    /// Remembers something, if it is not too large.
-    pub(super) fn remember(&self, key: &K, value: &T) {
-        if (self.weigh)(key, value) <= self.largest {
-            self.cache.insert(key.clone(), value.clone());
+    /// Remembers something that was loaded since then, if it is not too large.
+    pub(super) fn remember(&self, key: &K, value: &T, since: Epoch) {
+        if (self.weigh)(key, value) > self.largest || self.epoch() != since {
+            return;
+        }
+        self.cache.insert(key.clone(), value.clone());
+        // A purge that began meanwhile may have passed by already.
+        if self.epoch() != since {
+            self.cache.invalidate(key);
         }
     }
 
@@ -98,7 +211,7 @@ where
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
     pub(super) fn land(&self, ticket: Ticket<K, Outcome<T>>, outcome: Outcome<T>) {
         if let Ok(value) = &outcome {
-            self.remember(ticket.key(), value);
+            self.remember(ticket.key(), value, ticket.epoch());
         }
         ticket.land(outcome);
     }
@@ -117,12 +230,13 @@ where
                 Boarding::Joined(waiter) => waiter,
                 Boarding::Claimed(ticket, waiter) => {
                     let (shelf, load) = (Arc::clone(self), load.take()?);
-                    tokio::spawn(async move {
+                    let load = async move {
                         tokio::select! {
                             outcome = load => shelf.land(ticket, outcome),
                             () = ticket.deserted() => {}
                         }
-                    });
+                    };
+                    tokio::spawn(load.in_current_span());
                     waiter
                 }
             };
@@ -137,5 +251,39 @@ where
 impl<K: Eq + Hash, T> fmt::Debug for Shelf<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shelf").field("largest", &self.largest).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_loaded_before_a_purge_is_not_remembered_after_it() {
+        let shelf = Shelf::<u8, u8>::new(1 << 20, |_, _| 1);
+        let before = shelf.epoch();
+        assert_eq!(shelf.forget(|_| true), 0);
+        shelf.remember(&1, &1, before);
+        assert_eq!(shelf.recall(&1), None);
+        for key in [1, 2] {
+            shelf.remember(&key, &key, shelf.epoch());
+        }
+        assert_eq!(shelf.forget(|key| *key == 1), 1);
+        assert_eq!((shelf.recall(&1), shelf.recall(&2)), (None, Some(2)));
+        let Usage { hits, misses, evictions, entries, .. } = shelf.usage();
+        assert_eq!((hits, misses, evictions, entries), (1, 0, 0, 1));
+    }
+
+    #[test]
+    fn what_falls_out_for_want_of_room_is_counted_and_what_is_forgotten_is_not() {
+        let shelf = Shelf::<u64, u64>::new(20_000, |_, _| 1000);
+        for key in 0..100 {
+            shelf.remember(&key, &key, shelf.epoch());
+        }
+        let usage = shelf.usage();
+        assert!(usage.bytes <= 20_000 && usage.entries <= 15 && usage.evictions > 0, "{usage:?}");
+        shelf.forget(|_| true);
+        let after = shelf.usage();
+        assert_eq!((after.entries, after.bytes, after.evictions), (0, 0, usage.evictions));
     }
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::join_all;
+use tracing::Instrument;
 
 use super::CacheOptions;
+use super::caches::{Kind, Remembers, is_key_below};
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
-use super::shelf::{Outcome, Shelf, TRIES};
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use super::shelf::{Epoch, Outcome, Shelf, TRIES, Usage};
+use crate::array::{ArrayError, Budget, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
+use crate::key::StorePrefix;
 
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
@@ -94,13 +97,6 @@ impl CachedSource {
         Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
     }
 
-    /// Forgets about half of the chunks and the indexes.
-    pub fn forget_half(&self) {
-        self.decoded.forget_half();
-        self.indexes.forget_half();
-        self.finds.forget_half();
-    }
-
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
     fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
         self.finds.latest(key).is_some_and(|value| {
@@ -109,14 +105,14 @@ impl CachedSource {
         })
     }
 
-    /// Remembers what was read of a chunk.
-    fn remember(&self, found: &Found, chain: &CodecChain) {
+    /// Remembers what was read of a chunk since then.
+    fn remember(&self, found: &Found, chain: &CodecChain, since: Since) {
         let Some(value) = &found.value else { return };
         let id = PartId::whole(value, chain);
         match &found.part {
             FoundPart::Nothing => return,
-            FoundPart::Elements(elements) => self.decoded.remember(&id, elements),
-            FoundPart::Index(index) => self.indexes.remember(&id, index),
+            FoundPart::Elements(elements) => self.decoded.remember(&id, elements, since.decoded),
+            FoundPart::Index(index) => self.indexes.remember(&id, index, since.indexes),
         }
         self.finds.note(value);
     }
@@ -134,7 +130,7 @@ impl CachedSource {
         }
         let (source, value, chain, trace) =
             (self.clone(), Arc::clone(value), Arc::clone(chain), Arc::clone(trace));
-        tokio::spawn(async move {
+        let load = async move {
             let ranges: Vec<Range<u64>> = claimed.iter().map(|ticket| ticket.key().range.clone()).collect();
             let outcomes = tokio::select! {
                 outcomes = source.inner.elements(&value, &chain, &ranges, &trace) => outcomes,
@@ -144,7 +140,35 @@ impl CachedSource {
                 source.decoded.land(ticket, outcome);
             }
             source.finds.note(&value);
-        });
+        };
+        tokio::spawn(load.in_current_span());
+    }
+}
+
+/// When a read began.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    decoded: Epoch,
+    indexes: Epoch,
+}
+
+impl Remembers for CachedSource {
+    fn usage(&self) -> Vec<(Kind, Usage)> {
+        let indexes = self.indexes.usage().and(self.finds.usage());
+        vec![(Kind::Decoded, self.decoded.usage()), (Kind::Index, indexes)]
+    }
+
+    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        let is_meant = |id: &PartId| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
+        // Versions first: what is looked for by them is found by nobody then.
+        self.finds.forget(mount, prefix);
+        self.indexes.forget(is_meant).saturating_add(self.decoded.forget(is_meant))
+    }
+
+    fn forget_half(&self) {
+        self.decoded.forget_half();
+        self.indexes.forget_half();
+        self.finds.forget_half();
     }
 }
 
@@ -152,6 +176,10 @@ impl CachedSource {
 impl ChunkSource for CachedSource {
     fn concurrency(&self) -> usize {
         self.inner.concurrency()
+    }
+
+    fn budget(&self) -> Option<Budget> {
+        self.inner.budget()
     }
 
     fn keeps(&self, decoded_bytes: u64) -> bool {
@@ -202,10 +230,17 @@ impl ChunkSource for CachedSource {
             return Ok(Found::seen(self.finds.look(key, trace).await?));
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
-        let land = move |found: &Found| source.remember(found, &bound);
+        let since = Since { decoded: self.decoded.epoch(), indexes: self.indexes.epoch() };
+        let land = move |found: &Found| source.remember(found, &bound, since);
         let (found, is_own) = self.finds.find(&self.inner, key, chain, trace, is_remembered, land).await?;
-        if matches!(found.part, FoundPart::Elements(_)) {
-            if is_own { trace.add_misses(1) } else { trace.add_hits(1) }
+        match (&found.part, is_own) {
+            (FoundPart::Elements(_), true) => {
+                self.decoded.missed(1);
+                trace.add_misses(1);
+            }
+            (FoundPart::Elements(_), false) => trace.add_hits(1),
+            (FoundPart::Index(_), true) => self.indexes.missed(1),
+            (FoundPart::Index(_), false) | (FoundPart::Nothing, _) => {}
         }
         Ok(found)
     }

@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::shelf::Shelf;
+use super::caches::{Kind, Remembers, is_key_below};
+use super::shelf::{Shelf, Usage};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     BackendState, ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store,
@@ -40,7 +41,17 @@ struct Kept {
 
 /// What is remembered of the small values of all mounts. Clones share it.
 #[derive(Clone, Debug)]
-pub struct ValueCache(Arc<Shelf<Asked, Arc<Kept>>>);
+pub struct ValueCache {
+    values: Arc<Shelf<Asked, Arc<Kept>>>,
+    /// Of each mount.
+    trusted: Arc<Mutex<Vec<Looks>>>,
+}
+
+/// The name of a mount, and since when looks at its values are trusted.
+type Looks = (Arc<str>, Trusted);
+
+/// Since when looks are trusted: something was written since those before, or turned out to be, or was to be forgotten.
+type Trusted = Arc<Mutex<Instant>>;
 
 impl ValueCache {
     /// Remembers so many bytes of values.
@@ -52,12 +63,7 @@ impl ValueCache {
                 .iter()
                 .sum()
         };
-        Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
-    }
-
-    /// Forgets about half.
-    pub fn forget_half(&self) {
-        self.0.forget_half();
+        Self { values: Arc::new(Shelf::new(capacity_bytes, weigh)), trusted: Arc::default() }
     }
 
     /// The store of a mount, with its small values remembered. What is known of it may be as old as `freshness` says.
@@ -67,9 +73,28 @@ impl ValueCache {
         if store.kind() == StoreKind::Memory {
             return store;
         }
-        let opened = Instant::now();
-        let trusted = Mutex::new(opened);
-        Arc::new(CachedStore { mount: mount.into(), inner: store, values: self.clone(), freshness, trusted })
+        let (mount, trusted): (Arc<str>, _) = (mount.into(), Arc::new(Mutex::new(Instant::now())));
+        lock(&self.trusted).push((Arc::clone(&mount), Arc::clone(&trusted)));
+        let values = Arc::clone(&self.values);
+        Arc::new(CachedStore { mount, inner: store, values, freshness, trusted })
+    }
+}
+
+impl Remembers for ValueCache {
+    fn usage(&self) -> Vec<(Kind, Usage)> {
+        vec![(Kind::Value, self.values.usage())]
+    }
+
+    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        // What was seen of other keys of the mount is looked at once more, which is cheap.
+        for (_, trusted) in lock(&self.trusted).iter().filter(|(of, _)| **of == *mount) {
+            *lock(trusted) = Instant::now();
+        }
+        self.values.forget(|(of, key, _)| **of == *mount && is_key_below(key, prefix))
+    }
+
+    fn forget_half(&self) {
+        self.values.forget_half();
     }
 }
 
@@ -78,10 +103,9 @@ impl ValueCache {
 struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
-    values: ValueCache,
+    values: Arc<Shelf<Asked, Arc<Kept>>>,
     freshness: Freshness,
-    /// Looks that began before then are too old, however fresh: something was written since, or turned out to be.
-    trusted: Mutex<Instant>,
+    trusted: Trusted,
 }
 
 impl CachedStore {
@@ -91,7 +115,7 @@ impl CachedStore {
 
     /// The value of a key or a part of it, if it is remembered and still the same.
     fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<Kept>> {
-        let kept = self.values.0.recall(&self.asked(key, range))?;
+        let kept = self.values.recall(&self.asked(key, range))?;
         let now = Instant::now();
         if *lock(&kept.seen) >= self.looks_since(now) {
             return Some(kept);
@@ -118,8 +142,8 @@ impl CachedStore {
 }
 
 /// No code panics while it holds such a lock.
-fn lock(time: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
-    time.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kept {
@@ -185,9 +209,10 @@ impl Store for CachedStore {
                 return Err(StoreError::VersionChanged);
             }
         }
-        let seen = Instant::now();
+        let (seen, since) = (Instant::now(), self.values.epoch());
         match self.inner.get(key, range, if_match).await {
             Ok(Some(value)) if self.is_worth(key, &value) => {
+                self.values.missed(1);
                 let (info, part) = (value.info.clone(), value.range.clone());
                 let bytes = match value.body {
                     ValueBody::Bytes(bytes) => bytes,
@@ -196,7 +221,7 @@ impl Store for CachedStore {
                 };
                 let kept = Kept { info, range: part, bytes, seen: Mutex::new(seen) };
                 let value = kept.value();
-                self.values.0.remember(&self.asked(key, range), &Arc::new(kept));
+                self.values.remember(&self.asked(key, range), &Arc::new(kept), since);
                 Ok(Some(value))
             }
             Ok(found) => Ok(found),

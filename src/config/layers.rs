@@ -10,6 +10,8 @@ use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
 
 /// Variables with this prefix are settings; `__` stands between the keys.
 const PREFIX: &str = "ZARRD__";
+/// The variable that names the collector of traces for all programs.
+const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// The variable that names the file, where no flag does.
 const FILE_VARIABLE: &str = "ZARRD_CONFIG";
 
@@ -52,12 +54,22 @@ impl Sources {
         if let Some((path, text)) = self.file {
             tree.merge(Entry::parse(&text, &Origin::file(path))?);
         }
+        for (name, value) in &self.variables {
+            // The name that all programs share; our own is laid over it.
+            if name == OTLP_VARIABLE && !value.is_empty() {
+                let origin = Origin::Variable(OTLP_VARIABLE.to_owned());
+                let node = Node::Word(value.to_string_lossy().into_owned());
+                tree.set(&["telemetry", "otlp_endpoint"], Entry { node, origin });
+            }
+        }
         for (name, value) in self.variables {
             set_variable(&mut tree, &name, &value)?;
         }
         set_flags(&mut tree, &self.flags)?;
-        let config: Config = read(&tree)?;
+        let mut config: Config = read(&tree)?;
         check(&config, &tree)?;
+        let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));
+        config.origins = config.mounts.keys().map(origin).collect();
         Ok(config)
     }
 }
@@ -136,6 +148,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     }
     if let Some((key, reason)) = config.log.complaint() {
         return Err(invalid(&["log", key], reason));
+    }
+    if let Some((key, reason)) = config.telemetry.complaint() {
+        return Err(invalid(&["telemetry", key], reason));
     }
     for (name, mount) in &config.mounts {
         if let Some(reason) = mounts::name_complaint(name) {

@@ -11,9 +11,11 @@ mod layers;
 mod machine;
 mod mounts;
 mod nearest;
+pub mod process;
 mod read;
 mod sections;
 mod server;
+mod telemetry;
 mod tls;
 mod tree;
 
@@ -24,6 +26,7 @@ pub use machine::{memory_limit, resident_bytes};
 pub use mounts::MountOptions;
 pub use sections::{LimitOptions, LogFormat, LogOptions};
 pub use server::ServerOptions;
+pub use telemetry::TelemetryOptions;
 pub use tls::{TlsError, TlsOptions};
 pub use tree::Origin;
 
@@ -61,8 +64,13 @@ pub struct Config {
     pub cpu: CpuOptions,
     /// Logs.
     pub log: LogOptions,
+    /// Traces.
+    pub telemetry: TelemetryOptions,
     /// Stores, by the name that stands in URLs.
     pub mounts: BTreeMap<String, MountOptions>,
+    /// Where each mount was written, by its name, for whoever finds out later that something is wrong with it.
+    #[serde(skip)]
+    pub origins: BTreeMap<String, Origin>,
 }
 
 impl Config {

@@ -140,6 +140,7 @@ pub(super) fn root_complaint<'a>(
     mounts: &'a BTreeMap<String, MountOptions>,
 ) -> Option<(&'a str, &'static str, String)> {
     let (mut addresses, mut hosts) = (BTreeMap::from([(server.listen, None)]), BTreeMap::new());
+    addresses.extend(server.admin_listen.map(|listen| (listen, None)));
     for (name, mount) in mounts {
         // Port 0 is another port each time.
         if let Some(listen) = mount.listen.filter(|listen| listen.port() != 0)

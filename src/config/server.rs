@@ -14,6 +14,9 @@ pub struct ServerOptions {
     /// Address and port. Port 0 lets the system choose.
     #[serde(deserialize_with = "listen_address")]
     pub listen: SocketAddr,
+    /// Address and port for whoever runs the server; none without it.
+    #[serde(deserialize_with = "some_listen_address", skip_serializing_if = "Option::is_none")]
+    pub admin_listen: Option<SocketAddr>,
     /// Threads that run the server; 0 means as many as there are cores.
     pub workers: u16,
     /// Bytes of memory that the process may take; 0 means as many as its control group may.
@@ -62,6 +65,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000),
+            admin_listen: None,
             workers: 0,
             memory_limit_bytes: 0,
             max_connections: 16_384,
@@ -112,6 +116,11 @@ impl ServerOptions {
         ]
         .into_iter()
         .find_map(|(key, reason)| Some((key, reason?)))
+        .or_else(|| {
+            // Port 0 is another port each time.
+            let clashes = self.listen.port() != 0 && self.admin_listen == Some(self.listen);
+            clashes.then(|| ("admin_listen", "the server itself listens there already".to_owned()))
+        })
     }
 
     /// Whether what is sent to an address can be read by others on its way: passwords and tokens should not pass there.

@@ -53,6 +53,17 @@ impl Caller {
     }
 }
 
+/// Says of a request that it came to the listener of whoever runs the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Administrator;
+
+impl Administrator {
+    /// Whether whoever asks runs the server.
+    pub(super) fn is_asking(extensions: &Extensions) -> bool {
+        extensions.get::<Self>().is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -202,7 +202,7 @@ impl Elements {
         plan: &Plan,
     ) -> Result<Answered, ElementsError> {
         let limit = state.options().whole_bytes;
-        let trace = state.reader().trace();
+        let trace = state.reader().trace(self.array.mount());
         // What has to be read in any case is read at once. Whatever may need no element looks first.
         let (snapshot, planned) = if *method == Method::GET && !is_partial_or_conditional(headers) {
             render::writer(self.rendering.style, &self.contents, limit)?;
@@ -211,6 +211,7 @@ impl Elements {
         } else {
             (state.reader().look(plan, &trace).await?, self.started.elapsed())
         };
+        trace.planned_in(planned);
         let version = self.version(&snapshot);
         let chunks = snapshot.chunks_read();
         let mut whole = None;
@@ -225,7 +226,7 @@ impl Elements {
                     Some(writer) => self.whole(state, method, snapshot, writer, &trace).await?,
                     None => self.binary(state, method, headers, snapshot, &version, &trace).await?,
                 };
-                put_trace(answer.headers_mut(), planned, &trace);
+                put_trace(answer.headers_mut(), &trace);
                 whole = body;
                 answer
             }
@@ -351,16 +352,20 @@ impl Elements {
         let source = self.conversion.source_of(&wanted);
         let mut at = self.conversion.bytes_of(source.start);
         let (cpu, conversion) = (state.cpu().clone(), Arc::clone(&self.conversion));
+        let timed = Arc::clone(trace);
         state
             .reader()
             .elements(snapshot, source, trace)
             .and_then(move |part| {
                 let (cpu, conversion, part) = (cpu.clone(), Arc::clone(&conversion), part.into_items());
+                let trace = Arc::clone(&timed);
                 let start = at;
                 at += conversion.bytes_of(part.len() as u64);
                 let wanted = wanted.clone();
                 async move {
+                    let begun = Instant::now();
                     let part = cpu.run(move || conversion.convert(part)).await?;
+                    trace.encoded_since(begun);
                     let within =
                         |place: u64| usize::try_from(place.saturating_sub(start)).unwrap_or(usize::MAX);
                     let length = part.len();
@@ -384,16 +389,19 @@ impl Elements {
         let bytes = snapshot.plan().response_bytes();
         let mut elements = state.reader().elements(snapshot, 0..bytes, trace);
         while let Some(part) = elements.try_next().await? {
-            let conversion = Arc::clone(&self.conversion);
+            let (conversion, begun) = (Arc::clone(&self.conversion), Instant::now());
             let written = state.cpu().run(move || {
                 let part = part.map_items(|items| Ok::<_, RenderError>(conversion.convert(items)))?;
                 writer.write(&part, &mut text).map(|()| (writer, text))
             });
             (writer, text) = written.await.map_err(ArrayError::from)??;
+            trace.encoded_since(begun);
             check_length(&text, limit)?;
         }
+        let begun = Instant::now();
         let finished = state.cpu().run(move || writer.finish(&mut text).map(|()| text));
         let text = finished.await.map_err(ArrayError::from)??;
+        trace.encoded_since(begun);
         check_length(&text, limit)?;
         let length = HeaderValue::from(text.len());
         let whole = (*method == Method::GET).then(|| Bytes::from(text));

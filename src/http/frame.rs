@@ -18,10 +18,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
+use tracing::{Span, field};
 
 use super::admission::overloaded;
 use super::body::Absent;
 use super::caller::Caller;
+use super::metrics::RouteCounts;
 use super::pressure::Pressure;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
@@ -30,6 +32,8 @@ use crate::error::ErrorClass;
 
 /// Names a request, on its way in and out.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Names the trace that a request belongs to (W3C Trace Context).
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest request id that is taken over from a client or proxy.
 const REQUEST_ID_BYTES: usize = 128;
 
@@ -97,16 +101,40 @@ pub(super) struct Observed {
     method: Method,
     route: Route,
     uri: Uri,
+    state: AppState,
+    counts: Arc<RouteCounts>,
+    is_answered: bool,
+    span: Span,
 }
 
 impl Observed {
     /// Names a request.
-    pub(super) fn begin(route: Route, request: &mut Request) -> Self {
+    pub(super) fn begin(state: &AppState, route: Route, request: &mut Request) -> Self {
         let started = Instant::now();
+        let (state, counts) = (state.clone(), Arc::clone(state.counts().begin(&route)));
+        if !request.body().is_end_stream() {
+            let body = std::mem::take(request.body_mut());
+            *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts) });
+        }
         let id = request_id(request.headers());
         request.headers_mut().insert(X_REQUEST_ID, id.clone());
         let from = Caller::of(request.extensions()).address();
-        Self { started, id, from, method: request.method().clone(), route, uri: request.uri().clone() }
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let span = tracing::trace_span!(
+            target: "zarrd::span",
+            "request",
+            method = method.as_str(),
+            route = route.template().unwrap_or("unmatched"),
+            request_id = text(&id),
+            traceparent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()),
+            status = field::Empty,
+        );
+        Self { started, id, from, method, route, uri, state, counts, is_answered: false, span }
+    }
+
+    /// What it is in a trace, if there is one.
+    pub(super) fn span(&self) -> &Span {
+        &self.span
     }
 
     /// The request's id.
@@ -115,7 +143,10 @@ impl Observed {
     }
 
     /// Writes the problem document of an answer that is an error, and logs the request when the answer's body has ended.
-    pub(super) fn end(self, answer: Response) -> Response {
+    pub(super) fn end(mut self, answer: Response) -> Response {
+        if let Some(problem) = answer.extensions().get::<Problem>() {
+            self.state.counts().codes.add(problem.code());
+        }
         let mut answer = problem::render(answer, text(&self.id));
         let headers = answer.headers_mut();
         headers.insert(X_REQUEST_ID, self.id.clone());
@@ -123,11 +154,53 @@ impl Observed {
         if matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             *answer.body_mut() = Body::new(Absent);
         }
+        self.is_answered = true;
+        self.counts.answered(&self.method, answer.status(), self.started.elapsed());
         let status = answer.status().as_u16();
+        self.span.record("status", status);
         answer.map(|body| {
             let expected = if self.method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
             Body::new(ObservedBody { body, request: self, status, expected, sent: 0 })
         })
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.state.counts().end();
+        if !self.is_answered {
+            self.counts.left(&self.method);
+        }
+    }
+}
+
+/// A request's body, whose bytes are counted.
+struct CountedBody {
+    body: Body,
+    counts: Arc<RouteCounts>,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let poll = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &poll {
+            self.counts.received(frame.data_ref().map_or(0, Bytes::len));
+        }
+        poll
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -149,13 +222,18 @@ impl HttpBody for ObservedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let poll = Pin::new(&mut self.body).poll_frame(context);
+        // What is made of it meanwhile belongs to the request.
+        let poll = {
+            let Self { body, request, .. } = &mut *self;
+            request.span.in_scope(|| Pin::new(body).poll_frame(context))
+        };
         match &poll {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 self.sent = self.sent.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
             }
             Poll::Ready(Some(Err(error))) => {
+                self.request.counts.cut_off();
                 let causes = problem::causes(error);
                 tracing::error!(request_id = text(&self.request.id), causes, "answer cut off");
             }
@@ -175,6 +253,8 @@ impl HttpBody for ObservedBody {
 
 impl Drop for ObservedBody {
     fn drop(&mut self) {
+        let took = self.request.started.elapsed();
+        self.request.counts.ended(self.sent, took);
         tracing::info!(
             request_id = text(&self.request.id),
             from = %self.request.from,
@@ -184,7 +264,7 @@ impl Drop for ObservedBody {
             status = self.status,
             bytes = self.sent,
             complete = self.expected.is_none_or(|expected| self.sent >= expected),
-            duration_us = u64::try_from(self.request.started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            duration_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             "request"
         );
     }

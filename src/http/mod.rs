@@ -28,6 +28,7 @@ mod json_body;
 mod kept;
 mod levels;
 mod listing;
+mod metrics;
 mod negotiate;
 mod network;
 mod options;
@@ -43,6 +44,7 @@ mod state;
 mod timing;
 mod validators;
 mod views;
+mod warm;
 
 #[cfg(test)]
 mod test_store;
@@ -53,6 +55,7 @@ pub use admission::Load;
 pub use cache_control::CacheControl;
 pub use caller::Peer;
 pub use host::{canonical as canonical_host, is_host};
+pub use metrics::{BackendCounts, ConnectionCounts, OpenConnection, ProcessUse, Surroundings};
 pub use network::{Network, NetworkError};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError, RateOptions};
 pub use pressure::Pressure;

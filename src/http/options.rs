@@ -50,6 +50,8 @@ pub struct HttpOptions {
     pub check_ms: u64,
     /// How much each caller may ask for.
     pub rates: RateOptions,
+    /// Whether `/metrics` is at the server's own address too, for everybody.
+    pub public_metrics: bool,
     /// Which pages of other origins may read.
     pub cors: CorsOptions,
 }
@@ -119,6 +121,7 @@ impl Default for HttpOptions {
             deadline_ms: 60_000,
             check_ms: 2_000,
             rates: RateOptions::default(),
+            public_metrics: false,
             cors: CorsOptions::default(),
         }
     }

@@ -241,7 +241,7 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
     response
 }
 
-/// An error and all its sources in one line.
+/// An error and all its sources in one line. What URLs ask for is not in it: there stand signatures and tokens.
 pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
@@ -250,7 +250,27 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
         let _ = write!(line, ": {source}");
         next = source.source();
     }
-    line
+    without_queries(line)
+}
+
+/// A text whose URLs have lost their queries.
+fn without_queries(text: String) -> String {
+    if !text.contains('?') || !text.contains("://") {
+        return text;
+    }
+    let ends = |c: char| c.is_whitespace() || "()<>\"`".contains(c);
+    let mut cleaned = String::with_capacity(text.len());
+    for word in text.split_inclusive(ends) {
+        match word.split_once('?') {
+            Some((before, query)) if before.contains("://") => {
+                cleaned.push_str(before);
+                cleaned.push_str("?…");
+                cleaned.extend(query.chars().rev().take(1).filter(|&last| ends(last)));
+            }
+            _ => cleaned.push_str(word),
+        }
+    }
+    cleaned
 }
 
 /// 1 to 5 seconds at random, so that those who were turned away do not come back together.
@@ -279,6 +299,19 @@ mod tests {
             let document = Problem::from(error).document("id-1");
             assert!(!document.contains("secret") && !document.contains("detail"), "{document}");
             assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
+        }
+    }
+
+    #[test]
+    fn what_urls_ask_for_is_in_no_log() {
+        for (text, expected) in [
+            ("cannot reach https://a.example/b?sig=secret", "cannot reach https://a.example/b?…"),
+            ("for url (https://a.example/b?sig=a&se=b): refused", "for url (https://a.example/b?…): refused"),
+            ("\"http://a/?a\" and http://b/?b twice", "\"http://a/?…\" and http://b/?… twice"),
+            ("is it? see http://a/b", "is it? see http://a/b"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(without_queries(text.to_owned()), expected);
         }
     }
 

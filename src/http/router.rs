@@ -6,13 +6,16 @@
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
+use std::sync::LazyLock;
+
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument;
 use utoipa::OpenApi;
 use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse, Server};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -22,7 +25,9 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::admission::{Entrant, Share};
 use super::base::Base;
 use super::frame::Route;
-use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
+use super::routes::{
+    cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
+};
 use super::state::AppState;
 use super::{admission, cors, frame};
 
@@ -125,6 +130,16 @@ fn always() -> OpenApiRouter<AppState> {
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::openapi_json))
+        .routes(routes!(service::metrics))
+        .merge(of_caches())
+}
+
+/// What is remembered of keys and nodes.
+fn of_caches() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(cache::purge, cache::warm))
+        .routes(routes!(cache::purge_root, cache::warm_root))
+        .route("/v1/cache/{mount}/", delete(cache::purge_root).post(cache::warm_root))
 }
 
 /// The store routes say which other methods there are by the rights of the mount.
@@ -137,6 +152,26 @@ fn with_other_methods(
 /// The S3 routes say of other methods what S3 would.
 fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
     (schemas, paths, methods.fallback(s3::other_method))
+}
+
+/// The routes of whoever runs the server. They are at a listener of their own, and need no other right than to reach it.
+pub(super) fn admin(state: AppState) -> axum::Router {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(service::healthz))
+        .routes(routes!(service::readyz))
+        .routes(routes!(service::metrics))
+        .merge(of_caches());
+    framed(routes.into(), state)
+}
+
+/// The templates of all routes.
+pub(super) fn templates() -> impl Iterator<Item = &'static str> {
+    static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let (_, api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
+        api.paths.paths.into_keys().collect()
+    });
+    // Beside those of the API document: a key where a mount is the store at the root path, and the documentation.
+    TEMPLATES.iter().map(String::as_str).chain(["/{*key}", "/docs", "/docs/{*rest}"])
 }
 
 /// The routes of the whole surface.
@@ -201,7 +236,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     let is_health = route.is_health();
     // What a request is given on its way does not count.
     let checked = frame::check(state, &request);
-    let observed = frame::Observed::begin(route, &mut request);
+    let observed = frame::Observed::begin(state, route, &mut request);
     let rated = state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
     let refuse_what_is_too_much = || match rated {
         _ if is_health => Ok(()),
@@ -211,7 +246,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
     let mut answer = match checked.and_then(|()| refuse_what_is_too_much()) {
-        Ok(()) => frame::in_time(state, &method, next(request)).await,
+        Ok(()) => frame::in_time(state, &method, next(request)).instrument(observed.span().clone()).await,
         Err(problem) => problem.into_response(),
     };
     if let Some((rates, share)) = rated {

@@ -17,9 +17,10 @@ use tower::ServiceExt;
 
 use super::admission::Entrant;
 use super::base::Base;
-use super::caller::{Caller, Peer};
+use super::caller::{Administrator, Caller, Peer};
 use super::extract::{Rooted, StoreTarget};
 use super::frame::{self, Route};
+use super::metrics::ConnectionCounts;
 use super::pressure::Pressure;
 use super::routes::{data, store};
 use super::state::{AppState, Mount};
@@ -71,6 +72,8 @@ struct Inner {
     base: Base,
     all: axum::Router,
     rooted: axum::Router,
+    /// Whether this is for whoever runs the server, and for nobody else.
+    is_admin: bool,
 }
 
 impl Site {
@@ -87,11 +90,18 @@ impl Site {
         Some(Self::new(state.clone(), Some(Arc::clone(mount))))
     }
 
+    /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
+    #[must_use]
+    pub fn admin(state: &AppState) -> Self {
+        let (all, rooted, state) = (router::admin(state.clone()), axum::Router::new(), state.clone());
+        Self(Arc::new(Inner { state, mount: None, base: Base::default(), all, rooted, is_admin: true }))
+    }
+
     fn new(state: AppState, mount: Option<Arc<Mount>>) -> Self {
         let (all, rooted) = (router::all(state.clone()), router::rooted(state.clone()));
         // The options were checked when the state was built.
         let base = Base::parse(&state.options().base_path).unwrap_or_default();
-        Self(Arc::new(Inner { state, mount, base, all, rooted }))
+        Self(Arc::new(Inner { state, mount, base, all, rooted, is_admin: false }))
     }
 
     /// Whether connections may stay after their answers: not while memory is short.
@@ -100,11 +110,21 @@ impl Site {
         self.0.state.pressure() == Pressure::None
     }
 
+    /// The counts of the connections to this server.
+    #[must_use]
+    pub fn connections(&self) -> &Arc<ConnectionCounts> {
+        self.0.state.counts().connections()
+    }
+
     /// The answer to a request that came from there.
     pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
-        let Inner { state, base, .. } = &*self.0;
+        let Inner { state, base, all, is_admin, .. } = &*self.0;
         let from = forwarded::seen_through(&state.options().trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
+        if *is_admin {
+            request.extensions_mut().insert(Administrator);
+            return routed(all, request).await;
+        }
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
             let Some(uri) = base.stripped(request.uri()) else {
@@ -134,10 +154,7 @@ impl Site {
                 rooted
             }
         };
-        match routes.clone().oneshot(request).await {
-            Ok(answer) => answer,
-            Err(never) => match never {},
-        }
+        routed(routes, request).await
     }
 
     /// The mount that is the store at the root path for a request.
@@ -182,6 +199,14 @@ impl Site {
         };
         let method = request.method().clone();
         with_length(&method, router::pass(state, Route::Chosen(short.template), request, admitted).await)
+    }
+}
+
+/// The answer of a router.
+async fn routed(routes: &axum::Router, request: Request) -> Response {
+    match routes.clone().oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
     }
 }
 

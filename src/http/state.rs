@@ -15,13 +15,16 @@ use super::admission::{Admission, Load, Rates};
 use super::cache_control::CacheControl;
 use super::host;
 use super::kept::KeptAnswer;
+use super::metrics::{BackendCounts, Counts, Surroundings};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::pressure::{Gauge, Pressure};
+use super::router;
 use super::views::{Viewed, rechunker};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
-use crate::cache::{Answers, EncodedCache};
+use crate::cache::{Answers, Caches, EncodedCache};
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
+use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Hierarchy;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::{BackendState, SharedStore};
@@ -53,6 +56,8 @@ pub struct Mount {
     pub consolidated: bool,
     /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
     pub hosts: Vec<String>,
+    /// What its backend was asked, as whoever made the store has it counted.
+    pub backend: Arc<BackendCounts>,
 }
 
 impl Mount {
@@ -68,6 +73,7 @@ impl Mount {
             dimension_separator: None,
             consolidated: false,
             hosts: Vec::new(),
+            backend: Arc::default(),
         }
     }
 
@@ -124,6 +130,8 @@ pub struct Arrays {
     pub answers_bytes: u64,
     /// Remembers chunks that were encoded anew.
     pub encoded: EncodedCache,
+    /// All that is remembered by these, and by the stores.
+    pub caches: Caches,
     /// What one request may cost.
     pub read: ReadLimits,
     /// What documents may be.
@@ -145,6 +153,7 @@ impl Arrays {
             memo: Arc::new(crate::cache::NodeCache::new(0)),
             answers_bytes: 0,
             encoded: EncodedCache::new(0),
+            caches: Caches::default(),
             read: ReadLimits::default(),
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
@@ -167,6 +176,7 @@ struct Inner {
     by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
     answers: Answers<KeptAnswer>,
+    counts: Counts,
     options: HttpOptions,
     admission: Admission,
     rates: Option<Rates>,
@@ -177,7 +187,36 @@ struct Inner {
 }
 
 /// By mount name: whether its backend answers.
-pub(super) type Readiness = BTreeMap<String, bool>;
+pub(super) type Readiness = BTreeMap<String, MountState>;
+
+/// Whether a mount's backend answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MountState {
+    /// It does.
+    Ready,
+    /// It does not, for this kind of reason.
+    Unavailable(ErrorClass),
+}
+
+impl MountState {
+    /// Whether it does.
+    pub(super) fn is_ready(self) -> bool {
+        self == Self::Ready
+    }
+
+    /// The state as a word.
+    pub(super) fn word(self) -> &'static str {
+        if self.is_ready() { "ready" } else { "unavailable" }
+    }
+
+    /// Why it does not, in a word.
+    pub(super) fn why(self) -> Option<&'static str> {
+        match self {
+            Self::Ready => None,
+            Self::Unavailable(class) => Some(class.name()),
+        }
+    }
+}
 
 impl AppState {
     /// The state of a server with these mounts.
@@ -193,6 +232,9 @@ impl AppState {
         let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
         let (mut views, mut rechunkers) = (BTreeMap::new(), BTreeMap::new());
         let room = RechunkRoom::default();
+        let mounts: Vec<Mount> = mounts.into_iter().collect();
+        let counts = Counts::new(router::templates(), mounts.iter().map(|mount| mount.name.as_str()));
+        let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
@@ -221,6 +263,7 @@ impl AppState {
             by_host,
             answers: Answers::new(arrays.answers_bytes),
             arrays,
+            counts,
             options,
             admission,
             rates,
@@ -270,9 +313,10 @@ impl AppState {
         self.mounts().filter_map(|mount| Some((mount.name.as_str(), mount.store.backend()?)))
     }
 
-    /// Forgets about half of what is kept of small answers.
-    pub fn forget_half_of_answers(&self) {
+    /// Forgets about half of all that is remembered.
+    pub fn forget_half(&self) {
         self.0.answers.forget_half();
+        self.caches().forget_half();
     }
 
     /// The mount of exactly this name.
@@ -348,6 +392,21 @@ impl AppState {
         &self.0.arrays.read
     }
 
+    /// All that is remembered, but for answers.
+    pub(super) fn caches(&self) -> &Caches {
+        &self.0.arrays.caches
+    }
+
+    /// What is counted.
+    pub(super) fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+
+    /// From now on metrics say what is known of the process outside of this room, too.
+    pub fn set_surroundings(&self, surroundings: Surroundings) {
+        self.0.counts.set_surroundings(surroundings);
+    }
+
     /// The gate for answers.
     pub(super) fn admission(&self) -> &Admission {
         &self.0.admission
@@ -374,15 +433,19 @@ impl AppState {
         let patience = Duration::from_millis(self.0.options.check_ms);
         // As many at a time as the configuration has mounts.
         let checks = self.mounts().map(|mount| async move {
-            let answer = timeout(patience, mount.store.check()).await;
-            if let Ok(Err(error)) = &answer {
-                tracing::warn!(
-                    mount = mount.name,
-                    causes = super::problem::causes(error),
-                    "mount is not ready"
-                );
-            }
-            (mount.name.clone(), matches!(answer, Ok(Ok(()))))
+            let state = match timeout(patience, mount.store.check()).await {
+                Ok(Ok(())) => MountState::Ready,
+                Ok(Err(error)) => {
+                    let causes = super::problem::causes(&error);
+                    tracing::warn!(mount = mount.name, causes, "mount is not ready");
+                    MountState::Unavailable(error.class())
+                }
+                Err(_) => {
+                    tracing::warn!(mount = mount.name, ?patience, "mount is not ready: it does not answer");
+                    MountState::Unavailable(ErrorClass::TimedOut)
+                }
+            };
+            (mount.name.clone(), state)
         });
         let readiness = Arc::new(join_all(checks).await.into_iter().collect());
         *last = Some((Instant::now(), Arc::clone(&readiness)));

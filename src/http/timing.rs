@@ -6,16 +6,16 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::validators::from_text;
-use crate::array::Trace;
+use crate::array::{Trace, Work};
 
 pub(super) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub(super) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
 /// What the request cost so far: at the moment the head is sent.
-pub(super) fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trace) {
-    let (fetch, decode) = trace.fetch_and_decode();
-    put_timing(headers, planned, fetch, decode);
-    let cache = match trace.hits_and_misses() {
+pub(super) fn put_trace(headers: &mut HeaderMap, trace: &Trace) {
+    let work = trace.work();
+    put_timing(headers, &work);
+    let cache = match (work.hits, work.misses) {
         // Nothing was asked of a cache: HEAD, or fill values alone.
         (0, 0) => return,
         (_, 0) => "hit",
@@ -27,13 +27,15 @@ pub(super) fn put_trace(headers: &mut HeaderMap, planned: Duration, trace: &Trac
 
 /// The same of an answer that was kept whole.
 pub(super) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
-    put_timing(headers, planned, Duration::ZERO, Duration::ZERO);
+    put_timing(headers, &Work { plan: planned, ..Work::default() });
     headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));
 }
 
-fn put_timing(headers: &mut HeaderMap, planned: Duration, fetch: Duration, decode: Duration) {
-    let mut timing = String::with_capacity(64);
-    for (name, time) in [("plan", planned), (", fetch", fetch), (", decode", decode)] {
+fn put_timing(headers: &mut HeaderMap, work: &Work) {
+    let mut timing = String::with_capacity(80);
+    let stages =
+        [("plan", work.plan), (", fetch", work.fetch), (", decode", work.decode), (", encode", work.encode)];
+    for (name, time) in stages {
         let (millis, micros) = (time.as_millis(), time.subsec_micros() % 1000);
         // Writing to a `String` cannot fail.
         let _ = write!(timing, "{name};dur={millis}.{micros:03}");

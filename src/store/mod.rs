@@ -15,6 +15,7 @@ mod error;
 mod freshness;
 mod local;
 mod object;
+mod observed;
 mod open;
 mod options;
 mod own_names;
@@ -31,6 +32,7 @@ pub use error::{Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions};
+pub use observed::{Observer, Outcome, Verb, observed};
 pub use open::{OpenError, is_zip, open};
 pub use options::StoreOptions;
 pub use partial::{

@@ -192,6 +192,7 @@ fn site(folder: &Path) -> Site {
         memo: Arc::new(NodeCache::new(cache.node_bytes)),
         answers_bytes: 0,
         encoded: EncodedCache::new(cache.encoded_bytes),
+        caches: zarrd::cache::Caches::default(),
         read: ReadLimits::default(),
         metadata: MetadataLimits::default(),
         codec: CodecLimits::default(),

@@ -10,8 +10,10 @@
     reason = "a test that cannot go on has failed, and clippy's own exception misses the functions tests share"
 )]
 
+mod admin;
 mod backend_faults;
 mod backend_writes;
+mod bad_configurations;
 mod binary;
 mod conditional;
 mod consolidated;
@@ -38,6 +40,7 @@ mod listings;
 mod load;
 mod memory;
 mod metadata;
+mod metrics;
 mod names;
 mod nodes;
 mod numcodecs;
@@ -55,6 +58,7 @@ mod slices;
 mod stampede;
 mod support;
 mod supported;
+mod telling;
 mod tidy;
 mod unshard;
 mod vectors;

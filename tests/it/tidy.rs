@@ -39,6 +39,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("tower", &["http"]),
     ("md5", &["http"]),
     ("tower_http", &["http"]),
+    ("prometheus_client", &["http"]),
     ("quick_xml", &["http"]),
     ("utoipa", &["http"]),
     ("utoipa_axum", &["http"]),
@@ -79,9 +80,12 @@ struct Source {
 }
 
 impl Source {
-    /// The first folder of the path; `main` for files beside `lib.rs`.
+    /// The first folder of the path; `main` for files beside `lib.rs`, and for what else is the binary's own.
     fn room(&self) -> &str {
-        self.path.split_once('/').map_or("main", |(room, _)| room)
+        match self.path.split_once('/') {
+            None | Some(("telemetry", _)) => "main",
+            Some((room, _)) => room,
+        }
     }
 
     fn is_test(&self) -> bool {

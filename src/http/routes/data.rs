@@ -7,6 +7,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
+use tracing::Instrument;
 use utoipa::{IntoParams, IntoResponses};
 
 use crate::array::Opened;
@@ -138,14 +139,18 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
     }
     let anew = async {
         let started = Instant::now();
-        let target = NodeTarget::of(state, &head.uri)?;
-        let query = query(&head.uri)?;
-        let rendering = rendering(&head.headers, &query)?;
-        let node = open(&target, &target.path, &query).await?;
-        let array = Arc::clone(node.array()?);
-        query.check_shape(&array.metadata().shape)?;
-        let subset = query.subset(array.metadata())?;
-        Elements::new(node, subset, rendering, started)?.answer(state, &target, head).await
+        let plan = async {
+            let target = NodeTarget::of(state, &head.uri)?;
+            let query = query(&head.uri)?;
+            let rendering = rendering(&head.headers, &query)?;
+            let node = open(&target, &target.path, &query).await?;
+            let array = Arc::clone(node.array()?);
+            query.check_shape(&array.metadata().shape)?;
+            let subset = query.subset(array.metadata())?;
+            Ok::<_, Problem>((Elements::new(node, subset, rendering, started)?, target))
+        };
+        let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
+        elements.answer(state, &target, head).await
     };
     // Its many steps would make every future around it as large.
     Box::pin(anew).await

@@ -2,6 +2,7 @@
 //!
 //! `router` has the one list of them.
 
+pub(super) mod cache;
 pub(super) mod consolidated;
 pub(super) mod data;
 mod dav;

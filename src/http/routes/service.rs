@@ -3,17 +3,19 @@
 //! None of these waits in the admission queue: they must answer when nothing else does.
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::base::Base;
+use crate::http::caller::Administrator;
+use crate::http::metrics::{self, CONTENT_TYPE};
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::router;
-use crate::http::state::AppState;
+use crate::http::state::{AppState, MountState};
 use crate::http::validators::JSON;
 
 static OFFERS: &[Offer] = &[
@@ -57,6 +59,10 @@ pub(in crate::http) struct MountInfo {
     allow_prefix_delete: bool,
     /// Whether its backend answers: `ready` or `unavailable`.
     state: &'static str,
+    /// If it does not, why, in a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "timed-out")]
+    why: Option<&'static str>,
 }
 
 /// Where a mount is, by what is shown of it.
@@ -68,6 +74,9 @@ pub(in crate::http) struct MountLinks {
     plain: String,
     /// The view without shards.
     unshard: String,
+    /// The view in other chunks or by other codecs; `{chunks}` and `{codec}` are to be chosen.
+    #[schema(example = "/rechunk/demo/{chunks}/{codec}/")]
+    rechunk: String,
     /// What its nodes are.
     nodes: String,
     /// Elements of its arrays.
@@ -78,7 +87,8 @@ impl MountLinks {
     fn of(base: &Base, name: &str) -> Self {
         let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
-        Self { store, plain, unshard, nodes: link("v1/nodes"), data: link("v1/data") }
+        let rechunk = format!("/rechunk/{name}/{{chunks}}/{{codec}}/");
+        Self { store, plain, unshard, rechunk, nodes: link("v1/nodes"), data: link("v1/data") }
     }
 }
 
@@ -98,10 +108,10 @@ pub(in crate::http) struct Health {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
     mounts: Option<std::collections::BTreeMap<String, &'static str>>,
-}
-
-fn state_word(ready: bool) -> &'static str {
-    if ready { "ready" } else { "unavailable" }
+    /// Why, by mount that is not ready: `timed-out`, `backend-failed`, `overloaded` and the like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    why: Option<std::collections::BTreeMap<String, &'static str>>,
 }
 
 /// Service document
@@ -165,6 +175,7 @@ fn page(document: &ServiceDocument) -> String {
 )]
 pub(in crate::http) async fn list_mounts(State(state): State<AppState>, base: Base) -> Json<MountList> {
     let readiness = state.readiness().await;
+    let state_of = |name: &str| readiness.get(name).copied();
     let mounts = state.mounts().map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
@@ -172,7 +183,8 @@ pub(in crate::http) async fn list_mounts(State(state): State<AppState>, base: Ba
         kind: mount.store.kind().name(),
         writable: mount.writable,
         allow_prefix_delete: mount.may_erase_prefixes(),
-        state: state_word(readiness.get(&mount.name).copied().unwrap_or(false)),
+        state: state_of(&mount.name).map_or("unavailable", MountState::word),
+        why: state_of(&mount.name).and_then(MountState::why),
     });
     Json(MountList { mounts: mounts.collect() })
 }
@@ -185,7 +197,7 @@ pub(in crate::http) async fn list_mounts(State(state): State<AppState>, base: Ba
     responses((status = 200, description = "The process answers", body = Health))
 )]
 pub(in crate::http) async fn healthz() -> Json<Health> {
-    Json(Health { status: "ok", mounts: None })
+    Json(Health { status: "ok", mounts: None, why: None })
 }
 
 /// Readiness
@@ -203,19 +215,49 @@ pub(in crate::http) async fn healthz() -> Json<Health> {
 pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Response {
     let readiness = state.readiness().await;
     let mounts: std::collections::BTreeMap<_, _> =
-        readiness.iter().map(|(name, &ready)| (name.clone(), state_word(ready))).collect();
+        readiness.iter().map(|(name, state)| (name.clone(), state.word())).collect();
+    let why: std::collections::BTreeMap<_, _> =
+        readiness.iter().filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
     let status = if state.is_draining() {
         "draining"
-    } else if readiness.values().any(|&ready| ready) || readiness.is_empty() {
+    } else if readiness.values().any(|state| state.is_ready()) || readiness.is_empty() {
         "ok"
     } else {
         "unavailable"
     };
     if status == "ok" {
-        return Json(Health { status, mounts: Some(mounts) }).into_response();
+        let why = (!why.is_empty()).then_some(why);
+        return Json(Health { status, mounts: Some(mounts), why }).into_response();
     }
-    let mounts: serde_json::Map<_, _> = mounts.into_iter().map(|(name, word)| (name, word.into())).collect();
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, status).extension("mounts", mounts).into_response()
+    let words = |words: std::collections::BTreeMap<String, &'static str>| {
+        words.into_iter().map(|(name, word)| (name, word.into())).collect::<serde_json::Map<_, _>>()
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, status)
+        .extension("mounts", words(mounts))
+        .extension("why", words(why))
+        .into_response()
+}
+
+/// Metrics
+///
+/// For Prometheus, as OpenMetrics text. At the admin listener (`[server] admin_listen`), and here only with
+/// `[http] public_metrics`.
+#[utoipa::path(
+    method(get, head),
+    path = "/metrics",
+    tag = "service",
+    responses(
+        (status = 200, description = "The metrics", content_type = "application/openmetrics-text"),
+        (status = 404, description = "They are at the admin listener only"),
+    )
+)]
+pub(in crate::http) async fn metrics(State(state): State<AppState>, request: Request) -> Response {
+    if !state.options().public_metrics && !Administrator::is_asking(request.extensions()) {
+        return Problem::of_status(StatusCode::NOT_FOUND).into_response();
+    }
+    let headers =
+        [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (headers, metrics::text(&state).await).into_response()
 }
 
 /// Describe this API to programs

@@ -5,6 +5,7 @@
 //! it takes is read at once, and decoded chunks are remembered where all readers' are.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::stream::TryStreamExt;
@@ -61,7 +62,7 @@ impl Chunk {
     /// Failures of the store.
     pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let reader = shared.reader();
-        let snapshot = reader.look(&self.plan, &reader.trace()).await?;
+        let snapshot = reader.look(&self.plan, &reader.trace(&self.name.mount)).await?;
         Ok(self.version(&snapshot).map(|version| info(0, version)))
     }
 
@@ -81,7 +82,7 @@ impl Chunk {
 
     async fn attempt(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ArrayError> {
         let (reader, cache) = (shared.reader(), shared.encoded());
-        let trace = reader.trace();
+        let trace = reader.trace(&self.name.mount);
         if let Some(latest) = cache.latest(&self.name) {
             let snapshot = reader.look(&self.plan, &trace).await?;
             let Some(version) = self.version(&snapshot) else { return Ok(None) };
@@ -102,7 +103,9 @@ impl Chunk {
             let shape = snapshot.plan().subset().shape();
             let elements = elements(&shared, snapshot, &trace).await?;
             let chunk_shape = rechunked.chunk_shape.clone();
+            let start = Instant::now();
             let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
+            trace.encoded_since(start);
             encoded.map_err(|source| ArrayError::ChunkCodecs { path, coords, shape: chunk_shape, source })
         };
         let chunk = cache.get(&self.name, &version, Box::pin(load)).await?;

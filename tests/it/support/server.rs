@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use zarrd::app::{Limits, Shutdown, Wire, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
-use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
+use zarrd::cache::{CacheOptions, CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
 use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
@@ -100,6 +100,8 @@ pub struct ServerBuilder {
     pub codec: CodecLimits,
     /// Where decoded chunks are counted.
     pub decodes: Option<Decodes>,
+    /// What the mounts' stores remember, if they do.
+    pub values: Option<ValueCache>,
 }
 
 impl Server {
@@ -118,12 +120,18 @@ impl Server {
             metadata: MetadataLimits::default(),
             codec: CodecLimits::default(),
             decodes: None,
+            values: None,
         }
     }
 
     /// What is served.
     pub fn site(&self) -> Site {
         self.0.clone()
+    }
+
+    /// What is served at a site.
+    pub fn at(site: Site) -> Self {
+        Self(site)
     }
 
     pub async fn get(&self, url: &str) -> Answer {
@@ -196,22 +204,36 @@ impl ServerBuilder {
     }
 
     pub fn finish(self) -> Server {
+        self.finish_with_admin().0
+    }
+
+    /// The server, and what is at its admin listener.
+    pub fn finish_with_admin(self) -> (Server, Server) {
         let cpu = cpu();
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
         if let Some(decodes) = self.decodes {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
+        let source = CachedSource::new(source, self.cache);
+        let nodes = NodeCache::new(self.cache.node_bytes);
+        let encoded = EncodedCache::new(self.cache.encoded_bytes);
+        let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());
+        if let Some(values) = self.values {
+            caches = caches.and(values);
+        }
         let arrays = Arrays {
-            reader: Reader::new(Arc::new(CachedSource::new(source, self.cache)), cpu.clone()),
+            reader: Reader::new(Arc::new(source), cpu.clone()),
             cpu,
-            memo: Arc::new(NodeCache::new(self.cache.node_bytes)),
+            memo: Arc::new(nodes),
             answers_bytes: self.cache.answers_bytes(),
-            encoded: EncodedCache::new(self.cache.encoded_bytes),
+            encoded,
+            caches,
             read: self.read,
             metadata: self.metadata,
             codec: self.codec,
         };
-        Server(Site::whole(AppState::new(self.mounts, arrays, self.http).unwrap()))
+        let state = AppState::new(self.mounts, arrays, self.http).unwrap();
+        (Server(Site::whole(state.clone())), Server(Site::admin(&state)))
     }
 }
 

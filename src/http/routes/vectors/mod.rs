@@ -131,15 +131,16 @@ pub(in crate::http) async fn post_vectors(
 
 /// What requests read stores with.
 fn context(state: &AppState, target: &NodeTarget) -> Context {
+    let mount = target.mount.name.as_str().into();
     Context {
-        mount: target.mount.name.as_str().into(),
+        trace: state.reader().trace(&mount),
+        mount,
         opener: target.opener.clone(),
         reader: state.reader().clone(),
         cpu: state.cpu().clone(),
         read: *state.read_limits(),
         metadata: state.metadata_limits(),
         codec: state.codec_limits(),
-        trace: state.reader().trace(),
     }
 }
 

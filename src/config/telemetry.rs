@@ -1,0 +1,49 @@
+//! [`TelemetryOptions`]: where traces are sent to.
+
+use serde::{Deserialize, Serialize};
+
+/// Traces, for a collector that speaks OTLP.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelemetryOptions {
+    /// The collector: `http://127.0.0.1:4318`. None without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otlp_endpoint: Option<String>,
+    /// What the server is called there.
+    pub service_name: String,
+    /// The part of requests that is traced where whoever asks does not say: 0.0 to 1.0.
+    pub sample: f64,
+    /// Spans that wait to be sent; what comes above is dropped, and counted.
+    pub queue_spans: usize,
+}
+
+impl Default for TelemetryOptions {
+    fn default() -> Self {
+        Self { otlp_endpoint: None, service_name: "zarrd".to_owned(), sample: 1.0, queue_spans: 4096 }
+    }
+}
+
+impl TelemetryOptions {
+    /// The first setting that is out of its range, and what is wrong with it.
+    pub(super) fn complaint(&self) -> Option<(&'static str, String)> {
+        let is_http = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        let endpoint = self.otlp_endpoint.as_ref();
+        let is_fine = |text: &String| {
+            url::Url::parse(text).is_ok_and(|url| {
+                is_http(&url)
+                    && url.username().is_empty()
+                    && url.password().is_none()
+                    && url.query().is_none()
+            })
+        };
+        if !endpoint.is_none_or(is_fine) {
+            let reason = "expected http://HOST:PORT or https://HOST:PORT, without credentials or query";
+            return Some(("otlp_endpoint", reason.to_owned()));
+        }
+        if !(0.0..=1.0).contains(&self.sample) {
+            return Some(("sample", "must be between 0.0 and 1.0".to_owned()));
+        }
+        (!(1..=1_000_000).contains(&self.queue_spans))
+            .then(|| ("queue_spans", "must be between 1 and 1000000".to_owned()))
+    }
+}

@@ -1,0 +1,118 @@
+//! [`BackendCounts`]: what a mount's backend was asked, and how that ended; [`Reads`]: what was read of each mount.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::histogram::Histogram;
+use crate::array::{TraceObserver, Work};
+use crate::store::{Observer, Outcome, Verb};
+
+/// Counts of one mount's backend.
+#[derive(Debug, Default)]
+pub struct BackendCounts {
+    under_way: AtomicU64,
+    bytes: AtomicU64,
+    verbs: [VerbCounts; Verb::ALL.len()],
+}
+
+/// Counts of one verb.
+#[derive(Debug, Default)]
+struct VerbCounts {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    seconds: Histogram,
+}
+
+impl Observer for BackendCounts {
+    fn asked(&self) {
+        self.under_way.fetch_add(1, Relaxed);
+    }
+
+    fn answered(&self, verb: Verb, outcome: Outcome, bytes: u64, took: Duration) {
+        self.under_way.fetch_sub(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        let Some(counts) = self.verbs.get(verb as usize) else { return };
+        if let Some(cell) = counts.outcomes.get(outcome as usize) {
+            cell.fetch_add(1, Relaxed);
+        }
+        counts.seconds.add(took);
+    }
+}
+
+impl BackendCounts {
+    /// Questions under way.
+    pub(super) fn under_way(&self) -> u64 {
+        self.under_way.load(Relaxed)
+    }
+
+    /// Bytes of values that were read.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
+    /// How many questions there were by verb and outcome, but for those of which there were none.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = (Verb, Outcome, u64)> {
+        Verb::ALL.into_iter().zip(&self.verbs).flat_map(|(verb, counts)| {
+            let counted = Outcome::ALL.into_iter().zip(&counts.outcomes);
+            let counted = counted.map(move |(outcome, count)| (verb, outcome, count.load(Relaxed)));
+            counted.filter(|(_, _, count)| *count > 0)
+        })
+    }
+
+    /// How long questions took, by verb.
+    pub(super) fn seconds(&self) -> impl Iterator<Item = (Verb, &Histogram)> {
+        Verb::ALL.into_iter().zip(&self.verbs).map(|(verb, counts)| (verb, &counts.seconds))
+    }
+}
+
+/// What was read, by mount, and how long each stage of it took.
+#[derive(Debug)]
+pub(super) struct Reads {
+    pub(super) plan: Histogram,
+    pub(super) fetch: Histogram,
+    pub(super) decode: Histogram,
+    pub(super) encode: Histogram,
+    mounts: BTreeMap<Box<str>, MountReads>,
+}
+
+/// Chunks of one mount.
+#[derive(Debug, Default)]
+struct MountReads {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Reads {
+    pub(super) fn new<'a>(mounts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mounts = mounts.into_iter().map(|name| (name.into(), MountReads::default())).collect();
+        let [plan, fetch, decode, encode] = std::array::from_fn(|_| Histogram::default());
+        Self { plan, fetch, decode, encode, mounts }
+    }
+
+    /// Of each mount: its name, chunks that were remembered, chunks that were loaded.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.mounts
+            .iter()
+            .map(|(name, MountReads { hits, misses })| (&**name, hits.load(Relaxed), misses.load(Relaxed)))
+    }
+}
+
+impl TraceObserver for Reads {
+    fn ended(&self, mount: &str, work: &Work) {
+        // What did not take place took no time, and would only hide how long it takes where it does.
+        for (histogram, time) in [
+            (&self.plan, work.plan),
+            (&self.fetch, work.fetch),
+            (&self.decode, work.decode),
+            (&self.encode, work.encode),
+        ] {
+            if !time.is_zero() {
+                histogram.add(time);
+            }
+        }
+        if let Some(MountReads { hits, misses }) = self.mounts.get(mount) {
+            hits.fetch_add(work.hits, Relaxed);
+            misses.fetch_add(work.misses, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Forgetting and loading what is remembered: that what is forgotten is asked for anew, once, and never comes back.
+
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+use zarrd::cache::ValueCache;
+use zarrd::http::Mount;
+use zarrd::store::{Freshness, LocalOptions, LocalStore, SharedStore};
+
+use crate::support::counting::Counting;
+use crate::support::encode::{Codec, Shards};
+use crate::support::hierarchy::{Array, memory};
+use crate::support::server::{Answer, Server};
+
+const LITTLE: Codec = Codec::Bytes { big: false };
+
+/// Four shards of four inner chunks each.
+fn sharded() -> Array {
+    Array::of(&[16, 16]).chunks(&[8, 8]).codecs([Shards::of(&[4, 4], &[LITTLE]).codec()]).random(1, &[])
+}
+
+/// A server of arrays `a` and `b` below `g`, and its admin listener, over a store that counts.
+async fn served(open: fn(SharedStore) -> Arc<Counting>) -> (Server, Server, Arc<Counting>) {
+    let store = memory();
+    for name in ["g/a", "g/b"] {
+        sharded().store(&store, name).await;
+    }
+    let counting = open(store);
+    let builder = Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore));
+    let (server, admin) = builder.finish_with_admin();
+    (server, admin, counting)
+}
+
+/// Fails unless an answer has these members.
+fn says(answer: &Value, members: &Value) {
+    for (name, member) in members.as_object().unwrap() {
+        assert_eq!(&answer[name], member, "{name} of {answer}");
+    }
+}
+
+async fn purge(admin: &Server, path: &str) -> Answer {
+    let answer = admin.ask(Method::DELETE, &format!("/v1/cache/{path}"), &[]).await;
+    assert_eq!(answer.status, StatusCode::OK, "{path}: {:?}", answer.body);
+    answer
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_read_once_more_and_only_that() {
+    let (server, admin, counting) = served(Counting::new).await;
+    let expected = [server.elements("m/g/a", ":,:").await, server.elements("m/g/b", ":,:").await];
+    let all = counting.ranges().len();
+    counting.forget();
+    server.elements("m/g/a", ":,:").await;
+    assert!(counting.ranges().is_empty());
+
+    let purged = purge(&admin, "m/g/a").await.json();
+    assert!(purged["forgotten"].as_u64().unwrap() >= 16 + 4 + 1, "{purged}");
+    assert_eq!(server.elements("m/g/b", ":,:").await, expected[1]);
+    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "what is beside it is remembered");
+    assert_eq!(server.elements("m/g/a", ":,:").await, expected[0]);
+    assert_eq!(counting.ranges().len() * 2, all, "each range once");
+    assert_eq!(counting.documents(), 1);
+    counting.forget();
+    server.elements("m/g/a", ":,:").await;
+    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0), "and then it is remembered again");
+
+    purge(&admin, "m").await;
+    server.elements("m/g/a", ":,:").await;
+    server.elements("m/g/b", ":,:").await;
+    assert_eq!((counting.ranges().len(), counting.documents()), (all, 2), "a mount as a whole");
+}
+
+#[tokio::test]
+async fn what_was_being_loaded_is_not_remembered() {
+    let (server, admin, counting) = served(Counting::gated).await;
+    let ask = || {
+        let server = server.clone();
+        tokio::spawn(async move { server.elements("m/g/a", ":4,:4").await })
+    };
+    let before = ask();
+    counting.waiting(1).await;
+    purge(&admin, "m/g").await;
+    // Whoever comes after the purge does not share what was begun before it.
+    let after = ask();
+    counting.waiting(2).await;
+    counting.open();
+    assert_eq!(before.await.unwrap(), after.await.unwrap());
+    let indexes = |counting: &Counting| counting.ranges().iter().filter(|range| range.start > 0).count();
+    assert!(indexes(&counting) >= 2, "{:?}", counting.ranges());
+    counting.forget();
+    purge(&admin, "m/g").await;
+    server.elements("m/g/a", ":4,:4").await;
+    assert_eq!(counting.ranges().len(), 2, "index and inner chunk");
+}
+
+#[tokio::test]
+async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = LocalOptions { writable: true, ..LocalOptions::default() };
+    let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+    sharded().store(&local, "a").await;
+    let counting = Counting::new(local);
+    let values = ValueCache::new(16 << 20);
+    let store = values.over("m", Arc::clone(&counting) as SharedStore, Freshness::Immutable);
+    let mut builder = Server::build(Mount::read_only("m", store));
+    builder.values = Some(values);
+    let (server, admin) = builder.finish_with_admin();
+    server.get("/store/m/a/c/0/0").await;
+    server.elements("m/a", ":,:").await;
+    counting.forget();
+    // Another program writes, which nobody would ever notice.
+    let file = directory.path().join("a/c/0/0");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[0] ^= 0xff;
+    std::fs::write(directory.path().join("new"), &bytes).unwrap();
+    std::fs::rename(directory.path().join("new"), &file).unwrap();
+    assert_ne!(server.get("/store/m/a/c/0/0").await.body, bytes);
+    let stale = server.elements("m/a", ":1,:1").await;
+    assert_eq!((counting.heads(), counting.ranges().len()), (0, 0));
+
+    purge(&admin, "m/a/c/0").await;
+    assert_eq!(server.get("/store/m/a/c/0/0").await.body, bytes);
+    assert_ne!(server.elements("m/a", ":1,:1").await, stale);
+    counting.forget();
+    server.get("/store/m/a/c/0/0").await;
+    server.elements("m/a", ":1,:1").await;
+    assert_eq!((counting.heads(), counting.ranges().len()), (0, 0), "and then not again");
+}
+
+#[tokio::test]
+async fn what_is_loaded_beforehand_is_not_read_when_it_is_asked_for() {
+    let (server, admin, counting) = served(Counting::new).await;
+    let warm = async |query: &str| {
+        let answer = admin.tell("POST", &format!("/v1/cache/m/{query}"), &[], "").await;
+        assert_eq!(answer.status, StatusCode::OK, "{query}: {:?}", answer.body);
+        answer.json()
+    };
+    let told = warm("?level=metadata").await;
+    assert_eq!(told["nodes"], 2, "a prefix without a document is looked below: {told}");
+    says(&told, &json!({ "arrays": 2, "complete": true }));
+    assert!(counting.ranges().is_empty());
+
+    let told = warm("g/a").await;
+    says(&told, &json!({ "indexes": 4, "chunks": 0, "arrays": 1 }));
+    assert_eq!(counting.ranges().len(), 4, "indexes: {:?}", counting.ranges());
+
+    let told = warm("g?level=chunks").await;
+    says(&told, &json!({ "chunks": 8, "failed": 0, "complete": true, "decoded_bytes": 2 * 16 * 16 * 2 }));
+    counting.forget();
+    for array in ["g/a", "g/b"] {
+        let answer = server.get(&format!("/v1/data/m/{array}")).await;
+        assert_eq!(answer.header("zarrd-cache"), "hit");
+    }
+    assert_eq!((counting.ranges().len(), counting.documents()), (0, 0));
+}
+
+#[tokio::test]
+async fn loading_beforehand_ends_at_its_bounds() {
+    let (_, admin, counting) = served(Counting::new).await;
+    // Room for one shard of 8 × 8 elements of 2 bytes.
+    let answer = admin.tell("POST", "/v1/cache/m/g/a?level=chunks&bytes=200", &[], "").await.json();
+    says(&answer, &json!({ "chunks": 1, "complete": false }));
+    counting.forget();
+    let answer = admin.tell("POST", "/v1/cache/m/g/b?level=chunks&seconds=0", &[], "").await.json();
+    assert_eq!(answer["complete"], false, "{answer}");
+    counting.fail(true);
+    purge(&admin, "m").await;
+    let answer = admin.tell("POST", "/v1/cache/m/g?level=chunks", &[], "").await.json();
+    says(&answer, &json!({ "chunks": 0, "complete": false }));
+    assert!(answer["failed"].as_u64().unwrap() > 0, "{answer}");
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
+    let (server, admin, _) = served(Counting::new).await;
+    for (method, path) in
+        [("DELETE", "m"), ("DELETE", "m/g"), ("POST", "m"), ("POST", "m/g"), ("DELETE", "none")]
+    {
+        let answer = server.tell(method, &format!("/v1/cache/{path}"), &[], "").await;
+        answer.refuses(403, "forbidden", &format!("{method} {path}"));
+    }
+    admin.tell("DELETE", "/v1/cache/none/a", &[], "").await.refuses(404, "unknown-mount", "no such mount");
+    admin.tell("POST", "/v1/cache/m/g?level=all", &[], "").await.refuses(
+        400,
+        "invalid-request",
+        "no such level",
+    );
+    admin.tell("POST", "/v1/cache/m/g?much=1", &[], "").await.refuses(
+        400,
+        "invalid-request",
+        "no such parameter",
+    );
+    admin.tell("DELETE", "/v1/cache/m/a%2fb", &[], "").await.refuses(
+        400,
+        "invalid-request",
+        "an escaped slash",
+    );
+}

@@ -1,0 +1,166 @@
+//! Configurations that cannot be served: each is refused before anything is bound, in one line that says where and what, and
+//! not what was written there.
+
+use crate::support::process::{text, zarrd};
+
+/// A text that no message may repeat.
+const CANARY: &str = "canary-hunter2";
+
+/// A file, the line that is wrong in it, and the key.
+const FILES: &[(&str, usize, &str)] = &[
+    ("demmo = true", 1, "`demmo`; did you mean `demo`?"),
+    ("demo = 'yes'", 1, "`demo`"),
+    ("server = 1", 1, "`server`"),
+    ("[servr]\nlisten = 'x'", 1, "`servr`; did you mean `server`?"),
+    ("[server]\nlistne = 'x'", 2, "`server.listne`; did you mean `listen`?"),
+    ("[server]\nlisten = 8000", 2, "`server.listen`"),
+    ("[server]\nlisten = 'localhost:8000'", 2, "`server.listen`"),
+    ("[server]\nlisten = '127.0.0.1'", 2, "`server.listen`"),
+    ("[server]\nadmin_listen = 'here'", 2, "`server.admin_listen`"),
+    ("[server]\nlisten = '127.0.0.1:7'\nadmin_listen = '127.0.0.1:7'", 3, "`server.admin_listen`"),
+    ("[server]\nadmin_lisen = '127.0.0.1:7'", 2, "did you mean `admin_listen`?"),
+    ("[server]\nworkers = 5000", 2, "`server.workers`"),
+    ("[server]\nworkers = -1", 2, "`server.workers`"),
+    ("[server]\nmax_connections = 0", 2, "`server.max_connections`"),
+    ("[server]\n\nfirst_byte_seconds = 0", 3, "`server.first_byte_seconds`"),
+    ("[server]\nheader_seconds = 1e9", 2, "`server.header_seconds`"),
+    ("[server]\nidle_seconds = '30s'", 2, "`server.idle_seconds`"),
+    ("[server]\nwrite_stall_seconds = 0", 2, "`server.write_stall_seconds`"),
+    ("[server]\ndrain_seconds = 90000", 2, "`server.drain_seconds`"),
+    ("[server]\nworkers = 1\nworkers = 2", 3, "duplicate key"),
+    ("[server\nworkers = 1", 1, ""),
+    ("[http]\nurl_bytes = 'long'", 2, "`http.url_bytes`"),
+    ("[http]\nlist_page_keys = 1001", 1, "`list_page_keys`"),
+    ("[http]\ndeadline_ms = 0", 1, "`deadline_ms`"),
+    ("[http]\npublic_metrics = 'no'", 2, "`http.public_metrics`"),
+    ("[http]\npublic_metric = true", 2, "did you mean `public_metrics`?"),
+    ("[http.cors]\ncredentials = true", 1, "`cors.credentials`"),
+    ("[http.cors]\norigins = ['*', 'https://a.example']", 1, "`cors.origins`"),
+    ("[http.cors]\norigins = ['a.example']", 1, "is not an origin"),
+    ("[http.cors]\norigins = 'https://a.example'", 2, "`http.cors.origins`"),
+    ("[limits]\nrank = 0", 2, "`limits.rank`"),
+    ("[limits]\nchunk_bytes = 0", 2, "`limits.chunk_bytes`"),
+    ("[limits]\ncodec = 3", 2, "did you mean `codecs`?"),
+    ("[limits]\nshard_chunks = 99999999999999999999", 2, ""),
+    ("[read]\nchunks = -1", 2, "`read.chunks`"),
+    ("[read]\nband = 1", 2, "`read.band`"),
+    ("[fetch]\nconcurrency = '32'", 2, "`fetch.concurrency`"),
+    ("[cache]\ndecoded_bytes = '1 GiB'", 2, "`cache.decoded_bytes`"),
+    ("[cache]\nvalues_bytes = 1", 2, "did you mean `value_bytes`?"),
+    ("[cpu]\nthreads = 1.5", 2, "`cpu.threads`"),
+    ("[log]\nlevel = 'loud'", 2, "`log.level`"),
+    ("[log]\nformat = 'jsno'", 2, "did you mean `json`?"),
+    ("[telemetry]\notlp_endpoint = 'collector:4318'", 2, "`telemetry.otlp_endpoint`"),
+    ("[telemetry]\notlp_endpoint = 'http://u:canary-hunter2@collector'", 2, "`telemetry.otlp_endpoint`"),
+    ("[telemetry]\notlp_endpoint = 'http://collector/?key=canary-hunter2'", 2, "`telemetry.otlp_endpoint`"),
+    ("[telemetry]\nsample = 1.5", 2, "`telemetry.sample`"),
+    ("[telemetry]\nqueue_spans = 0", 2, "`telemetry.queue_spans`"),
+    ("[telemetry]\nendpoint = 'x'", 2, "`telemetry.endpoint`"),
+    ("[mounts.a]\nwritable = true", 1, "`url` is missing"),
+    ("[mounts.a]\nurl = ''", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = 'gopher://host/x'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = 's3:///x'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = 's3://key:canary-hunter2@bucket'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = 'https://host/x?token=canary-hunter2'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = '/nowhere/at/all'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = '/proc/self/exe'", 2, "`mounts.a.url`"),
+    ("[mounts.a]\nurl = 'memory://'\nfreshness = 'ttl:60'", 3, "`mounts.a.freshness`"),
+    ("[mounts.a]\nurl = 'memory://'\ndimension_separator = '-'", 3, "`mounts.a.dimension_separator`"),
+    ("[mounts.a]\nurl = 'memory://'\nlisten = 'here'", 3, "`mounts.a.listen`"),
+    (
+        "[server]\nadmin_listen = '127.0.0.1:7'\n[mounts.a]\nurl = 'memory://'\nlisten = '127.0.0.1:7'",
+        5,
+        "`mounts.a.listen`",
+    ),
+    ("[mounts.a]\nurl = 'memory://'\nhosts = ['a.example:80']", 3, "`mounts.a.hosts`"),
+    ("[mounts.'a/b']\nurl = 'memory://'", 1, "a mount's name"),
+    ("[mounts.a]\nurl = '/tmp'\nwritable = true\n[mounts.b]\nurl = '/'", 5, "overlap"),
+    (
+        "[mounts.a]\nurl = 's3://b'\noptions.secret_acess_key = 'canary-hunter2'",
+        3,
+        "did you mean `secret_access_key`?",
+    ),
+    (
+        "[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = ['canary-hunter2']",
+        3,
+        "`mounts.a.options.secret_access_key`",
+    ),
+    ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary-hunter2", 3, ""),
+    ("[mounts.a]\nurl = 's3://b'\noptions.tries = 'canary-hunter2'", 3, "`mounts.a.options.tries`"),
+    // Found when the mounts are opened.
+    ("[mounts.a]\nurl = 's3://b'\noptions.access_key_id = 'canary-hunter2'", 2, "`mounts.a`"),
+    (
+        "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nanonymous = true\naccess_key_id = 'a'\nsecret_access_key = 'canary-hunter2'",
+        2,
+        "`mounts.a`",
+    ),
+    ("[mounts.a]\nurl = 'gs://b'\noptions.service_account_path = '/nowhere/key.json'", 2, "`mounts.a`"),
+    ("[mounts.a]\nurl = 'gs://b'\noptions.service_account_key = 'canary-hunter2'", 2, "`mounts.a`"),
+    (
+        "[mounts.a]\nurl = 'az://c'\noptions.account = 'x'\noptions.account_key = 'canary-hunter2 %'",
+        2,
+        "`mounts.a`",
+    ),
+];
+
+#[test]
+fn each_is_refused_in_one_line_with_its_place_and_its_key() {
+    assert!(FILES.len() >= 60);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    let mut wrong = Vec::new();
+    for (content, line, key) in FILES {
+        std::fs::write(&file, content).unwrap();
+        // Where it is served after all, it must not be for ever.
+        let output = std::process::Command::new("timeout")
+            .args(["20", env!("CARGO_BIN_EXE_zarrd"), "serve", "--config"])
+            .arg(&file)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .output()
+            .unwrap();
+        let (said, shown) = (text(&output.stderr), text(&output.stdout));
+        let is_fine = output.status.code() == Some(78)
+            && said.lines().count() == 1
+            && said.starts_with(&format!("zarrd: {}:{line}: ", file.display()))
+            && said.contains(key)
+            && !said.contains("panicked")
+            && !said.contains(CANARY)
+            && shown.is_empty();
+        if !is_fine {
+            wrong.push(format!("{content:?} at {line}, {key}\n  {:?} {said}{shown}", output.status));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_bad_variable_is_refused_by_its_name() {
+    for (name, value, part) in [
+        ("ZARRD__SERVER__ADMIN_LISTEN", "here", "`server.admin_listen`"),
+        ("ZARRD__TELEMETRY__SAMPLE", "often", "`telemetry.sample`"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:canary-hunter2@collector", "`telemetry.otlp_endpoint`"),
+        ("ZARRD__MOUNTS__A__OPTIONS__SAS_TOKE", CANARY, "sas_toke"),
+    ] {
+        let output = zarrd(&["check", "a=memory://"]).env(name, value).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(78), "{name}: {said}");
+        assert!(
+            said.starts_with(&format!("zarrd: environment variable {name}: ")) && said.contains(part),
+            "{said}"
+        );
+        assert!(!said.contains(CANARY) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn an_admin_address_in_use_is_exit_code_69() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = zarrd(&["serve", "--demo", "--listen", "127.0.0.1:0"])
+        .env("ZARRD__SERVER__ADMIN_LISTEN", &address)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(69), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains(&format!("cannot listen on {address}")));
+}
