@@ -17,6 +17,7 @@ mod conditions;
 mod cors;
 mod dependents;
 mod digest;
+mod document;
 mod elements;
 mod extract;
 mod frame;

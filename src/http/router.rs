@@ -20,7 +20,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
-use super::{admission, cors, frame};
+use super::{admission, cors, document, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -207,17 +207,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
 #[must_use]
 pub fn openapi() -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
-    api.paths.paths = std::mem::take(&mut api.paths.paths)
-        .into_iter()
-        .map(|(path, mut item)| {
-            // One handler serves GET and HEAD; its two operations need two names.
-            if let Some(head) = &mut item.head {
-                head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
-            }
-            // The router's mark for "the rest of the path" is no OpenAPI.
-            (path.replace("{*", "{"), item)
-        })
-        .collect();
+    document::complete(&mut api);
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

@@ -90,7 +90,7 @@ def test_the_caches_of_three_are_one(endpoint, answers, tmp_path, tell):
     rates = {name: f"{100 * (1 - missed / chunks / times):.0f} %" for name, missed in found.items()}
     tell(
         "cache hits of one replica, of three hashed, of three in turn",
-        f"{rates['one']}, {rates['hashed']}, {rates['in turn']} ({chunks} chunks, {times} times each)",
+        f"{rates['one']}, {rates['hashed']}, {rates['in_turn']} ({chunks} chunks, {times} times each)",
     )
     assert found["in_turn"] > chunks
 
