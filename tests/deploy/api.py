@@ -17,9 +17,9 @@ SLICES = ["0", "...", ":", "0:1", "::2", "-1", "0,0", "...,0", "1:0", "::-1", "9
 ODD = ["x", " ", "é", "%", "%2e%2e", "a//b", "a" * 300, "-1", "18446744073709551616", "🦀\u202e"]
 
 
-def fill(folder):
+def fill(folder, names=FOLDERS):
     """Copies what is in the mounts, without what is no part of a store."""
-    for name in FOLDERS:
+    for name in names:
         shutil.copytree(DATA / name, folder / name)
 
 
@@ -51,7 +51,7 @@ def amended():
                 there = stores if of_vectors and name == "path" else known.get(name)
                 if there:
                     # What does not follow this is drawn too, to see that it is refused.
-                    odd = [] if name == "mount" else dice.sample(ODD, 3)
+                    odd = [] if name == "mount" else ["x"] if parameter["in"] == "header" else dice.sample(ODD, 3)
                     parameter["schema"] = {"enum": there + odd}
     return document
 
