@@ -18,6 +18,7 @@ mod conditions;
 mod cors;
 mod dependents;
 mod digest;
+mod document;
 mod elements;
 mod extract;
 mod forwarded;

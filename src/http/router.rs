@@ -17,7 +17,7 @@ use axum::routing::{delete, get};
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use utoipa::OpenApi;
-use utoipa::openapi::{PathItem, RefOr, Response as ApiResponse, Server};
+use utoipa::openapi::Server;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -29,7 +29,7 @@ use super::routes::{
     cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
 };
 use super::state::AppState;
-use super::{admission, cors, frame};
+use super::{admission, cors, document, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -259,26 +259,6 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     observed.end(answer)
 }
 
-/// What every route may answer but those of health.
-const OF_LOAD: [(&str, &str); 2] = [
-    ("429", "The caller asks for more than it may have; `Retry-After` says when to ask again"),
-    ("503", "Too busy, and nothing was done; `Retry-After` says when to ask again"),
-];
-
-/// Adds what every route may answer.
-fn add_answers_of_load(path: &str, item: &mut PathItem) {
-    if matches!(path, "/healthz" | "/readyz") {
-        return;
-    }
-    let PathItem { get, head, put, patch, post, delete, .. } = item;
-    for operation in [get, head, put, patch, post, delete].into_iter().flatten() {
-        for (status, description) in OF_LOAD {
-            let answers = &mut operation.responses.responses;
-            answers.entry(status.to_owned()).or_insert_with(|| RefOr::T(ApiResponse::new(description)));
-        }
-    }
-}
-
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
@@ -288,18 +268,7 @@ pub fn openapi() -> String {
 /// The same for clients that see something before every path.
 pub(super) fn openapi_below(base: &Base) -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
-    api.paths.paths = std::mem::take(&mut api.paths.paths)
-        .into_iter()
-        .map(|(path, mut item)| {
-            // One handler serves GET and HEAD; its two operations need two names.
-            if let Some(head) = &mut item.head {
-                head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
-            }
-            add_answers_of_load(&path, &mut item);
-            // The router's mark for "the rest of the path" is no OpenAPI.
-            (path.replace("{*", "{"), item)
-        })
-        .collect();
+    document::complete(&mut api);
     if !base.is_empty() {
         api.servers = Some(vec![Server::new(base.as_str())]);
     }

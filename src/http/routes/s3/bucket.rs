@@ -4,7 +4,7 @@
 //! store.
 
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::list::{ListObjects, list};
@@ -88,7 +88,7 @@ pub(in crate::http) async fn get_bucket(
     let query = Query::of(&uri)?;
     let region = [(X_AMZ_BUCKET_REGION, REGION)];
     let answer = if method == Method::HEAD {
-        return Ok(region.into_response());
+        return Ok((region, [(header::CONTENT_TYPE, "application/xml")]).into_response());
     } else if query.has("location") {
         Xml::answer("LocationConstraint", |_| {})
     } else if query.has("versioning") {

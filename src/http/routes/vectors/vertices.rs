@@ -29,7 +29,7 @@ use crate::vectors::{Batch, Level, VectorError, VertexStream, dotted};
 const WHOLE_ARROW: usize = 1 << 20;
 
 /// The formats; the first is the default.
-const OFFERS: &[Offer] = &[
+pub(in crate::http) const OFFERS: &[Offer] = &[
     Offer { name: "json", media_type: "application/json" },
     Offer { name: "arrow", media_type: "application/vnd.apache.arrow.stream" },
     Offer { name: "bin", media_type: "application/octet-stream" },

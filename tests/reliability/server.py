@@ -1,0 +1,141 @@
+"""A server of its own process, what it takes of the machine, and clients that know every byte of the answers."""
+
+import contextlib
+import http.client
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+SECONDS = 60
+"""How long a process may take to start and to end, and an answer to come."""
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process):
+        self.process = process
+        self.base = re.fullmatch("zarrd listens on (.*)\n", process.stdout.readline())[1]
+        self.host, _, port = self.base.removeprefix("http://").partition(":")
+        self.port = int(port)
+        memory = next(line for line in process.stdout if line.startswith("Memory: at most "))
+        self.bound = int(memory.split()[3]) << 20
+        """What it says it takes at most, without connections."""
+        self.connection = int(re.search(r"(\d+) KiB a connection", memory)[1]) << 10
+
+    def resident(self, field="VmRSS"):
+        """Bytes of memory now; with `VmHWM`, the most so far."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{field}:\s+(\d+) kB$", status, re.MULTILINE)[1]) << 10
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def get(self, path):
+        """The status and the body of an answer, over a connection of its own."""
+        with contextlib.closing(http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def zarrd(*mounts, before=None, **settings):
+    """Serves the mounts with these settings; ends it, and sees that it ends well if it was not killed before."""
+    environment = {"ZARRD__LOG__LEVEL": "off", "PATH": os.environ["PATH"]}
+    environment |= {f"ZARRD__{name}": str(value) for name, value in settings.items()}
+    with subprocess.Popen(
+        [os.environ["ZARRD"], "serve", *mounts, "--listen", "127.0.0.1:0"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=before,
+    ) as process:
+        try:
+            yield Server(process)
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(SECONDS) == 0, "it did not end well"
+        finally:
+            process.kill()
+
+
+class Clients:
+    """Clients that go on asking for known answers until they are told to stop. They have an address of their own, so that
+    whoever shares fairly can tell them from others."""
+
+    ADDRESS = "127.0.0.2"
+
+    def __init__(self, server, answers, count, also=()):
+        self.server = server
+        self.answers = list(answers.items())
+        self.also = set(also)
+        """Statuses that are no failure, but those of somebody who is to come back."""
+        self.over = threading.Event()
+        self.lock = threading.Lock()
+        self.seconds, self.refused, self.failed = [], 0, []
+        self.threads = [threading.Thread(target=self.ask, args=(n,)) for n in range(count)]
+
+    def ask(self, n):
+        address = (self.ADDRESS, 0)
+        connection = http.client.HTTPConnection(self.server.host, self.server.port, SECONDS, source_address=address)
+        while not self.over.is_set():
+            path, expected = self.answers[n % len(self.answers)]
+            n += 1
+            begun = time.perf_counter()
+            try:
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                body = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                self.count(failure=f"{path}: {error!r}")
+                continue
+            if answer.status in self.also:
+                self.count(refused=1)
+                time.sleep(0.05)
+            elif answer.status != 200 or body != expected:
+                self.count(failure=f"{path}: {answer.status}, {len(body)} bytes of {len(expected)}")
+            else:
+                self.count(seconds=time.perf_counter() - begun)
+        connection.close()
+
+    def count(self, seconds=None, refused=0, failure=None):
+        with self.lock:
+            self.refused += refused
+            if failure:
+                self.failed.append(failure)
+            if seconds is not None:
+                self.seconds.append(seconds)
+
+    def p99(self):
+        """Milliseconds, of those who were answered."""
+        ordered = sorted(self.seconds)
+        return 1000 * ordered[len(ordered) * 99 // 100] if ordered else float("nan")
+
+
+@contextlib.contextmanager
+def clients(server, answers, count=4, also=()):
+    """Clients as long as the block lasts."""
+    running = Clients(server, answers, count, also)
+    for thread in running.threads:
+        thread.start()
+    try:
+        yield running
+    finally:
+        running.over.set()
+        for thread in running.threads:
+            thread.join()
+
+
+def mib(count):
+    return f"{count / (1 << 20):,.0f} MiB"

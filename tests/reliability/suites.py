@@ -1,0 +1,45 @@
+"""What other tests measure: of Rust's, those that take longer by hand, and the replicas of `tests/deploy`."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def rust(name, long, **environment):
+    """Runs a test of Rust; what it prints."""
+    command = ["cargo", "test", "--locked", "--quiet", "--test", "it", name, "--", "--nocapture"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | (environment if long else {}), stdout=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def killed(long):
+    """S6."""
+    told = rust("a_server_that_is_killed", long, ZARRD_KILLS="5000", ZARRD_KILL_BYTES=str(64 << 20))
+    return [("kill -9 in the middle of writes", re.search(r"^\d+ kills.*$", told, re.MULTILINE)[0])]
+
+
+def writers(long):
+    """S5, of one server: increments of one value by many, under conditions."""
+    told = rust("every_acknowledged_increment_counts", long, ZARRD_ROUNDS="10000")
+    rows = re.findall(r"^(.*): (\d+ increments, \d+ refused)$", told, re.MULTILINE)
+    assert rows, told
+    return [(f"concurrent increments of one value, {kind}", f"{counts}, 0 lost") for kind, counts in rows]
+
+
+def replicas(long):
+    """Three replicas behind nginx."""
+    with tempfile.TemporaryDirectory() as folder:
+        figures = pathlib.Path(folder) / "figures.json"
+        environment = os.environ | {"ZARRD_FIGURES": str(figures), "ZARRD_RESTARTS": "51" if long else "6"}
+        command = [ROOT / "tests" / "deploy" / "run", "-k", "replicas"]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert done.returncode == 0, done.stdout
+        return list(json.loads(figures.read_text()).items())
