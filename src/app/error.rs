@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
-use crate::http::HttpOptionsError;
+use crate::http::{AccessError, HttpOptionsError};
 use crate::store::OpenError;
 
 use super::demo::DemoError;
@@ -29,6 +29,9 @@ pub enum AppError {
     /// Options or mounts that cannot be served.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
+    /// Keys of issuers that cannot be used.
+    #[error("who may do what cannot be told")]
+    Access(#[from] AccessError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -48,7 +51,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) => ErrorClass::InvalidRequest,
+            Self::Http(_) | Self::Access(_) => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -3,6 +3,7 @@
 //! The reliability of the frame is decided here: timeouts, bounds on connections, the graceful end. What a request
 //! means is `http`'s business.
 
+mod access;
 mod banner;
 mod connection;
 pub mod demo;
@@ -16,6 +17,7 @@ mod service;
 mod shutdown;
 mod socket;
 
+pub use access::access;
 pub use error::AppError;
 pub use health::is_alive;
 pub use patience::Limits;
@@ -26,6 +28,7 @@ pub use shutdown::{Phase, Shutdown, Signals};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -79,6 +82,7 @@ impl App {
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
+            store.signs_urls = options.redirect;
             let mount = Mount {
                 name: name.clone(),
                 store: values.over(name, open(name, &options.url, &store, &cpu)?, options.freshness),
@@ -88,11 +92,13 @@ impl App {
                 dimension_separator: options.dimension_separator,
                 consolidated: options.consolidated,
                 hosts: options.hosts.clone(),
+                redirect: options.redirect.then(|| Duration::from_secs(options.redirect_seconds.into())),
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
         }
         let state = AppState::new(mounts, arrays(&config, cpu), config.http.clone())?;
+        state.set_access(access(&config)?);
         Ok(Self { config, state, mounts: lines, demo })
     }
 

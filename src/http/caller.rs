@@ -1,11 +1,18 @@
 //! [`Caller`]: on whose behalf a request is answered.
 //!
 //! It travels with the request, so that whoever shares something out (room for answers, turns at a backend) can do so
-//! between callers. Whether a caller may do what it asks for is not decided here.
+//! between callers. Who a caller has shown to be, and what it may do, is decided in `access`, and told here.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::Extensions;
+use axum::http::request::Parts;
+
+use super::access::Rights;
+use super::state::AppState;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +32,47 @@ impl Peer {
 const SUBSCRIBER_BITS: u32 = 64;
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Caller {
     peer: Peer,
+    rights: Rights,
+}
+
+/// Those who share what one is given: all requests of one name or, without one, of one address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Share {
+    /// Of whoever has shown to be this.
+    Name(Arc<str>),
+    /// Of whoever is there.
+    Address(IpAddr),
 }
 
 impl Caller {
     /// Whoever is at the other end of a connection.
     pub(super) const fn at(peer: Peer) -> Self {
-        Self { peer }
+        Self { peer, rights: Rights::Undecided }
+    }
+
+    /// Says of the caller of a request what it may do.
+    pub(super) fn decide(extensions: &mut Extensions, rights: Rights) {
+        match extensions.get_mut::<Self>() {
+            Some(caller) => caller.rights = rights,
+            None => drop(extensions.insert(Self { rights, ..Self::at(Peer::LOOPBACK) })),
+        }
+    }
+
+    /// What the caller may do.
+    pub(super) fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    /// With whom the caller shares.
+    #[expect(dead_code, reason = "what is shared out between callers is not yet")]
+    pub(super) fn share(&self) -> Share {
+        match self.rights.name() {
+            Some(name) => Share::Name(Arc::clone(name)),
+            None => Share::Address(self.address()),
+        }
     }
 
     /// The caller of a request; requests that nobody brought are this machine's own.
@@ -50,6 +89,14 @@ impl Caller {
             }
             v4 @ IpAddr::V4(_) => v4,
         }
+    }
+}
+
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions).clone())
     }
 }
 

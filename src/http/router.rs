@@ -6,6 +6,8 @@
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
+use std::sync::Arc;
+
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
@@ -17,10 +19,11 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::extract::Rooted;
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
-use super::state::AppState;
-use super::{admission, cors, frame};
+use super::state::{AppState, Mount};
+use super::{access, admission, cors, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -168,7 +171,8 @@ fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<
 fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     let pass = |State(state): State<AppState>, request: Request, next: Next| async move {
         let route = request.extensions().get::<MatchedPath>().cloned().map_or(Route::None, Route::Matched);
-        pass(&state, route, request, |request| next.run(request)).await
+        let rooted = request.extensions().get().map(|Rooted(mount)| Arc::clone(mount));
+        pass(&state, route, rooted.as_ref(), request, |request| next.run(request)).await
     };
     routes
         .fallback(frame::no_route)
@@ -180,20 +184,29 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// Into it: request id, limits, the deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, the
-/// log. Further in stand the catching of panics and, where stored bytes are moved, admission.
+/// Into it: request id, limits, whether the caller may do that, the deadline. Out of it: the dialect of S3, cross-origin
+/// headers, problem documents, the log. Further in stand the catching of panics and, where stored bytes are moved,
+/// admission. `rooted` is the mount that is the store at the root path, if one is.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,
+    rooted: Option<&Arc<Mount>>,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
-    let observed = frame::Observed::begin(route, &mut request);
+    let observed = frame::Observed::begin(route.clone(), &mut request);
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
     let mut answer = match frame::check(state, &request) {
-        Ok(()) => frame::in_time(state, &method, next(request)).await,
+        Ok(()) => match access::admit(state, &route, rooted, &mut request).await {
+            Ok(leave) => {
+                let mut answer = frame::in_time(state, &method, next(request)).await;
+                leave.put(&mut answer);
+                answer
+            }
+            Err(refusal) => refusal,
+        },
         Err(problem) => problem.into_response(),
     };
     if let Some(dialect) = dialect {

@@ -144,7 +144,8 @@ impl Site {
             }
         };
         let method = request.method().clone();
-        with_length(&method, router::pass(state, Route::Chosen(short.template), request, admitted).await)
+        let route = Route::Chosen(short.template);
+        with_length(&method, router::pass(state, route, mount, request, admitted).await)
     }
 }
 

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::access::{Access, Attempts};
 use super::admission::Admission;
 use super::cache_control::CacheControl;
 use super::host;
@@ -52,6 +54,8 @@ pub struct Mount {
     pub consolidated: bool,
     /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
     pub hosts: Vec<String>,
+    /// For how long a URL is good that sends whoever reads a stored value to the backend; `None` to answer here.
+    pub redirect: Option<Duration>,
 }
 
 impl Mount {
@@ -67,6 +71,7 @@ impl Mount {
             dimension_separator: None,
             consolidated: false,
             hosts: Vec::new(),
+            redirect: None,
         }
     }
 
@@ -168,6 +173,8 @@ struct Inner {
     answers: Answers<KeptAnswer>,
     options: HttpOptions,
     admission: Admission,
+    access: ArcSwap<Access>,
+    attempts: Attempts,
     draining: AtomicBool,
     /// The last answers of the backends, and when they were given; held while new ones are fetched.
     readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
@@ -219,6 +226,8 @@ impl AppState {
             arrays,
             options,
             admission,
+            access: ArcSwap::from_pointee(Access::open()),
+            attempts: Attempts::default(),
             draining,
             readiness,
         })))
@@ -228,6 +237,26 @@ impl AppState {
     #[must_use]
     pub fn options(&self) -> &HttpOptions {
         &self.0.options
+    }
+
+    /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer.
+    pub fn set_access(&self, access: Access) {
+        self.0.access.store(Arc::new(access));
+    }
+
+    /// Who may do what, to look at for a moment.
+    pub(super) fn access(&self) -> impl std::ops::Deref<Target = Arc<Access>> {
+        self.0.access.load()
+    }
+
+    /// Who may do what now.
+    pub(super) fn access_now(&self) -> Arc<Access> {
+        self.0.access.load_full()
+    }
+
+    /// How often callers failed to show who they are.
+    pub(super) fn attempts(&self) -> &Attempts {
+        &self.0.attempts
     }
 
     /// From now on `/readyz` says that no new requests are wanted.

@@ -2,6 +2,8 @@
 //!
 //! None of these waits in the admission queue: they must answer when nothing else does.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,10 +11,11 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::caller::Caller;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::router;
-use crate::http::state::AppState;
+use crate::http::state::{AppState, Mount};
 use crate::http::validators::JSON;
 
 static OFFERS: &[Offer] = &[
@@ -115,6 +118,7 @@ fn state_word(ready: bool) -> &'static str {
 )]
 pub(in crate::http) async fn service_document(
     State(state): State<AppState>,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = ServiceDocument {
@@ -123,13 +127,21 @@ pub(in crate::http) async fn service_document(
         documentation: "/docs/",
         openapi: "/openapi.json",
         mounts: "/v1/mounts",
-        stores: state.mounts().map(|mount| format!("/store/{}/", mount.name)).collect(),
+        stores: known(&state, &caller).map(|mount| format!("/store/{}/", mount.name)).collect(),
     };
     let body = match negotiate::choose(&headers, None, OFFERS)?.name {
         "html" => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(&document)).into_response(),
         _ => Json(document).into_response(),
     };
     Ok(([(header::VARY, "Accept")], body).into_response())
+}
+
+/// The mounts with which a caller may do anything.
+pub(super) fn known<'a>(
+    state: &'a AppState,
+    caller: &'a Caller,
+) -> impl Iterator<Item = &'a Arc<Mount>> {
+    state.mounts().filter(|mount| caller.rights().know(&mount.name))
 }
 
 /// The service document for people. Mount names need no escaping: they are unreserved characters only.
@@ -160,9 +172,9 @@ fn page(document: &ServiceDocument) -> String {
     tag = "service",
     responses((status = 200, description = "The mounts", body = MountList))
 )]
-pub(in crate::http) async fn list_mounts(State(state): State<AppState>) -> Json<MountList> {
+pub(in crate::http) async fn list_mounts(State(state): State<AppState>, caller: Caller) -> Json<MountList> {
     let readiness = state.readiness().await;
-    let mounts = state.mounts().map(|mount| MountInfo {
+    let mounts = known(&state, &caller).map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("/store/{}/", mount.name),
         links: MountLinks::of(&mount.name),
@@ -197,10 +209,12 @@ pub(in crate::http) async fn healthz() -> Json<Health> {
         (status = 503, description = "Draining, or no backend answers"),
     )
 )]
-pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Response {
+pub(in crate::http) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
     let readiness = state.readiness().await;
+    // All count, though not all may be named.
+    let named = readiness.iter().filter(|(name, _)| caller.rights().know(name));
     let mounts: std::collections::BTreeMap<_, _> =
-        readiness.iter().map(|(name, &ready)| (name.clone(), state_word(ready))).collect();
+        named.map(|(name, &ready)| (name.clone(), state_word(ready))).collect();
     let status = if state.is_draining() {
         "draining"
     } else if readiness.values().any(|&ready| ready) || readiness.is_empty() {

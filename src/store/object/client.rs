@@ -102,6 +102,11 @@ impl Connector {
         let stall = patience.read;
         client.map(|client| Self { client, stall }).map_err(|error| Arc::new(error) as Shared)
     }
+
+    /// The client itself.
+    pub(in crate::store) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
 }
 
 impl HttpConnector for Connector {

@@ -66,13 +66,12 @@ pub(in crate::http::routes) async fn transfer(
         return Err(not_offered().allow(target.methods()));
     }
     let headers = &request.headers;
-    let destination = headers::destination(&request.uri, headers)?;
-    let destination = target.sibling(destination.path())?.ok_or_else(headers::elsewhere)?;
+    let (destination, overwrite) = super::to(target, &request.uri, headers)?;
     let transfer = Transfer {
         state,
         mount,
         verb,
-        overwrite: headers::overwrite(headers)?,
+        overwrite,
         depth: headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
     };

@@ -68,6 +68,7 @@ fn code(problem: &Problem) -> &'static str {
     match problem.status() {
         StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",
         StatusCode::NOT_FOUND => "NoSuchKey",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "AccessDenied",
         StatusCode::BAD_REQUEST => "InvalidArgument",
         StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
         StatusCode::REQUEST_TIMEOUT => "RequestTimeout",
@@ -76,7 +77,7 @@ fn code(problem: &Problem) -> &'static str {
         StatusCode::URI_TOO_LONG => "InvalidURI",
         StatusCode::RANGE_NOT_SATISFIABLE => "InvalidRange",
         StatusCode::NOT_IMPLEMENTED => "NotImplemented",
-        StatusCode::SERVICE_UNAVAILABLE => "SlowDown",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => "SlowDown",
         status if status.is_client_error() => "InvalidRequest",
         _ => "InternalError",
     }
