@@ -25,6 +25,7 @@ const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"]
 /// One backend root and the rights to it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
     /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL. One that
     /// ends in `.zip` is the file's entries.

@@ -116,6 +116,23 @@ mod tests {
     }
 
     #[test]
+    fn a_name_shares_from_wherever_it_comes_and_strangers_by_address() {
+        let mut extensions = Extensions::new();
+        let at = |number: u8| Caller::at(Peer { address: [192, 0, 2, number].into(), is_encrypted: true });
+        assert_ne!(at(1).share(), at(2).share());
+        assert_eq!(at(1).share(), at(1).share());
+        let mut named = |number: u8| {
+            extensions.insert(at(number));
+            let access = Arc::new(super::super::access::Access::open());
+            let principal = Arc::new(super::super::access::Principal::named("alice", Vec::new()));
+            Caller::decide(&mut extensions, Rights::Of { access, principal });
+            Caller::of(&extensions).share()
+        };
+        assert_eq!(named(1), Share::Name("alice".into()));
+        assert_eq!(named(1), named(2));
+    }
+
+    #[test]
     fn requests_of_nobody_are_this_machines_own() {
         assert_eq!(Caller::of(&Extensions::new()).address().to_string(), "127.0.0.1");
     }

@@ -205,7 +205,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
                 leave.put(&mut answer);
                 answer
             }
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         },
         Err(problem) => problem.into_response(),
     };

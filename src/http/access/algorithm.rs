@@ -28,6 +28,18 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    const ALL: [Self; 9] = [
+        Self::RS256,
+        Self::RS384,
+        Self::RS512,
+        Self::PS256,
+        Self::PS384,
+        Self::PS512,
+        Self::ES256,
+        Self::ES384,
+        Self::Ed25519,
+    ];
+
     /// The algorithm of exactly this name.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         Some(match name {
@@ -90,18 +102,7 @@ impl VerifyingKey {
             _ => return None,
         };
         let key = Self { only, material };
-        const ALL: [Algorithm; 9] = [
-            Algorithm::RS256,
-            Algorithm::RS384,
-            Algorithm::RS512,
-            Algorithm::PS256,
-            Algorithm::PS384,
-            Algorithm::PS512,
-            Algorithm::ES256,
-            Algorithm::ES384,
-            Algorithm::Ed25519,
-        ];
-        ALL.into_iter().any(|algorithm| key.is_for(algorithm)).then_some(key)
+        Algorithm::ALL.into_iter().any(|algorithm| key.is_for(algorithm)).then_some(key)
     }
 
     /// Whether signatures by this algorithm can be this key's.

@@ -42,7 +42,7 @@ pub(in crate::http) async fn admit(
     route: &Route,
     rooted: Option<&Arc<Mount>>,
     request: &mut Request,
-) -> Result<Leave, Response> {
+) -> Result<Leave, Box<Response>> {
     if state.access().is_open() {
         Caller::decide(request.extensions_mut(), Rights::All);
         return Ok(Leave::default());
@@ -57,10 +57,10 @@ async fn decide(
     template: &str,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Response> {
+) -> Result<Leave, Box<Response>> {
     let access = state.access_now();
     let Some(about) = rules::about(template, rooted.is_some()) else {
-        return Err(forbidden().into_response());
+        return Err(refusal(forbidden()));
     };
     if about == About::Nothing {
         return Ok(Leave::default());
@@ -73,16 +73,16 @@ async fn decide(
     let address = Caller::of(request.extensions()).address();
     let brought = Brought::by(request, allowed, speaks_s3);
     // The URL is as handlers see it from here on.
-    let asked = rules::asked(state, about, rooted, request).map_err(IntoResponse::into_response)?;
+    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
     if !matches!(brought, Ok(Brought { credential: None, .. })) && state.attempts().are_too_many(address) {
-        return Err(too_many().into_response());
+        return Err(refusal(too_many()));
     }
     let Brought { credential, in_query } = match brought {
         Ok(brought) => brought,
-        Err(Misbrought::Several) => return Err(several().into_response()),
+        Err(Misbrought::Several) => return Err(refusal(several())),
         Err(Misbrought::NotOne) => {
             state.attempts().count(address);
-            return Err(bad_credential().into_response());
+            return Err(refusal(bad_credential()));
         }
     };
     let principal = match &credential {
@@ -93,17 +93,17 @@ async fn decide(
         Ok(principal) => principal,
         Err(NotBelieved::Bad) => {
             state.attempts().count(address);
-            return Err(bad_credential().into_response());
+            return Err(refusal(bad_credential()));
         }
-        Err(NotBelieved::Unknown) => return Err(unknown().into_response()),
+        Err(NotBelieved::Unknown) => return Err(refusal(unknown())),
     };
     let rights = Rights::Of { access, principal };
     let is_private = match about {
         About::Mounts | About::Nothing => credential.is_some(),
         _ => {
             let refused = || if credential.is_some() { forbidden() } else { no_credential() };
-            check(state, &rights, &asked, refused).await.map_err(IntoResponse::into_response)?;
-            transfer(state, &rights, rooted, request).map_err(IntoResponse::into_response)?;
+            check(state, &rights, &asked, refused).await.map_err(refusal)?;
+            transfer(state, &rights, rooted, request).map_err(refusal)?;
             let is_for_all = |need| rights.is_for_all(&asked.mount, need);
             asked.needs.is_empty() || !asked.needs.iter().all(is_for_all)
         }
@@ -120,11 +120,12 @@ fn preflight(
     about: About,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Response> {
-    let asked = rules::asked(state, about, rooted, request).map_err(IntoResponse::into_response)?;
+) -> Result<Leave, Box<Response>> {
+    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
     let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
     if about != About::Mounts && !rights.know(&asked.mount) {
-        return Err((StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response());
+        let answer = (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
+        return Err(Box::new(answer));
     }
     Caller::decide(request.extensions_mut(), rights);
     Ok(Leave::default())
@@ -213,8 +214,9 @@ impl Leave {
         // Ours are relative; what leads elsewhere is not told.
         if let Some(location) = location.filter(|location| location.starts_with("./")) {
             let separator = if location.contains('?') { '&' } else { '?' };
-            let location = HeaderValue::try_from(format!("{location}{separator}{in_query}"));
-            headers.extend(location.ok().map(|location| (header::LOCATION, location)));
+            if let Ok(location) = HeaderValue::try_from(format!("{location}{separator}{in_query}")) {
+                headers.insert(header::LOCATION, location);
+            }
         }
     }
 }
@@ -228,6 +230,10 @@ fn private(configured: &str) -> String {
             && !["public", "private", "s-maxage"].iter().any(|shared| name.eq_ignore_ascii_case(shared))
     };
     std::iter::once("private").chain(parts.filter(is_for_one)).collect::<Vec<_>>().join(", ")
+}
+
+fn refusal(problem: Problem) -> Box<Response> {
+    Box::new(problem.into_response())
 }
 
 fn no_credential() -> Problem {

@@ -55,7 +55,8 @@ pub(super) enum NotBelieved {
 pub(super) struct Issuer {
     /// Its name in the configuration.
     name: String,
-    issuer: String,
+    /// `iss` of its tokens.
+    iss: String,
     audience: String,
     algorithms: Vec<Algorithm>,
     grants: Vec<(Grant, Option<(String, String)>)>,
@@ -98,7 +99,7 @@ impl Issuer {
         };
         Self {
             name: name.to_owned(),
-            issuer: options.issuer.clone(),
+            iss: options.issuer.clone(),
             audience: options.audience.clone(),
             algorithms: options.algorithms.clone(),
             grants: grants.collect(),
@@ -108,7 +109,7 @@ impl Issuer {
 
     /// Whether a token says that it is from here.
     pub(super) fn has_issued(&self, token: &Unverified<'_>) -> bool {
-        token.issuer() == Some(self.issuer.as_str())
+        token.issuer() == Some(self.iss.as_str())
     }
 
     /// Whoever holds a token.

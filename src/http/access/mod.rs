@@ -38,14 +38,13 @@ pub use token::new_token;
 pub(super) use attempts::Attempts;
 pub(super) use grant::{Need, Reach};
 pub(super) use guard::{admit, forbidden};
-pub(super) use principal::Rights;
+pub(super) use principal::{Principal, Rights};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use self::issuer::Issuer;
 use self::key_set::KeySet;
-use self::principal::Principal;
 use self::scope::Scopes;
 use self::signed::SigningKeys;
 use self::token::Tokens;

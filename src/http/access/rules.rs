@@ -169,15 +169,12 @@ pub(super) fn asked(
     let is_prefix = matches!(place, Some(Place::Prefix(_)));
     let is_derived =
         matches!(about, About::View | About::Rechunked | About::Node | About::Chunk | About::Vectors);
-    let needs = match scopes(about, method, is_prefix) {
-        Some(scopes) => {
-            let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
-            scopes.iter().map(need).collect()
-        }
-        None => {
-            let all = Reach::Below(StorePrefix::root());
-            EVERYTHING.iter().map(|scope| Need::derived(*scope, all.clone())).collect()
-        }
+    let needs = if let Some(scopes) = scopes(about, method, is_prefix) {
+        let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
+        scopes.iter().map(need).collect()
+    } else {
+        let all = Reach::Below(StorePrefix::root());
+        EVERYTHING.iter().map(|scope| Need::derived(*scope, all.clone())).collect()
     };
     Ok(Asked { mount, place: place.filter(|_| !is_derived), needs })
 }
@@ -208,4 +205,48 @@ pub(super) fn of_destination(mount: &Mount, destination: &Place, overwrites: boo
         needs.push(Need::stored(Scope::Delete, reach));
     }
     needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::router;
+
+    /// The methods of WebDAV that the store routes have.
+    const OF_WEBDAV: [&str; 4] = ["PROPFIND", "MKCOL", "COPY", "MOVE"];
+
+    fn has_rule(path: &str, method: &str) -> bool {
+        // What the router writes as the rest of a path, documents write as a parameter.
+        let rest = path.rsplit_once('{').map(|(start, name)| format!("{start}{{*{name}"));
+        let found = about(path, false).or_else(|| about(&rest?, false));
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        found.is_some_and(|about| {
+            [false, true].iter().all(|is_prefix| scopes(about, &method, *is_prefix).is_some())
+        })
+    }
+
+    #[test]
+    fn every_route_and_method_has_a_rule() {
+        let api: serde_json::Value = serde_json::from_str(&router::openapi()).unwrap();
+        let mut checked = 0;
+        for (path, item) in api["paths"].as_object().unwrap() {
+            // Documented apart, and served by the route of all questions.
+            if path.starts_with("/v1/vectors/{mount}/{path}/") {
+                continue;
+            }
+            let methods = ["get", "head", "put", "post", "patch", "delete"];
+            for method in methods.iter().filter(|method| item.get(**method).is_some()) {
+                assert!(has_rule(path, &method.to_uppercase()), "{method} {path} has no rule");
+                checked += 1;
+            }
+            if path.starts_with("/store/") && path.ends_with("{key}") {
+                assert!(OF_WEBDAV.iter().all(|method| has_rule(path, method)), "{path}");
+            }
+        }
+        assert!(checked > 60, "{checked}");
+        assert!(!has_rule("/v1/new/{mount}", "GET") && !has_rule("/v1/nodes/{mount}", "PUT"));
+        for path in ["/", "/{*key}"] {
+            assert_eq!(about(path, true), Some(About::Values));
+        }
+    }
 }

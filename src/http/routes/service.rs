@@ -137,10 +137,7 @@ pub(in crate::http) async fn service_document(
 }
 
 /// The mounts with which a caller may do anything.
-pub(super) fn known<'a>(
-    state: &'a AppState,
-    caller: &'a Caller,
-) -> impl Iterator<Item = &'a Arc<Mount>> {
+pub(super) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
     state.mounts().filter(|mount| caller.rights().know(&mount.name))
 }
 

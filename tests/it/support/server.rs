@@ -13,7 +13,7 @@ use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use zarrd::http::{Access, AppState, Arrays, HttpOptions, Mount, Peer, Site};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
@@ -83,7 +83,7 @@ impl Answer {
 
 /// A server.
 #[derive(Clone)]
-pub struct Server(Site);
+pub struct Server(Site, AppState);
 
 /// What a server is built of.
 pub struct ServerBuilder {
@@ -149,9 +149,24 @@ impl Server {
         Answer { status, headers, body: body.expect("the body ends well") }
     }
 
+    /// From now on, this says who may do what.
+    pub fn set_access(&self, access: Access) {
+        self.1.set_access(access);
+    }
+
+    /// As [`Self::send`], from somewhere.
+    pub async fn send_from(&self, request: Request<Body>, from: Peer) -> Answer {
+        let Attempt { status, headers, body } = self.attempt_from(request, from).await;
+        Answer { status, headers, body: body.expect("the body ends well") }
+    }
+
     /// As [`Self::send`], where the answer may break off.
     pub async fn attempt(&self, request: Request<Body>) -> Attempt {
-        let answer = self.0.answer(request, Peer::LOOPBACK).await;
+        self.attempt_from(request, Peer::LOOPBACK).await
+    }
+
+    async fn attempt_from(&self, request: Request<Body>, from: Peer) -> Attempt {
+        let answer = self.0.answer(request, from).await;
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await;
         Attempt { status: parts.status, headers: parts.headers, body }
@@ -180,6 +195,12 @@ pub fn cpu() -> Cpu {
 }
 
 impl ServerBuilder {
+    /// With another mount.
+    pub fn and(mut self, mount: Mount) -> Self {
+        self.mounts.push(mount);
+        self
+    }
+
     pub fn finish(self) -> Server {
         let cpu = cpu();
         let mut source: Arc<dyn ChunkSource> = Arc::new(DirectSource::new(cpu.clone(), self.fetch));
@@ -196,7 +217,8 @@ impl ServerBuilder {
             metadata: self.metadata,
             codec: self.codec,
         };
-        Server(Site::whole(AppState::new(self.mounts, arrays, self.http).unwrap()))
+        let state = AppState::new(self.mounts, arrays, self.http).unwrap();
+        Server(Site::whole(state.clone()), state)
     }
 }
 
