@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use telemetry::Telemetry;
 use zarrd::app::{App, AppError, is_alive};
-use zarrd::config::{Cli, Command, ConfigError, Origin, ServeArgs, Sources};
+use zarrd::config::{
+    Cli, Command, ConfigError, Origin, ServeArgs, SignArgs, Sources, TokenArgs, unix_seconds,
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,6 +45,12 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Openapi => print(&zarrd::http::openapi()).map(|()| ExitCode::SUCCESS),
         Command::Health(arguments) => Ok(health(arguments.into())),
+        Command::Token(TokenArgs { name }) => {
+            let text = zarrd::http::new_token(&name);
+            let text = text.context("a token's name has 1 to 64 letters, digits, `-` or `.`")?;
+            print(&text).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Sign(arguments) => sign(arguments).map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -99,6 +107,16 @@ fn health(arguments: ServeArgs) -> ExitCode {
     ExitCode::from(EXIT_FAILURE)
 }
 
+/// Prints a signed URL.
+fn sign(arguments: SignArgs) -> anyhow::Result<()> {
+    let SignArgs { mount, key, by, seconds, config } = arguments;
+    let config = Sources::gather(ServeArgs { config, ..ServeArgs::default() })?.resolve()?;
+    let expires = unix_seconds().saturating_add(seconds.into());
+    let url = zarrd::http::sign(&config.access, &by, &mount, &key, expires);
+    let url = url.with_context(|| format!("there is no signing key `{by}`, or the key or prefix is none"))?;
+    print(&format!("{url}\n"))
+}
+
 fn print(text: &str) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")
 }
@@ -108,9 +126,13 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return EXIT_CONFIGURATION;
     }
     match error.downcast_ref::<AppError>() {
-        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Memory { .. } | AppError::Tls(_)) => {
-            EXIT_CONFIGURATION
-        }
+        Some(
+            AppError::Mount { .. }
+            | AppError::Http(_)
+            | AppError::Memory { .. }
+            | AppError::Tls(_)
+            | AppError::Access(_),
+        ) => EXIT_CONFIGURATION,
         Some(AppError::Bind { .. }) => EXIT_BIND,
         Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }

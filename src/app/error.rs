@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::config::TlsError;
 use crate::cpu::CpuError;
 use crate::error::{Classify, ErrorClass};
-use crate::http::HttpOptionsError;
+use crate::http::{AccessError, HttpOptionsError};
 use crate::store::OpenError;
 
 use super::demo::DemoError;
@@ -45,6 +45,9 @@ pub enum AppError {
     /// The certificate cannot be shown.
     #[error("TLS cannot be spoken")]
     Tls(#[from] TlsError),
+    /// Keys of issuers that cannot be used.
+    #[error("who may do what cannot be told")]
+    Access(#[from] AccessError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Bind {
@@ -64,7 +67,9 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) | Self::Memory { .. } | Self::Tls(_) => ErrorClass::InvalidRequest,
+            Self::Http(_) | Self::Memory { .. } | Self::Tls(_) | Self::Access(_) => {
+                ErrorClass::InvalidRequest
+            }
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -3,6 +3,7 @@
 //! The reliability of the frame is decided here: timeouts, bounds on connections, the graceful end. What a request
 //! means is `http`'s business.
 
+mod access;
 mod banner;
 mod connection;
 pub mod demo;
@@ -19,6 +20,7 @@ mod shutdown;
 mod socket;
 mod tls;
 
+pub use access::access;
 pub use error::AppError;
 pub use health::is_alive;
 pub use patience::{Limits, Wire};
@@ -30,6 +32,7 @@ pub use tls::Tls;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -85,6 +88,7 @@ impl App {
         for (name, options) in &config.mounts {
             let mut store = options.options.clone();
             store.writable = options.writable;
+            store.signs_urls = options.redirect;
             let store = open(name, &options.url, &store, &cpu)?;
             let backend = Arc::new(BackendCounts::default());
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
@@ -98,6 +102,7 @@ impl App {
                 consolidated: options.consolidated,
                 hosts: options.hosts.clone(),
                 backend,
+                redirect: options.redirect.then(|| Duration::from_secs(options.redirect_seconds.into())),
             };
             lines.push(MountLine::of(&mount, &options.url));
             mounts.push(mount);
@@ -105,6 +110,7 @@ impl App {
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
         let state = AppState::new(mounts, arrays(&config, cpu, values), http)?;
+        state.set_access(access(&config)?);
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
         Ok(Self { config, state, mounts: lines, demo, tls })

@@ -9,10 +9,11 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use super::caches::{Kind, Remembers, is_key_below};
@@ -177,6 +178,15 @@ impl Store for CachedStore {
 
     fn is_quiet(&self, since: Quiet) -> bool {
         self.inner.is_quiet(since)
+    }
+
+    fn signed_url<'a>(
+        &'a self,
+        key: &'a StoreKey,
+        is_head: bool,
+        good_for: Duration,
+    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
+        self.inner.signed_url(key, is_head, good_for)
     }
 
     fn looks_since(&self, began: Instant) -> Instant {

@@ -43,6 +43,10 @@ pub enum Command {
     Openapi,
     /// Ask the configured listener whether it is alive: exit code 0 or 1.
     Health(HealthArgs),
+    /// Print a new token, and the lines of configuration that make it known.
+    Token(TokenArgs),
+    /// Print a URL's path and query, signed with a key of the configuration, for reading without a token.
+    Sign(SignArgs),
 }
 
 /// What `serve` and `check` are told.
@@ -64,6 +68,31 @@ pub struct ServeArgs {
     /// Serve the built-in demo hierarchy, as the mount `demo`.
     #[arg(long)]
     pub demo: bool,
+}
+
+/// What `token` is told.
+#[derive(Clone, Debug, Args)]
+pub struct TokenArgs {
+    /// Its name, which stands in it: letters, digits, `-` and `.`.
+    pub name: String,
+}
+
+/// What `sign` is told.
+#[derive(Clone, Debug, Args)]
+pub struct SignArgs {
+    /// The mount.
+    pub mount: String,
+    /// A key; or with a slash at its end a prefix, for everything below it. Empty for all of the mount.
+    pub key: String,
+    /// The name of the signing key.
+    #[arg(long = "by", value_name = "NAME")]
+    pub by: String,
+    /// For how many seconds it is good.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub seconds: u32,
+    /// Configuration file (also: environment variable `ZARRD_CONFIG`).
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 /// What `health` is told.

@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use super::access;
 use super::mounts::{self, DEMO};
 use super::read::read;
 use super::tree::{Entry, Node};
 use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
+use crate::http::Access;
 
 /// Variables with this prefix are settings; `__` stands between the keys.
 const PREFIX: &str = "ZARRD__";
@@ -159,6 +161,16 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         if let Some(reason) = mounts::url_complaint(mount) {
             return Err(invalid(&["mounts", name, "url"], reason));
         }
+        if let Some((key, reason)) = mounts::redirect_complaint(mount) {
+            return Err(invalid(&["mounts", name, key], reason));
+        }
+    }
+    let is_mount = |name: &str| config.mounts.contains_key(name) || name == DEMO;
+    let checked = config.access.check(is_mount).and_then(|()| access::key_sets(&config.access));
+    if let Err(error) = checked.and_then(|keys| Access::check_key_sets(&config.access, &keys)) {
+        let path: Vec<&str> =
+            std::iter::once("access").chain(error.path.iter().map(String::as_str)).collect();
+        return Err(invalid(&path, error.fault.to_string()));
     }
     if config.demo && config.mounts.contains_key(DEMO) {
         let origin = tree.origin_of(&["mounts", DEMO]);

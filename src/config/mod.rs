@@ -4,6 +4,7 @@
 //! (`ZARRD__SECTION__KEY`) < flags. Unknown keys and wrong types are refused with the place they were written at.
 //! Nothing here opens a store or a socket, and no other room below `app` can name [`Config`].
 
+mod access;
 mod cli;
 mod differences;
 mod error;
@@ -19,7 +20,8 @@ mod telemetry;
 mod tls;
 mod tree;
 
-pub use cli::{Cli, Command, HealthArgs, ServeArgs};
+pub use access::{key_sets, unix_seconds};
+pub use cli::{Cli, Command, HealthArgs, ServeArgs, SignArgs, TokenArgs};
 pub use error::ConfigError;
 pub use layers::Sources;
 pub use machine::{memory_limit, resident_bytes};
@@ -37,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use crate::array::{FetchOptions, ReadLimits};
 use crate::cache::CacheOptions;
 use crate::cpu::CpuOptions;
-use crate::http::HttpOptions;
+use crate::http::{AccessOptions, HttpOptions};
 
 /// The compiled-in defaults, with a description of every key.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
@@ -52,6 +54,8 @@ pub struct Config {
     pub server: ServerOptions,
     /// What HTTP requests may ask for.
     pub http: HttpOptions,
+    /// Who may do what.
+    pub access: AccessOptions,
     /// What stored documents and chunks may claim.
     pub limits: LimitOptions,
     /// What one request may read.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::server::{ServerOptions, some_listen_address};
-use crate::http::{CacheControl, canonical_host, is_host};
+use crate::http::{CacheControl, Scope, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{Freshness, StoreOptions, is_zip};
 
@@ -25,6 +25,7 @@ const SCHEMES: [&str; 7] = ["file", "s3", "gs", "az", "http", "https", "memory"]
 /// One backend root and the rights to it.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
 pub struct MountOptions {
     /// Where the store is: a path, or a `file://`, `s3://`, `gs://`, `az://`, `http(s)://` or `memory://` URL. One that
     /// ends in `.zip` is the file's entries.
@@ -53,6 +54,15 @@ pub struct MountOptions {
     /// Names of hosts at which it is the store at the root path of the server's own address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
+    /// What callers may do who show no token; absent for what holds for all mounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anonymous: Option<Vec<Scope>>,
+    /// Whether whoever reads a stored value is sent to the backend, by a signed URL.
+    #[serde(default)]
+    pub redirect: bool,
+    /// For how many seconds such a URL is good.
+    #[serde(default = "redirect_seconds")]
+    pub redirect_seconds: u32,
     /// What the backend needs to know.
     #[serde(default)]
     pub options: StoreOptions,
@@ -71,6 +81,27 @@ impl MountOptions {
         }
     }
 }
+
+/// Long enough for a request that is made at once, and again if it fails.
+fn redirect_seconds() -> u32 {
+    300
+}
+
+/// Why callers of a mount cannot be sent to its backend, with the key; `None` if they can, or are not.
+pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, String)> {
+    let scheme = mount.url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let can_sign = matches!(scheme.as_deref(), Some("s3" | "gs" | "az")) && !is_zip(&mount.url);
+    if mount.redirect && !can_sign {
+        return Some(("redirect", "only s3://, gs:// and az:// backends sign URLs".to_owned()));
+    }
+    if !(1..=LONGEST_REDIRECT).contains(&mount.redirect_seconds) {
+        return Some(("redirect_seconds", format!("must be between 1 and {LONGEST_REDIRECT}")));
+    }
+    None
+}
+
+/// The longest that backends sign URLs for: seven days.
+const LONGEST_REDIRECT: u32 = 7 * 24 * 60 * 60;
 
 /// Why a name cannot be a mount's; `None` if it can.
 pub(super) fn name_complaint(name: &str) -> Option<String> {

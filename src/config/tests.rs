@@ -221,6 +221,37 @@ const BAD_FILES: &[(&str, &[&str])] = &[
         "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nregio = 'x'",
         &["zarrd.toml:4", "did you mean `region`?"],
     ),
+    (
+        "[access]\nquery_token = true",
+        &["zarrd.toml:2", "`access.query_token`", "did you mean `query_tokens`?"],
+    ),
+    (
+        "[access.tokens.a]\nsha256 = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
+        &["zarrd.toml:2", "`access.tokens.a.sha256`", "`zarrd token NAME`"],
+    ),
+    ("[access.tokens.a]\nsecret = 'canary'\ngrants = []", &["zarrd.toml:3", "`access.tokens.a.secret`"]),
+    ("[access.tokens.a]\nsha256 = 'x'\nexpires = 'soon'\ngrants = []", &["zarrd.toml:3", "expected a date"]),
+    (
+        "[access.signing_keys.k]\nsecret = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
+        &["zarrd.toml:2", "`access.signing_keys.k.secret`", "32 characters"],
+    ),
+    (
+        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['HS256']\ngrants = []",
+        &["zarrd.toml:4", "expected one of RS256"],
+    ),
+    (
+        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['RS256']\njwks_path = '/nowhere'\n\
+         grants = [{ mount = '*', scopes = ['read'] }]",
+        &["zarrd.toml:5", "`access.issuers.i.jwks_path`", "cannot be read"],
+    ),
+    (
+        "[access.issuers.i]\nissuer = 'i'\naudience = 'z'\nalgorithms = ['RS256']\njwks_url = 'http://i.example'\n\
+         grants = [{ mount = 'none', scopes = ['read'] }]",
+        &["zarrd.toml:5", "`access.issuers.i.jwks_url`", "https://"],
+    ),
+    ("[mounts.a]\nurl = 'memory://'\nanonymous = ['reed']", &["zarrd.toml:3", "did you mean `read`?"]),
+    ("[mounts.a]\nurl = 'memory://'\nredirect = true", &["zarrd.toml:3", "`mounts.a.redirect`", "s3://"]),
+    ("[mounts.a]\nurl = 's3://b'\nredirect_seconds = 0", &["zarrd.toml:3", "`mounts.a.redirect_seconds`"]),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = ['canary']", &["zarrd.toml:3", "found a list"]),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary", &["zarrd.toml:3"]),
 ];
@@ -330,6 +361,23 @@ fn what_documents_and_chunks_may_claim_is_what_the_file_says() {
     assert_eq!((metadata.consolidated_bytes, metadata.consolidated_nodes), (1005, 6));
     let codec = limits.codec();
     assert_eq!((codec.chunk_bytes, codec.shard_chunks, codec.sharding_depth, codec.codecs), (1007, 8, 9, 4));
+}
+
+#[test]
+fn what_is_granted_can_be_shown_and_its_secrets_cannot() {
+    let grants = "grants = [{ mount = 'a', prefix = 'x/y', scopes = ['read', 'list'] }]";
+    let digest = "0f".repeat(32);
+    let file = format!(
+        "[access]\nquery_tokens = true\n[access.tokens.t]\nsha256 = '{digest}'\nexpires = 2030-01-31T00:00:00Z\n{grants}\n\
+         [access.signing_keys.k]\nsecret = '{digest}'\n{grants}\n\
+         [mounts.a]\nurl = 'memory://'\nanonymous = ['read']\n"
+    );
+    let config = resolve(&file, &[], &[]);
+    assert_eq!(config.access.tokens["t"].expires.as_ref().unwrap().seconds(), 1_896_048_000);
+    assert_eq!(config.anonymous()["a"], [crate::http::Scope::Read]);
+    let shown = config.to_toml();
+    assert!(shown.contains("expires = \"2030-01-31T00:00:00Z\"") && shown.contains("x/y"), "{shown}");
+    assert!(!shown.contains(&digest) && !format!("{config:?}").contains(&digest), "{shown}");
 }
 
 #[test]

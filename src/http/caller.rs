@@ -1,11 +1,18 @@
 //! [`Caller`]: on whose behalf a request is answered.
 //!
 //! It travels with the request, so that whoever shares something out (room for answers, turns at a backend) can do so
-//! between callers. Whether a caller may do what it asks for is not decided here.
+//! between callers. Who a caller has shown to be, and what it may do, is decided in `access`, and told here.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::Extensions;
+use axum::http::request::Parts;
+
+use super::access::Rights;
+use super::state::AppState;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +32,46 @@ impl Peer {
 const SUBSCRIBER_BITS: u32 = 64;
 
 /// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Caller {
     peer: Peer,
+    rights: Rights,
+}
+
+/// Those who share what one is given: all requests of one name or, without one, of one address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Identity {
+    /// Of whoever has shown to be this.
+    Name(Arc<str>),
+    /// Of whoever is there.
+    Address(IpAddr),
 }
 
 impl Caller {
     /// Whoever is at the other end of a connection.
     pub(super) const fn at(peer: Peer) -> Self {
-        Self { peer }
+        Self { peer, rights: Rights::Undecided }
+    }
+
+    /// Says of the caller of a request what it may do.
+    pub(super) fn decide(extensions: &mut Extensions, rights: Rights) {
+        match extensions.get_mut::<Self>() {
+            Some(caller) => caller.rights = rights,
+            None => drop(extensions.insert(Self { rights, ..Self::at(Peer::LOOPBACK) })),
+        }
+    }
+
+    /// What the caller may do.
+    pub(super) fn rights(&self) -> &Rights {
+        &self.rights
+    }
+
+    /// With whom the caller shares.
+    pub(super) fn identity(&self) -> Identity {
+        match self.rights.name() {
+            Some(name) => Identity::Name(Arc::clone(name)),
+            None => Identity::Address(self.address()),
+        }
     }
 
     /// The caller of a request; requests that nobody brought are this machine's own.
@@ -64,6 +102,14 @@ impl Administrator {
     }
 }
 
+impl FromRequestParts<AppState> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions).clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +123,23 @@ mod tests {
         assert_eq!(address("::ffff:192.0.2.1"), "192.0.2.1");
         assert_eq!(address("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(address("2001:db8:1:2::7"), address("2001:db8:1:2:ffff::"));
+    }
+
+    #[test]
+    fn a_name_shares_from_wherever_it_comes_and_strangers_by_address() {
+        let mut extensions = Extensions::new();
+        let at = |number: u8| Caller::at(Peer { address: [192, 0, 2, number].into(), is_encrypted: true });
+        assert_ne!(at(1).identity(), at(2).identity());
+        assert_eq!(at(1).identity(), at(1).identity());
+        let mut named = |number: u8| {
+            extensions.insert(at(number));
+            let access = Arc::new(super::super::access::Access::open());
+            let principal = Arc::new(super::super::access::Principal::named("alice", Vec::new()));
+            Caller::decide(&mut extensions, Rights::Of { access, principal });
+            Caller::of(&extensions).identity()
+        };
+        assert_eq!(named(1), Identity::Name("alice".into()));
+        assert_eq!(named(1), named(2));
     }
 
     #[test]

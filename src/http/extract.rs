@@ -157,9 +157,41 @@ impl Place {
     }
 
     /// What a raw path names where a mount is the store at the root path.
-    fn at_root(raw_path: &str) -> Result<Self, PathError> {
+    pub(super) fn at_root(raw_path: &str) -> Result<Self, PathError> {
         Self::parse(&joined(segments(raw_path), raw_path.len())?, raw_path.ends_with('/'))
     }
+}
+
+/// The mount's name and the place in it that a raw path of the store routes names.
+pub(super) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, Place), PathError> {
+    let located = locate(raw_path, 1)?;
+    let place = Place::parse(&located.rest, located.ends_in_slash)?;
+    Ok((located.mount, place))
+}
+
+/// The mount's name and the node that a raw path `/v1/{word}/{mount}/{path}` names.
+pub(super) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
+    let located = locate(raw_path, 2)?;
+    let path = NodePath::parse(&located.rest)?;
+    Ok((located.mount, path))
+}
+
+/// The mount's name, chunks and codec, perhaps a data type, and the place that a raw path begins with or names behind
+/// [`RECHUNK`].
+type RechunkedPlace<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, Place);
+
+/// What a raw path names that begins with the mount and a recipe.
+pub(super) fn rechunked_place(raw_path: &str) -> Result<RechunkedPlace<'_>, PathError> {
+    let mut names = segments(raw_path).skip(1).peekable();
+    let mut next = || decode(names.next().unwrap_or_default());
+    let (name, chunks, codec) = (next()?, next()?, next()?);
+    let third = names.peek().copied().map(decode).transpose()?;
+    let data_type = third.filter(|segment| Recipe::is_data_type(segment));
+    if data_type.is_some() {
+        names.next();
+    }
+    let place = Place::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
+    Ok((name, [chunks, codec], data_type, place))
 }
 
 /// A mount's hierarchy made anew.
@@ -197,23 +229,14 @@ impl StoreTarget {
             return Self::rechunked(state, raw_path);
         }
         let view = views::of_word(segments(raw_path).next());
-        let located = locate(raw_path, 1)?;
-        let place = Place::parse(&located.rest, located.ends_in_slash)?;
-        let mount = mount_of(state, view, &located.mount)?;
+        let (name, place) = place_of(raw_path)?;
+        let mount = mount_of(state, view, &name)?;
         Ok(Self { mount, view, place, rechunked: None, rooted: false })
     }
 
     /// What a path names that begins with the mount and a recipe.
     fn rechunked(state: &AppState, raw_path: &str) -> Result<Self, Problem> {
-        let mut names = segments(raw_path).skip(1).peekable();
-        let mut next = || decode(names.next().unwrap_or_default());
-        let (name, chunks, codec) = (next()?, next()?, next()?);
-        let third = names.peek().copied().map(decode).transpose()?;
-        let data_type = third.filter(|segment| Recipe::is_data_type(segment));
-        if data_type.is_some() {
-            names.next();
-        }
-        let place = Place::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
+        let (name, [chunks, codec], data_type, place) = rechunked_place(raw_path)?;
         let (mount, rechunker) = state.mount(&name).zip(state.rechunker(&name)).ok_or_else(unknown_mount)?;
         let store = rechunker.store(Recipe::parse(&chunks, &codec, data_type.as_deref())?);
         let base = segments(raw_path).take(if data_type.is_some() { 5 } else { 4 });
@@ -291,9 +314,8 @@ pub(super) struct NodeTarget {
 impl NodeTarget {
     /// What a request to such a route names.
     pub(super) fn of(state: &AppState, uri: &Uri) -> Result<Self, Problem> {
-        let located = locate(uri.path(), 2)?;
-        let path = NodePath::parse(&located.rest)?;
-        let (mount, opener) = state.mount_and_opener(&located.mount).ok_or_else(unknown_mount)?.clone();
+        let (name, path) = node_of(uri.path())?;
+        let (mount, opener) = state.mount_and_opener(&name).ok_or_else(unknown_mount)?.clone();
         Ok(Self { mount, opener, path })
     }
 }

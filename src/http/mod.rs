@@ -8,6 +8,7 @@
 //! An error of any room becomes an answer through its class alone (`problem`); the outermost layer (`frame`) writes
 //! the body of the problem document and the one log record.
 
+mod access;
 mod admission;
 mod array_headers;
 mod base;
@@ -52,6 +53,10 @@ mod test_store;
 #[cfg(test)]
 mod tests;
 
+pub use access::{
+    Access, AccessError, AccessFault, AccessOptions, Algorithm, Clock, FetchKeys, GrantOptions,
+    IssuerOptions, Moment, Scope, SigningKeyOptions, TokenOptions, World, new_token, sign,
+};
 pub use admission::Load;
 pub use cache_control::CacheControl;
 pub use caller::Peer;

@@ -6,7 +6,7 @@
 //!
 //! `openapi/openapi.json` is generated from here and checked in; a test compares the two.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::HttpBody;
 use axum::extract::{MatchedPath, Request, State};
@@ -24,12 +24,14 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::admission::{Entrant, Share};
 use super::base::Base;
+use super::extract::Rooted;
 use super::frame::Route;
+use super::problem::Problem;
 use super::routes::{
     cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
 };
-use super::state::AppState;
-use super::{admission, cors, document, frame};
+use super::state::{AppState, Mount};
+use super::{access, admission, cors, document, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -212,7 +214,8 @@ fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<
 fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     let pass = |State(state): State<AppState>, request: Request, next: Next| async move {
         let route = request.extensions().get::<MatchedPath>().cloned().map_or(Route::None, Route::Matched);
-        pass(&state, route, request, |request| next.run(request)).await
+        let rooted = request.extensions().get().map(|Rooted(mount)| Arc::clone(mount));
+        pass(&state, route, rooted.as_ref(), request, |request| next.run(request)).await
     };
     routes
         .fallback(frame::no_route)
@@ -224,11 +227,13 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// Into it: request id, limits of the request, of its caller and of memory, the deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, the
-/// log. Further in stand the catching of panics and, where stored bytes are moved, admission.
+/// Into it: request id, limits of the request and of memory, whether the caller may do that and how often, the deadline. Out
+/// of it: the dialect of S3, cross-origin headers, problem documents, the log. Further in stand the catching of panics and,
+/// where stored bytes are moved, admission. `rooted` is the mount that is the store at the root path, if one is.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,
+    rooted: Option<&Arc<Mount>>,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -236,22 +241,35 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     let is_health = route.is_health();
     // What a request is given on its way does not count.
     let checked = frame::check(state, &request);
-    let observed = frame::Observed::begin(state, route, &mut request);
-    let rated = state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
-    let refuse_what_is_too_much = || match rated {
-        _ if is_health => Ok(()),
-        None => frame::check_pressure(state),
-        Some((rates, share)) => frame::check_pressure(state).and_then(|()| rates.check(share)),
-    };
+    let observed = frame::Observed::begin(state, route.clone(), &mut request);
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
-    let mut answer = match checked.and_then(|()| refuse_what_is_too_much()) {
-        Ok(()) => frame::in_time(state, &method, next(request)).instrument(observed.span().clone()).await,
-        Err(problem) => problem.into_response(),
+    let refused = |problem: Problem| Box::new(problem.into_response());
+    let let_in = async {
+        checked.map_err(refused)?;
+        if !is_health {
+            frame::check_pressure(state).map_err(refused)?;
+        }
+        let leave = access::admit(state, &route, rooted, &mut request).await?;
+        let rated =
+            state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
+        if let Some((rates, share)) = rated {
+            rates.check(share).map_err(refused)?;
+        }
+        Ok::<_, Box<Response>>((leave, rated))
     };
-    if let Some((rates, share)) = rated {
-        rates.charge(share, answer.body().size_hint().lower());
-    }
+    let mut answer = match let_in.await {
+        Ok((leave, rated)) => {
+            let next = frame::in_time(state, &method, next(request));
+            let mut answer = next.instrument(observed.span().clone()).await;
+            leave.put(&mut answer);
+            if let Some((rates, share)) = rated {
+                rates.charge(share, answer.body().size_hint().lower());
+            }
+            answer
+        }
+        Err(refusal) => *refusal,
+    };
     if let Some(dialect) = dialect {
         dialect.speak(observed.id(), &mut answer);
     }

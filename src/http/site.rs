@@ -128,7 +128,7 @@ impl Site {
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
             let Some(uri) = base.stripped(request.uri()) else {
-                return router::pass(state, Route::None, request, frame::no_route).await;
+                return router::pass(state, Route::None, None, request, frame::no_route).await;
             };
             *request.uri_mut() = uri;
             let base = Base::of(request.extensions()).around(base);
@@ -198,7 +198,8 @@ impl Site {
             }
         };
         let method = request.method().clone();
-        with_length(&method, router::pass(state, Route::Chosen(short.template), request, admitted).await)
+        let route = Route::Chosen(short.template);
+        with_length(&method, router::pass(state, route, mount, request, admitted).await)
     }
 }
 

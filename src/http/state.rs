@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::access::{Access, Attempts};
 use super::admission::{Admission, Load, Rates};
 use super::cache_control::CacheControl;
 use super::host;
@@ -58,6 +60,8 @@ pub struct Mount {
     pub hosts: Vec<String>,
     /// What its backend was asked, as whoever made the store has it counted.
     pub backend: Arc<BackendCounts>,
+    /// For how long a URL is good that sends whoever reads a stored value to the backend; `None` to answer here.
+    pub redirect: Option<Duration>,
 }
 
 impl Mount {
@@ -74,6 +78,7 @@ impl Mount {
             consolidated: false,
             hosts: Vec::new(),
             backend: Arc::default(),
+            redirect: None,
         }
     }
 
@@ -181,6 +186,8 @@ struct Inner {
     admission: Admission,
     rates: Option<Rates>,
     pressure: Gauge,
+    access: ArcSwap<Access>,
+    attempts: Attempts,
     draining: AtomicBool,
     /// The last answers of the backends, and when they were given; held while new ones are fetched.
     readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
@@ -268,6 +275,8 @@ impl AppState {
             admission,
             rates,
             pressure: Gauge::default(),
+            access: ArcSwap::from_pointee(Access::open()),
+            attempts: Attempts::default(),
             draining,
             readiness,
         })))
@@ -277,6 +286,26 @@ impl AppState {
     #[must_use]
     pub fn options(&self) -> &HttpOptions {
         &self.0.options
+    }
+
+    /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer.
+    pub fn set_access(&self, access: Access) {
+        self.0.access.store(Arc::new(access));
+    }
+
+    /// Who may do what, to look at for a moment.
+    pub(super) fn access(&self) -> impl std::ops::Deref<Target = Arc<Access>> {
+        self.0.access.load()
+    }
+
+    /// Who may do what now.
+    pub(super) fn access_now(&self) -> Arc<Access> {
+        self.0.access.load_full()
+    }
+
+    /// How often callers failed to show who they are.
+    pub(super) fn attempts(&self) -> &Attempts {
+        &self.0.attempts
     }
 
     /// From now on `/readyz` says that no new requests are wanted.

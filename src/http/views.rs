@@ -45,7 +45,8 @@ impl Viewed {
 
 /// A mount of the same name and rights to read, that shows what this store has.
 pub(super) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
-    Mount { store, writable: false, allow_prefix_delete: false, hosts: Vec::new(), ..mount.clone() }
+    let (hosts, redirect) = (Vec::new(), None);
+    Mount { store, writable: false, allow_prefix_delete: false, hosts, redirect, ..mount.clone() }
 }
 
 /// What rechunks a mount, whose nodes are opened so, with room that all mounts share.

@@ -22,6 +22,7 @@ mod own_names;
 mod partial;
 mod secret;
 mod types;
+mod web;
 mod zip;
 
 #[cfg(test)]
@@ -43,10 +44,11 @@ pub use types::{
     ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
+pub use web::Web;
 pub use zip::{ZipError, ZipStore};
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -187,6 +189,17 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>>;
+
+    /// A URL by which whoever has it can read a value from the backend itself for a while, with GET, or with HEAD if
+    /// `is_head`. `None` where a store does not sign URLs: always, unless it is told to.
+    fn signed_url<'a>(
+        &'a self,
+        _key: &'a StoreKey,
+        _is_head: bool,
+        _good_for: Duration,
+    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
+        None
+    }
 
     /// Whether the backend answers at all; for readiness.
     ///

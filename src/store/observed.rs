@@ -13,8 +13,8 @@ use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    BackendState, ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, SharedStore, Store,
+    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
@@ -188,6 +188,19 @@ impl Drop for Question {
 impl Store for ObservedStore {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
+    }
+
+    fn backend(&self) -> Option<BackendState> {
+        self.inner.backend()
+    }
+
+    fn signed_url<'a>(
+        &'a self,
+        key: &'a StoreKey,
+        is_head: bool,
+        good_for: Duration,
+    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
+        self.inner.signed_url(key, is_head, good_for)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {

@@ -12,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
+use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
@@ -179,7 +180,12 @@ fn open_local(path: &Path, options: &StoreOptions) -> Result<SharedStore, OpenEr
     Ok(Arc::new(store))
 }
 
-type Build = fn(&str, &StoreOptions, &Connector, RetryConfig) -> Result<Arc<dyn ObjectStore>, OpenError>;
+/// A client that can sign URLs as well.
+trait Bucket: ObjectStore + Signer {}
+
+impl<T: ObjectStore + Signer> Bucket for T {}
+
+type Build = fn(&str, &StoreOptions, &Connector, RetryConfig) -> Result<Arc<dyn Bucket>, OpenError>;
 
 fn open_bucket(
     kind: StoreKind,
@@ -203,7 +209,12 @@ fn open_bucket(
     let connector = Connector::new(!is_plain, &patience).map_err(OpenError::Client)?;
     let inner = build(bucket, options, &connector, patience.retries())?;
     let once = build(bucket, options, &connector.once(), patience.no_retries())?;
-    Ok(guarded(ObjectBackend::new(kind, inner, once, prefix, options.object()), &connector, options))
+    if options.signs_urls && is_anonymous(kind, options)? {
+        return Err(OpenError::Options("`redirect = true` needs credentials to sign URLs with"));
+    }
+    let backend = ObjectBackend::new(kind, inner.clone(), once, prefix, options.object());
+    let backend = if options.signs_urls { backend.with_signer(inner) } else { backend };
+    Ok(guarded(backend, &connector, options))
 }
 
 /// A backend that is elsewhere, asked with restraint.
@@ -258,7 +269,7 @@ fn s3(
     options: &StoreOptions,
     connector: &Connector,
     retry: RetryConfig,
-) -> Result<Arc<dyn ObjectStore>, OpenError> {
+) -> Result<Arc<dyn Bucket>, OpenError> {
     let base =
         if options.instance_credentials { AmazonS3Builder::from_env() } else { AmazonS3Builder::new() };
     let mut builder = base
@@ -294,7 +305,7 @@ fn gcs(
     options: &StoreOptions,
     connector: &Connector,
     retry: RetryConfig,
-) -> Result<Arc<dyn ObjectStore>, OpenError> {
+) -> Result<Arc<dyn Bucket>, OpenError> {
     let base = if options.instance_credentials {
         GoogleCloudStorageBuilder::from_env()
     } else {
@@ -326,7 +337,7 @@ fn azure(
     options: &StoreOptions,
     connector: &Connector,
     retry: RetryConfig,
-) -> Result<Arc<dyn ObjectStore>, OpenError> {
+) -> Result<Arc<dyn Bucket>, OpenError> {
     let Some(account) = &options.account else {
         return Err(OpenError::Options("`az://` needs `account`"));
     };

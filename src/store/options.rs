@@ -16,6 +16,9 @@ pub struct StoreOptions {
     /// All: whether values may be written and erased. A right of the mount, not of the backend: not read from here.
     #[serde(skip)]
     pub writable: bool,
+    /// S3, GCS, Azure: whether URLs are signed for callers. A right of the mount: not read from here.
+    #[serde(skip)]
+    pub signs_urls: bool,
 
     /// Local: what becomes of symbolic links.
     pub symlinks: Symlinks,
@@ -90,6 +93,7 @@ impl Default for StoreOptions {
         let local = LocalOptions::default();
         Self {
             writable: false,
+            signs_urls: false,
             symlinks: local.symlinks,
             durability: local.durability,
             concurrency: local.concurrency,

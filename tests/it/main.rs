@@ -10,6 +10,7 @@
     reason = "a test that cannot go on has failed, and clippy's own exception misses the functions tests share"
 )]
 
+mod access;
 mod admin;
 mod backend_faults;
 mod backend_writes;

@@ -22,7 +22,7 @@ impl Share {
     pub(in crate::http) fn of(extensions: &Extensions) -> Self {
         static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         // Callers are told apart by this, and by nothing else.
-        let identity = Caller::of(extensions).address();
+        let identity = Caller::of(extensions).identity();
         Self(HASHES.hash_one(identity))
     }
 

@@ -47,9 +47,9 @@ pub(in crate::http) struct WarmQuery {
     seconds: Option<u64>,
 }
 
-/// Refuses those who do not run the server.
-fn check_right(request: &Request) -> Result<(), Problem> {
-    if Administrator::is_asking(request.extensions()) {
+/// Refuses those who do not run the server. Where there are credentials, others have shown by now that they may.
+fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
+    if Administrator::is_asking(request.extensions()) || !state.access().is_open() {
         return Ok(());
     }
     Err(Problem::new(StatusCode::FORBIDDEN, "forbidden")
@@ -78,7 +78,7 @@ pub(in crate::http) async fn purge(
     State(state): State<AppState>,
     request: Request,
 ) -> Result<Json<Purged>, Problem> {
-    check_right(&request)?;
+    check_right(&state, &request)?;
     let NodeTarget { mount, path, .. } = NodeTarget::of(&state, request.uri())?;
     let cpu = state.cpu().clone();
     // Everything is looked at once: that is work for a thread of its own.
@@ -134,7 +134,7 @@ pub(in crate::http) async fn warm(
     State(state): State<AppState>,
     request: Request,
 ) -> Result<Json<Warmed>, Problem> {
-    check_right(&request)?;
+    check_right(&state, &request)?;
     let target = NodeTarget::of(&state, request.uri())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
         .map_err(|refused| Problem::of_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;

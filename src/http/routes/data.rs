@@ -246,6 +246,11 @@ fn no_such_chunk() -> Problem {
     )
 }
 
+/// The node of which a path names a chunk.
+pub(in crate::http) fn node_of_chunk(path: &NodePath) -> Option<NodePath> {
+    split_chunk(path).map(|(node, _)| node)
+}
+
 /// Splits `a/b/c/0/1` into the node's path and the chunk's key. Numbers are the chunk's as far up as they go.
 fn split_chunk(path: &NodePath) -> Option<(NodePath, &str)> {
     let text = path.as_str();

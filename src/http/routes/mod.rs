@@ -17,3 +17,5 @@ pub(super) mod store;
 pub(super) mod vectors;
 pub(super) mod views;
 pub(super) mod write;
+
+pub(super) use dav::destination;

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::array::{Array, Opened};
 use crate::hierarchy::{Child, Children, Node};
+use crate::http::access::{Need, Reach, Scope};
 use crate::http::base::Base;
+use crate::http::caller::Caller;
 use crate::http::dependents::{self, NodeQuery, problem_of};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
@@ -28,7 +30,7 @@ const MOST_CHILDREN: usize = 1000;
 ///
 /// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
 /// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
-/// where the backend cannot list.
+/// where the backend cannot list. Who may not list is told no children.
 ///
 /// An array that declares dependent arrays lists them (`dependents`). Each is a node at its name below the array
 /// (`virtual`), with the members that it takes from the array (`inherited`) and what is odd about it (`diagnostics`).
@@ -55,14 +57,17 @@ const MOST_CHILDREN: usize = 1000;
 )]
 pub(in crate::http) async fn get_node(
     target: NodeTarget,
+    caller: Caller,
     Query(query): Query<NodeQuery>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let listed = Need::derived(Scope::List, Reach::Below(target.path.prefix().clone()));
     let reading = query.reading();
     let node = target.opener.open_as(&target.path, reading).await.map_err(problem_of)?;
     let found = target.opener.dependents(&target.path, &node, reading).await.map_err(problem_of)?;
     let children = match &node.node {
+        Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
         Node::Array(_) => Children::default(),
     };
@@ -94,11 +99,12 @@ pub(in crate::http) async fn get_node(
 )]
 pub(in crate::http) async fn get_root_node(
     target: NodeTarget,
+    caller: Caller,
     query: Query<NodeQuery>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_node(target, query, base, headers).await
+    get_node(target, caller, query, base, headers).await
 }
 
 fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {

@@ -22,8 +22,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::error::{Classify, ErrorClass};
+use crate::http::access::{Need, Reach, Scope, forbidden};
 use crate::http::admission::{Class, Entrant};
 use crate::http::body::exact_body;
+use crate::http::caller::Caller;
 use crate::http::cors;
 use crate::http::extract::NodeTarget;
 use crate::http::json_body::{Few, read_json};
@@ -175,16 +177,23 @@ impl Classify for PartError {
 pub(in crate::http) async fn post_partial(
     State(state): State<AppState>,
     target: NodeTarget,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let crosses = !cors::may_write(&state.options().cors, request.uri(), request.headers());
     let entrant = Entrant::new(Class::Bulk, request.extensions());
     let PartialRequest { get, set } = read_json(&state, Class::Bulk, request).await?;
     match (get, set) {
-        (Some(Few(parts)), None) => read(&state, entrant, &target.mount.store, parts).await,
+        (Some(Few(parts)), None) => {
+            permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
+            read(&state, entrant, &target.mount.store, parts).await
+        }
         (None, Some(_)) if crosses => Err(cross_origin()),
         (None, Some(_)) if !target.mount.writable => Err(read_only()),
-        (None, Some(Few(parts))) => write(&state, entrant, &target.mount.store, parts).await,
+        (None, Some(Few(parts))) => {
+            permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
+            write(&state, entrant, &target.mount.store, parts).await
+        }
         (Some(_), Some(_)) | (None, None) => {
             Err(Problem::of_class(ErrorClass::InvalidRequest).detail("send either `get` or `set`"))
         }
@@ -212,6 +221,7 @@ pub(in crate::http) async fn post_partial(
 pub(in crate::http) async fn post_erase(
     State(state): State<AppState>,
     target: NodeTarget,
+    caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
     let mount: &Mount = &target.mount;
@@ -222,6 +232,7 @@ pub(in crate::http) async fn post_erase(
         return Err(cross_origin());
     }
     let EraseRequest { keys: Few(texts) } = read_json(&state, Class::Bulk, request).await?;
+    permit(&caller, mount, Scope::Delete, texts.iter())?;
     let keys = texts.iter().enumerate().map(|(part, text)| parse_key(part, text));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
     match erase_values(&*mount.store, &keys).await {
@@ -230,6 +241,19 @@ pub(in crate::http) async fn post_erase(
             Err(at_part(part, keys.get(part), error).extension("erased", erased))
         }
     }
+}
+
+/// Refuses the whole request if one of its keys is not for the caller. What is no key is said of the part, later.
+fn permit<'a>(
+    caller: &Caller,
+    mount: &Mount,
+    scope: Scope,
+    keys: impl Iterator<Item = &'a String>,
+) -> Result<(), Problem> {
+    let is_refused =
+        |key: StoreKey| !caller.rights().meet(&mount.name, &Need::stored(scope, Reach::Key(key)));
+    let refused = keys.enumerate().find(|(_, text)| StoreKey::parse(text).is_ok_and(is_refused));
+    refused.map_or(Ok(()), |(part, _)| Err(forbidden().extension("part", part)))
 }
 
 fn read_only() -> Problem {

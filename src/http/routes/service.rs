@@ -2,6 +2,8 @@
 //!
 //! None of these waits in the admission queue: they must answer when nothing else does.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -10,12 +12,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::base::Base;
-use crate::http::caller::Administrator;
+use crate::http::caller::{Administrator, Caller};
 use crate::http::metrics::{self, CONTENT_TYPE};
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::router;
-use crate::http::state::{AppState, MountState};
+use crate::http::state::{AppState, Mount, MountState};
 use crate::http::validators::JSON;
 
 static OFFERS: &[Offer] = &[
@@ -127,6 +129,7 @@ pub(in crate::http) struct Health {
 pub(in crate::http) async fn service_document(
     State(state): State<AppState>,
     base: Base,
+    caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let base = base.as_str();
@@ -136,13 +139,18 @@ pub(in crate::http) async fn service_document(
         documentation: format!("{base}/docs/"),
         openapi: format!("{base}/openapi.json"),
         mounts: format!("{base}/v1/mounts"),
-        stores: state.mounts().map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
+        stores: known(&state, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
     let body = match negotiate::choose(&headers, None, OFFERS)?.name {
         "html" => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(&document)).into_response(),
         _ => Json(document).into_response(),
     };
     Ok(([(header::VARY, "Accept")], body).into_response())
+}
+
+/// The mounts with which a caller may do anything.
+pub(super) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
+    state.mounts().filter(|mount| caller.rights().know(&mount.name))
 }
 
 /// The service document for people. Mount names need no escaping: they are unreserved characters only.
@@ -173,10 +181,14 @@ fn page(document: &ServiceDocument) -> String {
     tag = "service",
     responses((status = 200, description = "The mounts", body = MountList))
 )]
-pub(in crate::http) async fn list_mounts(State(state): State<AppState>, base: Base) -> Json<MountList> {
+pub(in crate::http) async fn list_mounts(
+    State(state): State<AppState>,
+    base: Base,
+    caller: Caller,
+) -> Json<MountList> {
     let readiness = state.readiness().await;
     let state_of = |name: &str| readiness.get(name).copied();
-    let mounts = state.mounts().map(|mount| MountInfo {
+    let mounts = known(&state, &caller).map(|mount| MountInfo {
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
         links: MountLinks::of(&base, &mount.name),
@@ -212,12 +224,14 @@ pub(in crate::http) async fn healthz() -> Json<Health> {
         (status = 503, description = "Draining, or no backend answers"),
     )
 )]
-pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Response {
+pub(in crate::http) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
     let readiness = state.readiness().await;
+    // All count, though not all may be named.
+    let named = readiness.iter().filter(|(name, _)| caller.rights().know(name));
     let mounts: std::collections::BTreeMap<_, _> =
-        readiness.iter().map(|(name, state)| (name.clone(), state.word())).collect();
+        named.clone().map(|(name, state)| (name.clone(), state.word())).collect();
     let why: std::collections::BTreeMap<_, _> =
-        readiness.iter().filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
+        named.filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
     let status = if state.is_draining() {
         "draining"
     } else if readiness.values().any(|state| state.is_ready()) || readiness.is_empty() {

@@ -7,6 +7,9 @@
 //! of the backend for each missing key, so it is not done for what clients ask for by the thousand: metadata documents,
 //! which they probe for with every node, and requests with `Range`, which are about values.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
@@ -51,6 +54,7 @@ use crate::store::ValueInfo;
         (status = 200, description = "The whole value", content_type = "application/octet-stream"),
         (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
         (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 307, description = "The backend has it, by the URL in `Location`, for a while"),
         (status = 304, description = "The value is the one that `If-None-Match` names"),
         (status = 400, description = "The path names no key"),
         (status = 404, description = "The backend says that the key does not exist"),
@@ -94,6 +98,9 @@ pub(in crate::http) async fn read_or_list(
         {
             Ok(made)
         }
+        Place::Key(key) if let Some(good_for) = mount.redirect => {
+            Box::pin(to_backend(mount, key, &head.method, good_for)).await
+        }
         Place::Key(key) => {
             let found = match head.method {
                 Method::HEAD => head_value(mount, key, headers).await?,
@@ -105,6 +112,23 @@ pub(in crate::http) async fn read_or_list(
             }
         }
     }
+}
+
+/// Sends whoever reads a value to the backend. Whether there is a value, which part of it, and under which conditions, that
+/// is then asked there.
+async fn to_backend(
+    mount: &Mount,
+    key: &StoreKey,
+    method: &Method,
+    good_for: Duration,
+) -> Result<Response, Problem> {
+    let Some(signed) = mount.store.signed_url(key, *method == Method::HEAD, good_for) else {
+        return Err(Problem::of_class(ErrorClass::NotFound).detail("the store has no value of this key"));
+    };
+    let location = HeaderValue::try_from(signed.await?);
+    let location = location.map_err(|error| Problem::internal(Arc::new(error)))?;
+    let head = [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::TEMPORARY_REDIRECT, head).into_response())
 }
 
 /// Redirect to a mount's root

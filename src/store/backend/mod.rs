@@ -116,6 +116,15 @@ impl Store for Guarded {
         Some(BackendState { circuit, times_opened, under_way, waiting, limit })
     }
 
+    fn signed_url<'a>(
+        &'a self,
+        key: &'a StoreKey,
+        is_head: bool,
+        good_for: Duration,
+    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
+        self.0.store.signed_url(key, is_head, good_for)
+    }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         self.0.ask(self.0.store.head(key)).await
     }

@@ -131,6 +131,11 @@ impl Connector {
             (true, false) => {}
         }
     }
+
+    /// The client itself.
+    pub(in crate::store) fn client(&self) -> &reqwest::Client {
+        &self.client
+    }
 }
 
 impl HttpConnector for Connector {

@@ -26,10 +26,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
+use object_store::signer::Signer;
 use object_store::{ObjectMeta, ObjectStore};
+use reqwest::Method;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use self::failure::failure;
@@ -77,6 +80,8 @@ pub struct ObjectBackend {
     memory: Option<Arc<Memory>>,
     /// Whether the backend heeds the conditions of writes, once that is known.
     heeds_conditions: Arc<OnceCell<bool>>,
+    /// What signs URLs, if the store does.
+    signer: Option<Arc<dyn Signer>>,
 }
 
 /// What values in memory need beyond what the backend does.
@@ -101,7 +106,17 @@ impl ObjectBackend {
     ) -> Self {
         let known = (options.known && kind != StoreKind::Http).then_some(true);
         let heeds_conditions = Arc::new(OnceCell::new_with(known));
-        Self { kind, inner, once, prefix, options, retries: None, memory: None, heeds_conditions }
+        Self {
+            kind,
+            inner,
+            once,
+            prefix,
+            options,
+            retries: None,
+            memory: None,
+            heeds_conditions,
+            signer: None,
+        }
     }
 
     /// The same, whose requests are made again only as far as those that were answered pay for it.
@@ -114,6 +129,12 @@ impl ObjectBackend {
     fn client(&self) -> &Arc<dyn ObjectStore> {
         let may_retry = self.retries.as_ref().is_none_or(|retries| retries.has_any());
         if may_retry { &self.inner } else { &self.once }
+    }
+
+    /// The same store, which signs URLs with this.
+    #[must_use]
+    pub fn with_signer(self, signer: Arc<dyn Signer>) -> Self {
+        Self { signer: Some(signer), ..self }
     }
 
     /// An empty store in this process's memory.
@@ -137,6 +158,7 @@ impl ObjectBackend {
             retries: None,
             memory: Some(Arc::new(memory)),
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
+            signer: None,
         }
     }
 
@@ -296,6 +318,22 @@ impl Store for ObjectBackend {
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.list_all_under(prefix, after)
+    }
+
+    fn signed_url<'a>(
+        &'a self,
+        key: &'a StoreKey,
+        is_head: bool,
+        good_for: Duration,
+    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
+        let signer = self.signer.as_ref().filter(|_| !self.is_reserved(key.as_str()))?;
+        let method = if is_head { Method::HEAD } else { Method::GET };
+        let signed = async move {
+            let path = self.path(key)?;
+            let url = signer.signed_url(method, &path, good_for).await.map_err(failure)?;
+            Ok(String::from(url))
+        };
+        Some(signed.boxed())
     }
 
     /// Asks for a key that most stores have; that it is not there is an answer, too.

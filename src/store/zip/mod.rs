@@ -25,7 +25,8 @@ use tokio::sync::Semaphore;
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    BackendState, ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
+    BackendState, ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, Version,
 };
 use crate::cpu::Cpu;
 use crate::key::{StoreKey, StorePrefix};

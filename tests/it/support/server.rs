@@ -13,7 +13,7 @@ use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{CacheOptions, CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use zarrd::http::{Access, AppState, Arrays, HttpOptions, Mount, Peer, Site};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
@@ -87,7 +87,7 @@ impl Answer {
 
 /// A server.
 #[derive(Clone)]
-pub struct Server(Site);
+pub struct Server(Site, Option<AppState>);
 
 /// What a server is built of.
 pub struct ServerBuilder {
@@ -131,7 +131,7 @@ impl Server {
 
     /// What is served at a site.
     pub fn at(site: Site) -> Self {
-        Self(site)
+        Self(site, None)
     }
 
     pub async fn get(&self, url: &str) -> Answer {
@@ -166,9 +166,24 @@ impl Server {
         Answer { status, headers, body: body.expect("the body ends well") }
     }
 
+    /// From now on, this says who may do what.
+    pub fn set_access(&self, access: Access) {
+        self.1.as_ref().expect("it was built here").set_access(access);
+    }
+
+    /// As [`Self::send`], from somewhere.
+    pub async fn send_from(&self, request: Request<Body>, from: Peer) -> Answer {
+        let Attempt { status, headers, body } = self.attempt_from(request, from).await;
+        Answer { status, headers, body: body.expect("the body ends well") }
+    }
+
     /// As [`Self::send`], where the answer may break off.
     pub async fn attempt(&self, request: Request<Body>) -> Attempt {
-        let answer = self.0.answer(request, Peer::LOOPBACK).await;
+        self.attempt_from(request, Peer::LOOPBACK).await
+    }
+
+    async fn attempt_from(&self, request: Request<Body>, from: Peer) -> Attempt {
+        let answer = self.0.answer(request, from).await;
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await;
         Attempt { status: parts.status, headers: parts.headers, body }
@@ -233,7 +248,8 @@ impl ServerBuilder {
             codec: self.codec,
         };
         let state = AppState::new(self.mounts, arrays, self.http).unwrap();
-        (Server(Site::whole(state.clone())), Server(Site::admin(&state)))
+        let (site, admin) = (Site::whole(state.clone()), Site::admin(&state));
+        (Server(site, Some(state)), Server::at(admin))
     }
 }
 

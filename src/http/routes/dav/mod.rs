@@ -13,17 +13,20 @@ mod transfer;
 pub(super) use propfind::propfind;
 pub(super) use transfer::{Verb, transfer};
 
+use std::sync::Arc;
+
 use axum::body::HttpBody;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::list;
 use super::write::not_offered;
 use crate::error::ErrorClass;
+use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
-use crate::http::state::Mount;
+use crate::http::state::{AppState, Mount};
 use crate::key::StorePrefix;
 use crate::store::StoreError;
 
@@ -50,6 +53,25 @@ pub(super) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Resp
         return Err(problem.detail("there is a key or a prefix of this name already"));
     }
     Ok(StatusCode::CREATED.into_response())
+}
+
+/// Where a COPY or MOVE goes: the mount, the place in it, and whether what is there may be replaced.
+pub(in crate::http) fn destination(
+    state: &AppState,
+    rooted: Option<&Arc<Mount>>,
+    request: &Request,
+) -> Result<(Arc<Mount>, Place, bool), Problem> {
+    let target = StoreTarget::of(state, request.uri(), rooted)?;
+    let (place, overwrites) = to(&target, request.uri(), request.headers(), &Base::of(request.extensions()))?;
+    Ok((target.mount, place, overwrites))
+}
+
+/// Where a COPY or MOVE goes in the same mount, and whether what is there may be replaced.
+fn to(target: &StoreTarget, uri: &Uri, headers: &HeaderMap, base: &Base) -> Result<(Place, bool), Problem> {
+    let destination = headers::destination(uri, headers)?;
+    let path = base.strip(destination.path()).ok_or_else(headers::elsewhere)?;
+    let place = target.sibling(path)?.ok_or_else(headers::elsewhere)?;
+    Ok((place, headers::overwrite(headers)?))
 }
 
 /// Whether a prefix is known to exist. Where the backend cannot list, nobody knows of any.

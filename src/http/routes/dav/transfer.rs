@@ -67,15 +67,13 @@ pub(in crate::http::routes) async fn transfer(
         return Err(not_offered().allow(target.methods()));
     }
     let headers = &request.headers;
-    let destination = headers::destination(&request.uri, headers)?;
     let base = Base::of(&request.extensions);
-    let path = base.strip(destination.path()).ok_or_else(headers::elsewhere)?;
-    let destination = target.sibling(path)?.ok_or_else(headers::elsewhere)?;
+    let (destination, overwrite) = super::to(target, &request.uri, headers, &base)?;
     let transfer = Transfer {
         state,
         mount,
         verb,
-        overwrite: headers::overwrite(headers)?,
+        overwrite,
         depth: headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
     };

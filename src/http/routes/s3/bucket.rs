@@ -10,8 +10,10 @@ use axum::response::{IntoResponse, Response};
 use super::list::{ListObjects, list};
 use super::query::Query;
 use super::xml::Xml;
+use crate::http::caller::Caller;
 use crate::http::extract::StoreTarget;
 use crate::http::problem::Problem;
+use crate::http::routes::service::known;
 use crate::http::state::AppState;
 
 const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
@@ -32,13 +34,14 @@ const REGION: HeaderValue = HeaderValue::from_static("us-east-1");
 )]
 pub(in crate::http) async fn list_buckets(
     State(state): State<AppState>,
+    caller: Caller,
     uri: Uri,
 ) -> Result<Response, Problem> {
     Query::of(&uri)?;
     let answer = Xml::answer("ListAllMyBucketsResult", |xml| {
         xml.element("Owner", |xml| xml.text("ID", "zarrd"));
         xml.element("Buckets", |xml| {
-            for mount in state.mounts() {
+            for mount in known(&state, &caller) {
                 xml.element("Bucket", |xml| xml.text("Name", &mount.name));
             }
         });

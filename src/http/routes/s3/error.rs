@@ -68,6 +68,7 @@ fn code(problem: &Problem) -> &'static str {
     match problem.status() {
         StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",
         StatusCode::NOT_FOUND => "NoSuchKey",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "AccessDenied",
         StatusCode::BAD_REQUEST => "InvalidArgument",
         StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
         StatusCode::REQUEST_TIMEOUT => "RequestTimeout",

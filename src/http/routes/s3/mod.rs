@@ -16,3 +16,4 @@ mod query;
 mod xml;
 
 pub(in crate::http) use error::{Dialect, other_method};
+pub(in crate::http) use query::listed;

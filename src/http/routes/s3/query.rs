@@ -47,7 +47,7 @@ const OTHER_OPERATIONS: [&str; 32] = [
 
 /// Why a query is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum QueryError {
+pub(in crate::http) enum QueryError {
     /// A bad escape, or escapes that are not UTF-8.
     #[error("the query is not percent-encoded UTF-8")]
     Encoding,
@@ -82,6 +82,14 @@ impl Classify for QueryError {
 /// The pairs of a query, decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query(Vec<(String, String)>);
+
+/// What the keys begin with that a request wants listed.
+///
+/// # Errors
+/// As for [`Query::of`].
+pub(in crate::http) fn listed(uri: &Uri) -> Result<String, QueryError> {
+    Ok(Query::of(uri)?.value("prefix")?.unwrap_or_default().to_owned())
+}
 
 impl Query {
     /// Decodes a query; refuses one that asks for an operation there is not.

@@ -33,6 +33,7 @@ use crate::http::json_answer::{json_answer, text_answer, version_of};
 use crate::http::json_body::read_json;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
+use crate::key::NodePath;
 use crate::vectors::{Context, Level, VectorError, VectorStore};
 
 /// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
@@ -127,6 +128,11 @@ pub(in crate::http) async fn post_vectors(
     let body: serde_json::Map<String, Value> = read_json(&state, Class::Elements, request).await?;
     let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
     answer(&state, target, share, params, &Method::POST, &headers).await
+}
+
+/// The node furthest up that a path may be asked of.
+pub(in crate::http) fn shortest_store(path: &NodePath) -> NodePath {
+    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
 }
 
 /// What requests read stores with.

@@ -1,0 +1,31 @@
+//! From the configuration to who may do what, for the start and for every time it is read anew.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::config::{Config, key_sets, unix_seconds};
+use crate::http::{Access, AccessError, FetchKeys, World};
+use crate::store::{StoreError, Web};
+
+/// Who may do what by a configuration.
+///
+/// # Errors
+/// [`AccessError`] if keys of issuers cannot be read or used.
+pub fn access(config: &Config) -> Result<Access, AccessError> {
+    let world = World { clock: unix_seconds, web: Arc::new(FromTheWeb(Web)) };
+    Access::new(&config.access, &config.anonymous(), &key_sets(&config.access)?, world)
+}
+
+/// Keys of issuers, fetched by the client that backends are spoken to with.
+#[derive(Debug)]
+struct FromTheWeb(Web);
+
+impl FetchKeys for FromTheWeb {
+    fn fetch(&self, url: String, most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>> {
+        let web = self.0;
+        async move { web.fetch(&url, most_bytes).await }.boxed()
+    }
+}

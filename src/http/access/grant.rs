@@ -1,0 +1,145 @@
+//! [`Grant`]: what may be done where; and [`Need`]: what a request wants to do where.
+//!
+//! A grant is for a mount, or for all of them, and for a prefix of it by whole segments: `a/b` is the key `a/b` and what is
+//! below it, never `a/bc`. A need is met by one grant alone. Whether there is such a mount is not looked at.
+
+use crate::key::{StoreKey, StorePrefix};
+
+use super::scope::{Scope, Scopes};
+
+/// A part of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Reach {
+    /// One key.
+    Key(StoreKey),
+    /// Every key that begins with a prefix.
+    Below(StorePrefix),
+    /// Every key that begins with a text, which may end within a segment: what S3 lists.
+    Beginning(String),
+}
+
+/// What may be done where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Grant {
+    /// The mount's name; `None` for every mount.
+    pub(in crate::http) mount: Option<String>,
+    /// Where in it.
+    pub(in crate::http) reach: Reach,
+    /// What.
+    pub(in crate::http) scopes: Scopes,
+}
+
+/// What a request wants to do where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Need {
+    /// What.
+    pub(in crate::http) scope: Scope,
+    /// Where in the mount.
+    pub(in crate::http) reach: Reach,
+    /// Whether other keys are read on the way than those of the reach: by whatever knows nodes.
+    pub(in crate::http) is_derived: bool,
+}
+
+impl Need {
+    /// Of stored values as they are.
+    pub(in crate::http) fn stored(scope: Scope, reach: Reach) -> Self {
+        Self { scope, reach, is_derived: false }
+    }
+
+    /// Of what is made of stored values.
+    pub(in crate::http) fn derived(scope: Scope, reach: Reach) -> Self {
+        Self { scope, reach, is_derived: true }
+    }
+}
+
+impl Grant {
+    /// Whether this is about a mount.
+    pub(in crate::http) fn is_of(&self, mount: &str) -> bool {
+        self.mount.as_deref().is_none_or(|name| name == mount)
+    }
+
+    /// Whether a need is met.
+    pub(in crate::http) fn meets(&self, mount: &str, need: &Need) -> bool {
+        self.is_of(mount) && self.scopes.has(need.scope) && self.covers(need)
+    }
+
+    fn covers(&self, need: &Need) -> bool {
+        match (&self.reach, &need.reach) {
+            (Reach::Below(prefix), Reach::Key(key)) => {
+                let (prefix, key) = (prefix.as_str(), key.as_str());
+                key.starts_with(prefix) || prefix.strip_suffix('/') == Some(key)
+            }
+            (Reach::Below(prefix), Reach::Below(wanted)) => wanted.as_str().starts_with(prefix.as_str()),
+            (Reach::Below(prefix), Reach::Beginning(text)) => text.starts_with(prefix.as_str()),
+            // One key of a node is not enough to make anything of it.
+            (Reach::Key(key), Reach::Key(wanted)) => key == wanted && !need.is_derived,
+            (Reach::Key(_), Reach::Below(_) | Reach::Beginning(_)) | (Reach::Beginning(_), _) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> Reach {
+        Reach::Key(StoreKey::parse(text).unwrap())
+    }
+
+    fn below(text: &str) -> Reach {
+        Reach::Below(StorePrefix::parse(text).unwrap())
+    }
+
+    fn meets(reach: Reach, need: &Need) -> bool {
+        let scopes = [need.scope].into_iter().collect();
+        Grant { mount: Some("m".to_owned()), reach, scopes }.meets("m", need)
+    }
+
+    #[test]
+    fn a_prefix_is_matched_by_whole_segments() {
+        for (granted, wanted, is_met) in [
+            ("a/b/", key("a/b/c"), true),
+            ("a/b/", key("a/b"), true),
+            ("a/b/", key("a/bc"), false),
+            ("a/b/", key("a"), false),
+            ("a/b/", below("a/b/"), true),
+            ("a/b/", below("a/b/c/"), true),
+            ("a/b/", below("a/"), false),
+            ("a/b/", below(""), false),
+            ("a/b/", below("a/bc/"), false),
+            ("", below(""), true),
+            ("", key("x"), true),
+            ("a/", Reach::Beginning("a/b".to_owned()), true),
+            ("a/", Reach::Beginning("a".to_owned()), false),
+            ("", Reach::Beginning(String::new()), true),
+        ] {
+            let need = Need::stored(Scope::Read, wanted);
+            assert_eq!(meets(below(granted), &need), is_met, "{granted} {need:?}");
+        }
+    }
+
+    #[test]
+    fn one_key_is_that_key_as_it_is_stored() {
+        assert!(meets(key("a"), &Need::stored(Scope::Read, key("a"))));
+        for need in [
+            Need::stored(Scope::Read, key("a/b")),
+            Need::stored(Scope::Read, key("ab")),
+            Need::stored(Scope::Read, below("a/")),
+            Need::stored(Scope::List, Reach::Beginning("a".to_owned())),
+            Need::derived(Scope::Read, key("a")),
+        ] {
+            assert!(!meets(key("a"), &need), "{need:?}");
+        }
+    }
+
+    #[test]
+    fn a_grant_is_for_its_mount_and_its_scopes() {
+        let scopes = [Scope::Read].into_iter().collect();
+        let grant = |mount: Option<&str>| Grant { mount: mount.map(str::to_owned), reach: below(""), scopes };
+        let need = |scope| Need::stored(scope, key("a"));
+        assert!(grant(Some("m")).meets("m", &need(Scope::Read)));
+        assert!(!grant(Some("m")).meets("M", &need(Scope::Read)));
+        assert!(!grant(Some("m")).meets("m", &need(Scope::List)));
+        assert!(grant(None).meets("any", &need(Scope::Read)));
+    }
+}

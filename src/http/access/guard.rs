@@ -1,0 +1,291 @@
+//! [`admit`]: the decision about one request, and what follows from it for the answer.
+//!
+//! Who shows nothing and is granted nothing is told 401, whether or not there is such a mount; who is known and may not,
+//! 403. Who fails to show who it is too often is told 429, and is not listened to for the rest of the second.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::Access;
+use super::credential::{Brought, Credential, InQuery, Misbrought};
+use super::inside::is_in_an_array;
+use super::issuer::NotBelieved;
+use super::jwt::Unverified;
+use super::principal::{Principal, Rights};
+use super::rules::{self, About, Asked};
+use super::token::Tokens;
+use crate::http::caller::{Administrator, Caller};
+use crate::http::frame::Route;
+use crate::http::problem::{Problem, READ_METHODS};
+use crate::http::routes::destination;
+use crate::http::state::{AppState, Mount};
+
+/// What follows from a decision for the answer.
+#[derive(Debug, Default)]
+pub(in crate::http) struct Leave {
+    /// The credential that stood in the query, as it was written.
+    in_query: Option<String>,
+    /// Whether not everybody would have been given the answer.
+    is_private: bool,
+}
+
+/// Decides whether a request may go on, and takes its credential out of it; of `rooted` where that is the store at the root
+/// path. Says of the caller what it may do.
+///
+/// # Errors
+/// The answer in place of the handler's.
+pub(in crate::http) async fn admit(
+    state: &AppState,
+    route: &Route,
+    rooted: Option<&Arc<Mount>>,
+    request: &mut Request,
+) -> Result<Leave, Box<Response>> {
+    if state.access().is_open() || Administrator::is_asking(request.extensions()) {
+        Caller::decide(request.extensions_mut(), Rights::All);
+        return Ok(Leave::default());
+    }
+    let Some(template) = route.template() else { return Ok(Leave::default()) };
+    // Its many steps would make every request's future as large.
+    Box::pin(decide(state, template, rooted.map(|mount| &**mount), request)).await
+}
+
+async fn decide(
+    state: &AppState,
+    template: &str,
+    rooted: Option<&Mount>,
+    request: &mut Request,
+) -> Result<Leave, Box<Response>> {
+    let access = state.access_now();
+    let Some(about) = rules::about(template, rooted.is_some()) else {
+        return Err(refusal(forbidden()));
+    };
+    if about == About::Nothing {
+        return Ok(Leave::default());
+    }
+    if *request.method() == Method::OPTIONS {
+        return preflight(state, &access, about, rooted, request);
+    }
+    let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
+    let speaks_s3 = rooted.is_none() && (template == "/s3" || template.starts_with("/s3/"));
+    let address = Caller::of(request.extensions()).address();
+    let brought = Brought::by(request, allowed, speaks_s3);
+    // The URL is as handlers see it from here on.
+    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
+    if !matches!(brought, Ok(Brought { credential: None, .. })) && state.attempts().are_too_many(address) {
+        return Err(refusal(too_many()));
+    }
+    let Brought { credential, in_query } = match brought {
+        Ok(brought) => brought,
+        Err(Misbrought::Several) => return Err(refusal(several())),
+        Err(Misbrought::NotOne) => {
+            state.attempts().count(address);
+            return Err(refusal(bad_credential()));
+        }
+    };
+    let principal = match &credential {
+        None => Ok(Arc::clone(&access.nobody)),
+        Some(credential) => access.holder(credential, &asked).await,
+    };
+    let principal = match principal {
+        Ok(principal) => principal,
+        Err(NotBelieved::Bad) => {
+            state.attempts().count(address);
+            return Err(refusal(bad_credential()));
+        }
+        Err(NotBelieved::Unknown) => return Err(refusal(unknown())),
+    };
+    let rights = Rights::Of { access, principal };
+    let is_private = match about {
+        About::Mounts | About::Nothing => credential.is_some(),
+        _ => {
+            let refused = || if credential.is_some() { forbidden() } else { no_credential() };
+            check(state, &rights, &asked, refused).await.map_err(refusal)?;
+            transfer(state, &rights, rooted, request).map_err(refusal)?;
+            let is_for_all = |need| rights.is_for_all(&asked.mount, need);
+            asked.needs.is_empty() || !asked.needs.iter().all(is_for_all)
+        }
+    };
+    Caller::decide(request.extensions_mut(), rights);
+    Ok(Leave { in_query, is_private })
+}
+
+/// Lets OPTIONS pass where the mount is known to anybody. It brings no credential, as browsers have it, and what it is told
+/// of other mounts is the same whether or not there are any.
+fn preflight(
+    state: &AppState,
+    access: &Arc<Access>,
+    about: About,
+    rooted: Option<&Mount>,
+    request: &mut Request,
+) -> Result<Leave, Box<Response>> {
+    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
+    let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
+    if about != About::Mounts && !rights.know(&asked.mount) {
+        let answer = (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
+        return Err(Box::new(answer));
+    }
+    Caller::decide(request.extensions_mut(), rights);
+    Ok(Leave::default())
+}
+
+/// Whether all that is asked for is granted.
+async fn check(
+    state: &AppState,
+    rights: &Rights,
+    asked: &Asked,
+    refused: impl Fn() -> Problem,
+) -> Result<(), Problem> {
+    let Asked { mount, needs, .. } = asked;
+    if needs.is_empty() && !rights.know(mount) {
+        return Err(refused());
+    }
+    for need in needs {
+        let prefix = rights.widest(mount, need).ok_or_else(&refused)?;
+        if !need.is_derived || prefix.is_root() {
+            continue;
+        }
+        // Where there is no such mount, there is nothing to be read.
+        if let Some((_, opener)) = state.mount_and_opener(mount)
+            && is_in_an_array(opener, &prefix).await?
+        {
+            return Err(forbidden().detail(
+                "what is granted lies inside an array, so that only its stored values can be read, by `/store`",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether what COPY and MOVE do to their destination is granted.
+fn transfer(
+    state: &AppState,
+    rights: &Rights,
+    rooted: Option<&Mount>,
+    request: &Request,
+) -> Result<(), Problem> {
+    if !matches!(request.method().as_str(), "COPY" | "MOVE") {
+        return Ok(());
+    }
+    let rooted = rooted.and_then(|mount| state.mount(&mount.name));
+    let (mount, place, overwrites) = destination(state, rooted, request)?;
+    let needs = rules::of_destination(&mount, &place, overwrites);
+    if needs.iter().all(|need| rights.meet(&mount.name, need)) { Ok(()) } else { Err(forbidden()) }
+}
+
+impl Access {
+    /// Whoever a credential shows.
+    async fn holder(&self, credential: &Credential, asked: &Asked) -> Result<Arc<Principal>, NotBelieved> {
+        let now = self.now();
+        match credential {
+            Credential::Signed(query) => {
+                let holder = self.signing_keys.holder(query, &asked.mount, asked.place.as_ref(), now);
+                holder.map(Arc::new).ok_or(NotBelieved::Bad)
+            }
+            Credential::Bearer(token) if Tokens::is_one(token) => {
+                self.tokens.holder(token, now).map(Arc::clone).ok_or(NotBelieved::Bad)
+            }
+            Credential::Bearer(token) => {
+                let token = Unverified::parse(token).ok_or(NotBelieved::Bad)?;
+                let issuer = self.issuers.iter().find(|issuer| issuer.has_issued(&token));
+                let issuer = issuer.ok_or(NotBelieved::Bad)?;
+                issuer.holder(token, now).await.map(Arc::new)
+            }
+        }
+    }
+}
+
+impl Leave {
+    /// Has an answer be for whoever asked alone, where it is not for everybody; and lets a URL with a credential in it be
+    /// neither told to other sites nor lost in a redirect to the same place.
+    pub(in crate::http) fn put(&self, answer: &mut Response) {
+        let headers = answer.headers_mut();
+        if self.is_private {
+            let configured = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());
+            let value = HeaderValue::try_from(private(configured.unwrap_or_default()));
+            headers.insert(header::CACHE_CONTROL, value.unwrap_or(HeaderValue::from_static("private")));
+            headers.append(header::VARY, HeaderValue::from_static("Authorization"));
+        }
+        let Some(in_query) = &self.in_query else { return };
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        let location = headers.get(header::LOCATION).and_then(|location| location.to_str().ok());
+        // Ours are relative; what leads elsewhere is not told.
+        if let Some(location) = location.filter(|location| location.starts_with("./")) {
+            let separator = if location.contains('?') { '&' } else { '?' };
+            if let Ok(location) = HeaderValue::try_from(format!("{location}{separator}{in_query}")) {
+                headers.insert(header::LOCATION, location);
+            }
+        }
+    }
+}
+
+/// `Cache-Control` for one caller, of the one that is for all.
+fn private(configured: &str) -> String {
+    let parts = configured.split(',').map(str::trim);
+    let is_for_one = |part: &&str| {
+        let name = part.split('=').next().unwrap_or_default().trim();
+        !name.is_empty()
+            && !["public", "private", "s-maxage"].iter().any(|shared| name.eq_ignore_ascii_case(shared))
+    };
+    std::iter::once("private").chain(parts.filter(is_for_one)).collect::<Vec<_>>().join(", ")
+}
+
+fn refusal(problem: Problem) -> Box<Response> {
+    Box::new(problem.into_response())
+}
+
+fn no_credential() -> Problem {
+    unauthorized("Bearer").detail("this needs a token, in `Authorization: Bearer`")
+}
+
+fn bad_credential() -> Problem {
+    unauthorized("Bearer error=\"invalid_token\"")
+        .detail("the token or signature is no good here: unknown, expired, or for something else")
+}
+
+fn unauthorized(challenge: &'static str) -> Problem {
+    let challenge = HeaderValue::from_static(challenge);
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized").header(header::WWW_AUTHENTICATE, challenge)
+}
+
+/// The caller is known, and may not.
+pub(in crate::http) fn forbidden() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "forbidden").detail("the token or signature does not grant this here")
+}
+
+fn several() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "several-credentials")
+        .detail("send one credential: one `Authorization` header, or one token or signature in the URL")
+}
+
+fn too_many() -> Problem {
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts")
+        .detail("too many bad credentials came from this address; ask again in a second")
+        .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+}
+
+fn unknown() -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "issuer-unavailable")
+        .detail("the keys of the token's issuer cannot be had now")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_for_one_caller_is_kept_by_that_one_alone() {
+        for (configured, told) in [
+            ("", "private"),
+            ("no-cache", "private, no-cache"),
+            ("public, max-age=60, immutable", "private, max-age=60, immutable"),
+            ("Public,s-maxage=5 , max-age=1", "private, max-age=1"),
+            ("no-store", "private, no-store"),
+            ("private", "private"),
+        ] {
+            assert_eq!(private(configured), told);
+        }
+    }
+}

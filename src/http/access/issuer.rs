@@ -1,0 +1,182 @@
+//! [`Issuer`]: who issues JSON Web Tokens that are believed, and its keys, which change.
+//!
+//! Keys come from a file once, or from the web: at the first token, every [`REFRESH`] after that, and for a token whose key
+//! is not known. They are asked for at most once in [`PAUSE`], by one request at a time, however many forged tokens name
+//! keys that there are not, and whether or not whoever asked is still there. When they cannot be had, those that are known
+//! stay good for [`KEEP`]; after that it cannot be told who is who, and the answer is 503.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::algorithm::Algorithm;
+use super::grant::Grant;
+use super::jwt::{Claims, Unverified};
+use super::key_set::{KEY_SET_BYTES, KeySet};
+use super::options::{GrantOptions, IssuerOptions};
+use super::principal::Principal;
+use crate::http::problem::causes;
+use crate::store::StoreError;
+
+/// Least time between two times that keys are asked for.
+const PAUSE: Duration = Duration::from_mins(1);
+/// After this time keys are asked for anew.
+const REFRESH: Duration = Duration::from_mins(10);
+/// For how long keys are good that cannot be had anew.
+const KEEP: Duration = Duration::from_hours(24);
+/// How long that may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Fetches keys from the web: who serves knows no client for that.
+pub trait FetchKeys: std::fmt::Debug + Send + Sync + 'static {
+    /// What stands at a URL, if it has at most so many bytes. Redirects are not followed.
+    ///
+    /// # Errors
+    /// Whatever stands in the way.
+    fn fetch(&self, url: String, most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>>;
+}
+
+/// Why a token is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotBelieved {
+    /// It is no good.
+    Bad,
+    /// Nobody can tell now.
+    Unknown,
+}
+
+/// An issuer of tokens.
+#[derive(Debug)]
+pub(super) struct Issuer {
+    /// Its name in the configuration.
+    name: String,
+    /// `iss` of its tokens.
+    iss: String,
+    audience: String,
+    algorithms: Vec<Algorithm>,
+    grants: Vec<(Grant, Option<(String, String)>)>,
+    keys: Arc<Keys>,
+}
+
+/// An issuer's keys.
+#[derive(Debug)]
+struct Keys {
+    source: Option<(String, Arc<dyn FetchKeys>)>,
+    algorithms: Vec<Algorithm>,
+    known: ArcSwapOption<Known>,
+    /// When they were last asked for; held while they are.
+    asked: Mutex<Option<Instant>>,
+}
+
+/// Keys, and since when they are known.
+#[derive(Debug)]
+struct Known {
+    keys: KeySet,
+    since: Instant,
+}
+
+impl Issuer {
+    /// An issuer whose keys are in this document, or are fetched by these means.
+    pub(super) fn new(
+        name: &str,
+        options: &IssuerOptions,
+        document: Option<KeySet>,
+        web: &Arc<dyn FetchKeys>,
+    ) -> Self {
+        let condition = |grant: &GrantOptions| grant.claim.clone().zip(grant.value.clone());
+        let grants = options.grants.iter().filter_map(|grant| Some((grant.grant()?, condition(grant))));
+        let known = document.map(|keys| Arc::new(Known { keys, since: Instant::now() }));
+        let keys = Keys {
+            source: options.jwks_url.clone().map(|url| (url, Arc::clone(web))),
+            algorithms: options.algorithms.clone(),
+            known: ArcSwapOption::new(known),
+            asked: Mutex::new(None),
+        };
+        Self {
+            name: name.to_owned(),
+            iss: options.issuer.clone(),
+            audience: options.audience.clone(),
+            algorithms: options.algorithms.clone(),
+            grants: grants.collect(),
+            keys: Arc::new(keys),
+        }
+    }
+
+    /// Whether a token says that it is from here.
+    pub(super) fn has_issued(&self, token: &Unverified<'_>) -> bool {
+        token.issuer() == Some(self.iss.as_str())
+    }
+
+    /// Whoever holds a token.
+    pub(super) async fn holder(&self, token: Unverified<'_>, now: u64) -> Result<Principal, NotBelieved> {
+        if !self.algorithms.contains(&token.algorithm) {
+            return Err(NotBelieved::Bad);
+        }
+        let known = self.keys.for_token(&token).await?;
+        let key = known.keys.find(&token.key, token.algorithm).ok_or(NotBelieved::Bad)?;
+        let claims = token.verify(key, &self.audience, now).ok_or(NotBelieved::Bad)?;
+        Ok(self.principal(&claims))
+    }
+
+    fn principal(&self, claims: &Claims) -> Principal {
+        let holds = |condition: &Option<(String, String)>| {
+            condition.as_ref().is_none_or(|(claim, value)| claims.has(claim, value))
+        };
+        let grants = self.grants.iter().filter(|(_, condition)| holds(condition));
+        let name = format!("{}/{}", self.name, claims.subject().unwrap_or_default());
+        Principal::named(name, grants.map(|(grant, _)| grant.clone()).collect())
+    }
+}
+
+impl Keys {
+    /// The keys among which a token's is, if there is one.
+    async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, NotBelieved> {
+        let is_enough = |known: &Known| {
+            let has_key = known.keys.find(&token.key, token.algorithm).is_some();
+            has_key && (self.source.is_none() || known.since.elapsed() < REFRESH)
+        };
+        if let Some(known) = self.known.load_full().filter(|known| is_enough(known)) {
+            return Ok(known);
+        }
+        self.ask().await;
+        let known = self.known.load_full();
+        let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;
+        known.filter(is_good).ok_or(NotBelieved::Unknown)
+    }
+
+    /// Has keys fetched, unless that was done a moment ago. Others who ask meanwhile wait for the same.
+    async fn ask(self: &Arc<Self>) {
+        let is_recent = |asked: Option<Instant>| asked.is_some_and(|asked| asked.elapsed() < PAUSE);
+        let Some((url, web)) = &self.source else { return };
+        if self.asked.try_lock().is_ok_and(|asked| is_recent(*asked)) {
+            return;
+        }
+        let (keys, url, web) = (Arc::clone(self), url.clone(), Arc::clone(web));
+        // A task of its own: whoever began it may leave.
+        let fetching = tokio::spawn(async move {
+            let mut asked = keys.asked.lock().await;
+            if is_recent(*asked) {
+                return;
+            }
+            *asked = Some(Instant::now());
+            let fetched = timeout(PATIENCE, web.fetch(url, KEY_SET_BYTES)).await;
+            let fetched = fetched.unwrap_or_else(|late| Err(StoreError::TimedOut(Arc::new(late))));
+            match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
+                Ok(Some(found)) => {
+                    keys.known.store(Some(Arc::new(Known { keys: found, since: Instant::now() })));
+                }
+                Ok(None) => tracing::warn!("what an issuer serves is no set of keys for its algorithms"),
+                Err(error) => {
+                    tracing::warn!(causes = causes(&error), "the keys of an issuer cannot be fetched");
+                }
+            }
+        });
+        // It cannot fail: a panic in it leaves the keys as they are.
+        let _ = fetching.await;
+    }
+}

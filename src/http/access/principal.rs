@@ -1,0 +1,116 @@
+//! [`Principal`]: who a caller has shown to be, and [`Rights`]: what that lets it do.
+//!
+//! What anonymous callers may do, everybody may. Nobody has decided of a caller yet: then it may do nothing.
+
+use std::sync::Arc;
+
+use super::Access;
+use super::grant::{Grant, Need, Reach};
+use crate::key::StorePrefix;
+
+/// Somebody with a name, or anybody.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) struct Principal {
+    name: Option<Arc<str>>,
+    grants: Vec<Grant>,
+    /// What the grants lie within: those of the key that signed them.
+    within: Option<Arc<[Grant]>>,
+}
+
+impl Principal {
+    /// Somebody.
+    pub(in crate::http) fn named(name: impl Into<Arc<str>>, grants: Vec<Grant>) -> Self {
+        Self { name: Some(name.into()), grants, within: None }
+    }
+
+    /// Whoever has a URL that somebody signed who could give no more than this.
+    pub(in crate::http) fn signed(name: impl Into<Arc<str>>, grant: Grant, within: Arc<[Grant]>) -> Self {
+        Self { name: Some(name.into()), grants: vec![grant], within: Some(within) }
+    }
+}
+
+/// What a caller may do.
+#[derive(Clone, Debug, Default)]
+pub(in crate::http) enum Rights {
+    /// Nothing: nobody has decided.
+    #[default]
+    Undecided,
+    /// Whatever the mounts offer: nobody is told from anybody.
+    All,
+    /// What is granted to somebody, or to all.
+    Of {
+        /// By these tables.
+        access: Arc<Access>,
+        /// To whom.
+        principal: Arc<Principal>,
+    },
+}
+
+impl Rights {
+    /// The name, if the caller has shown one.
+    pub(in crate::http) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Undecided | Self::All => None,
+            Self::Of { principal, .. } => principal.name.as_ref(),
+        }
+    }
+
+    /// Whether a need is met.
+    pub(in crate::http) fn meet(&self, mount: &str, need: &Need) -> bool {
+        self.widest(mount, need).is_some()
+    }
+
+    /// The widest prefix by which a need is met, where that is by a prefix; `None` if it is not met.
+    pub(in crate::http) fn widest(&self, mount: &str, need: &Need) -> Option<StorePrefix> {
+        let (access, principal) = match self {
+            Self::Undecided => return None,
+            Self::All => return Some(StorePrefix::root()),
+            Self::Of { access, principal } => (access, principal),
+        };
+        if access.anonymous(mount).has(need.scope) {
+            return Some(StorePrefix::root());
+        }
+        let own = widest(&principal.grants, mount, need)?;
+        match &principal.within {
+            None => Some(own),
+            // Both hold, so the narrower of the two is what is granted.
+            Some(within) => {
+                let outer = widest(within, mount, need)?;
+                Some(if outer.as_str().len() > own.as_str().len() { outer } else { own })
+            }
+        }
+    }
+
+    /// Whether the caller may do anything with a mount.
+    pub(in crate::http) fn know(&self, mount: &str) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::All => true,
+            Self::Of { access, principal } => {
+                let of = |grants: &[Grant]| grants.iter().any(|grant| grant.is_of(mount));
+                !access.anonymous(mount).is_empty()
+                    || (of(&principal.grants) && principal.within.as_deref().is_none_or(of))
+            }
+        }
+    }
+
+    /// Whether a need is met for anybody who asks.
+    pub(in crate::http) fn is_for_all(&self, mount: &str, need: &Need) -> bool {
+        match self {
+            Self::Undecided => false,
+            Self::All => true,
+            Self::Of { access, .. } => access.anonymous(mount).has(need.scope),
+        }
+    }
+}
+
+/// The shortest prefix among the grants that meet a need. Of one key, the key as a prefix: nothing is wider than it.
+fn widest(grants: &[Grant], mount: &str, need: &Need) -> Option<StorePrefix> {
+    let met = grants.iter().filter(|grant| grant.meets(mount, need));
+    let prefixes = met.filter_map(|grant| match &grant.reach {
+        Reach::Below(prefix) => Some(prefix.clone()),
+        Reach::Key(key) => Some(key.as_prefix()),
+        Reach::Beginning(_) => None,
+    });
+    prefixes.min_by_key(|prefix| prefix.as_str().len())
+}

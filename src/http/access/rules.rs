@@ -1,0 +1,252 @@
+//! What each route needs: the one table from a route, a method and what the path names, to what must be granted.
+//!
+//! A route that does not stand here is refused to everybody who does not hold every scope of the whole mount; a test goes
+//! through the router's list and finds routes and methods without a rule.
+//!
+//! - Values: GET and HEAD of a key need `read`; listings in any shape, `list`; PUT, PATCH and MKCOL, `write`; DELETE,
+//!   `delete`. COPY needs `read` of its source, MOVE `delete` as well; both `write` of the destination, and `delete` of it
+//!   where a prefix there may be replaced.
+//! - Consolidated metadata is made of all documents below a group, so it needs `read` of all that.
+//! - What is made of nodes (views, nodes, elements, vectors) needs `read` of all of the node. It reads other keys on the
+//!   way than those that are asked for; `inside` sees to it that they lie within what is granted.
+//! - Requests that name keys in their bodies are let through to whoever may do anything with the mount; the handler asks for
+//!   each key.
+
+use axum::extract::Request;
+use axum::http::{Method, Uri};
+
+use super::grant::{Need, Reach};
+use super::scope::Scope;
+use crate::http::extract::{Place, node_of, place_of, rechunked_place};
+use crate::http::problem::Problem;
+use crate::http::routes::{data, s3, vectors};
+use crate::http::state::{AppState, Mount};
+use crate::key::{StoreKey, StorePrefix};
+
+/// What a route is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// Nothing that anybody must not know.
+    Nothing,
+    /// The mounts, of which it tells each caller what that one may know.
+    Mounts,
+    /// Stored values.
+    Values,
+    /// Values of a view.
+    View,
+    /// Values of what is rechunked.
+    Rechunked,
+    /// A mount as S3 lists it.
+    Bucket,
+    /// A node.
+    Node,
+    /// A node, before the coordinates of a chunk.
+    Chunk,
+    /// A node, before a question.
+    Vectors,
+    /// Keys that stand in the body.
+    Keys,
+    /// What is remembered of what is below a prefix.
+    Cache,
+}
+
+/// What a request asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    /// The mount's name, as it is written.
+    pub(super) mount: String,
+    /// The place, where a path names one in the store as it is.
+    pub(super) place: Option<Place>,
+    /// All that must be met; if that is nothing, the caller must know of the mount.
+    pub(super) needs: Vec<Need>,
+}
+
+/// What a route is about, by its template; `None` for a route that has no rule.
+pub(super) fn about(template: &str, is_rooted: bool) -> Option<About> {
+    if is_rooted {
+        return matches!(template, "/{*key}" | "/").then_some(About::Values);
+    }
+    Some(match template {
+        "/store/{mount}/{*key}" | "/store/{mount}/" | "/store/{mount}" | "/s3/{mount}/{*key}" => {
+            About::Values
+        }
+        "/v1/data/{mount}/{*path}"
+        | "/v1/data/{mount}/"
+        | "/v1/data/{mount}"
+        | "/v1/nodes/{mount}/{*path}"
+        | "/v1/nodes/{mount}/"
+        | "/v1/nodes/{mount}" => About::Node,
+        "/v1/chunk/{mount}/{*path}" => About::Chunk,
+        "/v1/vectors/{mount}/{*path}" | "/v1/vectors/{mount}/" | "/v1/vectors/{mount}" => About::Vectors,
+        "/plain/{mount}/{*key}"
+        | "/plain/{mount}/"
+        | "/plain/{mount}"
+        | "/unshard/{mount}/{*key}"
+        | "/unshard/{mount}/"
+        | "/unshard/{mount}" => About::View,
+        "/rechunk/{mount}/{chunks}/{codec}/{*key}"
+        | "/rechunk/{mount}/{chunks}/{codec}/"
+        | "/rechunk/{mount}/{chunks}/{codec}" => About::Rechunked,
+        "/s3/{mount}" | "/s3/{mount}/" => About::Bucket,
+        "/v1/partial/{mount}" | "/v1/erase/{mount}" => About::Keys,
+        "/v1/cache/{mount}" | "/v1/cache/{mount}/" | "/v1/cache/{mount}/{*prefix}" => About::Cache,
+        "/" | "/v1/mounts" | "/readyz" | "/s3" | "/s3/" => About::Mounts,
+        "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" => About::Nothing,
+        _ => return None,
+    })
+}
+
+/// The scopes that a method needs of a place, or of all below a node; `None` for a method that has no rule.
+pub(super) fn scopes(about: About, method: &Method, is_prefix: bool) -> Option<&'static [Scope]> {
+    let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
+    Some(match (about, method.as_str()) {
+        // Of what names keys in its body, the handler asks for each key.
+        (About::Nothing | About::Mounts, _) | (About::Keys, "POST") => &[],
+        (About::Values | About::View | About::Rechunked, "GET" | "HEAD") => get,
+        (About::Values | About::View | About::Rechunked, "PROPFIND") | (About::Bucket, "GET" | "HEAD") => {
+            &[Scope::List]
+        }
+        (About::Values, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
+        (About::Values, "DELETE") => &[Scope::Delete],
+        (About::Values, "COPY")
+        | (About::Node | About::Chunk, "GET" | "HEAD")
+        | (About::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
+        (About::Values, "MOVE") => &[Scope::Read, Scope::Delete],
+        (About::Cache, "POST" | "DELETE") => &[Scope::Admin],
+        _ => return None,
+    })
+}
+
+/// What is needed for what nobody has a rule for.
+const EVERYTHING: &[Scope] = &[Scope::Read, Scope::List, Scope::Write, Scope::Delete, Scope::Admin];
+
+/// What a request asks for; of `rooted` where that is the store at the root path.
+///
+/// # Errors
+/// 400 if its path names nothing, as the handler would say.
+pub(super) fn asked(
+    state: &AppState,
+    about: About,
+    rooted: Option<&Mount>,
+    request: &Request,
+) -> Result<Asked, Problem> {
+    let (uri, method) = (request.uri(), request.method());
+    let raw_path = uri.path();
+    let (mount, place, reach) = match about {
+        About::Nothing | About::Mounts => {
+            return Ok(Asked { mount: String::new(), place: None, needs: Vec::new() });
+        }
+        About::Values => {
+            let (name, place) = match rooted {
+                Some(mount) => (mount.name.clone(), Place::at_root(raw_path)?),
+                None => place_of(raw_path).map(|(name, place)| (name.into_owned(), place))?,
+            };
+            let reach = reach_of(state, &name, &place, uri);
+            (name, Some(place), reach)
+        }
+        About::View | About::Rechunked => {
+            let (name, place) = match about {
+                About::View => place_of(raw_path)?,
+                _ => rechunked_place(raw_path).map(|(name, _, _, place)| (name, place))?,
+            };
+            let reach = reach_of(state, &name, &place, uri);
+            (name.into_owned(), Some(place), reach)
+        }
+        About::Bucket => {
+            let (name, _) = place_of(raw_path)?;
+            (name.into_owned(), None, Reach::Beginning(s3::listed(uri)?))
+        }
+        About::Node | About::Chunk | About::Vectors | About::Keys | About::Cache => {
+            let (name, path) = node_of(raw_path)?;
+            let node = match about {
+                About::Chunk => data::node_of_chunk(&path).unwrap_or(path),
+                About::Vectors => vectors::shortest_store(&path),
+                _ => path,
+            };
+            (name.into_owned(), None, Reach::Below(node.prefix().clone()))
+        }
+    };
+    let is_prefix = matches!(place, Some(Place::Prefix(_)));
+    let is_derived =
+        matches!(about, About::View | About::Rechunked | About::Node | About::Chunk | About::Vectors);
+    let needs = if let Some(scopes) = scopes(about, method, is_prefix) {
+        let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
+        scopes.iter().map(need).collect()
+    } else {
+        let all = Reach::Below(StorePrefix::root());
+        EVERYTHING.iter().map(|scope| Need::derived(*scope, all.clone())).collect()
+    };
+    Ok(Asked { mount, place: place.filter(|_| !is_derived), needs })
+}
+
+/// What is read or written of a place. Documents that may be made of those below them are read with those.
+fn reach_of(state: &AppState, mount: &str, place: &Place, uri: &Uri) -> Reach {
+    match place {
+        Place::Prefix(prefix) => Reach::Below(prefix.clone()),
+        Place::Key(key) if may_be_consolidated(state, mount, key, uri) => Reach::Below(key.parent()),
+        Place::Key(key) => Reach::Key(key.clone()),
+    }
+}
+
+fn may_be_consolidated(state: &AppState, mount: &str, key: &StoreKey, uri: &Uri) -> bool {
+    let is_made = || state.mount(mount).is_some_and(|mount| mount.consolidated);
+    // Any query may ask for it: how that is written is not looked at here.
+    matches!(key.name(), "zarr.json" | ".zmetadata") && (uri.query().is_some() || is_made())
+}
+
+/// What a COPY or MOVE needs of where it goes.
+pub(super) fn of_destination(mount: &Mount, destination: &Place, overwrites: bool) -> Vec<Need> {
+    let reach = match destination {
+        Place::Key(key) => Reach::Key(key.clone()),
+        Place::Prefix(prefix) => Reach::Below(prefix.clone()),
+    };
+    let mut needs = vec![Need::stored(Scope::Write, reach.clone())];
+    if overwrites && mount.may_erase_prefixes() {
+        needs.push(Need::stored(Scope::Delete, reach));
+    }
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::router;
+
+    /// The methods of WebDAV that the store routes have.
+    const OF_WEBDAV: [&str; 4] = ["PROPFIND", "MKCOL", "COPY", "MOVE"];
+
+    fn has_rule(path: &str, method: &str) -> bool {
+        // What the router writes as the rest of a path, documents write as a parameter.
+        let rest = path.rsplit_once('{').map(|(start, name)| format!("{start}{{*{name}"));
+        let found = about(path, false).or_else(|| about(&rest?, false));
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        found.is_some_and(|about| {
+            [false, true].iter().all(|is_prefix| scopes(about, &method, *is_prefix).is_some())
+        })
+    }
+
+    #[test]
+    fn every_route_and_method_has_a_rule() {
+        let api: serde_json::Value = serde_json::from_str(&router::openapi()).unwrap();
+        let mut checked = 0;
+        for (path, item) in api["paths"].as_object().unwrap() {
+            // Documented apart, and served by the route of all questions.
+            if path.starts_with("/v1/vectors/{mount}/{path}/") {
+                continue;
+            }
+            let methods = ["get", "head", "put", "post", "patch", "delete"];
+            for method in methods.iter().filter(|method| item.get(**method).is_some()) {
+                assert!(has_rule(path, &method.to_uppercase()), "{method} {path} has no rule");
+                checked += 1;
+            }
+            if path.starts_with("/store/") && path.ends_with("{key}") {
+                assert!(OF_WEBDAV.iter().all(|method| has_rule(path, method)), "{path}");
+            }
+        }
+        assert!(checked > 60, "{checked}");
+        assert!(!has_rule("/v1/new/{mount}", "GET") && !has_rule("/v1/nodes/{mount}", "PUT"));
+        for path in ["/", "/{*key}"] {
+            assert_eq!(about(path, true), Some(About::Values));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Signed URLs: `?expires=<seconds since 1970>&key=<name>&signature=<hexadecimal digits>`, good for reading the one key
+//! that the URL names, or with `&below=<prefix>` for everything below a prefix.
+//!
+//! What is signed is not the URL but what it is good for, each on a line: the mount, the key or prefix as the store has it,
+//! and the time. So there is no second way to write what was signed: it is compared with the key that is served, after all
+//! decoding. HMAC-SHA256, compared in a time that tells nothing. A key that signs can give no more than its own grants.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ring::hmac;
+
+use super::grant::{Grant, Reach};
+use super::options::{AccessOptions, GrantOptions, from_hex, to_hex};
+use super::principal::Principal;
+use super::scope::{Scope, Scopes};
+use crate::http::extract::{Place, encode};
+use crate::key::StorePrefix;
+
+/// The first line of what is signed: no other use of the same key signs the same.
+const PURPOSE: &str = "zarrd signed URL 1";
+/// Most digits of a time.
+const TIME_DIGITS: usize = 12;
+
+/// The parameters of a signed URL, as they are written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SignedQuery {
+    pub(super) expires: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) signature: Option<String>,
+    pub(super) below: Option<String>,
+}
+
+/// All keys that URLs are signed with.
+#[derive(Debug)]
+pub(super) struct SigningKeys(HashMap<String, SigningKey>);
+
+#[derive(Debug)]
+struct SigningKey {
+    key: hmac::Key,
+    within: Arc<[Grant]>,
+}
+
+impl SigningKeys {
+    pub(super) fn new(options: &AccessOptions) -> Self {
+        let known = options.signing_keys.iter().map(|(name, options)| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, options.secret.expose().as_bytes());
+            let within = options.grants.iter().filter_map(GrantOptions::grant).collect();
+            (name.clone(), SigningKey { key, within })
+        });
+        Self(known.collect())
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whoever has a URL that names this place of a mount; `None` if it is not signed for that, or no longer.
+    pub(super) fn holder(
+        &self,
+        query: &SignedQuery,
+        mount: &str,
+        place: Option<&Place>,
+        now: u64,
+    ) -> Option<Principal> {
+        let (name, expires) = (query.key.as_deref()?, query.expires.as_deref()?);
+        let signature = from_hex(query.signature.as_deref()?.as_bytes())?;
+        let SigningKey { key, within } = self.0.get(name)?;
+        let reach = match (&query.below, place) {
+            (Some(below), _) => Reach::Below(StorePrefix::parse(below).ok()?),
+            (None, Some(Place::Key(key))) => Reach::Key(key.clone()),
+            (None, _) => return None,
+        };
+        hmac::verify(key, message(mount, &reach, expires)?.as_bytes(), &signature).ok()?;
+        if seconds(expires)? <= now {
+            return None;
+        }
+        let scopes = match &reach {
+            Reach::Key(_) => [Scope::Read].into_iter().collect(),
+            Reach::Below(_) | Reach::Beginning(_) => Scopes::SIGNED,
+        };
+        let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
+        Some(Principal::signed(format!("signed/{name}"), grant, Arc::clone(within)))
+    }
+}
+
+/// Seconds since 1970, in the one way to write them.
+fn seconds(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    (is_plain && text.len() <= TIME_DIGITS).then(|| text.parse().ok()).flatten()
+}
+
+/// What is signed. Neither a mount's name nor a key holds an end of line.
+fn message(mount: &str, reach: &Reach, expires: &str) -> Option<String> {
+    let (kind, text) = match reach {
+        Reach::Key(key) => ("key", key.as_str()),
+        Reach::Below(prefix) => ("below", prefix.as_str()),
+        Reach::Beginning(_) => return None,
+    };
+    Some(format!("{PURPOSE}\n{mount}\n{kind}\n{text}\n{expires}"))
+}
+
+/// The path and query of a URL that is good until a time: for the key of this text, or if it ends in a slash or is empty,
+/// for all below that prefix. `None` if there is no such signing key, key or prefix, or time.
+#[must_use]
+pub fn sign(options: &AccessOptions, name: &str, mount: &str, text: &str, expires: u64) -> Option<String> {
+    let secret = options.signing_keys.get(name)?.secret.expose();
+    let reach = if text.is_empty() || text.ends_with('/') {
+        Reach::Below(StorePrefix::parse(text).ok()?)
+    } else {
+        Reach::Key(crate::key::StoreKey::parse(text).ok()?)
+    };
+    let expires = expires.to_string();
+    seconds(&expires)?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let signature = to_hex(hmac::sign(&key, message(mount, &reach, &expires)?.as_bytes()).as_ref());
+    let path: Vec<String> = text.split('/').map(encode).collect();
+    let below = match &reach {
+        Reach::Below(prefix) => format!("&below={}", encode(prefix.as_str())),
+        Reach::Key(_) | Reach::Beginning(_) => String::new(),
+    };
+    let (mount, path) = (encode(mount), path.join("/"));
+    Some(format!("/store/{mount}/{path}?expires={expires}&key={name}&signature={signature}{below}"))
+}

@@ -1,0 +1,300 @@
+//! The decision: the same for every way to write a key, made before caches, and never about more than is granted.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{access, ask, get_as, grant, known, server, stranger, token};
+use axum::body::Body;
+use axum::http::Request;
+use zarrd::http::Scope;
+
+/// One way to write a key in a URL: with escapes where it needs none, in either case, slashes twice, and what is no part of
+/// it.
+fn written(key: &str, choices: &[u8]) -> String {
+    let mut choices = choices.iter().cycle();
+    let mut next = || *choices.next().unwrap();
+    let mut url = match next() % 3 {
+        0 => "http://any.example".to_owned(),
+        _ => String::new(),
+    };
+    url.push_str("/store/m/");
+    for letter in key.bytes() {
+        match (letter, next() % 4) {
+            (b'/', 0) => url.push_str("//"),
+            (b'/', _) => url.push('/'),
+            (letter, 0) => url.push_str(&format!("%{letter:02x}")),
+            (letter, 1) => url.push_str(&format!("%{letter:02X}")),
+            (letter, _) if letter.is_ascii_alphanumeric() || b".;-_~=@".contains(&letter) => {
+                url.push(char::from(letter));
+            }
+            (letter, _) => url.push_str(&format!("%{letter:02X}")),
+        }
+    }
+    if next() % 3 == 0 {
+        url.push_str("?x=%2F..%2F&below=g/");
+    }
+    url
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn however_a_key_is_written_the_decision_is_the_same(
+        segments in prop::collection::vec("[abg;.=@ ]{1,3}", 1..4),
+        ways in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 1..12),
+    ) {
+        prop_assume!(segments.iter().all(|segment| segment != "." && segment != ".."));
+        let key = segments.join("/");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let reader = known("reader", json!([grant("m", "g", &["read", "write"]), grant("m", "a/b", &["read", "write"])]));
+            let (server, _) = server(json!({ "tokens": { "reader": reader } }), &[]).await;
+            let is_granted = ["g", "a/b"].iter().any(|prefix| key == *prefix || key.starts_with(&format!("{prefix}/")));
+            let bearer = format!("Bearer {}", token("reader"));
+            for method in ["GET", "HEAD", "PUT", "DELETE"] {
+                for way in &ways {
+                    let url = written(&key, way);
+                    let status = ask(&server, method, &url, &[("authorization", &bearer)], "").await.status;
+                    let expected = is_granted && method != "DELETE";
+                    assert_eq!(status != 403, expected, "{method} {url} of {key}: {status}");
+                    assert_ne!(status, 401);
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn paths_that_name_no_key_are_refused_whoever_asks() {
+    let (server, _) =
+        server(json!({ "tokens": { "a": known("a", json!([grant("m", "g", &["read"])])) } }), &[]).await;
+    for url in [
+        "/store/m/g%2Fin",
+        "/store/m/g/../arr/c/0",
+        "/store/m/g/%2e%2E/arr",
+        "/store/m/g/%00",
+        "/store/m/%ff",
+        "/store/m/g/%",
+    ] {
+        assert_eq!(get_as(&server, &token("a"), url).await.status, 400, "{url}");
+        assert_eq!(ask(&server, "GET", url, &[], "").await.status, 400, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_taken_back_is_refused_though_the_answer_is_remembered() {
+    let read = json!([grant("m", "", &["read"])]);
+    let (server, web) =
+        server(json!({ "tokens": { "a": known("a", read.clone()), "b": known("b", read.clone()) } }), &[])
+            .await;
+    let urls = [
+        "/v1/data/m/arr?slice=0",
+        "/store/m/arr/c/0",
+        "/v1/chunk/m/arr/c/0",
+        "/rechunk/m/auto/raw/arr/c/0",
+        "/v1/nodes/m/arr",
+    ];
+    for url in urls {
+        for _ in 0..3 {
+            assert_eq!(get_as(&server, &token("a"), url).await.status, 200, "{url}");
+        }
+        assert_eq!(ask(&server, "GET", url, &[], "").await.status, 401, "{url}");
+        assert_eq!(get_as(&server, &token("c"), url).await.status, 401, "{url}");
+    }
+    server.set_access(access(json!({ "tokens": { "b": known("b", read) } }), &[], &web));
+    for url in urls {
+        assert_eq!(get_as(&server, &token("a"), url).await.status, 401, "{url}");
+        assert_eq!(get_as(&server, &token("b"), url).await.status, 200, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
+    let at = |prefix: &str| json!([grant("m", prefix, &["read", "list"])]);
+    let tokens = json!({ "g": known("g", at("g")), "arr": known("arr", at("arr")), "chunks": known("chunks", at("arr/c")), "in": known("in", at("g/in")) });
+    let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
+    for (holder, url, status) in [
+        ("g", "/v1/nodes/m/g", 200),
+        ("g", "/v1/data/m/g/in", 200),
+        ("g", "/plain/m/g/in/zarr.json", 200),
+        ("g", "/plain/m/g/?format=json", 200),
+        ("g", "/store/m/g/zarr.json?consolidated", 200),
+        ("g", "/rechunk/m/auto/raw/g/in/c/0", 200),
+        ("g", "/s3/m?prefix=g/", 200),
+        ("g", "/s3/m?prefix=g/i", 200),
+        ("g", "/s3/m?prefix=g", 403),
+        ("g", "/s3/m", 403),
+        ("g", "/store/m/", 403),
+        ("g", "/store/m/zarr.json", 403),
+        ("g", "/store/m/zarr.json?consolidated", 403),
+        ("g", "/store/m/gg", 403),
+        ("g", "/v1/nodes/m", 403),
+        ("g", "/v1/nodes/m/arr", 403),
+        ("g", "/rechunk/m/auto/raw/arr/c/0", 403),
+        ("g", "/rechunk/m/auto/raw/dtype=stored/arr/c/0", 403),
+        ("in", "/v1/data/m/g/in", 200),
+        ("in", "/v1/chunk/m/g/in/c/0", 200),
+        ("in", "/v1/nodes/m/g", 403),
+        ("arr", "/v1/chunk/m/arr/c/0", 200),
+        ("arr", "/unshard/m/arr/c/0", 200),
+        // The stored values alone: what lies in an array's directory is made of what is beside it.
+        ("chunks", "/store/m/arr/c/0", 200),
+        ("chunks", "/store/m/arr/c/?format=json", 200),
+        ("chunks", "/v1/chunk/m/arr/c/0", 403),
+        ("chunks", "/v1/nodes/m/arr/c", 403),
+        ("chunks", "/plain/m/arr/c/0", 403),
+        ("chunks", "/unshard/m/arr/c/?format=json", 403),
+        ("chunks", "/rechunk/m/auto/raw/arr/c/0", 403),
+        ("chunks", "/v1/vectors/m/arr/c/vertices", 403),
+    ] {
+        let answer = get_as(&server, &token(holder), url).await;
+        assert_eq!(answer.status, status, "{holder} {url}: {:?}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
+    let store = zarrd::store::open(
+        crate::dependents::FOLDER,
+        &zarrd::store::StoreOptions::default(),
+        &crate::support::server::cpu(),
+    )
+    .unwrap();
+    let server = crate::support::server::Server::of(store);
+    let family = "suffix_siblings.zarr";
+    let tokens = json!({
+        "mask": known("mask", json!([grant("m", &format!("{family}/mask"), &["read", "list"])])),
+        "family": known("family", json!([grant("m", family, &["read", "list"])])),
+    });
+    server.set_access(access(json!({ "tokens": tokens }), &[], &std::sync::Arc::default()));
+    for url in [
+        format!("/v1/data/m/{family}/mask"),
+        format!("/v1/nodes/m/{family}/mask"),
+        format!("/plain/m/{family}/mask/zarr.json"),
+        format!("/plain/m/{family}/mask/c/0/0"),
+        format!("/rechunk/m/auto/raw/{family}/mask/c/0/0"),
+    ] {
+        assert_eq!(get_as(&server, &token("family"), &url).await.status, 200, "{url}");
+        let refused = get_as(&server, &token("mask"), &url).await;
+        assert!(refused.refuses(403, "forbidden", &url).contains("inside an array"), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn keys_in_bodies_are_asked_for_one_by_one() {
+    let scopes = ["read", "write", "delete"];
+    let tokens = json!({ "g": known("g", json!([grant("m", "g", &scopes)])), "r": known("r", json!([grant("m", "g", &["read"])])) });
+    let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
+    let get = |keys: &[&str]| {
+        json!({ "get": keys.iter().map(|key| json!({ "key": key })).collect::<Vec<_>>() }).to_string()
+    };
+    let set = |key: &str| {
+        json!({ "set": [{ "key": "g/new", "offset": 0, "base64": "AA==" }, { "key": key, "offset": 0, "base64": "AA==" }] }).to_string()
+    };
+    let erase = |keys: &[&str]| json!({ "keys": keys }).to_string();
+    for (holder, route, body, status) in [
+        ("g", "partial", get(&["g/zarr.json", "g/in/c/0"]), 200),
+        ("g", "partial", get(&["g/zarr.json", "arr/c/0"]), 403),
+        ("g", "partial", get(&["g/zarr.json", "../arr/c/0"]), 400),
+        ("g", "partial", set("g/other"), 200),
+        ("g", "partial", set("gother"), 403),
+        ("r", "partial", set("g/other"), 403),
+        ("r", "partial", get(&["g/zarr.json"]), 200),
+        ("r", "erase", erase(&["g/new"]), 403),
+        ("g", "erase", erase(&["g/new", "zarr.json"]), 403),
+        ("g", "erase", erase(&["g/new", "g/other"]), 200),
+    ] {
+        let bearer = format!("Bearer {}", token(holder));
+        let answer =
+            ask(&server, "POST", &format!("/v1/{route}/m"), &[("authorization", &bearer)], &body).await;
+        assert_eq!(answer.status, status, "{holder} {route} {body}: {:?}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn copies_go_where_their_holder_may_write() {
+    let tokens = json!({ "c": known("c", json!([
+        grant("m", "arr", &["read"]), grant("m", "g", &["read", "write", "delete"]), grant("m", "w", &["write"]),
+    ])) });
+    let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
+    for (method, from, to, overwrite, status) in [
+        ("COPY", "/store/m/arr/c/0", "/store/m/g/copy", "T", 201),
+        ("COPY", "/store/m/arr/c/0", "/store/m/arr/c/9", "T", 403),
+        ("COPY", "/store/m/zarr.json", "/store/m/g/copy", "T", 403),
+        ("COPY", "/store/m/arr/c/0", "/store/m/g%2F..%2Farr", "T", 400),
+        ("COPY", "/store/m/arr/c/0", "/store/m//g///copy2", "T", 201),
+        // Where a prefix may be replaced, that is to erase it.
+        ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "T", 403),
+        ("COPY", "/store/m/arr/c/0", "/store/m/w/x", "F", 201),
+        ("COPY", "/store/m/arr/", "/store/m/w/y/", "F", 201),
+        ("MOVE", "/store/m/arr/c/0", "/store/m/g/moved", "T", 403),
+        ("MOVE", "/store/m/g/copy", "/store/m/g/moved", "T", 201),
+        ("MOVE", "/store/m/g/moved", "/store/m/zarr.json", "T", 403),
+        ("COPY", "/store/m/g/copy2", "/store/other/g/x", "T", 502),
+    ] {
+        let bearer = format!("Bearer {}", token("c"));
+        let headers = [("authorization", &*bearer), ("destination", to), ("overwrite", overwrite)];
+        let answer = ask(&server, method, from, &headers, "").await;
+        assert_eq!(answer.status, status, "{method} {from} {to}: {:?}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
+    let (server, _) =
+        server(json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read"])])) } }), &[]).await;
+    let (guesser, other) = (stranger(), stranger());
+    let send = async |holder: &str, from| {
+        let request =
+            Request::builder().uri("/store/m/zarr.json").header("authorization", format!("Bearer {holder}"));
+        server.send_from(request.body(Body::empty()).unwrap(), from).await
+    };
+    let mut told = 0;
+    for guess in 0..10_000 {
+        let answer = send(&format!("zs_a_{guess:032}"), guesser).await;
+        if answer.status == 429 {
+            answer.refuses(429, "too-many-attempts", "guesses");
+            assert_eq!(answer.header("retry-after"), "1");
+            break;
+        }
+        assert_eq!(answer.status, 401);
+        told += 1;
+    }
+    assert!((10..10_000).contains(&told), "{told}");
+    assert_eq!(send(&token("a"), other).await.status, 200);
+    // Without a credential, nothing is guessed.
+    let request = Request::builder().uri("/healthz").body(Body::empty()).unwrap();
+    assert_eq!(server.send_from(request, guesser).await.status, 200);
+}
+
+#[tokio::test]
+async fn anybody_may_do_what_a_mount_grants_to_anybody() {
+    let (server, web) = server(json!({}), &[]).await;
+    let statuses = async |server: &crate::support::server::Server| {
+        let mut found = Vec::new();
+        for (method, url) in [
+            ("GET", "/store/m/zarr.json"),
+            ("GET", "/store/m/"),
+            ("PUT", "/store/m/new"),
+            ("DELETE", "/store/m/new"),
+            ("GET", "/store/other/zarr.json"),
+        ] {
+            found.push(ask(server, method, url, &[], "").await.status.as_u16());
+        }
+        found
+    };
+    // Nothing is configured.
+    assert_eq!(statuses(&server).await, [200, 200, 201, 204, 200]);
+    // One mount says what anybody may.
+    server.set_access(access(json!({}), &[("m", &[Scope::Read])], &web));
+    assert_eq!(statuses(&server).await, [200, 401, 401, 401, 200]);
+    // There is a token, for something else.
+    let tokens = json!({ "tokens": { "a": known("a", json!([grant("other", "", &["write"])])) } });
+    server.set_access(access(tokens.clone(), &[], &web));
+    assert_eq!(statuses(&server).await, [401, 401, 401, 401, 401]);
+    server.set_access(access(tokens, &[("m", &[Scope::Read, Scope::List])], &web));
+    assert_eq!(statuses(&server).await, [200, 200, 401, 401, 401]);
+    // Its holder may do what anybody may, besides.
+    assert_eq!(get_as(&server, &token("a"), "/store/m/zarr.json").await.status, 200);
+    assert_eq!(get_as(&server, &token("a"), "/store/other/zarr.json").await.status, 403);
+}

@@ -1,0 +1,148 @@
+//! Who may do what: forged credentials, every route for every kind of caller, and what is told to whom.
+
+mod decided;
+mod forged;
+mod issued;
+mod matrix;
+mod redirected;
+mod told;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::http::Request;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use zarrd::http::{Access, AccessOptions, FetchKeys, Mount, Peer, Scope, World};
+use zarrd::store::{SharedStore, StoreError};
+
+use crate::support::hierarchy::memory;
+use crate::support::server::{Answer, Server, put};
+
+/// The time in these tests, in seconds since 1970.
+pub const NOW: u64 = 1_800_000_000;
+
+static SECONDS: AtomicU64 = AtomicU64::new(NOW);
+
+pub fn clock() -> u64 {
+    SECONDS.load(Ordering::Relaxed)
+}
+
+/// What is on the web: keys of issuers, if they can be had, and how often they were asked for.
+#[derive(Debug, Default)]
+pub struct TestWeb {
+    document: Mutex<Option<Bytes>>,
+    fetches: AtomicUsize,
+}
+
+impl TestWeb {
+    pub fn set(&self, document: Option<&Value>) {
+        *self.document.lock().unwrap() = document.map(|document| document.to_string().into());
+    }
+
+    pub fn fetches(&self) -> usize {
+        self.fetches.load(Ordering::Relaxed)
+    }
+}
+
+impl FetchKeys for TestWeb {
+    fn fetch(&self, _url: String, _most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>> {
+        self.fetches.fetch_add(1, Ordering::Relaxed);
+        let document = self.document.lock().unwrap().clone();
+        let down = || StoreError::TimedOut(Arc::new(std::io::Error::other("the web is down")));
+        async move { document.ok_or_else(down) }.boxed()
+    }
+}
+
+/// The secret of a token of this name.
+pub fn secret(name: &str) -> String {
+    format!("{name}-{}", "s".repeat(32))
+}
+
+/// The token of this name.
+pub fn token(name: &str) -> String {
+    format!("zs_{name}_{}", secret(name))
+}
+
+/// The configuration of a token of this name.
+pub fn known(name: &str, grants: Value) -> Value {
+    let digest = Sha256::digest(secret(name).as_bytes());
+    let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({ "sha256": sha256, "grants": grants })
+}
+
+/// What is granted of one mount.
+pub fn grant(mount: &str, prefix: &str, scopes: &[&str]) -> Value {
+    json!({ "mount": mount, "prefix": prefix, "scopes": scopes })
+}
+
+/// Who may do what.
+pub fn access(options: Value, anonymous: &[(&str, &[Scope])], web: &Arc<TestWeb>) -> Access {
+    let options: AccessOptions = serde_json::from_value(options).unwrap();
+    options.check(|_| true).unwrap();
+    let anonymous: BTreeMap<String, Vec<Scope>> =
+        anonymous.iter().map(|(name, scopes)| ((*name).to_owned(), scopes.to_vec())).collect();
+    let world = World { clock, web: Arc::clone(web) as Arc<dyn FetchKeys> };
+    Access::new(&options, &anonymous, &BTreeMap::new(), world).unwrap()
+}
+
+/// A store of a group with an array `arr` of two chunks, and the group `g` with an array `in`.
+pub async fn filled() -> SharedStore {
+    let store = memory();
+    let group = json!({ "zarr_format": 3, "node_type": "group" }).to_string();
+    let array = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
+        "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "bytes" }],
+    });
+    for path in ["", "g/"] {
+        put(&store, &format!("{path}zarr.json"), group.clone()).await;
+    }
+    for path in ["arr", "g/in"] {
+        put(&store, &format!("{path}/zarr.json"), array.to_string()).await;
+        for chunk in 0..2 {
+            put(&store, &format!("{path}/c/{chunk}"), vec![1_u8, 2]).await;
+        }
+    }
+    store
+}
+
+/// A server with two writable mounts, `m` and `other`, where this says who may do what.
+pub async fn server(options: Value, anonymous: &[(&str, &[Scope])]) -> (Server, Arc<TestWeb>) {
+    let writable = async |name: &str| Mount {
+        writable: true,
+        allow_prefix_delete: true,
+        ..Mount::read_only(name, filled().await)
+    };
+    let server = Server::build(writable("m").await).beside(writable("other").await).finish();
+    let web = Arc::default();
+    server.set_access(access(options, anonymous, &web));
+    (server, web)
+}
+
+/// Somebody new each time.
+pub fn stranger() -> Peer {
+    static COUNT: AtomicU32 = AtomicU32::new(0x0a00_0000);
+    let address = Ipv4Addr::from(COUNT.fetch_add(1, Ordering::Relaxed));
+    Peer { address: IpAddr::V4(address), is_encrypted: true }
+}
+
+/// The answer to a request of somebody new.
+pub async fn ask(server: &Server, method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut request = Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, value.as_bytes());
+    }
+    server.send_from(request.body(Body::from(body.to_owned())).unwrap(), stranger()).await
+}
+
+/// The answer to GET by whoever holds a token.
+pub async fn get_as(server: &Server, holder: &str, url: &str) -> Answer {
+    ask(server, "GET", url, &[("authorization", &format!("Bearer {holder}"))], "").await
+}
