@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
+use utoipa::openapi::{PathItem, RefOr};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -205,7 +206,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
                 leave.put(&mut answer);
                 answer
             }
-            Err(refusal) => *refusal,
+            Err(refusal) => refusal.into_response(),
         },
         Err(problem) => problem.into_response(),
     };
@@ -214,6 +215,24 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     }
     sharing.put(&state.options().cors, answer.headers_mut());
     observed.end(answer)
+}
+
+/// What every route of a mount answers to whoever may not ask it.
+const REFUSALS: [(&str, &str); 3] = [
+    ("401", "No token was sent, or one that is no good here"),
+    ("403", "The token or signature does not grant this here"),
+    ("429", "Too many bad tokens came from this address; `Retry-After` says when to ask again"),
+];
+
+/// Says of all methods of a route what it answers to whoever may not ask it.
+fn document_refusals(item: &mut PathItem) {
+    let PathItem { get, head, put, post, patch, delete, .. } = item;
+    for operation in [get, head, put, post, patch, delete].into_iter().flatten() {
+        for (status, description) in REFUSALS {
+            let documented = || RefOr::T(utoipa::openapi::Response::new(description));
+            operation.responses.responses.entry(status.to_owned()).or_insert_with(documented);
+        }
+    }
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
@@ -226,6 +245,9 @@ pub fn openapi() -> String {
             // One handler serves GET and HEAD; its two operations need two names.
             if let Some(head) = &mut item.head {
                 head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
+            }
+            if path.contains("{mount}") {
+                document_refusals(&mut item);
             }
             // The router's mark for "the rest of the path" is no OpenAPI.
             (path.replace("{*", "{"), item)
