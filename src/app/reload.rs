@@ -10,7 +10,9 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::App;
+use super::access::access;
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
+use crate::http::{Access, AccessError};
 
 /// Why a configuration is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +21,8 @@ enum ReloadError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Tls(#[from] TlsError),
+    #[error(transparent)]
+    Access(#[from] AccessError),
     #[error("it could not be read")]
     Thread,
 }
@@ -28,12 +32,14 @@ enum ReloadError {
 pub(super) struct Reread {
     config: Config,
     certificate: Option<Arc<CertifiedKey>>,
+    access: Access,
 }
 
 impl Reread {
-    fn of(config: Config) -> Result<Self, TlsError> {
+    fn of(config: Config) -> Result<Self, ReloadError> {
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
-        Ok(Self { config, certificate })
+        let access = access(&config)?;
+        Ok(Self { config, certificate, access })
     }
 }
 
@@ -63,7 +69,15 @@ impl App {
     /// Changes what can be changed while requests are served. Returns the settings that changed and need a restart.
     ///
     /// Nothing here can fail: whatever else is to change at run time is read in `Reread::of`, and put into effect here.
-    fn reload(&mut self, Reread { config, certificate }: Reread) -> Vec<String> {
+    fn reload(&mut self, Reread { config, certificate, access }: Reread) -> Vec<String> {
+        // Credentials that have been taken back are refused from the next request on.
+        self.state.set_access(access);
+        self.config.access.clone_from(&config.access);
+        for (name, mount) in &mut self.config.mounts {
+            if let Some(reread) = config.mounts.get(name) {
+                mount.anonymous.clone_from(&reread.anonymous);
+            }
+        }
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.show(certificate);
             self.config.server.tls.clone_from(&config.server.tls);
@@ -80,7 +94,7 @@ where
 {
     let (sender, receiver) = oneshot::channel();
     let work = move || {
-        let found = read().map_err(ReloadError::from).and_then(|config| Ok(Reread::of(config)?));
+        let found = read().map_err(ReloadError::from).and_then(Reread::of);
         // Nobody waits any more when the server has ended.
         drop(sender.send(found));
     };

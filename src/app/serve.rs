@@ -75,12 +75,12 @@ async fn accept<R: Routes>(
         // No room: dropping the stream closes it at once.
         let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
             tracing::debug!(%peer, "refused: too many connections");
-            if let Some(counts) = routes.connections() {
+            if let Some(counts) = terms.routes.connections() {
                 counts.refused();
             }
             return;
         };
-        let open = routes.connections().map(ConnectionCounts::opened);
+        let open = terms.routes.connections().map(ConnectionCounts::opened);
         let connection = connection::serve(terms.clone(), stream, peer);
         tokio::spawn(async move {
             connection.await;

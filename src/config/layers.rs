@@ -129,6 +129,10 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Why an address cannot be listened on where there are credentials.
+const READABLE: &str = "tokens would pass there for others to read: set `server.tls`, listen on the loopback, or set \
+    `server.behind_proxy` where something in front of the server speaks TLS";
+
 /// What no single value shows: ranges, names, roots.
 fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     let invalid = |path: &[&str], reason: String| ConfigError::InvalidValue {
@@ -141,6 +145,15 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
     }
     if let Some(Err(error)) = config.server.tls.as_ref().map(TlsOptions::load) {
         return Err(invalid(&["server", "tls", error.setting()], error.to_string()));
+    }
+    if config.access.has_credentials() {
+        let listens = config.mounts.iter().filter_map(|(name, mount)| Some((Some(name), mount.listen?)));
+        for (name, listen) in std::iter::once((None, config.server.listen)).chain(listens) {
+            if config.server.is_readable_by_others(listen) {
+                let path = name.map_or(vec!["server", "listen"], |name| vec!["mounts", name, "listen"]);
+                return Err(invalid(&path, READABLE.to_owned()));
+            }
+        }
     }
     if let Err(error) = config.http.check() {
         return Err(invalid(&["http"], error.to_string()));

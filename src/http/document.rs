@@ -36,6 +36,8 @@ const OF_LOAD: Answers = &[
 
 /// Answers of every route that reads from a mount or writes to it.
 const OF_MOUNTS: Answers = &[
+    ("401", "No token was sent, or one that is no good here"),
+    ("403", "The token or signature does not grant this here"),
     ("404", "There is no such mount, or nothing of this name in it"),
     ("405", "The method is not offered here; `Allow` says which are"),
     ("502", "The backend failed"),

@@ -26,7 +26,6 @@ use super::admission::{Entrant, Share};
 use super::base::Base;
 use super::extract::Rooted;
 use super::frame::Route;
-use super::problem::Problem;
 use super::routes::{
     cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
 };
@@ -244,19 +243,18 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     let observed = frame::Observed::begin(state, route.clone(), &mut request);
     let sharing = cors::Sharing::of(&request);
     let method = request.method().clone();
-    let refused = |problem: Problem| Box::new(problem.into_response());
     let let_in = async {
-        checked.map_err(refused)?;
+        checked?;
         if !is_health {
-            frame::check_pressure(state).map_err(refused)?;
+            frame::check_pressure(state)?;
         }
         let leave = access::admit(state, &route, rooted, &mut request).await?;
         let rated =
             state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
         if let Some((rates, share)) = rated {
-            rates.check(share).map_err(refused)?;
+            rates.check(share)?;
         }
-        Ok::<_, Box<Response>>((leave, rated))
+        Ok::<_, access::Refusal>((leave, rated))
     };
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
@@ -268,7 +266,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
             }
             answer
         }
-        Err(refusal) => *refusal,
+        Err(refusal) => refusal.into_response(),
     };
     if let Some(dialect) = dialect {
         dialect.speak(observed.id(), &mut answer);

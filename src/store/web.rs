@@ -35,7 +35,8 @@ impl Web {
     /// # Errors
     /// [`StoreError::Backend`] if it cannot be had, or is longer than `most_bytes`.
     pub async fn fetch(&self, url: &str, most_bytes: usize) -> Result<Bytes, StoreError> {
-        let patience = Patience { connect: PATIENCE, read: PATIENCE, tries: 1, retry: PATIENCE };
+        let patience =
+            Patience { connect: PATIENCE, read: PATIENCE, tries: 1, retry: PATIENCE, retry_percent: 0 };
         let connector =
             Connector::new(url.starts_with("https://"), &patience).map_err(StoreError::Backend)?;
         let failed = |error: reqwest::Error| StoreError::Backend(Arc::new(error));

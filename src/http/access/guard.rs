@@ -32,6 +32,22 @@ pub(in crate::http) struct Leave {
     is_private: bool,
 }
 
+/// The answer in place of the handler's.
+#[derive(Debug)]
+pub(in crate::http) struct Refusal(Box<Response>);
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(problem.into_response()))
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        *self.0
+    }
+}
+
 /// Decides whether a request may go on, and takes its credential out of it; of `rooted` where that is the store at the root
 /// path. Says of the caller what it may do.
 ///
@@ -42,7 +58,7 @@ pub(in crate::http) async fn admit(
     route: &Route,
     rooted: Option<&Arc<Mount>>,
     request: &mut Request,
-) -> Result<Leave, Box<Response>> {
+) -> Result<Leave, Refusal> {
     if state.access().is_open() || Administrator::is_asking(request.extensions()) {
         Caller::decide(request.extensions_mut(), Rights::All);
         return Ok(Leave::default());
@@ -57,10 +73,10 @@ async fn decide(
     template: &str,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Box<Response>> {
+) -> Result<Leave, Refusal> {
     let access = state.access_now();
     let Some(about) = rules::about(template, rooted.is_some()) else {
-        return Err(refusal(forbidden()));
+        return Err(forbidden().into());
     };
     if about == About::Nothing {
         return Ok(Leave::default());
@@ -73,16 +89,16 @@ async fn decide(
     let address = Caller::of(request.extensions()).address();
     let brought = Brought::by(request, allowed, speaks_s3);
     // The URL is as handlers see it from here on.
-    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
+    let asked = rules::asked(state, about, rooted, request)?;
     if !matches!(brought, Ok(Brought { credential: None, .. })) && state.attempts().are_too_many(address) {
-        return Err(refusal(too_many()));
+        return Err(too_many().into());
     }
     let Brought { credential, in_query } = match brought {
         Ok(brought) => brought,
-        Err(Misbrought::Several) => return Err(refusal(several())),
+        Err(Misbrought::Several) => return Err(several().into()),
         Err(Misbrought::NotOne) => {
             state.attempts().count(address);
-            return Err(refusal(bad_credential()));
+            return Err(bad_credential().into());
         }
     };
     let principal = match &credential {
@@ -93,17 +109,17 @@ async fn decide(
         Ok(principal) => principal,
         Err(NotBelieved::Bad) => {
             state.attempts().count(address);
-            return Err(refusal(bad_credential()));
+            return Err(bad_credential().into());
         }
-        Err(NotBelieved::Unknown) => return Err(refusal(unknown())),
+        Err(NotBelieved::Unknown) => return Err(unknown().into()),
     };
     let rights = Rights::Of { access, principal };
     let is_private = match about {
         About::Mounts | About::Nothing => credential.is_some(),
         _ => {
             let refused = || if credential.is_some() { forbidden() } else { no_credential() };
-            check(state, &rights, &asked, refused).await.map_err(refusal)?;
-            transfer(state, &rights, rooted, request).map_err(refusal)?;
+            check(state, &rights, &asked, refused).await?;
+            transfer(state, &rights, rooted, request)?;
             let is_for_all = |need| rights.is_for_all(&asked.mount, need);
             asked.needs.is_empty() || !asked.needs.iter().all(is_for_all)
         }
@@ -120,12 +136,12 @@ fn preflight(
     about: About,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Box<Response>> {
-    let asked = rules::asked(state, about, rooted, request).map_err(refusal)?;
+) -> Result<Leave, Refusal> {
+    let asked = rules::asked(state, about, rooted, request)?;
     let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
     if about != About::Mounts && !rights.know(&asked.mount) {
         let answer = (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
-        return Err(Box::new(answer));
+        return Err(Refusal(Box::new(answer)));
     }
     Caller::decide(request.extensions_mut(), rights);
     Ok(Leave::default())
@@ -230,10 +246,6 @@ fn private(configured: &str) -> String {
             && !["public", "private", "s-maxage"].iter().any(|shared| name.eq_ignore_ascii_case(shared))
     };
     std::iter::once("private").chain(parts.filter(is_for_one)).collect::<Vec<_>>().join(", ")
-}
-
-fn refusal(problem: Problem) -> Box<Response> {
-    Box::new(problem.into_response())
 }
 
 fn no_credential() -> Problem {

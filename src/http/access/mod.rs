@@ -37,7 +37,7 @@ pub use token::new_token;
 
 pub(super) use attempts::Attempts;
 pub(super) use grant::{Need, Reach};
-pub(super) use guard::{admit, forbidden};
+pub(super) use guard::{Refusal, admit, forbidden};
 pub(super) use principal::{Principal, Rights};
 
 use std::collections::{BTreeMap, HashMap};
@@ -132,7 +132,7 @@ impl Access {
     }
 
     /// Whether nobody is told from anybody.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         self.anonymous.is_empty() && self.otherwise == Scopes::ALL
     }
 

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use super::histogram::{Counted, Histogram};
 use crate::cache::{Kind, Usage};
 use crate::http::state::{AppState, Readiness};
+use crate::store::{BackendState, Circuit};
 
 pub(in crate::http) const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -237,28 +238,57 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         let verbs = mount.backend.seconds();
         verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.name())], histogram))
     });
-    writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)
+    writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)?;
+    let restrained: Vec<_> = state.backends().collect();
+    let by_mount = |of: fn(&BackendState) -> u64| {
+        restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
+    };
+    writer.gauge(
+        name!("backend_circuit_open"),
+        "Whether a backend is left alone, as it failed too often",
+        by_mount(|state| u64::from(state.circuit != Circuit::Closed)),
+    )?;
+    writer.counter(
+        name!("backend_circuit_opened"),
+        "How often a backend was left alone",
+        by_mount(|state| state.times_opened),
+    )?;
+    writer.gauge(
+        name!("backend_waiting"),
+        "Questions that wait for their turn at a backend",
+        by_mount(|state| state.waiting as u64),
+    )?;
+    writer.gauge(
+        name!("backend_limit"),
+        "Questions to a backend that may be under way",
+        by_mount(|state| state.limit as u64),
+    )
 }
 
 fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
-    let load = state.admission().load();
+    let answers = state.admission().load();
     writer.one(
         MetricType::Gauge,
         name!("admission_limit_bytes"),
         "Bytes of answers that may be under way",
-        load.budget_bytes,
+        answers.budget_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
         name!("admission_under_way_bytes"),
         "Bytes of answers that are under way, as they were admitted",
-        load.under_way_bytes,
+        answers.under_way_bytes,
     )?;
     writer.one(
         MetricType::Gauge,
         name!("admission_waiting"),
         "Requests that wait to be admitted",
-        load.waiting as u64,
+        answers.waiting as u64,
+    )?;
+    writer.counter(
+        name!("admission_turned_away"),
+        "Requests for which there was no room in time",
+        answers.turned_away.map(|(class, count)| ([("class", class)], count)),
     )?;
     if let Some(budget) = state.reader().source().budget() {
         writer.one(
