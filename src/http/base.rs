@@ -81,10 +81,11 @@ impl Base {
     pub(super) fn lead(&self, headers: &mut HeaderMap) {
         let Some(base) = &self.0 else { return };
         let Some(to) = headers.get(header::LOCATION).and_then(|to| to.to_str().ok()) else { return };
-        if to.starts_with('/') && !to.starts_with("//") {
-            if let Ok(to) = HeaderValue::try_from(format!("{base}{to}")) {
-                headers.insert(header::LOCATION, to);
-            }
+        if to.starts_with('/')
+            && !to.starts_with("//")
+            && let Ok(to) = HeaderValue::try_from(format!("{base}{to}"))
+        {
+            headers.insert(header::LOCATION, to);
         }
     }
 }

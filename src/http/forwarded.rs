@@ -62,17 +62,17 @@ fn said(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
     let newer = headers.contains_key(header::FORWARDED).then(|| by_forwarded(headers, &is_trusted));
     match (older, newer) {
         (Some(older), Some(newer)) => Said {
-            address: agreed(older.address, newer.address),
-            is_encrypted: agreed(older.is_encrypted, newer.is_encrypted),
-            host: agreed(older.host, newer.host),
+            address: agreed(older.address, newer.address.as_ref()),
+            is_encrypted: agreed(older.is_encrypted, newer.is_encrypted.as_ref()),
+            host: agreed(older.host, newer.host.as_ref()),
         },
         (older, newer) => older.or(newer).unwrap_or_default(),
     }
 }
 
 /// What both say.
-fn agreed<T: PartialEq>(one: Option<T>, two: Option<T>) -> Option<T> {
-    one.filter(|one| two.as_ref() == Some(one))
+fn agreed<T: PartialEq>(one: Option<T>, two: Option<&T>) -> Option<T> {
+    one.filter(|one| two == Some(one))
 }
 
 /// The last of the addresses that is no trusted proxy's; the first, if all of them are.

@@ -224,7 +224,8 @@ fn main() {
         for clients in [1, 2] {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
             let address = listener.local_addr().expect("it has one");
-            let limits = Limits::from(&zarrd::config::Config::default().server);
+            let config = zarrd::config::Config::default();
+            let limits = Limits::of(&config.server, config.http.headers);
             let shutdown = Shutdown::default();
             let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
             let client = reqwest::Client::builder().http1_only().build().expect("it needs nothing");

@@ -45,7 +45,7 @@ impl Frame {
         bytes
     }
 
-    /// The number at the end of RST_STREAM and GOAWAY that says why.
+    /// The number at the end of `RST_STREAM` and `GOAWAY` that says why.
     pub fn reason(&self) -> u32 {
         let at = if self.kind == GOAWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())

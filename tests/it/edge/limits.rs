@@ -1,5 +1,6 @@
 //! Each limit of a request and of a connection: what lies just below it, on it, and just above it.
 
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -226,11 +227,10 @@ async fn stored(served: &Served, key: &str, bytes: usize) -> [u16; 2] {
     let body = "x".repeat(bytes);
     let head = format!("PUT /store/m/{key} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
     let told = served.ask(format!("{head}Content-Length: {bytes}\r\n\r\n{body}")).await;
-    let chunks: String = body
-        .as_bytes()
-        .chunks(100)
-        .map(|part| format!("{:x}\r\n{}\r\n", part.len(), "x".repeat(part.len())))
-        .collect();
+    let mut chunks = String::new();
+    for part in body.as_bytes().chunks(100) {
+        write!(chunks, "{:x}\r\n{}\r\n", part.len(), "x".repeat(part.len())).unwrap();
+    }
     let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n");
     [code(&told), code(&served.ask(chunked).await)]
 }

@@ -16,7 +16,7 @@ async fn server(base: &str, trusted: &[&str]) -> Server {
     let hosts = vec!["data.example".to_owned()];
     let mount = Mount { writable: true, hosts, ..Mount::read_only("m", store) };
     let mut builder = Server::build(mount);
-    builder.http.base_path = base.to_owned();
+    base.clone_into(&mut builder.http.base_path);
     builder.http.trusted_proxies = trusted.iter().map(|text| text.parse().unwrap()).collect();
     builder.finish()
 }

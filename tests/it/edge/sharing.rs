@@ -27,8 +27,11 @@ const OTHERS: [&str; 14] = [
     "*",
 ];
 
-/// Requests of all kinds, and how they are answered.
-const ASKED: [(&str, &str, &[(&str, &str)], u16); 17] = [
+/// A request, and how it is answered: method, path, headers, status.
+type Asked = (&'static str, &'static str, &'static [(&'static str, &'static str)], u16);
+
+/// Requests of all kinds.
+const ASKED: [Asked; 17] = [
     ("GET", "/store/m/text", &[], 200),
     ("HEAD", "/store/m/text", &[], 200),
     ("GET", "/store/m/text", &[("range", "bytes=0-1")], 206),
@@ -64,11 +67,7 @@ fn listed() -> CorsOptions {
     }
 }
 
-async fn asked(
-    server: &Server,
-    origin: Option<&str>,
-    (method, url, headers, status): (&str, &str, &[(&str, &str)], u16),
-) -> Answer {
+async fn asked(server: &Server, origin: Option<&str>, (method, url, headers, status): Asked) -> Answer {
     let mut sent = headers.to_vec();
     sent.extend(origin.map(|origin| ("origin", origin)));
     let answer = server.tell(method, url, &sent, axum::body::Body::empty()).await;
