@@ -67,6 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use super::*;
+    use Pressure::{Full, High, None};
 
     #[test]
     fn steps_are_entered_at_their_place_and_left_a_little_below() {
@@ -79,7 +80,6 @@ mod tests {
                 })
                 .collect::<Vec<_>>()
         };
-        use Pressure::{Full, High, None};
         assert_eq!(steps(&[0, 899, 900, 881, 880, 879, 899]), [None, None, High, High, High, None, None]);
         assert_eq!(steps(&[970, 951, 949, 969, 970, 100]), [Full, Full, High, High, Full, None]);
         assert_eq!(step(u64::MAX, u64::MAX, None), Full);
