@@ -173,9 +173,9 @@ mod tests {
     #[tokio::test]
     async fn keys_that_are_wanted_together_are_claimed_together() {
         let flights = Flights::<u8, u8>::new();
-        let first = flights.board(&[&1, &2], |_| None);
+        let first = flights.board(&[&1, &2], Epoch::default(), |_| None);
         assert!(first.iter().all(|boarding| matches!(boarding, Boarding::Claimed(..))));
-        let second = flights.board(&[&2, &3, &1], |_| None);
+        let second = flights.board(&[&2, &3, &1], Epoch::default(), |_| None);
         assert!(matches!(second[..], [Boarding::Joined(_), Boarding::Claimed(..), Boarding::Joined(_)]));
     }
 }
