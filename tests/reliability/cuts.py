@@ -31,7 +31,8 @@ def run(long):
     found = {}
     for durability, count in [("fsync", 1000 if long else 20), ("rename", 25 if long else 3)]:
         acknowledged, lost, torn, left = cut_often(durability, count)
-        found[durability] = f"{count} cuts, {acknowledged} writes acknowledged: {lost} lost, {torn} torn, {left} files left over"
+        what = f"{count} cuts, {acknowledged:,} writes acknowledged"
+        found[durability] = f"{what}: {lost} lost, {torn} torn, {left} files left over"
         assert torn == left == 0, found
         assert (lost == 0) == (durability == "fsync"), found
     return [(f"power cuts, `durability = \"{durability}\"`", told) for durability, told in found.items()]

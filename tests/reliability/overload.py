@@ -18,12 +18,18 @@ BUSY = 32
 SETTINGS = {"CACHE__DECODED_BYTES": 0, "HTTP__INFLIGHT_BYTES": 64 << 20}
 SCRIPT = """
 local n = 0
-request = function() n = n + 1 return wrk.format("GET", "/v1/data/m/volume?slice=" .. (n * 37 % 4000) .. ":" .. (n * 37 % 4000 + 40)) end
+request = function()
+    n = n + 1
+    local first = n * 37 % 4000
+    return wrk.format("GET", "/v1/data/m/volume?slice=" .. first .. ":" .. first + 40)
+end
 local threads = {}
 setup = function(thread) table.insert(threads, thread) end
 init = function() good, shed, other = 0, 0, 0 end
 response = function(status)
-    if status == 200 then good = good + 1 elseif status == 503 or status == 429 then shed = shed + 1 else other = other + 1 end
+    if status == 200 then good = good + 1
+    elseif status == 503 or status == 429 then shed = shed + 1
+    else other = other + 1 end
 end
 done = function(summary, latency)
     local good, shed, other = 0, 0, 0
@@ -31,8 +37,9 @@ done = function(summary, latency)
         good, shed, other = good + thread:get("good"), shed + thread:get("shed"), other + thread:get("other")
     end
     local errors = summary.errors
-    print(string.format("told %d %d %d %d %f %f", good, shed, other, errors.connect + errors.read + errors.write + errors.timeout,
-        summary.duration / 1e6, latency:percentile(99) / 1e3))
+    local broken = errors.connect + errors.read + errors.write + errors.timeout
+    local seconds, p99 = summary.duration / 1e6, latency:percentile(99) / 1e3
+    print(string.format("told %d %d %d %d %f %f", good, shed, other, broken, seconds, p99))
 end
 """
 
@@ -65,7 +72,7 @@ def run(long):
 
 
 def load(server, script, count, seconds, rows):
-    command = ["wrk", "-t1", f"-c{count}", f"-d{seconds}s", f"--timeout={SECONDS}s", "--latency", "-s", script, server.base]
+    command = ["wrk", "-t1", f"-c{count}", f"-d{seconds}s", f"--timeout={SECONDS}s", "-s", script, server.base]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         # Health has no queue.
         slowest = 0.0

@@ -47,7 +47,8 @@ def run(long):
             counts = {"sips": 0, "bombs": 0}
             wrong = []
             threads = [threading.Thread(target=sip, args=(server, n, over, counts)) for n in range(SIPPERS)]
-            threads += [threading.Thread(target=bomb, args=(server, bombs, n, over, counts, wrong)) for n in range(BOMBERS)]
+            told = (server, bombs, over, counts, wrong)
+            threads += [threading.Thread(target=bomb, args=(n, *told)) for n in range(BOMBERS)]
             with clients(server, answers, 16, also=[503]) as asked:
                 for thread in threads:
                     thread.start()
@@ -66,7 +67,7 @@ def run(long):
         return [
             (
                 f"storm of {seconds} s in a cgroup of 512 MiB",
-                f"{len(asked.seconds):,} answers checked byte for byte, 0 wrong, {asked.refused:,} told to come back (503); "
+                f"{len(asked.seconds):,} answers checked byte for byte, 0 wrong, {asked.refused:,} told to come back; "
                 f"{SIPPERS} slow readers; 0 killed for memory; RSS {mib(peak)} at most of {mib(bound)} said",
             ),
             (
@@ -76,7 +77,7 @@ def run(long):
         ]
 
 
-def bomb(server, paths, n, over, counts, wrong):
+def bomb(n, server, paths, over, counts, wrong):
     while not over.is_set():
         n += 1
         path = paths[n % len(paths)]
