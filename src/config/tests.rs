@@ -229,7 +229,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
         "[access.tokens.a]\nsha256 = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",
         &["zarrd.toml:2", "`access.tokens.a.sha256`", "`zarrd token NAME`"],
     ),
-    ("[access.tokens.a]\nsecret = 'canary'\ngrants = []", &["zarrd.toml:3", "`access.tokens.a.secret`"]),
+    ("[access.tokens.a]\nsecret = 'canary'\ngrants = []", &["zarrd.toml:2", "`access.tokens.a.secret`"]),
     ("[access.tokens.a]\nsha256 = 'x'\nexpires = 'soon'\ngrants = []", &["zarrd.toml:3", "expected a date"]),
     (
         "[access.signing_keys.k]\nsecret = 'canary'\ngrants = [{ mount = '*', scopes = ['read'] }]",

@@ -1,5 +1,7 @@
 //! The decision: the same for every way to write a key, made before caches, and never about more than is granted.
 
+use std::fmt::Write;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -22,12 +24,12 @@ fn written(key: &str, choices: &[u8]) -> String {
         match (letter, next() % 4) {
             (b'/', 0) => url.push_str("//"),
             (b'/', _) => url.push('/'),
-            (letter, 0) => url.push_str(&format!("%{letter:02x}")),
-            (letter, 1) => url.push_str(&format!("%{letter:02X}")),
+            (letter, 0) => write!(url, "%{letter:02x}").unwrap(),
+            (letter, 1) => write!(url, "%{letter:02X}").unwrap(),
             (letter, _) if letter.is_ascii_alphanumeric() || b".;-_~=@".contains(&letter) => {
                 url.push(char::from(letter));
             }
-            (letter, _) => url.push_str(&format!("%{letter:02X}")),
+            (letter, _) => write!(url, "%{letter:02X}").unwrap(),
         }
     }
     if next() % 3 == 0 {

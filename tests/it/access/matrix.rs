@@ -35,7 +35,6 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
     Some(match method {
         "OPTIONS" => return None,
         "GET" | "HEAD" if is_store && is_listing => &["list"],
-        "GET" | "HEAD" => &["read"],
         "PUT" | "PATCH" | "MKCOL" => &["write"],
         "DELETE" | "POST" if path.starts_with("/v1/cache") => &["admin"],
         "DELETE" => &["delete"],
@@ -43,7 +42,7 @@ fn needed(path: &str, method: &str) -> Option<&'static [&'static str]> {
         "COPY" => &["read", "write"],
         "MOVE" => &["read", "write", "delete"],
         "POST" if path.starts_with("/v1/erase") => &["delete"],
-        "POST" => &["read"],
+        "GET" | "HEAD" | "POST" => &["read"],
         other => panic!("nobody has said what {other} {path} needs"),
     })
 }

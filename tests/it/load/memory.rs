@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use zarrd::app::{Limits, Routes, Shutdown, serve};
 use zarrd::config::ServerOptions;
-use zarrd::http::Peer;
+use zarrd::http::{HttpOptions, Peer};
 
 use crate::support::process::{text, zarrd};
 
@@ -41,7 +41,7 @@ impl Routes for Short {
 async fn while_memory_is_short_each_answer_is_the_last_of_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = Limits::from(&ServerOptions::default());
+    let limits = Limits::of(&ServerOptions::default(), HttpOptions::default().headers);
     tokio::spawn(serve(listener, Short, limits, Shutdown::default()));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
