@@ -20,7 +20,7 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::frame::Route;
 use super::routes::{data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write};
 use super::state::AppState;
-use super::{admission, cors, document, frame};
+use super::{admission, cors, frame};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -207,7 +207,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
 #[must_use]
 pub fn openapi() -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
-    document::complete(&mut api);
+    super::document::complete(&mut api);
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
