@@ -89,7 +89,7 @@ impl MountLinks {
     fn of(base: &Base, name: &str) -> Self {
         let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
-        let rechunk = format!("/rechunk/{name}/{{chunks}}/{{codec}}/");
+        let rechunk = format!("{}{{chunks}}/{{codec}}/", link("rechunk"));
         Self { store, plain, unshard, rechunk, nodes: link("v1/nodes"), data: link("v1/data") }
     }
 }
