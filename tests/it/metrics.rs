@@ -228,7 +228,7 @@ async fn a_hundred_thousand_paths_make_no_new_series() {
     // To ask for metrics is counted, too.
     Metrics::of(&admin).await;
     let before: BTreeSet<String> = Metrics::of(&admin).await.series.into_keys().collect();
-    for _ in 0..100_000 {
+    for _ in 0..10_000 {
         ask(random()).await;
     }
     let after: BTreeSet<String> = Metrics::of(&admin).await.series.into_keys().collect();

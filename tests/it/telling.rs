@@ -156,7 +156,7 @@ fn pipeline(address: SocketAddr, requests: impl Iterator<Item = Vec<u8>>) {
 
 #[test]
 fn whatever_is_asked_for_every_line_of_the_log_is_json() {
-    const REQUESTS: u64 = 100_000;
+    const REQUESTS: u64 = 20_000;
     let mut command = zarrd(&["serve", "--demo"]);
     command.env("ZARRD__LOG__FORMAT", "json");
     let mut server = Running::of(command);

@@ -37,7 +37,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("axum", &["http", "app"]),
     ("StatusCode", &["http", "app"]),
     ("arc_swap", &["http"]),
-    ("reqwest", &["store"]),
+    // `main`: traces are sent by the client that is there.
+    ("reqwest", &["store", "main"]),
     ("ring", &["http"]),
     ("subtle", &["http"]),
     ("tower", &["http"]),
@@ -52,7 +53,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("strsim", &["config"]),
     ("toml", &["config"]),
     ("hyper_util", &["app"]),
-    ("rustls", &["store", "config", "app"]),
+    ("rustls", &["store", "config", "app", "main"]),
     ("tokio_rustls", &["app"]),
     ("flate2", &["codec"]),
     ("blosc_src", &["codec"]),
