@@ -62,7 +62,8 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
 
 /// Refuses members beyond the known ones, unless they say that they may be ignored.
 fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), MetadataError> {
-    for (name, value) in members {
+    // What the known ones hold is for those who know them: attributes, for one, may have any names.
+    for (name, value) in members.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
         let ignorable = match value.get("must_understand") {
             Some(Value::Bool(must_understand)) => !must_understand,
             Some(_) => {
@@ -72,7 +73,7 @@ fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), Met
         };
         // Written by some without `must_understand`, and as `null` even on arrays; it never changes the data.
         let consolidated = name == consolidated::INLINE && (value.is_null() || value.is_object());
-        if !known.contains(&name.as_str()) && !ignorable && !consolidated {
+        if !ignorable && !consolidated {
             return Err(MetadataError::unsupported("member", name.as_str()));
         }
     }
@@ -239,6 +240,7 @@ mod tests {
         assert!(is_unsupported(array_with(json!({"x": false})), "member", "x"));
         assert!(is_unsupported(array_with(json!({"x": null})), "member", "x"));
         assert!(array_with(json!({"x": {"must_understand": 0}})).is_err());
+        assert!(array_with(json!({"attributes": {"must_understand": 0}})).is_ok());
         let document = r#"{"zarr_format":3,"node_type":"group","shape":[1]}"#;
         assert!(is_unsupported(group(document), "member", "shape"));
     }
