@@ -76,8 +76,8 @@ pub(in crate::http) struct MountLinks {
     plain: String,
     /// The view without shards.
     unshard: String,
-    /// The view in other chunks or by other codecs; `{chunks}` and `{codec}` are to be chosen.
-    #[schema(example = "/rechunk/demo/{chunks}/{codec}/")]
+    /// The view in other chunks or by other codecs: in boxes of up to 1 MiB, not encoded. Others stand in their places.
+    #[schema(example = "/rechunk/demo/auto/raw/")]
     rechunk: String,
     /// What its nodes are.
     nodes: String,
@@ -89,7 +89,7 @@ impl MountLinks {
     fn of(base: &Base, name: &str) -> Self {
         let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
-        let rechunk = format!("{}{{chunks}}/{{codec}}/", link("rechunk"));
+        let rechunk = format!("{}auto/raw/", link("rechunk"));
         Self { store, plain, unshard, rechunk, nodes: link("v1/nodes"), data: link("v1/data") }
     }
 }
