@@ -196,7 +196,7 @@ async fn backends_are_counted_by_mount_verb_and_outcome() {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_paths_make_no_new_series() {
+async fn however_many_paths_are_asked_for_there_are_no_new_series() {
     let (server, admin) = served(|_| ()).await;
     let mut state = 1_u64;
     let mut random = move || {

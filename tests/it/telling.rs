@@ -387,6 +387,6 @@ fn the_wait_for_a_backend_that_hangs_is_bounded_and_says_so() {
         let mounts = server.get("/v1/mounts").await.json();
         assert_eq!(mounts["mounts"][0]["state"], "unavailable");
         assert_eq!(mounts["mounts"][0]["why"], "timed-out");
-        assert_eq!(mounts["mounts"][0]["links"]["rechunk"], "/rechunk/m/{chunks}/{codec}/");
+        assert_eq!(mounts["mounts"][0]["links"]["rechunk"], "/rechunk/m/auto/raw/");
     });
 }
