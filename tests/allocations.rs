@@ -158,7 +158,8 @@ async fn an_answer_takes_no_more_allocations_than_it_did() {
     }
     let of = |name| counts.iter().find(|count| count.0 == name).unwrap().1;
     let (few, many) = (of("warm pixel of 64 chunks"), of("warm pixel of 128 chunks"));
-    let per_chunk = many.saturating_sub(few).div_ceil(64);
+    // Two more or fewer are a matter of how it came to be known that nothing changed.
+    let per_chunk = many.saturating_sub(few) / 64;
     println!("{per_chunk} for one chunk more ({TAKES_PER_CHUNK})");
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(per_chunk, TAKES_PER_CHUNK);
