@@ -41,6 +41,8 @@ pub struct Reader {
     source: Arc<dyn ChunkSource>,
     cpu: Cpu,
     observer: Option<Arc<dyn TraceObserver>>,
+    /// Where chunks come from that are needed once.
+    passing: Option<Arc<dyn ChunkSource>>,
 }
 
 /// A chunk's elements on their way to their place in the answer.
@@ -91,13 +93,19 @@ impl Reader {
     /// A reader that gets its chunks from `source`.
     #[must_use]
     pub fn new(source: Arc<dyn ChunkSource>, cpu: Cpu) -> Self {
-        Self { source, cpu, observer: None }
+        Self { source, cpu, observer: None, passing: None }
     }
 
     /// The same, where `observer` is told of each request's reads when they have ended.
     #[must_use]
     pub fn observed(self, observer: Arc<dyn TraceObserver>) -> Self {
         Self { observer: Some(observer), ..self }
+    }
+
+    /// The same for what is not read again: chunks of which all is needed are not remembered for it.
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { passing: self.source.passing(), ..self }
     }
 
     /// Where it gets its chunks from.
@@ -358,7 +366,8 @@ impl Reader {
         let item_bytes = array.metadata().data_type.item_bytes();
         let part = self.part(&array.store, chain, &shape, std::slice::from_ref(&window), item_bytes);
         let asked = part.as_ref().map_or(chain, |part| &part.chain);
-        let found = self.source.find(&array.stored_key(coords)?, asked, trace).await?;
+        let source = self.source_of(chain, &shape, std::slice::from_ref(&window));
+        let found = source.find(&array.stored_key(coords)?, asked, trace).await?;
         Ok(match (part, &found.part) {
             (Some(part), FoundPart::Elements(_)) => {
                 let window = window.within(&part.rows);
@@ -401,6 +410,15 @@ impl Reader {
         Some(Part { chain, rows })
     }
 
+    /// Where chunks of this shape are read from, of which these windows are needed.
+    fn source_of(&self, chain: &CodecChain, shape: &[u64], windows: &[Window]) -> &dyn ChunkSource {
+        let once = self.passing.as_ref().filter(|_| {
+            // Of a shard it is the index that is found, which all its chunks need.
+            chain.sharding().is_none() && windows.iter().all(|window| window.needs_all(shape))
+        });
+        once.unwrap_or(&self.source).as_ref()
+    }
+
     /// What a task ends in, if it is in memory, or what has to be loaded.
     fn load_now(&self, task: Task, trace: &Trace) -> Result<Loaded, Load> {
         match task {
@@ -436,7 +454,8 @@ impl Reader {
             }
             (chain, shape) = (part.chain, part.rows.shape.into());
         }
-        let elements = self.source.elements(&value, &chain, &ranges, trace).await;
+        let source = self.source_of(&chain, &shape, &windows);
+        let elements = source.elements(&value, &chain, &ranges, trace).await;
         let pieces = elements
             .into_iter()
             .zip(windows)

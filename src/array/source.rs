@@ -76,6 +76,11 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// The source of chunks that are needed once, which are not remembered; `None` where none is in any case.
+    fn passing(&self) -> Option<Arc<dyn ChunkSource>> {
+        None
+    }
+
     /// As [`ChunkSource::find`], where all of it is in memory and known to be what is stored, no older than the request;
     /// `None` if that cannot be told without waiting.
     fn find_now(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &Trace) -> Option<Found> {
@@ -271,7 +276,6 @@ impl DirectSource {
         value: &StoredValue,
         chain: &Arc<CodecChain>,
         job: Vec<Part>,
-        shared: bool,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let places: Vec<(usize, Range<u64>)> =
             job.iter().map(|part| (part.place, part.range.clone())).collect();
@@ -280,7 +284,7 @@ impl DirectSource {
         });
         let bound = Arc::clone(chain);
         let work =
-            move || job.into_iter().map(|part| decode(&bound, part.encoded, shared)).collect::<Vec<_>>();
+            move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
         let decoding = self.cpu.run_sized(bytes, work);
         match decoding.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await {
             Ok(decoded) => places
@@ -294,7 +298,7 @@ impl DirectSource {
         }
     }
 
-    /// Fetches one range and decodes each wanted part of it.
+    /// Fetches one range.
     async fn fetch(
         &self,
         value: &Arc<StoredValue>,
@@ -302,35 +306,63 @@ impl DirectSource {
         ranges: &[Range<u64>],
         fetch: Fetch,
         trace: &Trace,
-    ) -> Vec<(usize, Result<Elements, ArrayError>)> {
+    ) -> Fetched {
         let fetched = fetch.range.end - fetch.range.start;
         let parts = fetch.wanted.len() as u64;
         let decoded = chain.decoded_bytes().saturating_mul(parts);
         // What is decoded on the way to a part is let go of with it.
         let beside = chain.working_bytes() - chain.decoded_bytes();
         let working = beside.saturating_mul(parts.min(self.cpu.threads() as u64));
-        let _permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
-        let read = Self::read(value, fetch.range.clone(), trace).await;
-        let bytes = match read {
-            Ok(bytes) => bytes,
-            Err(error) => return fetch.wanted.into_iter().map(|place| (place, Err(error.clone()))).collect(),
-        };
-        let start = Instant::now();
+        let permit = self.reserve(fetched.saturating_add(decoded).saturating_add(working)).await;
+        let bytes = Self::read(value, fetch.range.clone(), trace).await;
         let shared = fetch.wanted.len() > 1;
-        let parts = fetch.wanted.into_iter().map(|place| {
+        let part = |place: usize, bytes: &Bytes| {
             let range = ranges.get(place).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
             let encoded = bytes.slice(offset(range.start)..offset(range.end));
-            Part { place, range, encoded }
-        });
-        let decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
-            .map(|job| self.decode_job(value, chain, job, shared))
-            .buffer_unordered(self.cpu.threads())
-            .concat()
-            .await;
-        trace.decoded_since(start);
-        decoded
+            Part { place, range, encoded, shared }
+        };
+        let parts = match &bytes {
+            Ok(bytes) => Ok(fetch.wanted.iter().map(|&place| part(place, bytes)).collect()),
+            Err(error) => Err((fetch.wanted.clone(), error.clone())),
+        };
+        Fetched { parts, _permit: permit }
     }
+
+    /// Decodes what was fetched at a time.
+    async fn decode_fetched(
+        &self,
+        value: &Arc<StoredValue>,
+        chain: &Arc<CodecChain>,
+        fetched: Vec<Fetched>,
+        trace: &Trace,
+    ) -> Vec<(usize, Result<Elements, ArrayError>)> {
+        let (start, mut elements) = (Instant::now(), Vec::new());
+        let (mut parts, mut permits) = (Vec::new(), Vec::new());
+        for Fetched { parts: of_one, _permit: permit } in fetched {
+            permits.push(permit);
+            match of_one {
+                Ok(of_one) => parts.extend(of_one),
+                Err((places, error)) => {
+                    elements.extend(places.into_iter().map(|place| (place, Err(error.clone()))));
+                }
+            }
+        }
+        let mut decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
+            .map(|job| self.decode_job(value, chain, job))
+            .buffer_unordered(self.cpu.threads());
+        while let Some(job) = decoded.next().await {
+            elements.extend(job);
+        }
+        trace.decoded_since(start);
+        elements
+    }
+}
+
+/// Parts that were fetched together, or their places and why they were not; and the room for what becomes of them.
+struct Fetched {
+    parts: Result<Vec<Part>, (Vec<usize>, ArrayError)>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// A part of what was fetched.
@@ -340,10 +372,12 @@ struct Part {
     /// Where it stands in the value.
     range: Range<u64>,
     encoded: Bytes,
+    /// Whether it was fetched together with others.
+    shared: bool,
 }
 
 /// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
-fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
+fn jobs(parts: impl IntoIterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
     let mut jobs: Vec<Vec<Part>> = Vec::new();
     let mut room = 0;
     for part in parts {
@@ -360,8 +394,8 @@ fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>>
     jobs
 }
 
-/// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves are copied out of a fetch that
-/// holds other parts too: kept on their own, they would keep all of it in memory.
+/// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves
+/// are copied out of a fetch that holds other parts too: kept on their own, they would keep all of it in memory.
 fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Elements, CodecError> {
     if !shared {
         return chain.decode(encoded);
@@ -434,10 +468,15 @@ impl ChunkSource for DirectSource {
             fetch.wanted.retain(|&place| elements[place].is_none());
         }
         fetches.retain(|fetch| !fetch.wanted.is_empty());
-        let mut fetched = stream::iter(fetches)
+        let most = self.options.concurrency.max(1);
+        // What comes at a time, as from a file in memory, takes one way to the threads that decode.
+        let mut decoded = stream::iter(fetches)
             .map(|fetch| self.fetch(value, chain, ranges, fetch, trace))
-            .buffer_unordered(self.options.concurrency.max(1));
-        while let Some(decoded) = fetched.next().await {
+            .buffer_unordered(most)
+            .ready_chunks(most)
+            .map(|fetched| self.decode_fetched(value, chain, fetched, trace))
+            .buffer_unordered(most);
+        while let Some(decoded) = decoded.next().await {
             for (place, outcome) in decoded {
                 elements[place] = Some(outcome);
             }
@@ -472,6 +511,7 @@ mod tests {
             place,
             range: 0..length as u64,
             encoded: vec![0; length].into(),
+            shared: false,
         });
         let jobs = jobs(parts, decoded_bytes);
         let places: Vec<usize> = jobs.iter().flatten().map(|part| part.place).collect();

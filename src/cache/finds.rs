@@ -104,8 +104,8 @@ impl Finds {
         let name = ((Arc::clone(&key.mount), key.key.clone()), chain.id());
         // By now somebody may have landed what it takes; which version is stored is for a look to tell.
         let landed = |_: &_| is_remembered().then(|| Ok(Found::seen(None)));
-        let waiter = match self.underway.board(&[&name], self.latest.epoch(), landed).pop() {
-            Some(Boarding::Claimed(ticket, waiter)) => {
+        let waiter = match self.underway.board_one(&name, self.latest.epoch(), landed) {
+            Boarding::Claimed(ticket, waiter) => {
                 let (source, key, chain) = (Arc::clone(source), key.clone(), Arc::clone(chain));
                 let trace = Arc::clone(trace);
                 let read = async move {
@@ -122,7 +122,7 @@ impl Finds {
                 tokio::spawn(read.in_current_span());
                 waiter
             }
-            Some(Boarding::Joined(waiter)) => {
+            Boarding::Joined(waiter) => {
                 let (value, shared) = join(self.look(key, trace), waiter.wait()).await;
                 let value = value?;
                 return Ok(match shared.transpose()? {
@@ -130,7 +130,7 @@ impl Finds {
                     Some(_) | None => (Found::seen(value), false),
                 });
             }
-            Some(Boarding::Hit(_)) | None => return Ok((Found::seen(self.look(key, trace).await?), false)),
+            Boarding::Hit(_) => return Ok((Found::seen(self.look(key, trace).await?), false)),
         };
         match waiter.wait().await {
             Some(found) => found.map(|found| (found, true)),

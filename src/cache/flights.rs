@@ -52,7 +52,22 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
         look: impl Fn(&K) -> Option<V>,
     ) -> Vec<Boarding<K, V>> {
         let mut flights = lock(&self.0);
-        let board = |&key: &&K| match flights.entry(key.clone()) {
+        keys.iter().map(|key| self.board_in(&mut flights, key, epoch, &look)).collect()
+    }
+
+    /// As [`Flights::board`] for one key.
+    pub(super) fn board_one(&self, key: &K, epoch: Epoch, look: impl Fn(&K) -> Option<V>) -> Boarding<K, V> {
+        self.board_in(&mut lock(&self.0), key, epoch, look)
+    }
+
+    fn board_in(
+        &self,
+        flights: &mut HashMap<K, Channel<V>>,
+        key: &K,
+        epoch: Epoch,
+        look: impl Fn(&K) -> Option<V>,
+    ) -> Boarding<K, V> {
+        match flights.entry(key.clone()) {
             Entry::Occupied(entry) => Boarding::Joined(Waiter(entry.get().subscribe())),
             Entry::Vacant(entry) => {
                 if let Some(value) = look(key) {
@@ -64,8 +79,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Flights<K, V> {
                 let ticket = Ticket { key: key.clone(), epoch, channel, flights: Arc::clone(&self.0) };
                 Boarding::Claimed(ticket, Waiter(receiver))
             }
-        };
-        keys.iter().map(board).collect()
+        }
     }
 
     /// Whoever comes from here on loads these anew. Those who wait are given what they wait for.

@@ -12,13 +12,14 @@ mod encoded;
 mod finds;
 mod flights;
 mod nodes;
+mod passing;
 mod shelf;
 mod source;
 mod values;
 
 pub use answers::Answers;
 pub use caches::{Caches, Kind, Remembers};
-pub use encoded::{EncodedCache, EncodedName};
+pub use encoded::{EncodedCache, EncodedName, Made};
 pub use nodes::NodeCache;
 pub use shelf::Usage;
 pub use source::CachedSource;

@@ -165,6 +165,16 @@ where
             .collect()
     }
 
+    /// Who is to load a key anew, unless what is remembered of it is new to the caller.
+    pub(super) fn board_anew(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Boarding<K, Outcome<T>> {
+        let boarding =
+            self.flights.board_one(key, self.epoch(), |key| self.cache.get(key).filter(&is_new).map(Ok));
+        if matches!(boarding, Boarding::Claimed(..)) {
+            self.missed(1);
+        }
+        boarding
+    }
+
     /// What is remembered.
     pub(super) fn recall<Q>(&self, key: &Q) -> Option<T>
     where
@@ -216,8 +226,23 @@ where
         ticket.land(outcome);
     }
 
-    /// What is remembered, or what `load` comes to; it runs in a task that no single caller can end by leaving, and that
-    /// ends when all have left. `None` if others abandoned it again and again.
+    /// Loads what was claimed, in a task that no single caller can end by leaving, and that ends when all have left.
+    pub(super) fn load(
+        self: &Arc<Self>,
+        ticket: Ticket<K, Outcome<T>>,
+        load: BoxFuture<'static, Outcome<T>>,
+    ) {
+        let shelf = Arc::clone(self);
+        let load = async move {
+            tokio::select! {
+                outcome = load => shelf.land(ticket, outcome),
+                () = ticket.deserted() => {}
+            }
+        };
+        tokio::spawn(load.in_current_span());
+    }
+
+    /// What is remembered, or what `load` comes to. `None` if others abandoned it again and again.
     pub(super) async fn get(
         self: &Arc<Self>,
         key: &K,
@@ -229,14 +254,7 @@ where
                 Boarding::Hit(outcome) => return Some(outcome),
                 Boarding::Joined(waiter) => waiter,
                 Boarding::Claimed(ticket, waiter) => {
-                    let (shelf, load) = (Arc::clone(self), load.take()?);
-                    let load = async move {
-                        tokio::select! {
-                            outcome = load => shelf.land(ticket, outcome),
-                            () = ticket.deserted() => {}
-                        }
-                    };
-                    tokio::spawn(load.in_current_span());
+                    self.load(ticket, load.take()?);
                     waiter
                 }
             };

@@ -12,6 +12,7 @@ use super::CacheOptions;
 use super::caches::{Kind, Remembers, is_key_below};
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
+use super::passing::PassingSource;
 use super::shelf::{Epoch, Outcome, Shelf, TRIES, Usage};
 use crate::array::{ArrayError, Budget, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
@@ -184,6 +185,11 @@ impl ChunkSource for CachedSource {
 
     fn keeps(&self, decoded_bytes: u64) -> bool {
         self.decoded.has_room_for(decoded_bytes)
+    }
+
+    fn passing(&self) -> Option<Arc<dyn ChunkSource>> {
+        let (inner, decoded) = (Arc::clone(&self.inner), Arc::clone(&self.decoded));
+        Some(Arc::new(PassingSource::new(inner, move |chunks| decoded.missed(chunks))))
     }
 
     fn find_now(&self, key: &StoredKey, chain: &CodecChain, trace: &Trace) -> Option<Found> {

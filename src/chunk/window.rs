@@ -82,6 +82,13 @@ impl Window {
         Self { axes, out_offset: self.out_offset }
     }
 
+    /// Whether the answer has all elements of the chunk of this shape.
+    #[must_use]
+    pub fn needs_all(&self, shape: &[u64]) -> bool {
+        self.axes.len() == shape.len()
+            && self.axes.iter().zip(shape).all(|(axis, &length)| axis.range.count == length)
+    }
+
     /// Whether the answer is the chunk of this shape as it is, and nothing else.
     #[must_use]
     pub fn is_whole(&self, shape: &[u64], item_bytes: usize) -> bool {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use ::bytes::Bytes;
 use ::zstd::bulk::{Compressor, Decompressor};
 use ::zstd::stream::raw::{Decoder, Operation};
-use ::zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, get_frame_content_size};
+use ::zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, compress_bound, get_frame_content_size};
 
 use super::CodecError;
 use super::buffer;
@@ -33,9 +33,43 @@ struct Zstd {
 /// Bytes that a byte of input is likely to make.
 const RATIO: u64 = 8;
 
+/// What a thread keeps at most to compress the next value with, in bytes: enough for a few megabytes at a usual level.
+const KEPT_BYTES: usize = 8 << 20;
+
 thread_local! {
     /// A decompressor's tables, 160 KiB worth keeping.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::new(Decompressor::default());
+    /// What compressed last.
+    static COMPRESSOR: RefCell<Option<Encoder>> = const { RefCell::new(None) };
+}
+
+/// A compressor's tables, and room for what it makes. Both are larger than what is made, and take longer to come by than
+/// many a chunk to compress.
+#[derive(Default)]
+struct Encoder {
+    compressor: Compressor<'static>,
+    output: Vec<u8>,
+}
+
+impl Encoder {
+    fn encode(&mut self, zstd: &Zstd, decoded: &[u8]) -> Result<Bytes, CodecError> {
+        let Self { compressor, output } = self;
+        let failed = |error: std::io::Error| CodecError::encode(NAME, error.to_string());
+        // Nothing is left of what was set for another chain.
+        compressor.set_compression_level(zstd.level).map_err(failed)?;
+        compressor.set_parameter(CParameter::ChecksumFlag(zstd.checksum)).map_err(failed)?;
+        let most = compress_bound(decoded.len());
+        output.clear();
+        output.try_reserve_exact(most).map_err(|_refused| CodecError::NoMemory { bytes: most as u64 })?;
+        // Compressing from a buffer records the content size, which older readers need.
+        compressor.compress_to_buffer(decoded, output).map_err(failed)?;
+        buffer::copied(output).map(Bytes::from)
+    }
+
+    /// Bytes of memory.
+    fn bytes(&mut self) -> usize {
+        self.compressor.context_mut().sizeof().saturating_add(self.output.capacity())
+    }
 }
 
 pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
@@ -65,12 +99,12 @@ impl BytesToBytes for Zstd {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        // Compressing from a buffer records the content size, which older readers need.
-        let encoded = Compressor::new(self.level).and_then(|mut compressor| {
-            compressor.set_parameter(CParameter::ChecksumFlag(self.checksum))?;
-            compressor.compress(&decoded)
-        });
-        encoded.map(Bytes::from).map_err(|error| CodecError::encode(NAME, error.to_string()))
+        COMPRESSOR.with_borrow_mut(|kept| {
+            let mut encoder = kept.take().unwrap_or_default();
+            let encoded = encoder.encode(self, &decoded)?;
+            *kept = (encoder.bytes() <= KEPT_BYTES).then_some(encoder);
+            Ok(encoded)
+        })
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {

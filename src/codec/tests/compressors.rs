@@ -116,6 +116,20 @@ fn several_zstd_frames_and_skippable_ones_are_one_value() {
 }
 
 #[test]
+fn zstd_makes_the_same_bytes_whatever_was_compressed_before() {
+    for level in [1, 3, 19, -5, 9, 3, 1] {
+        for (length, checksum) in [(0, false), (5000, true), (300_000, false), (1, false), (70_000, true)] {
+            let data = sample(length);
+            let chain = byte_chain(json!([["zstd", {"level": level, "checksum": checksum}]]), length as u64);
+            let mut compressor = ::zstd::bulk::Compressor::new(level).unwrap();
+            compressor.set_parameter(::zstd::zstd_safe::CParameter::ChecksumFlag(checksum)).unwrap();
+            let alone = compressor.compress(&data).unwrap();
+            assert_eq!(chain.encode_items(data).unwrap(), alone, "{length} bytes at level {level}");
+        }
+    }
+}
+
+#[test]
 fn a_zstd_window_costs_no_memory_however_long_it_is() {
     // Magic, no content size, a window of 2^27, 2^31 or 2^41 bytes, one raw last block of 4 bytes.
     let chain = byte_chain(json!([["zstd", {}]]), 4);

@@ -28,8 +28,9 @@ const PIECE_BYTES: u64 = 512 << 10;
 /// Up to this length, what is asked for is read without a hop, if it is in memory. That takes less time than a hop; for
 /// longer, others would wait.
 const NOW_BYTES: u64 = 512 << 10;
-/// Pieces that are in memory have this length: two of them stay in the processor's own cache.
-const NOW_PIECE_BYTES: usize = 128 << 10;
+/// Pieces that are in memory have these lengths in turn. A connection asks for more when little is left to send: while the
+/// short one is on its way, the buffer of the long one is there again.
+const NOW_PIECES: [usize; 2] = [448 << 10, 64 << 10];
 /// How often a read begins again because the file was written to meanwhile.
 const TRIES: usize = 3;
 
@@ -75,6 +76,8 @@ pub(super) struct Opened {
     range: Range<u64>,
     /// Buffers that were handed out, the one that is used next first.
     lent: [Bytes; 2],
+    /// Their lengths.
+    pieces: [usize; 2],
     /// Whether pieces are looked for in memory.
     now: bool,
 }
@@ -181,7 +184,7 @@ fn let_go(file: File, stat: &Stat) {
 
 impl Opened {
     fn new(file: File, stat: Stat, range: Range<u64>, now: bool) -> Self {
-        Self { file: Arc::new(file), stat, range, lent: [const { Bytes::new() }; 2], now }
+        Self { file: Arc::new(file), stat, range, lent: [const { Bytes::new() }; 2], pieces: NOW_PIECES, now }
     }
 
     /// The value, whose bytes are read as they are asked for.
@@ -219,10 +222,11 @@ impl Opened {
             return None;
         }
         let [next, other] = &mut self.lent;
+        let most = self.pieces[0];
         let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
-        bytes.resize(NOW_PIECE_BYTES, 0);
+        bytes.resize(most, 0);
         let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
-        let piece = bytes.get_mut(..left.min(NOW_PIECE_BYTES))?;
+        let piece = bytes.get_mut(..left.min(most))?;
         let length = piece.len();
         let is_read = read_now(&self.file, &self.stat, piece, self.range.start).is_some();
         let bytes = bytes.freeze();
@@ -231,6 +235,7 @@ impl Opened {
             return None;
         }
         *next = std::mem::replace(other, bytes.clone());
+        self.pieces.rotate_left(1);
         self.range.start += u64::try_from(length).ok()?;
         Some(bytes.slice(..length))
     }

@@ -2,20 +2,21 @@
 //!
 //! The version of a chunk names the recipe, the array's documents and each stored chunk that it touches, so it is known
 //! without a read. Where none of these is stored, there is no chunk either. What was made is remembered; else all that
-//! it takes is read at once, and decoded chunks are remembered where all readers' are.
+//! it takes is read at once. Of what was decoded for that, only chunks that others are made of too are remembered.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use super::named::NamedChunk;
 use super::rechunked::Rechunked;
 use super::store::{RechunkStore, Rechunker};
-use crate::array::{ArrayError, Plan, ReadLimits, Snapshot, Trace};
-use crate::cache::EncodedName;
+use crate::array::{ArrayError, Plan, ReadLimits, Reader, Snapshot, Trace};
+use crate::cache::{EncodedName, Made};
 use crate::chunk::Elements;
 use crate::store::{StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
@@ -70,46 +71,51 @@ impl Chunk {
     ///
     /// # Errors
     /// Failures of the store; stored chunks that do not decode; elements that cannot be cast.
-    pub(super) async fn make(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
+    pub(super) async fn make(
+        self: &Arc<Self>,
+        shared: &Rechunker,
+    ) -> Result<Option<(Bytes, ValueInfo)>, ViewError> {
         let mut tries = 1;
         loop {
             match self.attempt(shared).await {
                 Err(error) if error.is_changed() && tries < TRIES => tries += 1,
-                made => return Ok(made?),
+                made => return Ok(made?.map(|(version, chunk)| (chunk.clone(), info(chunk.len(), version)))),
             }
         }
     }
 
-    async fn attempt(&self, shared: &Rechunker) -> Result<Option<(Bytes, ValueInfo)>, ArrayError> {
-        let (reader, cache) = (shared.reader(), shared.encoded());
-        let trace = reader.trace(&self.name.mount);
-        if let Some(latest) = cache.latest(&self.name) {
-            let snapshot = reader.look(&self.plan, &trace).await?;
-            let Some(version) = self.version(&snapshot) else { return Ok(None) };
-            if version == latest
-                && let Some(chunk) = cache.recall(&self.name, &version)
-            {
-                return Ok(Some((chunk.clone(), info(chunk.len(), version))));
-            }
-        }
-        // Whoever makes a chunk has room for it, and so nobody who has some waits for anybody who has none.
-        let room = shared.room_for(self.rechunked.working_bytes()).await;
-        let snapshot = reader.snapshot(&self.plan, &trace).await?;
-        let Some(version) = self.version(&snapshot) else { return Ok(None) };
-        let (shared, rechunked) = (shared.clone(), Arc::clone(&self.rechunked));
-        let (path, coords) = (self.named.path.clone(), self.named.coords.clone());
-        let load = async move {
-            let _room = room;
-            let shape = snapshot.plan().subset().shape();
-            let elements = elements(&shared, snapshot, &trace).await?;
-            let chunk_shape = rechunked.chunk_shape.clone();
-            let start = Instant::now();
-            let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
-            trace.encoded_since(start);
-            encoded.map_err(|source| ArrayError::ChunkCodecs { path, coords, shape: chunk_shape, source })
+    async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<Made, ArrayError> {
+        let trace = shared.reader().trace(&self.name.mount);
+        let look = || -> BoxFuture<'_, _> {
+            Box::pin(async { Ok(self.version(&shared.reader().look(&self.plan, &trace).await?)) })
         };
-        let chunk = cache.get(&self.name, &version, Box::pin(load)).await?;
-        Ok(Some((chunk.clone(), info(chunk.len(), version))))
+        let (chunk, making) = (Arc::clone(self), shared.clone());
+        let (name, traced) = (&self.name, Arc::clone(&trace));
+        let make = Box::pin(async move { chunk.made(&making, &traced).await });
+        shared.encoded().get(name, look, make).await
+    }
+
+    /// Reads what it is made of, and encodes that.
+    async fn made(&self, shared: &Rechunker, trace: &Arc<Trace>) -> Result<Made, ArrayError> {
+        let _room = shared.room_for(self.rechunked.working_bytes()).await;
+        // What was made of a stored chunk is remembered, so that one that is needed for nothing else need not be.
+        let reader = shared.reader().clone().once();
+        let snapshot = reader.snapshot(&self.plan, trace).await?;
+        let Some(version) = self.version(&snapshot) else { return Ok(None) };
+        let shape = snapshot.plan().subset().shape();
+        let elements = elements(&reader, snapshot, trace).await?;
+        let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
+        let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
+        trace.encoded_since(start);
+        let failed = |source| ArrayError::ChunkCodecs {
+            path: self.named.path.clone(),
+            coords: self.named.coords.clone(),
+            shape: self.rechunked.chunk_shape.clone(),
+            source,
+        };
+        // A copy has no more room than it needs, which counts as long as it is remembered.
+        let encoded = Bytes::copy_from_slice(&encoded.map_err(failed)?);
+        Ok(Some((version, encoded)))
     }
 
     /// The version; `None` if no stored chunk is there.
@@ -142,13 +148,9 @@ fn info(size: usize, version: Version) -> ValueInfo {
 }
 
 /// All elements of a snapshot, which fit in one band.
-async fn elements(
-    shared: &Rechunker,
-    snapshot: Snapshot,
-    trace: &Arc<Trace>,
-) -> Result<Elements, ArrayError> {
+async fn elements(reader: &Reader, snapshot: Snapshot, trace: &Arc<Trace>) -> Result<Elements, ArrayError> {
     let bytes = snapshot.plan().response_bytes();
-    let mut bands = shared.reader().elements(snapshot, 0..bytes, trace);
+    let mut bands = reader.elements(snapshot, 0..bytes, trace);
     let elements = bands.try_next().await?.unwrap_or_default();
     match bands.try_next().await? {
         None => Ok(elements),

@@ -169,7 +169,7 @@ enum Shows {
     /// What is stored under the key.
     Stored,
     /// A chunk that is to be made.
-    Chunk(Box<Chunk>),
+    Chunk(Arc<Chunk>),
 }
 
 impl RechunkStore {
@@ -218,7 +218,7 @@ impl RechunkStore {
         }
         if let Some(named) = named::chunk(&self.shared().opener, key).await.map_err(failed)? {
             let chunk = self.chunk(named)?;
-            return Ok(chunk.map_or(Shows::Nothing, |chunk| Shows::Chunk(Box::new(chunk))));
+            return Ok(chunk.map_or(Shows::Nothing, |chunk| Shows::Chunk(Arc::new(chunk))));
         }
         Ok(match self.above(&key.parent()).await? {
             None => Shows::Stored,
