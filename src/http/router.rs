@@ -14,10 +14,11 @@ use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
+use bytes::Bytes;
+use serde_json::json;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use utoipa::OpenApi;
-use utoipa::openapi::Server;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -278,17 +279,23 @@ pub(super) async fn pass<F: Future<Output = Response>>(
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
-    openapi_below(&Base::default())
-}
-
-/// The same for clients that see something before every path.
-pub(super) fn openapi_below(base: &Base) -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
     document::complete(&mut api);
-    if !base.is_empty() {
-        api.servers = Some(vec![Server::new(base.as_str())]);
-    }
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The same for clients that see something before every path. It is made once: anybody may ask for it, at any time.
+pub(super) fn openapi_below(base: &Base) -> Bytes {
+    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().into());
+    if base.is_empty() {
+        return TEXT.clone();
+    }
+    let servers = json!({ "servers": [{ "url": base.as_str() }] }).to_string();
+    // Two objects, the one before the other's members.
+    match (servers.strip_suffix('}'), TEXT.strip_prefix(b"{")) {
+        (Some(servers), Some(rest)) => [servers.as_bytes(), b",", rest].concat().into(),
+        _ => TEXT.clone(),
+    }
 }

@@ -68,6 +68,7 @@ async fn no_bytes_of_a_payload_are_a_defect() {
     for store in ["real/graph", "doc/doc_streamlines", "v07/streamlines_v07"] {
         let store = &format!("{store}.zarrvectors");
         let copy = copied(store).await;
+        let server = Server::of(std::sync::Arc::clone(&copy));
         for (key, bytes) in files(store).0 {
             let mut changed =
                 vec![Vec::new(), bytes[..bytes.len() / 2].to_vec(), vec![0xff; bytes.len().min(64)]];
@@ -80,7 +81,7 @@ async fn no_bytes_of_a_payload_are_a_defect() {
             }
             for (number, bytes) in changed.into_iter().enumerate() {
                 put(&copy, &key, bytes).await;
-                ask_all(&Server::of(std::sync::Arc::clone(&copy)), &format!("{store} {key} {number}")).await;
+                ask_all(&server, &format!("{store} {key} {number}")).await;
             }
             put(&copy, &key, bytes).await;
         }
@@ -114,6 +115,7 @@ async fn no_metadata_is_a_defect() {
         [json!(null), json!(-1), json!(1e308), json!([i64::MIN, u64::MAX, 1e-308]), json!({"": "\u{0}"})];
     let store = "real/graph.zarrvectors";
     let copy = copied(store).await;
+    let server = Server::of(std::sync::Arc::clone(&copy));
     for (key, bytes) in files(store).1 {
         let is_wanted = [
             "s/zarr.json",
@@ -132,7 +134,6 @@ async fn no_metadata_is_a_defect() {
         }
         for (number, changed) in changes(&document, &values).into_iter().enumerate() {
             put(&copy, &key, changed.to_string()).await;
-            let server = Server::of(std::sync::Arc::clone(&copy));
             ask_each(
                 &server,
                 &["", "/vertices", "/chunks", "/links", "/validate"],
