@@ -275,10 +275,10 @@ impl DirectSource {
         &self,
         value: &StoredValue,
         chain: &Arc<CodecChain>,
+        ranges: &[Range<u64>],
         job: Vec<Part>,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
-        let places: Vec<(usize, Range<u64>)> =
-            job.iter().map(|part| (part.place, part.range.clone())).collect();
+        let places: Vec<usize> = job.iter().map(|part| part.place).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
             bytes.saturating_add(chain.working_bytes().max(part.encoded.len() as u64))
         });
@@ -286,15 +286,13 @@ impl DirectSource {
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
         let decoding = self.cpu.run_sized(bytes, work);
+        let of_place = |(place, decoded): (usize, Result<_, _>)| {
+            let range = ranges.get(place).cloned().unwrap_or_default();
+            (place, decoded.map_err(|source| undecodable(value, &range, source)))
+        };
         match decoding.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await {
-            Ok(decoded) => places
-                .into_iter()
-                .zip(decoded)
-                .map(|((place, part), decoded)| {
-                    (place, decoded.map_err(|source| undecodable(value, &part, source)))
-                })
-                .collect(),
-            Err(error) => places.into_iter().map(|(place, _)| (place, Err(error.clone().into()))).collect(),
+            Ok(decoded) => places.into_iter().zip(decoded).map(of_place).collect(),
+            Err(error) => places.into_iter().map(|place| (place, Err(error.clone().into()))).collect(),
         }
     }
 
@@ -320,7 +318,7 @@ impl DirectSource {
             let range = ranges.get(place).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
             let encoded = bytes.slice(offset(range.start)..offset(range.end));
-            Part { place, range, encoded, shared }
+            Part { place, encoded, shared }
         };
         let parts = match &bytes {
             Ok(bytes) => Ok(fetch.wanted.iter().map(|&place| part(place, bytes)).collect()),
@@ -334,22 +332,23 @@ impl DirectSource {
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
-        fetched: Vec<Fetched>,
+        ranges: &[Range<u64>],
+        mut fetched: Vec<Fetched>,
         trace: &Trace,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let (start, mut elements) = (Instant::now(), Vec::new());
-        let (mut parts, mut permits) = (Vec::new(), Vec::new());
-        for Fetched { parts: of_one, _permit: permit } in fetched {
-            permits.push(permit);
-            match of_one {
-                Ok(of_one) => parts.extend(of_one),
+        let parts = fetched.iter_mut().filter_map(|fetched| {
+            match std::mem::replace(&mut fetched.parts, Ok(Vec::new())) {
+                Ok(parts) => Some(parts),
                 Err((places, error)) => {
                     elements.extend(places.into_iter().map(|place| (place, Err(error.clone()))));
+                    None
                 }
             }
-        }
-        let mut decoded = stream::iter(jobs(parts, chain.decoded_bytes()))
-            .map(|job| self.decode_job(value, chain, job))
+        });
+        let jobs = jobs(parts.flatten(), chain.decoded_bytes());
+        let mut decoded = stream::iter(jobs)
+            .map(|job| self.decode_job(value, chain, ranges, job))
             .buffer_unordered(self.cpu.threads());
         while let Some(job) = decoded.next().await {
             elements.extend(job);
@@ -369,15 +368,13 @@ struct Fetched {
 struct Part {
     /// Which of those that are wanted it is.
     place: usize,
-    /// Where it stands in the value.
-    range: Range<u64>,
     encoded: Bytes,
     /// Whether it was fetched together with others.
     shared: bool,
 }
 
 /// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
-fn jobs(parts: impl IntoIterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
+fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
     let mut jobs: Vec<Vec<Part>> = Vec::new();
     let mut room = 0;
     for part in parts {
@@ -468,17 +465,27 @@ impl ChunkSource for DirectSource {
             fetch.wanted.retain(|&place| elements[place].is_none());
         }
         fetches.retain(|fetch| !fetch.wanted.is_empty());
-        let most = self.options.concurrency.max(1);
-        // What comes at a time, as from a file in memory, takes one way to the threads that decode.
-        let mut decoded = stream::iter(fetches)
-            .map(|fetch| self.fetch(value, chain, ranges, fetch, trace))
-            .buffer_unordered(most)
-            .ready_chunks(most)
-            .map(|fetched| self.decode_fetched(value, chain, fetched, trace))
-            .buffer_unordered(most);
-        while let Some(decoded) = decoded.next().await {
+        let fetch = |fetch| self.fetch(value, chain, ranges, fetch, trace);
+        let decode = |fetched| self.decode_fetched(value, chain, ranges, fetched, trace);
+        let mut put = |decoded: Vec<_>| {
             for (place, outcome) in decoded {
                 elements[place] = Some(outcome);
+            }
+        };
+        if fetches.len() == 1 {
+            let only = fetches.remove(0);
+            put(decode(vec![fetch(only).await]).await);
+        } else {
+            let most = self.options.concurrency.clamp(1, fetches.len().max(1));
+            // What comes at a time, as from a file in memory, takes one way to the threads that decode.
+            let mut decoded = stream::iter(fetches)
+                .map(fetch)
+                .buffer_unordered(most)
+                .ready_chunks(most)
+                .map(decode)
+                .buffer_unordered(most);
+            while let Some(decoded) = decoded.next().await {
+                put(decoded);
             }
         }
         // Every place is in exactly one fetch.
@@ -509,7 +516,6 @@ mod tests {
     fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
         let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
             place,
-            range: 0..length as u64,
             encoded: vec![0; length].into(),
             shared: false,
         });

@@ -30,7 +30,7 @@ const PIECE_BYTES: u64 = 512 << 10;
 const NOW_BYTES: u64 = 512 << 10;
 /// Pieces that are in memory have these lengths in turn. A connection asks for more when little is left to send: while the
 /// short one is on its way, the buffer of the long one is there again.
-const NOW_PIECES: [usize; 2] = [448 << 10, 64 << 10];
+const NOW_PIECES: [usize; 2] = [64 << 10, 448 << 10];
 /// How often a read begins again because the file was written to meanwhile.
 const TRIES: usize = 3;
 
