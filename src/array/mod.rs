@@ -9,7 +9,9 @@
 mod chains;
 mod coalesce;
 mod dependent;
+mod direct;
 mod error;
+mod jobs;
 mod made_of;
 mod open;
 mod plan;
@@ -21,13 +23,14 @@ mod stored;
 mod trace;
 
 pub use dependent::{Declared, DeclaredArrays};
+pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
 pub use made_of::MadeOf;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::{ReadChunks, Snapshot};
-pub use source::{Budget, ChunkSource, DirectSource, FetchOptions};
+pub use source::{Budget, ChunkSource};
 pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
 pub use trace::{Trace, TraceObserver, Work};
 

@@ -1,0 +1,72 @@
+//! Parts of stored values that were fetched, and the pieces of work that decode them.
+
+use bytes::Bytes;
+
+use crate::chunk::Elements;
+use crate::codec::{CodecChain, CodecError};
+
+/// Chunks are decoded together up to so many bytes.
+const JOB_BYTES: u64 = 1 << 20;
+
+/// A part of what was fetched.
+pub(super) struct Part {
+    /// Which of those that are wanted it is.
+    pub(super) place: usize,
+    pub(super) encoded: Bytes,
+    /// Whether it was fetched together with others.
+    pub(super) shared: bool,
+}
+
+/// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
+pub(super) fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
+    let mut jobs: Vec<Vec<Part>> = Vec::new();
+    let mut room = 0;
+    for part in parts {
+        let bytes = decoded_bytes.max(part.encoded.len() as u64);
+        match jobs.last_mut() {
+            Some(job) if bytes <= room => job.push(part),
+            _ => {
+                jobs.push(vec![part]);
+                room = JOB_BYTES;
+            }
+        }
+        room = room.saturating_sub(bytes);
+    }
+    jobs
+}
+
+/// Decodes one part of what was fetched, which may be shared with others. Elements that are the encoded bytes themselves
+/// are copied out of a fetch that holds other parts too: kept on their own, they would keep all of it in memory.
+pub(super) fn decode(chain: &CodecChain, encoded: Bytes, shared: bool) -> Result<Elements, CodecError> {
+    if !shared {
+        return chain.decode(encoded);
+    }
+    let fetched = encoded.as_ptr_range();
+    Ok(chain.decode(encoded)?.detached_from(&fetched))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
+        let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
+            place,
+            encoded: vec![0; length].into(),
+            shared: false,
+        });
+        let jobs = jobs(parts, decoded_bytes);
+        let places: Vec<usize> = jobs.iter().flatten().map(|part| part.place).collect();
+        assert_eq!(places, (0..encoded.len()).collect::<Vec<_>>());
+        jobs.iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn small_chunks_are_decoded_together_and_large_ones_apart() {
+        assert_eq!(sizes(&[10; 5], 100), [5]);
+        assert_eq!(sizes(&[10; 5], JOB_BYTES / 2), [2, 2, 1]);
+        assert_eq!(sizes(&[10; 3], JOB_BYTES + 1), [1, 1, 1]);
+        assert_eq!(sizes(&[10, 2 << 20, 10], 100), [1, 1, 1]);
+        assert!(sizes(&[], 100).is_empty());
+    }
+}
