@@ -177,13 +177,14 @@ impl DirectSource {
         decoded?.map_err(|source| undecodable(value, part, source))
     }
 
-    /// Decodes some parts of a value, one after the other.
+    /// Decodes some parts of a value, one after the other, beside others unless they are all.
     async fn decode_job(
         &self,
         value: &StoredValue,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         job: Vec<Part>,
+        is_only: bool,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let places: Vec<usize> = job.iter().map(|part| part.place).collect();
         let bytes = job.iter().fold(0, |bytes: u64, part| {
@@ -192,7 +193,9 @@ impl DirectSource {
         let bound = Arc::clone(chain);
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
-        let decoding = self.cpu.run_sized(bytes, work);
+        let decoding = async {
+            if is_only { self.cpu.run_sized(bytes, work).await } else { self.cpu.run_beside(work).await }
+        };
         let of_place = |(place, decoded): (usize, Result<_, _>)| {
             let range = ranges.get(place).cloned().unwrap_or_default();
             (place, decoded.map_err(|source| undecodable(value, &range, source)))
@@ -254,8 +257,9 @@ impl DirectSource {
             }
         });
         let jobs = jobs(parts.flatten(), chain.decoded_bytes());
+        let is_only = jobs.len() == 1;
         let mut decoded = stream::iter(jobs)
-            .map(|job| self.decode_job(value, chain, ranges, job))
+            .map(|job| self.decode_job(value, chain, ranges, job, is_only))
             .buffer_unordered(self.cpu.threads());
         while let Some(job) = decoded.next().await {
             elements.extend(job);

@@ -208,9 +208,10 @@ impl Reader {
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
         let window = Window::packed(band.subset.axes(), item_bytes);
         let is_variable = array.metadata().data_type.is_variable();
-        let empty = || {
+        let heap_limit = plan.heap_limit();
+        let empty = move || {
             if is_variable {
-                ElementsMut::variable(vec![0; length], plan.heap_limit())
+                ElementsMut::variable(vec![0; length], heap_limit)
             } else {
                 ElementsMut::fixed(vec![0; length], item_bytes)
             }
@@ -272,13 +273,13 @@ impl Reader {
                         if !is_variable && let Some(elements) = whole(&batch, length, item_bytes) {
                             return Ok(elements);
                         }
-                        let out_of = out.take().unwrap_or_else(empty);
-                        let paste = move |mut out| paste_all(&batch, &fill, &mut out).map(|()| out);
-                        let pasted = if length <= INLINE_BYTES {
-                            paste(out_of)
-                        } else {
-                            self.cpu.run(move || paste(out_of)).await?
+                        let begun = out.take();
+                        let paste = move || {
+                            let mut out = begun.unwrap_or_else(empty);
+                            paste_all(&batch, &fill, &mut out).map(|()| out)
                         };
+                        let pasted =
+                            if length <= INLINE_BYTES { paste() } else { self.cpu.run(paste).await? };
                         out = Some(pasted.map_err(|error| plan.unassembled(error))?);
                     }
                     match at_hand {

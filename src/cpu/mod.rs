@@ -11,14 +11,19 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use async_task::Runnable;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tracing::Instrument;
 
 use crate::error::{Classify, ErrorClass};
 
 /// Work on no more bytes than this is not worth the way to another thread.
 const INLINE_BYTES: u64 = 8 << 10;
+/// Work on more bytes than this is worth it from a thread of the pool too: others may be idle.
+const BESIDE_BYTES: u64 = 1 << 20;
 
 /// How many threads work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,12 +77,23 @@ impl Cpu {
         self.threads
     }
 
-    /// Waits for a turn and runs `work` on the pool. Work that has not had its turn when the future is dropped is never
-    /// run.
+    /// Runs `work` on the pool: at once in a future that is driven there ([`Cpu::drive`]), and else when its turn comes.
     ///
     /// # Errors
     /// [`CpuError::Panicked`] if `work` panics.
     pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CpuError> {
+        if pool::is_here() { at_once(work) } else { self.run_beside(work).await }
+    }
+
+    /// Waits for a turn and runs `work` on the pool, as one of many pieces that are worked on side by side. Work that has
+    /// not had its turn when the future is dropped is never run.
+    ///
+    /// # Errors
+    /// [`CpuError::Panicked`] if `work` panics.
+    pub async fn run_beside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CpuError> {
@@ -102,11 +118,42 @@ impl Cpu {
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, CpuError> {
-        if bytes > INLINE_BYTES {
-            return self.run(work).await;
+        if bytes <= INLINE_BYTES {
+            at_once(work)
+        } else if bytes <= BESIDE_BYTES {
+            self.run(work).await
+        } else {
+            self.run_beside(work).await
         }
-        catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| CpuError::Panicked)
     }
+
+    /// Drives a future on the pool: what it does between two waits, and what it has [`Cpu::run`], is one piece of work, on
+    /// data that stays in the caches of one core, and takes no way to another thread and back. It must not block. Dropping
+    /// it drops the future at its next wait. To be called where there is a reactor.
+    ///
+    /// # Errors
+    /// [`CpuError::Panicked`] if it panics.
+    pub async fn drive<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, CpuError> {
+        let (pool, reactor) = (Arc::clone(&self.pool), Handle::current());
+        let schedule = move |runnable: Runnable| {
+            let reactor = reactor.clone();
+            pool.push(Box::new(move || {
+                let _here = reactor.enter();
+                runnable.run();
+            }));
+        };
+        let (runnable, task) = async_task::spawn(future.in_current_span(), schedule);
+        runnable.schedule();
+        // A task whose future panicked is a task that was cancelled.
+        task.fallible().await.ok_or(CpuError::Panicked)
+    }
+}
+
+fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, CpuError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| CpuError::Panicked)
 }
 
 impl fmt::Debug for Cpu {
@@ -163,6 +210,53 @@ mod tests {
         assert_eq!(cpu.run_sized(INLINE_BYTES, thread).await, Ok(thread()));
         assert_ne!(cpu.run_sized(INLINE_BYTES + 1, thread).await, Ok(thread()));
         assert_eq!(cpu.run_sized(0, || -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_and_its_work_are_run_on_one_thread_of_the_pool_and_large_work_on_any() {
+        let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+        let (own, driven) = (std::thread::current().id(), cpu.clone());
+        let threads = cpu.drive(async move {
+            let here = std::thread::current().id();
+            let thread = || std::thread::current().id();
+            let small = driven.run_sized(INLINE_BYTES + 1, thread).await.unwrap();
+            let whole = driven.run(thread).await.unwrap();
+            // It is asked for on one thread and run on the other, or by this one while the future waits.
+            let large = driven.run_sized(BESIDE_BYTES + 1, thread).await.unwrap();
+            ([here, small, whole], large)
+        });
+        let (here, large) = threads.await.unwrap();
+        assert!(here.iter().all(|thread| *thread == here[0] && *thread != own));
+        assert_ne!(large, own);
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_waits_as_any_other_and_keeps_no_thread_from_work() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (go, wait) = oneshot::channel();
+        let mut driven = Box::pin(cpu.drive(async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            wait.await
+        }));
+        assert!(futures::poll!(driven.as_mut()).is_pending());
+        assert_eq!(cpu.run(|| 1).await, Ok(1));
+        go.send(2).unwrap();
+        assert_eq!(driven.await, Ok(Ok(2)));
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_that_panics_is_an_error_and_one_whose_caller_has_left_is_dropped() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        assert_eq!(cpu.drive(async { panic!("as the test wants") }).await, Err::<u8, _>(CpuError::Panicked));
+        let (held, dropped) = oneshot::channel::<()>();
+        let mut left = Box::pin(cpu.drive(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        }));
+        assert!(futures::poll!(left.as_mut()).is_pending());
+        cpu.run(|| ()).await.unwrap();
+        drop(left);
+        assert!(dropped.await.is_err());
     }
 
     #[tokio::test]

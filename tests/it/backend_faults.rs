@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use zarrd::http::Mount;
 use zarrd::store::{SharedStore, StoreOptions};
 
+use crate::support::client;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, noise};
 use crate::support::s3::{Fault, Kind, Objects, Rule, TestS3, When, tag};
@@ -555,7 +556,7 @@ async fn a_slow_reader_gets_the_whole_value_however_long_it_takes() {
     s3.insert("long", value.clone());
     let store = s3.store_with(|options| options.read_timeout_ms = 1000);
     let address = Server::of(store).listen().await;
-    let stream = reqwest::get(format!("http://{address}/store/m/long")).await.unwrap().bytes_stream();
+    let stream = client::get(format!("http://{address}/store/m/long")).await.unwrap().bytes_stream();
     let mut stream = Box::pin(stream);
     let (mut at, mut pauses) = (0, 0);
     while let Some(piece) = stream.next().await {

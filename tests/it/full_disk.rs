@@ -6,8 +6,9 @@
 
 use std::process::Command;
 
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 
+use crate::support::client;
 use crate::support::process::Running;
 use crate::support::told::{number_of, value};
 
@@ -25,8 +26,7 @@ async fn a_value_that_the_disk_has_no_room_for_is_507_and_changes_nothing() {
     command.env_clear().env("ZARRD__LOG__LEVEL", "off");
     let server = Running::of(command);
     let base = format!("http://{}/store/w", server.address);
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::new();
+    let client = client::client();
     let put = |key: &'static str, number, bytes| {
         let request = client.put(format!("{base}/{key}")).body(value(key, number, bytes));
         async move { request.send().await.unwrap() }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use reqwest::{Client, StatusCode};
 use tokio::task::JoinSet;
 
+use crate::support::client;
 use crate::support::process::{Running, zarrd};
 use crate::support::told::{Dice, by_hand, value};
 
@@ -61,7 +62,7 @@ impl Writer {
             Key { name, acknowledged: None, under_way: None, tag: None }
         };
         Self {
-            client: Client::new(),
+            client: client::client(),
             base: String::new(),
             keys: (0..KEYS_EACH).map(key).collect(),
             dice: Dice::of(n * 7919 + 1),
@@ -161,7 +162,7 @@ fn files(root: &Path) -> BTreeSet<String> {
 }
 
 async fn listed(base: &str) -> BTreeSet<String> {
-    let listing = reqwest::get(format!("{base}/?recursive&format=json")).await.unwrap();
+    let listing = client::get(format!("{base}/?recursive&format=json")).await.unwrap();
     let listing: serde_json::Value = listing.json().await.unwrap();
     let keys = listing["keys"].as_array().unwrap().iter();
     keys.map(|entry| entry["key"].as_str().unwrap().to_owned()).collect()
@@ -175,7 +176,6 @@ fn start(root: &Path) -> Running {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_killed_loses_and_tears_nothing_and_leaves_nothing_behind() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let kills = by_hand("ZARRD_KILLS", 20);
     let most_bytes = usize::try_from(by_hand("ZARRD_KILL_BYTES", 4 << 20)).unwrap();
     let folder = tempfile::tempdir().unwrap();

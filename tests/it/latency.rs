@@ -11,6 +11,7 @@ use zarrd::array::FetchOptions;
 use zarrd::http::Mount;
 use zarrd::store::SharedStore;
 
+use crate::support::client;
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};
@@ -179,9 +180,8 @@ async fn ranges_as_far_apart_as_the_configuration_says_are_fetched_as_one() {
         std::fs::write(&file, text).unwrap();
         let server = Running::start(&["serve", "--config", file.to_str().unwrap()]);
         let url = format!("http://{}/v1/data/m/a?slice=:", server.address);
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let before = s3.requests(Kind::Get);
-        let body = reqwest::get(url).await.unwrap().bytes().await.unwrap();
+        let body = client::get(url).await.unwrap().bytes().await.unwrap();
         assert_eq!(&*body, &*model.select(&[ALL]).elements);
         // The document and the index come first.
         assert_eq!(s3.requests(Kind::Get) - before, 2 + reads, "{gap}");

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::support::client;
 use crate::support::process::{Running, zarrd};
 use crate::support::told::{Dice, number_of, value};
 
@@ -56,10 +57,9 @@ async fn a_client_that_leaves_during_a_put_leaves_the_old_value_or_the_new_one()
     let mut command = zarrd(&["serve", "--writable", &format!("w={}", folder.path().display())]);
     command.env("ZARRD__LOG__LEVEL", "error");
     let server = Running::of(command);
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("http://{}/store/w/{KEY}", server.address);
     let read = || async {
-        let answer = reqwest::get(&url).await.unwrap();
+        let answer = client::get(&url).await.unwrap();
         (answer.status(), answer.bytes().await.unwrap())
     };
 

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use zarrd::http::Mount;
 use zarrd::store::StoreOptions;
 
+use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, cpu, put};
 
 fn client(http2: bool) -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let builder = client::builder().redirect(reqwest::redirect::Policy::none());
     let builder = if http2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
     builder.build().unwrap()
 }

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{ByteRange, SharedStore, StoreOptions, WriteCondition, open};
 
+use crate::support::client;
 use crate::support::process::{Running, text, zarrd};
 use crate::support::server::{cpu, put};
 
@@ -42,7 +43,7 @@ fn start(folder: &Path) -> (Running, [SocketAddr; 2]) {
 }
 
 fn client() -> Client {
-    Client::builder().timeout(Duration::from_secs(30)).build().unwrap()
+    client::builder().timeout(Duration::from_secs(30)).build().unwrap()
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn each_listener_has_its_mount_at_the_root_and_all_end_together() {
         assert_eq!(get(url.clone()).await, (StatusCode::OK, value.to_owned()), "{url}");
     }
     // By name, in HTTP/1.1 and HTTP/2: `Host` and `:authority`.
-    let named = || Client::builder().resolve("data.example", main);
+    let named = || client::builder().resolve("data.example", main);
     for client in [named(), named().http2_prior_knowledge()].map(|client| client.build().unwrap()) {
         for (host, value) in [("DATA.example", "of a"), ("127.0.0.1", "{\"status\":\"ok\"}")] {
             let url = format!("http://{host}:{}/healthz", main.port());

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
+use crate::support::client;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::Array;
 use crate::support::process::{Running, text, zarrd};
@@ -71,8 +72,7 @@ fn stop(mut server: Running) -> String {
 }
 
 fn client() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::new()
+    client::client()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ use zarrs::storage::{StoreKey, WritableStorageTraits};
 
 use crate::fixtures::{check_through, manifest, stored};
 use crate::support::changing::Changing;
+use crate::support::client;
 use crate::support::copied::{copy, list_all, read_all};
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
@@ -239,8 +240,7 @@ async fn the_same_over_http_1_1_by_many_at_once_reads_each_index_once() {
     let counting = Counting::new(store);
     let server = Server::build(Mount::read_only("m", Arc::clone(&counting) as SharedStore)).finish();
     let address = server.listen().await;
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().http1_only().build().unwrap();
+    let client = client::builder().http1_only().build().unwrap();
     let ask = |number: usize| {
         let url = format!("http://{address}/unshard/m/a/c/{}/{}", number / 8 % 4, number % 8);
         let client = client.clone();

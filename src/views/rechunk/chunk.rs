@@ -91,13 +91,16 @@ impl Chunk {
         };
         let (chunk, making) = (Arc::clone(self), shared.clone());
         let (name, traced) = (&self.name, Arc::clone(&trace));
-        let make = Box::pin(async move { chunk.made(&making, &traced).await });
+        let make = Box::pin(async move {
+            let _room = making.room_for(chunk.rechunked.working_bytes()).await;
+            let cpu = making.cpu().clone();
+            cpu.drive(async move { chunk.made(&making, &traced).await }).await?
+        });
         shared.encoded().get(name, look, make).await
     }
 
     /// Reads what it is made of, and encodes that.
     async fn made(&self, shared: &Rechunker, trace: &Arc<Trace>) -> Result<Made, ArrayError> {
-        let _room = shared.room_for(self.rechunked.working_bytes()).await;
         // What was made of a stored chunk is remembered, so that one that is needed for nothing else need not be.
         let reader = shared.reader().clone().once();
         let snapshot = reader.snapshot(&self.plan, trace).await?;
@@ -113,9 +116,7 @@ impl Chunk {
             shape: self.rechunked.chunk_shape.clone(),
             source,
         };
-        // A copy has no more room than it needs, which counts as long as it is remembered.
-        let encoded = Bytes::copy_from_slice(&encoded.map_err(failed)?);
-        Ok(Some((version, encoded)))
+        Ok(Some((version, packed(encoded.map_err(failed)?))))
     }
 
     /// The version; `None` if no stored chunk is there.
@@ -139,6 +140,15 @@ impl Chunk {
         }
         let tag = hex(&digest.finalize());
         Some(if strong { Version::strong(&tag) } else { Version::weak(&tag) })
+    }
+}
+
+/// The same bytes with no more room than they need, which counts as long as they are remembered.
+fn packed(encoded: Bytes) -> Bytes {
+    match encoded.try_into_mut() {
+        Ok(own) if own.capacity() == own.len() => own.freeze(),
+        Ok(own) => Bytes::copy_from_slice(&own),
+        Err(part) => Bytes::copy_from_slice(&part),
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use zarrd::http::Mount;
 
 use super::{access, ask, get_as, grant, known, token};
+use crate::support::client;
 use crate::support::process::{Running, run, text};
 use crate::support::s3::TestS3;
 use crate::support::server::Server;
@@ -25,7 +26,7 @@ async fn whoever_may_read_is_sent_to_the_backend_and_nobody_else() {
     let tokens = json!({ "tokens": { "a": known("a", json!([grant("m", "a", &["read", "list"])])) } });
     server.set_access(access(tokens, &[], &std::sync::Arc::default()));
 
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let client = client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let bearer = format!("Bearer {}", token("a"));
     for (url, host) in
         [("/store/m/a/c/0", "other"), ("/store/m//a/c/%30", "other"), ("/a/c/0", "data.example")]
@@ -60,7 +61,6 @@ async fn whoever_may_read_is_sent_to_the_backend_and_nobody_else() {
 
 #[tokio::test]
 async fn tokens_and_urls_that_are_printed_are_good_and_secrets_are_not_shown() {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -82,7 +82,7 @@ async fn tokens_and_urls_that_are_printed_are_good_and_secrets_are_not_shown() {
 
     let running = Running::start(&["serve", "--config", file]);
     let get = async |path: &str, token: Option<&str>| {
-        let mut request = reqwest::Client::new().get(format!("http://{}{path}", running.address));
+        let mut request = client::client().get(format!("http://{}{path}", running.address));
         if let Some(token) = token {
             request = request.bearer_auth(format!("zs_{token}"));
         }

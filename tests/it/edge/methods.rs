@@ -5,6 +5,7 @@ use serde_json::Value;
 use zarrd::http::Mount;
 
 use super::{PATIENT, Served};
+use crate::support::client;
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Server, put};
 
@@ -56,8 +57,7 @@ async fn head_tells_what_get_would_for_every_route() {
     }
     urls.sort();
     urls.dedup();
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().http1_only().redirect(reqwest::redirect::Policy::none());
+    let client = client::builder().http1_only().redirect(reqwest::redirect::Policy::none());
     let client = client.build().unwrap();
     let mut found = std::collections::BTreeMap::<u16, usize>::new();
     for url in urls {

@@ -24,6 +24,7 @@ use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
 use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use crate::support::client;
 use crate::support::process::{Running, run, text, zarrd};
 
 fn data(name: &str) -> PathBuf {
@@ -69,10 +70,9 @@ async fn shown_by(address: std::net::SocketAddr) -> CertificateDer<'static> {
 }
 
 fn client() -> reqwest::ClientBuilder {
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = std::fs::read(data("authority.pem")).unwrap();
     let authority = reqwest::Certificate::from_pem(&authority).unwrap();
-    reqwest::Client::builder().tls_certs_only([authority]).timeout(BOUND)
+    client::builder().tls_certs_only([authority]).timeout(BOUND)
 }
 
 #[tokio::test]

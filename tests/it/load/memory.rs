@@ -8,6 +8,7 @@ use zarrd::app::{Limits, Routes, Shutdown, serve};
 use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Peer};
 
+use crate::support::client;
 use crate::support::process::{text, zarrd};
 
 #[test]
@@ -50,7 +51,7 @@ async fn while_memory_is_short_each_answer_is_the_last_of_its_connection() {
     assert!(answer.to_ascii_lowercase().contains("\r\nconnection: close\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\nhere"), "{answer}");
 
-    let http2 = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();
+    let http2 = client::builder().http2_prior_knowledge().build().unwrap();
     for _ in 0..3 {
         let answer = http2.get(format!("http://{address}/")).send().await.unwrap();
         assert_eq!(answer.text().await.unwrap(), "here");

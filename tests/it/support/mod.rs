@@ -4,6 +4,7 @@
 pub mod blind;
 pub mod catalogue;
 pub mod changing;
+pub mod client;
 pub mod copied;
 pub mod counting;
 pub mod data_types;
