@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures::future::FutureExt;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
@@ -304,19 +306,16 @@ fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
-/// the client's; so do COPY and MOVE, as how much they copy is the client's.
-pub(super) async fn in_time(
+/// the client's; so do COPY and MOVE, as how much they copy is the client's. An async function would hold `answer` twice.
+pub(super) fn in_time(
     state: &AppState,
     method: &Method,
     answer: impl Future<Output = Response>,
-) -> Response {
-    if matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE") {
-        return answer.await;
-    }
-    match timeout(state.deadline(), answer).await {
-        Ok(response) => response,
-        Err(_) => Problem::of_class(ErrorClass::TimedOut).into_response(),
-    }
+) -> impl Future<Output = Response> {
+    let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
+    let most = if takes_its_time { Duration::MAX } else { state.deadline() };
+    let too_late = |_| Problem::of_class(ErrorClass::TimedOut).into_response();
+    timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
 }
 
 /// A handler's panic.

@@ -5,6 +5,7 @@
 //! What the caller did wrong, and what is wrong with the caller's own data, is told in `detail`, by the error's own
 //! text. Of a backend nothing is told but the status: its errors name hosts, buckets and paths.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::range;
 use crate::error::{Classify, ErrorClass, Written};
@@ -29,10 +31,25 @@ pub(super) struct Problem(Box<Inner>);
 struct Inner {
     status: StatusCode,
     code: &'static str,
-    detail: Option<String>,
+    detail: Option<Cow<'static, str>>,
     extensions: Map<String, Value>,
     headers: HeaderMap,
     source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// A problem document (RFC 9457, section 3).
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+    request_id: &'a str,
+    #[serde(flatten)]
+    extensions: &'a Map<String, Value>,
 }
 
 /// How an answer's problem is written where that is no problem document: a layer of routes that speak another
@@ -96,7 +113,7 @@ impl Problem {
     }
 
     /// Says what to do about it.
-    pub(super) fn detail(mut self, text: impl Into<String>) -> Self {
+    pub(super) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(text.into());
         self
     }
@@ -137,17 +154,10 @@ impl Problem {
     /// The document.
     fn document(&self, request_id: &str) -> String {
         let Inner { status, code, detail, extensions, .. } = &*self.0;
-        let mut document = Map::new();
-        document.insert("type".to_owned(), json!("about:blank"));
-        document.insert("title".to_owned(), json!(status.canonical_reason().unwrap_or("Error")));
-        document.insert("status".to_owned(), json!(status.as_u16()));
-        document.insert("code".to_owned(), json!(code));
-        if let Some(detail) = detail {
-            document.insert("detail".to_owned(), json!(detail));
-        }
-        document.insert("request_id".to_owned(), json!(request_id));
-        document.extend(extensions.clone());
-        Value::Object(document).to_string()
+        let title = status.canonical_reason().unwrap_or("Error");
+        let (detail, status) = (detail.as_deref(), status.as_u16());
+        let document = Document { kind: "about:blank", title, status, code, detail, request_id, extensions };
+        serde_json::to_string(&document).unwrap_or_default()
     }
 
     /// Logs the problem with all its causes.
@@ -196,7 +206,7 @@ impl<E: Classify> From<E> for Problem {
         let class = error.class();
         let mut problem = Self::of_class(class);
         if is_tellable(class) {
-            problem.0.detail = Some(error.to_string());
+            problem.0.detail = Some(error.to_string().into());
         }
         problem = match error.written() {
             None => problem,
@@ -209,10 +219,10 @@ impl<E: Classify> From<E> for Problem {
 }
 
 impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+    fn into_response(mut self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.0.status;
-        response.headers_mut().extend(self.0.headers.clone());
+        *response.headers_mut() = std::mem::take(&mut self.0.headers);
         response.extensions_mut().insert(self);
         response
     }
@@ -280,6 +290,8 @@ fn retry_after() -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::store::StoreError;
 

@@ -204,7 +204,7 @@ fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<
         let template = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         let entrant = Entrant::stored(template, method, uri, headers, request.extensions());
-        admission::admit(&state, entrant, next.run(request)).await
+        admission::admit(&state, entrant, || next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
 }

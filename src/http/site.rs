@@ -191,7 +191,7 @@ impl Site {
                     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
                     let extensions = request.extensions();
                     let entrant = Entrant::stored(short.template, method, uri, headers, extensions);
-                    admission::admit(state, entrant, caught(request)).await
+                    admission::admit(state, entrant, || caught(request)).await
                 }
                 // Admitted by what each holds in memory.
                 Reads::Elements | Reads::Chunks => caught(request).await,

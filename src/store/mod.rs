@@ -32,7 +32,7 @@ pub use backend::{BackendState, Circuit};
 pub use error::{Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
-pub use object::{ObjectBackend, ObjectOptions};
+pub use object::{ObjectBackend, ObjectOptions, name_traces_by};
 pub use observed::{Observer, Outcome, Verb, observed};
 pub use open::{OpenError, is_zip, open};
 pub use options::StoreOptions;

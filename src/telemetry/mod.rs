@@ -48,6 +48,7 @@ impl Telemetry {
                 let (exporter, queue) =
                     Exporter::new(endpoint, &telemetry.service_name, telemetry.queue_spans);
                 let spans = Spans::new(queue, telemetry.sample, now);
+                zarrd::store::name_traces_by(spans::current);
                 (Some(spans.with_filter(Targets::new().with_target(SPANS, Level::TRACE))), Some(exporter))
             }
             None => (None, None),

@@ -13,9 +13,9 @@ use tokio::sync::mpsc::Sender;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
-use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
 
 /// The field that names the trace of whoever asks.
 const TRACEPARENT: &str = "traceparent";
@@ -25,6 +25,16 @@ static DROPPED: AtomicU64 = AtomicU64::new(0);
 /// How many spans were dropped so far.
 pub(super) fn dropped() -> u64 {
     DROPPED.load(Relaxed)
+}
+
+/// The span that is current, as whoever is asked on its behalf is to be told: a `traceparent`.
+pub(super) fn current() -> Option<String> {
+    tracing::dispatcher::get_default(|dispatch| {
+        let current = dispatch.current_span();
+        let span = dispatch.downcast_ref::<Registry>()?.span(current.id()?)?;
+        // Other spans may stand between.
+        span.scope().find_map(|span| Some(span.extensions().get::<Open>()?.place.traceparent()))
+    })
 }
 
 /// A span that has ended.
@@ -45,6 +55,13 @@ pub(super) struct Place {
     /// The span above it; 0 if there is none.
     pub(super) parent: u64,
     is_kept: bool,
+}
+
+impl Place {
+    fn traceparent(&self) -> String {
+        let Self { trace, span, is_kept, .. } = self;
+        format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*is_kept))
+    }
 }
 
 /// A span under way.

@@ -122,6 +122,43 @@ async fn a_collector_gets_the_spans_of_the_trace_that_whoever_asks_is_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_backend_is_told_which_span_of_which_trace_it_is_asked_for() {
+    let (collector, s3) = (Collector::start().await, TestS3::start().await);
+    s3.insert("k", "value");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    let endpoint = s3.options().endpoint.unwrap();
+    let text = format!(
+        "[mounts.m]\nurl = '{}'\n[mounts.m.options]\nendpoint = '{endpoint}'\nallow_http = true\n",
+        TestS3::s3_url(),
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = zarrd(&["serve", "--config", file.to_str().unwrap()]);
+    command.env("ZARRD__TELEMETRY__OTLP_ENDPOINT", format!("http://{}/", collector.address));
+    let server = Running::of(command);
+    let url = format!("http://{}/store/m/k", server.address);
+    let (kept, unwanted) = ("4bf92f3577b34da6a3ce929d0e0e4736", "11111111111111111111111111111111");
+    for (trace, flags) in [(kept, "01"), (unwanted, "00")] {
+        let traceparent = format!("00-{trace}-00f067aa0ba902b7-{flags}");
+        let answer = client().get(&url).header("traceparent", traceparent).send().await.unwrap();
+        assert_eq!(answer.text().await.unwrap(), "value");
+    }
+    tokio::task::block_in_place(|| stop(server));
+    let told = s3.traceparents();
+    let spans = collector.spans();
+    let asked: Vec<String> = spans
+        .iter()
+        .filter(|span| span["name"] == "backend" && span["traceId"] == kept)
+        .map(|span| format!("00-{kept}-{}-01", span["spanId"].as_str().unwrap()))
+        .collect();
+    assert!(!asked.is_empty(), "{spans:#?}");
+    let of = |trace: &str| -> Vec<&String> { told.iter().filter(|told| told.contains(trace)).collect() };
+    assert_eq!(of(kept), asked.iter().collect::<Vec<_>>(), "each is told the span that stands for it");
+    assert!(of(unwanted).iter().all(|told| told.ends_with("-00")), "{told:?}");
+    assert!(!of(unwanted).is_empty(), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_down_costs_no_request() {
     let folder = directory().await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -126,16 +126,30 @@ impl Admission {
         Box::pin(self.wait(ask)).await
     }
 
+    /// Turns away whoever will find no room however little is asked for, before anything is done for the answer: to say no
+    /// must cost little when there is too much to do.
+    ///
+    /// # Errors
+    /// As [`Admission::enter`].
+    pub(super) fn glance(&self, entrant: Entrant) -> Result<(), Problem> {
+        let least = self.gate.ask(entrant.class, entrant.share, self.least_units.max(1));
+        if self.gate.is_hopeless(least, self.patience) { Err(self.turn_away(least)) } else { Ok(()) }
+    }
+
     async fn wait(&self, ask: Ask) -> Result<Permit, Problem> {
         if let Some(turn) = self.gate.join(ask, self.patience)
             && let Ok(ask) = timeout(self.patience, turn.wait()).await
         {
             return Ok(Permit { gate: Arc::clone(&self.gate), ask });
         }
+        Err(self.turn_away(ask))
+    }
+
+    fn turn_away(&self, ask: Ask) -> Problem {
         if let Some(count) = self.turned_away.get(ask.class().place()) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        Err(overloaded())
+        overloaded()
     }
 
     /// What is under way now.
@@ -165,13 +179,14 @@ fn units(bytes: u64) -> u64 {
 }
 
 /// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
-pub(super) async fn admit(
+/// `answer` begins the answer: a future that is passed in would be held twice.
+pub(super) async fn admit<F: Future<Output = Response>>(
     state: &AppState,
     entrant: Entrant,
-    answer: impl Future<Output = Response>,
+    answer: impl FnOnce() -> F,
 ) -> Response {
     match state.admission().enter(entrant, state.options().stream_bytes).await {
-        Ok(permit) => permit.hold(answer.await),
+        Ok(permit) => permit.hold(answer().await),
         Err(problem) => problem.into_response(),
     }
 }

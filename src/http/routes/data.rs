@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 use tracing::Instrument;
 use utoipa::{IntoParams, IntoResponses};
@@ -13,6 +13,7 @@ use utoipa::{IntoParams, IntoResponses};
 use crate::array::Opened;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
+use crate::http::admission::Entrant;
 use crate::http::dependents::{check_collision, problem_of, reading};
 use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
 use crate::http::extract::NodeTarget;
@@ -134,7 +135,7 @@ pub(in crate::http) async fn get_data(
 
 /// The answer to GET and HEAD of a selection.
 pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Response, Problem> {
-    if let Some(answer) = KeptAnswer::give(state, head).await? {
+    if let Some(answer) = at_the_door(state, head).await? {
         return Ok(answer);
     }
     let anew = async {
@@ -154,6 +155,15 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
     };
     // Its many steps would make every future around it as large.
     Box::pin(anew).await
+}
+
+/// The answer that is given before anything is planned: one that is kept, or that there is no room.
+async fn at_the_door(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+    // Whether something changed is told from what is looked at alone, which is done whatever the load.
+    if !head.headers.contains_key(header::IF_NONE_MATCH) {
+        state.admission().glance(Entrant::to_elements(head))?;
+    }
+    KeptAnswer::give(state, head).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
@@ -195,7 +205,7 @@ pub(in crate::http) async fn get_chunk(
 
 /// The answer to GET and HEAD of a decoded chunk.
 pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Problem> {
-    if let Some(answer) = KeptAnswer::give(state, head).await? {
+    if let Some(answer) = at_the_door(state, head).await? {
         return Ok(answer);
     }
     let anew = async {

@@ -22,6 +22,7 @@ use super::super::Shared;
 use super::answer;
 use super::patient::{patient, stalled};
 use super::retries::RetryBudget;
+use super::trace_context;
 
 /// For how long a backend is waited for, and how often it is asked again.
 #[derive(Clone, Debug)]
@@ -156,6 +157,7 @@ impl HttpService for Connector {
         {
             headers.insert(name, value);
         }
+        trace_context::put(headers);
         let response =
             timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));

@@ -12,6 +12,7 @@ mod list;
 mod patient;
 mod read;
 mod retries;
+mod trace_context;
 mod write;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tests;
 
 pub(super) use client::{Connector, Patience};
 pub(super) use failure::is_unwell;
+pub use trace_context::name_traces_by;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;

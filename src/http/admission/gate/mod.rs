@@ -146,6 +146,16 @@ impl Gate {
         }
     }
 
+    /// Whether there is a line, and whoever stands in it would take longer than `patience` to go through.
+    pub(super) fn is_hopeless(&self, ask: Ask, patience: Duration) -> bool {
+        if self.waiting.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let mut line = self.line();
+        line.pace.note(0, Instant::now());
+        line.wait_of(ask).is_some_and(|wait| wait > patience)
+    }
+
     /// Joins the line. `None` if whoever stands before would take longer than `patience` to go through.
     pub(super) fn join(self: &Arc<Self>, ask: Ask, patience: Duration) -> Option<Turn> {
         let (sender, let_in) = oneshot::channel();

@@ -265,10 +265,13 @@ async fn who_would_wait_too_long_need_not_wait() {
         assert!(gate.waiting() > 300);
         assert!(gate.join(ask(1), patience).is_none(), "behind all of its own");
         assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(gate.is_hopeless(ask(1), patience), "and told so before it asks for anything");
         assert!(gate.join(ask(2), patience).is_some(), "before them");
+        assert!(!gate.is_hopeless(ask(2), patience));
         assert!(visit(&gate, ask(2), patience, hold).await);
     };
     let (served, ()) = tokio::join!(greedy, asks);
     assert!(served.iter().all(|is_served| *is_served));
     assert_eq!((gate.free(), gate.waiting()), (16, 0));
+    assert!(!gate.is_hopeless(ask(1), Duration::ZERO), "nobody waits");
 }

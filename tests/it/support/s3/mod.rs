@@ -40,6 +40,8 @@ struct Shared {
     bucket: Mutex<Bucket>,
     script: Mutex<Script>,
     counts: Mutex<HashMap<Kind, usize>>,
+    /// The `traceparent` of each request that had one.
+    traceparents: Mutex<Vec<String>>,
 }
 
 impl TestS3 {
@@ -106,6 +108,11 @@ impl TestS3 {
         self.shared.counts.lock().unwrap().get(&kind).copied().unwrap_or_default()
     }
 
+    /// The traces and spans that requests were said to belong to.
+    pub fn traceparents(&self) -> Vec<String> {
+        self.shared.traceparents.lock().unwrap().clone()
+    }
+
     /// The value of a key of the store.
     pub fn value(&self, key: &str) -> Option<Bytes> {
         let bucket = self.shared.bucket.lock().unwrap();
@@ -167,6 +174,7 @@ async fn converse(mut socket: TcpStream, shared: Arc<Shared>) {
     while let Some(request) = Request::read(&mut socket, &mut buffer).await {
         let kind = request.kind();
         *shared.counts.lock().unwrap().entry(kind).or_default() += 1;
+        shared.traceparents.lock().unwrap().extend(request.header("traceparent").map(str::to_owned));
         let fault = shared.script.lock().unwrap().next(kind, &request.key);
         let sent = fault::answer(&mut shared.bucket.lock().unwrap(), kind, &request, fault);
         if !sent.send(&mut socket).await {
