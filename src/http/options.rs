@@ -42,7 +42,8 @@ pub struct HttpOptions {
     pub whole_bytes: u64,
     /// What a streamed value counts against `inflight_bytes`, whatever its length.
     pub stream_bytes: u64,
-    /// Milliseconds a request waits for `inflight_bytes` before it is 503.
+    /// Milliseconds a request waits for `inflight_bytes` before it is 503; at once if it is likely to wait for more than
+    /// half as long.
     pub queue_ms: u64,
     /// Milliseconds from a request to the head of its answer before it is 504. An upload's own time is not counted.
     pub deadline_ms: u64,

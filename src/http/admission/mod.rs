@@ -42,7 +42,11 @@ const UNIT_BYTES: u64 = 1024;
 pub(super) struct Admission {
     gate: Arc<Gate>,
     least_units: u64,
+    /// The longest wait.
     patience: Duration,
+    /// Who would wait longer than this is turned away at once. How long somebody will wait is a guess: it is better not to
+    /// have waited than to have waited in vain.
+    hope: Duration,
     turned_away: [AtomicU64; Class::ALL.len()],
 }
 
@@ -109,6 +113,7 @@ impl Admission {
             gate: Arc::new(Gate::new(capacity)),
             least_units: capacity / options.inflight_requests.max(1),
             patience: Duration::from_millis(options.queue_ms),
+            hope: Duration::from_millis(options.queue_ms) / 2,
             turned_away: Default::default(),
         }
     }
@@ -116,7 +121,7 @@ impl Admission {
     /// Waits for room for `bytes`. More than a class can have means all that it can have: such an answer goes alone.
     ///
     /// # Errors
-    /// 503 with `Retry-After` once the time has passed, or at once if it is plain that it would.
+    /// 503 with `Retry-After` once the time has passed, or at once if it is likely to.
     pub(super) async fn enter(&self, entrant: Entrant, bytes: u64) -> Result<Permit, Problem> {
         let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
         if self.gate.try_take(ask) {
@@ -133,11 +138,11 @@ impl Admission {
     /// As [`Admission::enter`].
     pub(super) fn glance(&self, entrant: Entrant) -> Result<(), Problem> {
         let least = self.gate.ask(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.is_hopeless(least, self.patience) { Err(self.turn_away(least)) } else { Ok(()) }
+        if self.gate.is_hopeless(least, self.hope) { Err(self.turn_away(least)) } else { Ok(()) }
     }
 
     async fn wait(&self, ask: Ask) -> Result<Permit, Problem> {
-        if let Some(turn) = self.gate.join(ask, self.patience)
+        if let Some(turn) = self.gate.join(ask, self.hope)
             && let Ok(ask) = timeout(self.patience, turn.wait()).await
         {
             return Ok(Permit { gate: Arc::clone(&self.gate), ask });

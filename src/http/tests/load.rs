@@ -80,6 +80,30 @@ async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_
 }
 
 #[tokio::test(start_paused = true)]
+async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
+    let options = HttpOptions { inflight_bytes: 2048, queue_ms: 1000, ..HttpOptions::default() };
+    let server = Server::with_options(VALUES, options);
+    let anyone = Entrant::new(Class::Elements, &Extensions::new());
+    let enter = || server.state.admission().enter(anyone, 1);
+    let (first, _second) = (enter().await.unwrap(), enter().await.unwrap());
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(enter())).collect();
+    for waiter in &mut waiting {
+        assert!(futures::poll!(waiter.as_mut()).is_pending());
+    }
+    // One unit in a tenth of a second: behind the ten that wait it would take a second.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(first);
+    let began = tokio::time::Instant::now();
+    let answer = server.get("/v1/data/m/a").await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
+    assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!((began.elapsed(), server.store.take_asked()), (Duration::ZERO, Vec::<&str>::new()));
+    // Whether something is what it was is told whatever the load.
+    server.send("GET", "/v1/data/m/a", &[("if-none-match", "\"x\"")]).await;
+    assert_ne!(server.store.take_asked(), Vec::<&str>::new());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_has_less_under_way_goes_first() {
     let options = HttpOptions {
         inflight_bytes: 16 << 10,
