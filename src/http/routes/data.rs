@@ -159,7 +159,7 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
 
 /// The answer that is given before anything is planned: one that is kept, or that there is no room.
 async fn at_the_door(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
-    // Whether something changed is told from what is looked at alone, which is done whatever the load.
+    // Whoever has it already may be told so without any room.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
         state.admission().glance(Entrant::to_elements(head))?;
     }

@@ -98,7 +98,7 @@ async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
     assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
     assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
     assert_eq!((began.elapsed(), server.store.take_asked()), (Duration::ZERO, Vec::<&str>::new()));
-    // Whether something is what it was is told whatever the load.
+    // Whoever may have it already is looked after.
     server.send("GET", "/v1/data/m/a", &[("if-none-match", "\"x\"")]).await;
     assert_ne!(server.store.take_asked(), Vec::<&str>::new());
 }

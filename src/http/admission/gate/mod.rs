@@ -26,6 +26,8 @@ use crate::http::admission::Share;
 const PLACES: usize = 1024;
 /// For how long what is given back is counted before it is called a pace.
 const PACE_WINDOW: Duration = Duration::from_millis(100);
+/// For how long a pace is believed in while nobody waits: a line that empties and fills again goes on as it did.
+const PACE_AGE: Duration = Duration::from_secs(1);
 const CLASSES: usize = Class::ALL.len();
 
 /// What is asked for.
@@ -83,6 +85,8 @@ struct Pace {
     window: Option<Instant>,
     given_back: u64,
     per_second: Option<u64>,
+    /// Since when nobody waits.
+    idle_since: Option<Instant>,
 }
 
 /// Somebody's place in the line. Dropped, it is left, and what was taken for it is given back.
@@ -207,7 +211,7 @@ impl Gate {
     fn remove(&self, line: &mut Line, ask: Ask, number: u64) -> Option<Waiter> {
         let waiter = line.remove(ask, number)?;
         if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
-            line.pace = Pace::default();
+            line.pace.rest(Instant::now());
         }
         Some(waiter)
     }
@@ -265,7 +269,16 @@ impl Line {
 }
 
 impl Pace {
+    /// Nobody waits any longer.
+    fn rest(&mut self, now: Instant) {
+        (self.window, self.given_back, self.idle_since) = (None, 0, Some(now));
+    }
+
+    /// So many units were given back, or somebody came.
     fn note(&mut self, units: u64, now: Instant) {
+        if self.idle_since.take().is_some_and(|since| now.saturating_duration_since(since) > PACE_AGE) {
+            self.per_second = None;
+        }
         let window = *self.window.get_or_insert(now);
         self.given_back = self.given_back.saturating_add(units);
         let passed = now.saturating_duration_since(window);

@@ -275,3 +275,21 @@ async fn who_would_wait_too_long_need_not_wait() {
     assert_eq!((gate.free(), gate.waiting()), (16, 0));
     assert!(!gate.is_hopeless(ask(1), Duration::ZERO), "nobody waits");
 }
+
+#[test]
+fn a_pace_outlives_the_line_by_a_second() {
+    let start = Instant::now();
+    for (idle, is_believed) in [(PACE_AGE, true), (PACE_AGE + Duration::from_millis(1), false)] {
+        let mut pace = Pace::default();
+        pace.note(0, start);
+        pace.note(5, start + PACE_WINDOW);
+        assert_eq!(pace.per_second, Some(50));
+        let end = start + PACE_WINDOW * 3;
+        pace.rest(end);
+        pace.note(0, end + idle);
+        assert_eq!(pace.per_second, is_believed.then_some(50));
+        // The time in which nobody waited is in no window.
+        pace.note(7, end + idle + PACE_WINDOW);
+        assert_eq!(pace.per_second, Some(if is_believed { 60 } else { 70 }));
+    }
+}
