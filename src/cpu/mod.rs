@@ -3,7 +3,8 @@
 //! A pool of as many threads as there are cores, and one queue before it. What waits there belongs to the pool and not
 //! to whoever waits for it: a caller who stands still (a client that does not read) holds nobody up, and the work of one
 //! who has left is dropped when its turn comes. Nothing that decodes or renders more than a few kilobytes, or copies
-//! more than a hundred or so, runs on the reactor.
+//! more than a hundred or so, runs on the reactor. What is little else than such work, from its reads to its result, is
+//! driven there as a whole ([`Cpu::drive`]).
 
 mod pool;
 

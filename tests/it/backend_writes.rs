@@ -1,6 +1,7 @@
 //! Conditional writes on every backend: of many racers exactly one wins, and no lost answer is told as a condition that
 //! did not hold. Uploads arrive whole or not at all, and leave nothing behind.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -174,28 +175,44 @@ async fn a_lost_answer_never_makes_two_winners_or_a_loser_whose_value_is_there()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_once_and_what_was_refused_is_not() {
+async fn what_was_acknowledged_is_there_once_and_seen_by_all_and_what_was_refused_is_not() {
     let s3 = TestS3::start().await;
     let servers = [serve(s3.store()), serve(s3.store())];
     assert_eq!(create(&servers[0], "log", "").await.status, 201);
     assert_eq!(create(&servers[1], "first", "").await.status, 201);
     s3.inject(bad_day(&[Kind::Put, Kind::Head, Kind::Get]), 43);
+    // How long the log was that was acknowledged last.
+    let acknowledged = AtomicUsize::new(0);
     let writers = (0..8).map(|writer| {
-        let server = &servers[writer % 2];
+        let (servers, acknowledged) = (&servers, &acknowledged);
         async move {
-            let mut told = Vec::new();
+            let (mut told, mut seen) = (Vec::new(), Vec::new());
             for n in 0..4 * rounds() {
+                // What one of them acknowledges the other shows.
+                let server = &servers[(writer + n) % 2];
+                let least = acknowledged.load(Ordering::SeqCst);
                 let (log, tag) = read(server, "log").await.unwrap();
+                assert!(
+                    log.len() >= least,
+                    "older than what was acknowledged before it was asked for: {log}"
+                );
                 let word = format!("{writer}-{n};");
-                let answer = replace(server, "log", &tag, format!("{log}{word}")).await;
+                let longer = format!("{log}{word}");
+                let answer = replace(server, "log", &tag, longer.clone()).await;
+                if answer.status == 204 {
+                    acknowledged.fetch_max(longer.len(), Ordering::SeqCst);
+                }
                 told.push((word, answer.status.as_u16(), is_unknown(&answer)));
+                seen.push(log);
             }
-            told
+            (told, seen)
         }
     });
-    let told: Vec<_> = join_all(writers).await.concat();
+    let (told, seen): (Vec<_>, Vec<_>) = join_all(writers).await.into_iter().unzip();
+    let (told, seen) = (told.concat(), seen.concat());
     assert!(s3.heal() > 0, "nothing was injected");
     let (log, _) = read(&servers[0], "log").await.unwrap();
+    assert!(seen.iter().all(|seen| log.starts_with(seen.as_str())), "all saw one history: {log} {seen:?}");
     for (word, status, is_unknown) in &told {
         let times = log.split_inclusive(';').filter(|found| found == word).count();
         match status {
@@ -208,6 +225,7 @@ async fn what_was_acknowledged_is_there_once_and_what_was_refused_is_not() {
         }
     }
     assert!(told.iter().any(|(_, status, _)| *status == 204), "{told:?}");
+    println!("{} writes by two servers, {} reads", told.len(), seen.len());
 }
 
 #[tokio::test]
