@@ -17,6 +17,7 @@ import suites
 
 PARTS = {
     "cuts": cuts.run,
+    "faults": suites.faults,
     "killed": suites.killed,
     "writers": suites.writers,
     "storm": storm.run,

@@ -20,6 +20,14 @@ def rust(name, long, **environment):
     return done.stdout
 
 
+def faults(long):
+    """S4: a bucket that fails at random."""
+    told = rust("whatever_fails_at_random", long, ZARRD_ROUNDS="3000")
+    counts = re.search(r"^(\d+) faults in (\d+) requests$", told, re.MULTILINE)
+    measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short and not told, 0 absences that are none"
+    return [("faults of a bucket, at random", measured)]
+
+
 def killed(long):
     """S6."""
     told = rust("a_server_that_is_killed", long, ZARRD_KILLS="5000", ZARRD_KILL_BYTES=str(64 << 20))

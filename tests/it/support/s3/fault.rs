@@ -141,7 +141,8 @@ pub fn answer(bucket: &mut Bucket, kind: Kind, request: &Request, fault: Option<
             let mut flipped = Request::of(request, |_| true);
             let mut body = flipped.body.to_vec();
             let middle = body.len() / 2;
-            body[middle] ^= 4;
+            // What has no body has no bit.
+            body.get_mut(middle).into_iter().for_each(|byte| *byte ^= 4);
             flipped.body = body.into();
             bucket.answer(kind, &flipped)
         }
