@@ -117,7 +117,7 @@ impl Default for HttpOptions {
             inflight_bytes: 512 << 20,
             inflight_requests: 4096,
             whole_bytes: 64 << 20,
-            stream_bytes: 512 << 10,
+            stream_bytes: 1 << 20,
             queue_ms: 500,
             deadline_ms: 60_000,
             check_ms: 2_000,

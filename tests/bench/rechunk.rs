@@ -2,8 +2,8 @@
 //!
 //! A volume of `uint16` in shards of 256³, inner chunks of 32³ by zstd, is asked for in chunks of 64³ by zstd-3, each
 //! once: by one client, and by two. In this process, the same chunks are made of the same files by as many threads: inner
-//! chunks are read, decoded, put together and encoded by the chain that the server has. The two take turns, slab by slab,
-//! so that both have the same machine. The volume has 1 GiB, or as many MiB as are asked for by `-- 256`; it is made in
+//! chunks are read, decoded, put together and encoded by the chain that the server has. The two take turns, every
+//! few chunks, so that both have the same machine. The volume has 1 GiB, or as many MiB as are asked for by `-- 256`; it is made in
 //! the folder for temporary files.
 
 #![expect(
@@ -14,6 +14,8 @@
 )]
 
 use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +45,8 @@ const CHUNK: u64 = 64;
 const ITEM: usize = 2;
 /// Shards along the last two dimensions.
 const ACROSS: u64 = 4;
+/// So many chunks are made by one, and then by the other.
+const TURN: usize = 64;
 
 fn little() -> CodecMetadata {
     CodecMetadata::new("bytes", json!({ "endian": "little" }))
@@ -144,14 +148,14 @@ fn make(folder: &Path, sharded: &CodecChain, target: &CodecChain, coords: [u64; 
     target.encode(elements.freeze()).expect("it fits")
 }
 
-fn in_process(folder: &Path, slab: &[[u64; 3]], threads: usize) -> Duration {
+fn in_process(folder: &Path, chunks: &[[u64; 3]], threads: usize) -> Duration {
     let (sharded, target) = (bound(&[sharding()], SHARD), bound(&[little(), zstd()], CHUNK));
     let next = AtomicUsize::new(0);
     let start = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(&coords) = slab.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(&coords) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
                     std::hint::black_box(make(folder, &sharded, &target, coords));
                 }
             });
@@ -160,24 +164,64 @@ fn in_process(folder: &Path, slab: &[[u64; 3]], threads: usize) -> Duration {
     start.elapsed()
 }
 
-async fn asked(client: &reqwest::Client, root: &str, slab: &[[u64; 3]], clients: usize) -> Duration {
-    let next = Arc::new(AtomicUsize::new(0));
-    let slab: Arc<[[u64; 3]]> = slab.into();
-    let start = Instant::now();
-    let each = (0..clients).map(|_| {
-        let (client, root, slab, next) =
-            (client.clone(), root.to_owned(), Arc::clone(&slab), Arc::clone(&next));
-        tokio::spawn(async move {
-            while let Some([z, y, x]) = slab.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let answer = client.get(format!("{root}/a/c/{z}/{y}/{x}")).send().await.expect("it answers");
-                assert!(answer.status().is_success(), "{}", answer.status());
-                std::hint::black_box(answer.bytes().await.expect("it is whole"));
-            }
-        })
-    });
-    for client in each.collect::<Vec<_>>() {
-        client.await.expect("it ends well");
+/// A client that does no more than it must, so that what is measured is the server.
+struct Client {
+    connection: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let connection = TcpStream::connect(address).expect("somebody listens");
+        connection.set_nodelay(true).expect("it can be told");
+        Self { connection, read: vec![0; 4 << 20] }
     }
+
+    /// The bytes of a chunk.
+    fn get(&mut self, [z, y, x]: [u64; 3]) -> &[u8] {
+        let path = format!("/rechunk/m/{CHUNK},{CHUNK},{CHUNK}/zstd-3/a/c/{z}/{y}/{x}");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n");
+        self.connection.write_all(request.as_bytes()).expect("it listens");
+        let (mut end, mut head) = (0, None);
+        loop {
+            let read = self.connection.read(&mut self.read[end..]).expect("it answers");
+            assert!(read > 0, "the answer breaks off");
+            end += read;
+            let (start, length) = *match &mut head {
+                Some(head) => head,
+                None => match head_of(&self.read[..end]) {
+                    Some(found) => head.insert(found),
+                    None => continue,
+                },
+            };
+            if end == start + length {
+                return &self.read[start..end];
+            }
+        }
+    }
+}
+
+/// Where the body of a good answer begins and how long it is, once its head is there.
+fn head_of(read: &[u8]) -> Option<(usize, usize)> {
+    let end = read.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let head = str::from_utf8(&read[..end]).expect("it is text").to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 200 "), "{head}");
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("it says so");
+    Some((end + 4, length.parse().expect("it is a number")))
+}
+
+fn asked(clients: &mut [Client], chunks: &[[u64; 3]]) -> Duration {
+    let next = AtomicUsize::new(0);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for client in clients {
+            scope.spawn(|| {
+                while let Some(&coords) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    std::hint::black_box(client.get(coords));
+                }
+            });
+        }
+    });
     start.elapsed()
 }
 
@@ -217,7 +261,6 @@ fn main() {
     let target = bound(&[little(), zstd()], CHUNK);
     let sharded = bound(&[sharding()], SHARD);
 
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("there are threads");
     runtime.block_on(async {
@@ -228,23 +271,24 @@ fn main() {
             let limits = Limits::of(&config.server, config.http.headers);
             let shutdown = Shutdown::default();
             let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
-            let client = reqwest::Client::builder().http1_only().build().expect("it needs nothing");
-            let root = format!("http://{address}/rechunk/m/{CHUNK},{CHUNK},{CHUNK}/zstd-3");
-            let answer = client.get(format!("{root}/a/c/0/0/0")).send().await.expect("it answers");
+            let mut asking: Vec<Client> = (0..clients).map(|_| Client::new(address)).collect();
             let same = make(folder.path(), &sharded, &target, [0; 3]);
-            assert_eq!(answer.bytes().await.expect("it is whole"), same, "both make the same bytes");
+            for client in &mut asking {
+                let answer = tokio::task::block_in_place(|| client.get([0; 3]));
+                assert_eq!(answer, same, "both make the same bytes");
+            }
 
             let across = ACROSS * SHARD / CHUNK;
             let (mut alone, mut served, mut ratios) = (Duration::ZERO, Duration::ZERO, Vec::new());
             let mut worked = [Duration::ZERO; 2];
-            for z in 0..deep * SHARD / CHUNK {
-                let slab: Vec<[u64; 3]> =
-                    (0..across).flat_map(|y| (0..across).map(move |x| [z, y, x])).collect();
-                let (path, chunks) = (folder.path().to_owned(), slab.clone());
+            let all: Vec<[u64; 3]> = (0..deep * SHARD / CHUNK)
+                .flat_map(|z| (0..across).flat_map(move |y| (0..across).map(move |x| [z, y, x])))
+                .collect();
+            for chunks in all.chunks(TURN) {
                 let begun = processor_time();
-                let one = tokio::task::block_in_place(|| in_process(&path, &chunks, clients));
+                let one = tokio::task::block_in_place(|| in_process(folder.path(), chunks, clients));
                 let between = processor_time();
-                let other = asked(&client, &root, &slab, clients).await;
+                let other = tokio::task::block_in_place(|| asked(&mut asking, chunks));
                 worked[0] += between.saturating_sub(begun);
                 worked[1] += processor_time().saturating_sub(between);
                 alone += one;
@@ -252,11 +296,11 @@ fn main() {
                 ratios.push(other.as_secs_f64() / one.as_secs_f64());
             }
             ratios.sort_by(f64::total_cmp);
-            let chunks = (deep * SHARD / CHUNK * across * across) as f64;
-            let each = |time: Duration| time.as_secs_f64() * 1e6 / chunks;
+            let count = all.len() as f64;
+            let each = |time: Duration| time.as_secs_f64() * 1e6 / count;
             println!(
                 "{clients} at a time: {:.0} µs a chunk in this process ({:.0} of the processor), {:.0} µs through the server \
-                 ({:.0}, with its client): {:.2} times; the median of {} slabs {:.2}",
+                 ({:.0}, with its client): {:.2} times; the median of {} turns {:.2}",
                 each(alone),
                 each(worked[0]),
                 each(served),

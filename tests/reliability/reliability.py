@@ -11,6 +11,7 @@ import traceback
 import cuts
 import leaks
 import overload
+import paths
 import slow
 import storm
 import suites
@@ -20,6 +21,7 @@ PARTS = {
     "faults": suites.faults,
     "killed": suites.killed,
     "writers": suites.writers,
+    "paths": paths.run,
     "storm": storm.run,
     "slow": slow.run,
     "overload": overload.run,
