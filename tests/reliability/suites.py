@@ -22,7 +22,7 @@ def rust(name, **environment):
 
 def faults(long):
     """S4: a bucket that fails at random."""
-    told = rust("whatever_fails_at_random", ZARRD_ROUNDS="3000" if long else "300")
+    told = rust("whatever_fails_at_random", ZARRD_ROUNDS="3000" if long else "200")
     counts = re.search(r"^(\d+) faults in (\d+) requests$", told, re.MULTILINE)
     measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short and not told, 0 absences that are none"
     return [("faults of a bucket, at random", measured)]
@@ -36,11 +36,11 @@ def killed(long):
 
 def writers(long):
     """S5: increments of one value by many, under conditions, by one server; and one log, by two before a bucket with faults."""
-    told = rust("every_acknowledged_increment_counts", ZARRD_ROUNDS="10000" if long else "1000")
+    told = rust("every_acknowledged_increment_counts", ZARRD_ROUNDS="10000" if long else "250")
     rows = re.findall(r"^(.*): (\d+ increments, \d+ refused)$", told, re.MULTILINE)
     assert rows, told
     rows = [(f"concurrent increments of one value, {kind}", f"{counts}, 0 lost") for kind, counts in rows]
-    told = rust("what_was_acknowledged", ZARRD_ROUNDS="1000" if long else "100")
+    told = rust("what_was_acknowledged", ZARRD_ROUNDS="3000" if long else "300")
     counts = re.search(r"^(\d+) writes by two servers, (\d+) reads$", told, re.MULTILINE)
     measured = f"{counts[1]} writes and {counts[2]} reads: 0 lost, 0 twice, 0 older than what was acknowledged before"
     return [*rows, ("one log, by two servers before one bucket with faults", measured)]
