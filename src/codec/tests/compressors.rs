@@ -252,7 +252,8 @@ proptest! {
     #[test]
     fn mutated_values_never_panic(
         which in 0..every_compressor().len(),
-        length in 0_usize..1500,
+        // Some encoders make nothing of nothing, and in that nothing can be mutated.
+        length in 1_usize..1500,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),
         cuts in any::<bool>(),
