@@ -22,7 +22,7 @@ def rust(name, **environment):
 
 def faults(long):
     """S4: a bucket that fails at random."""
-    told = rust("whatever_fails_at_random", ZARRD_ROUNDS="3000" if long else "200")
+    told = rust("whatever_fails_at_random", ZARRD_ROUNDS="3000" if long else "500")
     counts = re.search(r"^(\d+) faults in (\d+) requests$", told, re.MULTILINE)
     measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short and not told, 0 absences that are none"
     return [("faults of a bucket, at random", measured)]

@@ -58,11 +58,12 @@ class Bench:
             for name in ("zarrs", "tensorstore", "zarr-python")
         }
 
-    def rounds(self, contenders, share=1):
-        """The contenders round by round, each time another one first, within the time of a section or a share of it."""
+    def rounds(self, contenders, share=1, times=1):
+        """The contenders round by round, each time another one first, within the time of a section or a share of it; so
+        many times as many rounds where what differs is small."""
         contenders = list(contenders)
         begin = time.monotonic()
-        for done in range(self.effort.rounds):
+        for done in range(self.effort.rounds * times):
             start = time.monotonic()
             first = done % len(contenders)
             yield contenders[first:] + contenders[:first]

@@ -1,6 +1,6 @@
 """How what zarrd takes grows: with connections, with the bytes of a slice, with the chunks of an array, with slow readers.
 
-Ratios of zarrd to itself, so that no other server is needed.
+Ratios of zarrd to itself; how nginx takes more connections stands beside it, for some of what they cost is the system's.
 """
 
 import contextlib
@@ -18,6 +18,7 @@ from table import Goal
 
 MIB = 1 << 20
 CONNECTIONS = (16, 64, 256, 1000)
+NGINX = "16 KiB, nginx"
 STEADY = (Goal("1000 ÷ 16", 0.8, 1.0),)
 LINEAR = (Goal("64 MiB ÷ 1 MiB", 2, 1.25, at_least=False),)
 CONSTANT = (Goal("many ÷ few", 1.25, 1.1, at_least=False),)
@@ -39,14 +40,16 @@ def run(bench):
 def connections(bench):
     patch = next(part for part in bench.data.slices if part.name == "A patch")
     slices.check(bench, bench.warm, patch)
+    value = f"values/{data.VALUES['16 KiB']}"
     asked = {
-        "16 KiB": f"{bench.warm.base}/store/bench/values/{data.VALUES['16 KiB']}",
+        "16 KiB": f"{bench.warm.base}/store/bench/{value}",
         "warm A patch": slices.url(bench.warm, patch),
+        NGINX: f"{bench.nginx.base}/{value}",
     }
     # A thousand connections take a while to come about, and are counted from their first.
     seconds = {count: max(0.7 if count < 1000 else 3.0, bench.effort.load) for count in CONNECTIONS}
     measured = table.Rounds()
-    for turn in bench.rounds(CONNECTIONS, share=0.6):
+    for turn in bench.rounds(CONNECTIONS, share=1.2, times=2):
         for name, url in asked.items():
             for count in turn:
                 measured.add(name, count, rate=processes.load(url, count, seconds[count])["rate"])
@@ -54,7 +57,8 @@ def connections(bench):
     for name in asked:
         ratio = measured.ratio(name, "rate", CONNECTIONS[-1], CONNECTIONS[0])
         cells = [f"{measured.median(name, count, 'rate'):,.0f}" for count in CONNECTIONS]
-        lines.append([name, *cells, f"{ratio:.2f}", *table.judged(STEADY, {"1000 ÷ 16": ratio})])
+        goals = () if name == NGINX else STEADY
+        lines.append([name, *cells, f"{ratio:.2f}", *table.judged(goals, {"1000 ÷ 16": ratio})])
     header = ["what", *map(str, CONNECTIONS), "1000 ÷ 16", "floor", "aim", "is"]
     table.show(f"Scaling: requests a second by connections (medians of {measured.count} rounds)", header, lines)
 
