@@ -9,19 +9,18 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
 use super::caches::{Kind, Remembers, is_key_below};
 use super::shelf::{Shelf, Usage};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    BackendState, ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store,
-    StoreError, StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 /// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
@@ -160,8 +159,8 @@ impl Store for CachedStore {
         self.inner.kind()
     }
 
-    fn backend(&self) -> Option<BackendState> {
-        self.inner.backend()
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -176,19 +175,6 @@ impl Store for CachedStore {
         if self.freshness == Freshness::Always { self.inner.watch(keys).await } else { None }
     }
 
-    fn is_quiet(&self, since: Quiet) -> bool {
-        self.inner.is_quiet(since)
-    }
-
-    fn signed_url<'a>(
-        &'a self,
-        key: &'a StoreKey,
-        is_head: bool,
-        good_for: Duration,
-    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
-        self.inner.signed_url(key, is_head, good_for)
-    }
-
     fn looks_since(&self, began: Instant) -> Instant {
         let oldest = match self.freshness {
             Freshness::Always => return began,
@@ -198,10 +184,6 @@ impl Store for CachedStore {
         };
         let trusted = *lock(&self.trusted);
         oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
-    }
-
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        self.inner.still_has(key, version)
     }
 
     async fn get(

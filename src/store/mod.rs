@@ -3,7 +3,7 @@
 //! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
 //! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads
 //! the entries of a zip file that lies in one of these. `backend` keeps what is elsewhere from being asked too much. Wrappers (limits, counting, faults in tests) are structs
-//! around an inner [`Store`] with the same verbs. The verbs over many keys and over parts of values are made of the
+//! around an inner [`Store`] with the same verbs; what they do not answer themselves, it does ([`Store::inner`]). The verbs over many keys and over parts of values are made of the
 //! others (`partial`).
 //!
 //! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
@@ -65,9 +65,15 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// What kind of backend this is.
     fn kind(&self) -> StoreKind;
 
-    /// How much the backend is asked, where it is one elsewhere. A store around another passes on what that says.
-    fn backend(&self) -> Option<BackendState> {
+    /// The store that this one is around, where it shows the same values under the same keys: what only some stores know,
+    /// it is asked then, unless this one knows better.
+    fn inner(&self) -> Option<&dyn Store> {
         None
+    }
+
+    /// How much the backend is asked, where it is one elsewhere.
+    fn backend(&self) -> Option<BackendState> {
+        self.inner()?.backend()
     }
 
     /// Size and version of a value; `None` if the backend says the key does not exist.
@@ -80,33 +86,33 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// version is known long before. `None` where that is nothing to [`Store::head`]: always, unless a store knows better.
     fn version<'a>(
         &'a self,
-        _key: &'a StoreKey,
+        key: &'a StoreKey,
     ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        None
+        self.inner()?.version(key)
     }
 
     /// Whether it is plain, without any waiting, that a key still has this version, or (`None`) still no value, so that
     /// [`Store::head`] would say so. For keys that were asked for a moment ago. `false` where that takes a closer look:
     /// always, unless a store knows better.
-    fn still_has(&self, _key: &StoreKey, _version: Option<&Version>) -> bool {
-        false
+    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        self.inner().is_some_and(|inner| inner.still_has(key, version))
     }
 
     /// Has the store tell from now on whether anything changes that could give these keys other values: by
     /// [`Store::is_quiet`]. What changed before is not told, so look once more. `None` where a store cannot.
-    async fn watch(&self, _keys: Vec<StoreKey>) -> Option<Quiet> {
-        None
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+        self.inner()?.watch(keys).await
     }
 
     /// Whether nothing was told since [`Store::watch`]; plain without any waiting.
-    fn is_quiet(&self, _since: Quiet) -> bool {
-        false
+    fn is_quiet(&self, since: Quiet) -> bool {
+        self.inner().is_some_and(|inner| inner.is_quiet(since))
     }
 
     /// Since when a look at a value must have begun for a request that began then to rely on it: since the request, unless
     /// a store says otherwise ([`Freshness`]).
     fn looks_since(&self, began: Instant) -> Instant {
-        began
+        self.inner().map_or(began, |inner| inner.looks_since(began))
     }
 
     /// `get`, and one range of `get_partial_values`: the value or a part of it, all of one version.
@@ -194,11 +200,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// `is_head`. `None` where a store does not sign URLs: always, unless it is told to.
     fn signed_url<'a>(
         &'a self,
-        _key: &'a StoreKey,
-        _is_head: bool,
-        _good_for: Duration,
+        key: &'a StoreKey,
+        is_head: bool,
+        good_for: Duration,
     ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
-        None
+        self.inner()?.signed_url(key, is_head, good_for)
     }
 
     /// Whether the backend answers at all; for readiness.

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    BackendState, ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, SharedStore, Store,
-    StoreError, StoreKind, Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
@@ -190,17 +189,8 @@ impl Store for ObservedStore {
         self.inner.kind()
     }
 
-    fn backend(&self) -> Option<BackendState> {
-        self.inner.backend()
-    }
-
-    fn signed_url<'a>(
-        &'a self,
-        key: &'a StoreKey,
-        is_head: bool,
-        good_for: Duration,
-    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
-        self.inner.signed_url(key, is_head, good_for)
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
@@ -208,29 +198,6 @@ impl Store for ObservedStore {
         let found = self.inner.head(key).instrument(self.span(Verb::Head)).await;
         question.outcome = Outcome::of_found(&found);
         found
-    }
-
-    fn version<'a>(
-        &'a self,
-        key: &'a StoreKey,
-    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        self.inner.version(key)
-    }
-
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        self.inner.still_has(key, version)
-    }
-
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
-        self.inner.watch(keys).await
-    }
-
-    fn is_quiet(&self, since: Quiet) -> bool {
-        self.inner.is_quiet(since)
-    }
-
-    fn looks_since(&self, began: Instant) -> Instant {
-        self.inner.looks_since(began)
     }
 
     async fn get(

@@ -44,14 +44,15 @@ def run(long):
 
 
 def attack(server, options, seconds):
-    """Runs slowhttptest; the most connections that the server had open at a time."""
+    """Runs slowhttptest, again and again, for it ends once all of its connections were closed; the most connections that the
+    server had open at a time."""
     url, rest = f"{server.base}/store/m/value", ["-r", "1000", "-i", "5", "-l", str(seconds), "-p", "5"]
     command = ["slowhttptest", *options, "-u", url, "-c", str(CONNECTIONS), *rest]
-    held = 0
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        begun = time.monotonic()
-        while process.poll() is None and time.monotonic() < begun + seconds:
-            held = max(held, server.descriptors())
-            time.sleep(0.2)
-        process.terminate()
+    held, ends = 0, time.monotonic() + seconds
+    while time.monotonic() < ends:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and time.monotonic() < ends:
+                held = max(held, server.descriptors())
+                time.sleep(0.2)
+            process.terminate()
     return held

@@ -11,18 +11,17 @@ mod turns;
 pub use breaker::Circuit;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 
 use self::breaker::Breaker;
 use self::turns::Turns;
 use super::object::is_unwell;
 use super::{
-    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError, StoreKind,
-    Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -109,6 +108,10 @@ impl Store for Guarded {
         self.0.store.kind()
     }
 
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.0.store)
+    }
+
     fn backend(&self) -> Option<BackendState> {
         let Inner { turns, breaker, .. } = &*self.0;
         let (under_way, waiting, limit) = (turns.under_way(), turns.waiting(), turns.limit());
@@ -116,40 +119,8 @@ impl Store for Guarded {
         Some(BackendState { circuit, times_opened, under_way, waiting, limit })
     }
 
-    fn signed_url<'a>(
-        &'a self,
-        key: &'a StoreKey,
-        is_head: bool,
-        good_for: Duration,
-    ) -> Option<BoxFuture<'a, Result<String, StoreError>>> {
-        self.0.store.signed_url(key, is_head, good_for)
-    }
-
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         self.0.ask(self.0.store.head(key)).await
-    }
-
-    fn version<'a>(
-        &'a self,
-        key: &'a StoreKey,
-    ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
-        self.0.store.version(key)
-    }
-
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        self.0.store.still_has(key, version)
-    }
-
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
-        self.0.store.watch(keys).await
-    }
-
-    fn is_quiet(&self, since: Quiet) -> bool {
-        self.0.store.is_quiet(since)
-    }
-
-    fn looks_since(&self, began: Instant) -> Instant {
-        self.0.store.looks_since(began)
     }
 
     async fn get(
