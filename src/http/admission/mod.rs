@@ -340,7 +340,9 @@ mod tests {
         };
         let gate = Admission::new(&options);
         let mut held = Vec::new();
-        while let Ok(permit) = gate.enter(ONE, 1).await {
+        for caller in 0.. {
+            let entrant = Entrant::of(Class::Metadata, Share::numbered(caller));
+            let Ok(permit) = gate.enter(entrant, 1).await else { break };
             held.push(permit);
         }
         assert_eq!(held.len(), 64);

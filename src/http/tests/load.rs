@@ -37,10 +37,12 @@ async fn the_last_part_of_the_room_is_for_what_goes_before() {
         ("GET", "/store/m/zarr.json", 1),
     ];
     let mut under_way = Vec::new();
+    // Each by another, as none may have all.
+    let mut peers = (1..).map(peer);
     for (method, url, most) in asked {
         let before = under_way.len();
         loop {
-            let answer = begin(&server, method, url, peer(1)).await;
+            let answer = begin(&server, method, url, peers.next().unwrap()).await;
             if answer.status() == 503 {
                 break;
             }
@@ -114,8 +116,8 @@ async fn whoever_has_less_under_way_goes_first() {
     let server = Server::with_options(VALUES, options);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
-    for _ in 0..15 {
-        greedy.push(ask(peer(1)).await);
+    for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
+        greedy.push(ask(peer(from)).await);
     }
     // Twenty more of the greedy one wait, and then two of others come.
     let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
@@ -126,7 +128,7 @@ async fn whoever_has_less_under_way_goes_first() {
     let ends = async {
         tokio::time::sleep(Duration::from_millis(2)).await;
         assert_eq!(server.state.load().waiting, 22);
-        drop(greedy.split_off(13));
+        drop(greedy.drain(..2));
     };
     let all = futures::future::select_all(&mut waiting);
     tokio::select! {
@@ -135,6 +137,36 @@ async fn whoever_has_less_under_way_goes_first() {
             assert_eq!((one.status(), other.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
+    let options = HttpOptions {
+        inflight_bytes: 16 << 10,
+        stream_bytes: 1 << 10,
+        queue_ms: 100,
+        ..HttpOptions::default()
+    };
+    let server = Server::with_options(VALUES, options);
+    let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
+    let mut greedy = Vec::new();
+    loop {
+        let answer = ask(peer(1)).await;
+        if answer.status() == 503 {
+            break;
+        }
+        greedy.push(answer);
+    }
+    assert_eq!(greedy.len(), 12);
+    let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
+    for waiter in &mut waiting {
+        assert!(futures::poll!(waiter.as_mut()).is_pending());
+    }
+    let began = tokio::time::Instant::now();
+    for round in 0..20 {
+        assert_eq!(ask(peer(2)).await.status(), 200, "{round}");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]

@@ -5,7 +5,9 @@
 //!
 //! - a class goes before the classes behind it, and these leave the last part of the budget free for it;
 //! - within a class, who has least under way goes first, and among equals who came first;
-//! - whoever is next and does not fit is waited for: nobody who asks for little passes one who asks for much.
+//! - whoever is next and does not fit is waited for: nobody who asks for little passes one who asks for much;
+//! - but who has much more under way than is left waits for some of that to end, and is passed: however slowly a caller
+//!   reads, with however many connections, it leaves some to others.
 //!
 //! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
 //! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
@@ -24,6 +26,9 @@ use crate::http::admission::Share;
 
 /// Places that callers are counted in.
 const PLACES: usize = 1024;
+/// How many times as much as is left a caller may have under way before it has its share: alone it may have three quarters of
+/// all, and each of `n` who take what they can leaves as much free as any other finds: one part of `3n + 1`.
+const SHARE: u64 = 3;
 /// For how long what is given back is counted before it is called a pace.
 const PACE_WINDOW: Duration = Duration::from_millis(100);
 /// For how long a pace is believed in while nobody waits: a line that empties and fills again goes on as it did.
@@ -155,17 +160,14 @@ impl Gate {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        let mut line = self.line();
-        line.pace.note(0, Instant::now());
-        line.wait_of(ask).is_some_and(|wait| wait > patience)
+        self.is_too_long(&mut self.line(), ask, patience)
     }
 
     /// Joins the line. `None` if whoever stands before would take longer than `patience` to go through.
     pub(super) fn join(self: &Arc<Self>, ask: Ask, patience: Duration) -> Option<Turn> {
         let (sender, let_in) = oneshot::channel();
         let mut line = self.line();
-        line.pace.note(0, Instant::now());
-        if line.wait_of(ask).is_some_and(|wait| wait > patience) {
+        if self.is_too_long(&mut line, ask, patience) {
             return None;
         }
         let number = line.next_number;
@@ -185,19 +187,46 @@ impl Gate {
         &self.under_way[place % PLACES]
     }
 
+    /// What is left of so much if an ask is taken from it, if there is room for it.
+    fn left(&self, free: u64, ask: Ask) -> Option<u64> {
+        free.checked_sub(ask.units).filter(|left| *left >= self.reserve(ask.class))
+    }
+
+    /// Whether a caller has so much under way that others go first, whatever they have.
+    fn has_its_share(&self, ask: Ask) -> bool {
+        let left = self.free().saturating_sub(self.reserve(ask.class));
+        self.under_way(ask.place).load(Ordering::Relaxed) > left.saturating_mul(SHARE)
+    }
+
     fn take(&self, ask: Ask) -> bool {
-        let reserve = self.reserve(ask.class);
-        let less = |free: u64| free.checked_sub(ask.units).filter(|left| *left >= reserve);
-        let is_taken = self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+        let less = |free: u64| self.left(free, ask);
+        let is_taken = !self.has_its_share(ask)
+            && self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
         if is_taken {
             self.under_way(ask.place).fetch_add(ask.units, Ordering::Relaxed);
         }
         is_taken
     }
 
+    /// Who is next of those who wait and have not had their share.
+    fn next(&self, line: &Line) -> Option<(Ask, u64)> {
+        let under_way = |ask: &Ask| self.under_way(ask.place).load(Ordering::Relaxed);
+        line.first(|ask| (!self.has_its_share(*ask)).then(|| under_way(ask)))
+    }
+
+    /// Whether whoever came now would wait for longer than `patience`.
+    fn is_too_long(&self, line: &mut Line, ask: Ask, patience: Duration) -> bool {
+        line.pace.note(0, Instant::now());
+        let enters = || {
+            let has_room = self.left(self.free(), ask).is_some() && !self.has_its_share(ask);
+            has_room && self.next(line).is_none()
+        };
+        line.wait_of(ask).is_some_and(|wait| wait > patience) && !enters()
+    }
+
     /// Lets in whoever is next, as long as there is room.
     fn let_in(&self, line: &mut Line) {
-        while let Some((ask, number)) = line.first(|place| self.under_way(place).load(Ordering::Relaxed)) {
+        while let Some((ask, number)) = self.next(line) {
             if !self.take(ask) {
                 return;
             }
@@ -243,15 +272,18 @@ impl Line {
         Some(waiter)
     }
 
-    /// Who is next, if so much is under way of each place.
-    fn first(&self, under_way: impl Fn(usize) -> u64) -> Option<(Ask, u64)> {
-        let (class, waiters) =
-            Class::ALL.into_iter().zip(&self.classes).find(|(_, waiters)| !waiters.by_place.is_empty())?;
-        let heads = waiters.by_place.iter().filter_map(|(&place, of_place)| {
-            let (&number, waiter) = of_place.waiters.first_key_value()?;
-            Some((Ask { class, place, units: waiter.units }, number))
-        });
-        heads.min_by_key(|(ask, number)| (under_way(ask.place), *number))
+    /// Who is next of those of whom it is told how much they have under way.
+    fn first(&self, under_way: impl Fn(&Ask) -> Option<u64>) -> Option<(Ask, u64)> {
+        Class::ALL.into_iter().zip(&self.classes).find_map(|(class, waiters)| {
+            let heads = waiters.by_place.iter().filter_map(|(&place, of_place)| {
+                let (&number, waiter) = of_place.waiters.first_key_value()?;
+                let ask = Ask { class, place, units: waiter.units };
+                Some((under_way(&ask)?, number, ask))
+            });
+            heads
+                .min_by_key(|(under_way, number, _)| (*under_way, *number))
+                .map(|(_, number, ask)| (ask, number))
+        })
     }
 
     /// How long someone would wait who came now, if that can be told.

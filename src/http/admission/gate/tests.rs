@@ -50,11 +50,20 @@ impl Model {
         self.held.iter().filter(|(_, ask)| ask.place == place).map(|(_, ask)| ask.units).sum()
     }
 
+    /// Whether a caller has more than three times what is left to its class.
+    fn has_its_share(&self, ask: &Ask) -> bool {
+        self.under_way(ask.place) > 3 * self.free().saturating_sub(32 / 16 * ask.class.reserve())
+    }
+
     fn let_in(&mut self) {
-        while let Some(first) = (0..self.line.len()).min_by_key(|&at| {
-            let (name, ask) = self.line[at];
-            (ask.class, self.under_way(ask.place), name)
-        }) {
+        let next = |model: &Self| {
+            let may = (0..model.line.len()).filter(|&at| !model.has_its_share(&model.line[at].1));
+            may.min_by_key(|&at| {
+                let (name, ask) = model.line[at];
+                (ask.class, model.under_way(ask.place), name)
+            })
+        };
+        while let Some(first) = next(self) {
             if !self.fits(&self.line[first].1) {
                 return;
             }
@@ -227,7 +236,8 @@ async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for
 #[tokio::test(start_paused = true)]
 async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
     let gate = Arc::new(Gate::new(16));
-    let ask = |class| gate.ask(class, Share::numbered(1), 1);
+    let callers = std::cell::Cell::new(0);
+    let ask = |class| gate.ask(class, Share::numbered(callers.replace(callers.get() + 1)), 1);
     for (class, most) in [(Class::Bulk, 12), (Class::Elements, 2), (Class::Values, 1), (Class::Metadata, 1)] {
         let taken = (0..16).take_while(|_| gate.try_take(ask(class))).count();
         assert_eq!(taken, most, "{class:?}");
@@ -242,13 +252,36 @@ async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_befo
         }
     });
     let ends = async {
-        for _ in 0..16 {
+        for caller in 0..16 {
             sleep(Duration::from_millis(1)).await;
-            gate.give_back(ask(Class::Metadata));
+            gate.give_back(gate.ask(Class::Metadata, Share::numbered(caller), 1));
         }
     };
     futures::join!(join_all(waiting), ends);
     assert_eq!(*order.lock().unwrap(), Class::ALL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
+    let gate = Arc::new(Gate::new(1024));
+    let ask = |caller, units| gate.ask(Class::Elements, Share::numbered(caller), units);
+    let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
+    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
+    // It comes again, and stands in the line; others pass.
+    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
+    // What is given back now and then makes a pace; only those who have their share wait by it.
+    for _ in 0..3 {
+        sleep(PACE_WINDOW).await;
+        gate.give_back(ask(1, 1));
+    }
+    let patience = Duration::from_millis(250);
+    assert!(gate.is_hopeless(ask(1, 1), patience));
+    for caller in 2..6 {
+        assert!(!gate.is_hopeless(ask(caller, 1), patience), "{caller}");
+        let turn = gate.join(ask(caller, 1), patience).unwrap();
+        timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
+    }
+    assert_eq!(gate.waiting(), waits.len() - 3, "as many came in as ended");
 }
 
 #[tokio::test(start_paused = true)]
