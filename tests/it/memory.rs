@@ -159,8 +159,9 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
         ("CACHE__NODE_BYTES", 1 << 20),
         ("CACHE__VALUE_BYTES", 1 << 20),
         ("READ__BAND_BYTES", 1 << 20),
-        // Room for all of the readers' bands, of which each has two, and for what is kept free of them.
-        ("HTTP__INFLIGHT_BYTES", 160 << 20),
+        // Room for all of the readers' bands, of which each has two, for what is kept free of them, and for what one
+        // caller leaves to others.
+        ("HTTP__INFLIGHT_BYTES", 192 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
         ("HTTP__QUEUE_MS", 10_000),
         ("FETCH__INFLIGHT_BYTES", 64 << 20),
