@@ -35,9 +35,10 @@ class Server:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
-    def get(self, path):
-        """The status and the body of an answer, over a connection of its own."""
-        with contextlib.closing(http.client.HTTPConnection(self.host, self.port, timeout=SECONDS)) as connection:
+    def get(self, path, address=""):
+        """The status and the body of an answer, over a connection of its own, from an address."""
+        connection = http.client.HTTPConnection(self.host, self.port, SECONDS, source_address=(address, 0))
+        with contextlib.closing(connection):
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()

@@ -20,6 +20,8 @@ CONNECTIONS = 800
 SIPPERS = 64
 SIP_BYTES = 4 << 10
 BOMBERS = 4
+BOMBERS_ADDRESS = "127.0.0.3"
+"""So that they do not have to share with those who hardly read."""
 SETTINGS = {
     "SERVER__MAX_CONNECTIONS": CONNECTIONS,
     "CACHE__DECODED_BYTES": 32 << 20,
@@ -44,7 +46,7 @@ def run(long):
             bound = server.bound + CONNECTIONS * server.connection
             assert bound <= LIMIT_BYTES, f"it says that it takes {mib(bound)}"
             over = threading.Event()
-            counts = {"sips": 0, "bombs": 0}
+            counts = {"sips": 0} | dict.fromkeys(bombs, 0)
             wrong = []
             threads = [threading.Thread(target=sip, args=(server, n, over, counts)) for n in range(SIPPERS)]
             told = (server, bombs, over, counts, wrong)
@@ -62,7 +64,7 @@ def run(long):
                 assert server.get(path) == (200, expected), path
             assert server.process.poll() is None and killed() == 0
         assert not asked.failed and not wrong, (asked.failed[:3], wrong[:3])
-        assert counts["bombs"] > 0 < counts["sips"] and asked.seconds
+        assert all(counts.values()) and asked.seconds, counts
         assert peak <= bound, f"{mib(peak)} of {mib(bound)}"
         return [
             (
@@ -72,7 +74,7 @@ def run(long):
             ),
             (
                 "decode bombs tried / aborts",
-                f"{counts['bombs']:,} of {len(bombs)} kinds (1 GiB each, or 2^46 bytes claimed) / 0",
+                f"{sum(counts[path] for path in bombs):,} of {len(bombs)} kinds (1 GiB each, or 2^46 bytes claimed) / 0",
             ),
         ]
 
@@ -82,14 +84,14 @@ def bomb(n, server, paths, over, counts, wrong):
         n += 1
         path = paths[n % len(paths)]
         try:
-            status, body = server.get(path)
+            status, body = server.get(path, BOMBERS_ADDRESS)
         except OSError as error:
             wrong.append(f"{path}: {error!r}")
             continue
         # Refused for what it is, or for want of room.
         if status not in (500, 503) or status == 500 and b"corrupt-data" not in body:
             wrong.append(f"{path}: {status} {body[:200]}")
-        counts["bombs"] += status == 500
+        counts[path] += status == 500
 
 
 def sip(server, n, over, counts):
