@@ -1,10 +1,11 @@
 //! The abstract store interface of Zarr over a pluggable backend.
 //!
 //! Zarr core 3.1, "Abstract store interface": [`Store`] has its verbs under their own names. `local` is our own
-//! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads
-//! the entries of a zip file that lies in one of these. `backend` keeps what is elsewhere from being asked too much. Wrappers (limits, counting, faults in tests) are structs
-//! around an inner [`Store`] with the same verbs; what they do not answer themselves, it does ([`Store::inner`]). The verbs over many keys and over parts of values are made of the
-//! others (`partial`).
+//! store over a directory; `object` adapts `object_store`'s S3, GCS, Azure, HTTP and memory backends; `zip` reads the
+//! entries of a zip file that lies in one of these. `backend` keeps what is elsewhere from being asked too much. Wrappers
+//! (limits, counting, faults in tests) are structs around an inner [`Store`] with the same verbs; what they do not answer
+//! themselves, it does ([`Store::inner`]). The verbs over many keys and over parts of values are made of the others
+//! (`partial`).
 //!
 //! Two rules every implementation keeps. **Absence is `Ok(None)`, and only where the backend says that the key
 //! does not exist**: any other failure is an error, because a Zarr client reads absence as fill values. **A

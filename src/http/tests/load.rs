@@ -16,6 +16,13 @@ fn peer(number: u32) -> Peer {
     Peer { address: IpAddr::from(number.to_be_bytes()), is_encrypted: false }
 }
 
+/// A server with room for sixteen streamed values at a time.
+fn with_room_for_sixteen(queue_ms: u64) -> Server {
+    let options =
+        HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, queue_ms, ..HttpOptions::default() };
+    Server::with_options(VALUES, options)
+}
+
 /// The head of an answer; as long as it is kept, it is under way.
 async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response<Body> {
     let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
@@ -24,13 +31,7 @@ async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response
 
 #[tokio::test(start_paused = true)]
 async fn the_last_part_of_the_room_is_for_what_goes_before() {
-    let options = HttpOptions {
-        inflight_bytes: 16 << 10,
-        stream_bytes: 1 << 10,
-        queue_ms: 100,
-        ..HttpOptions::default()
-    };
-    let server = Server::with_options(VALUES, options);
+    let server = with_room_for_sixteen(100);
     let asked = [
         ("GET", "/store/m/a/?recursive", 12),
         ("GET", "/store/m/a/c/0", 3),
@@ -107,13 +108,7 @@ async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_has_less_under_way_goes_first() {
-    let options = HttpOptions {
-        inflight_bytes: 16 << 10,
-        stream_bytes: 1 << 10,
-        queue_ms: 60_000,
-        ..HttpOptions::default()
-    };
-    let server = Server::with_options(VALUES, options);
+    let server = with_room_for_sixteen(60_000);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
@@ -141,13 +136,7 @@ async fn whoever_has_less_under_way_goes_first() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
-    let options = HttpOptions {
-        inflight_bytes: 16 << 10,
-        stream_bytes: 1 << 10,
-        queue_ms: 100,
-        ..HttpOptions::default()
-    };
-    let server = Server::with_options(VALUES, options);
+    let server = with_room_for_sixteen(100);
     let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
     let mut greedy = Vec::new();
     loop {

@@ -26,8 +26,8 @@ use crate::http::admission::Share;
 
 /// Places that callers are counted in.
 const PLACES: usize = 1024;
-/// How many times as much as is left a caller may have under way before it has its share: alone it may have three quarters of
-/// all, and each of `n` who take what they can leaves as much free as any other finds: one part of `3n + 1`.
+/// How many times as much as is left a caller may have under way before it has its share: one alone may have three quarters
+/// of all, and `n` that take what they can leave one part in `3n + 1`.
 const SHARE: u64 = 3;
 /// For how long what is given back is counted before it is called a pace.
 const PACE_WINDOW: Duration = Duration::from_millis(100);
