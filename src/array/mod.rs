@@ -30,7 +30,7 @@ pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::{ReadChunks, Snapshot};
-pub use source::{Budget, ChunkSource};
+pub use source::{Budget, ChunkPlace, ChunkSource};
 pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
 pub use trace::{Trace, TraceObserver, Work};
 

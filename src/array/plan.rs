@@ -42,6 +42,8 @@ pub struct Plan {
     array: Arc<Array>,
     subset: Subset,
     response_bytes: u64,
+    decoded_bytes: u64,
+    chunks: u64,
     band_bytes: u64,
     heap_limit: u64,
 }
@@ -64,12 +66,14 @@ impl Plan {
             let suggested_slices = suggest(array, &subset, limits);
             return Err(ArrayError::TooLarge { what, asked, limit, suggested_slices });
         }
-        // Within a limit that is a u64.
-        let response_bytes = u64::try_from(cost.response_bytes).unwrap_or(u64::MAX);
+        // Within limits that are u64.
+        let within = |cost| u64::try_from(cost).unwrap_or(u64::MAX);
         Ok(Self {
             array: Arc::clone(array),
             subset,
-            response_bytes,
+            response_bytes: within(cost.response_bytes),
+            decoded_bytes: within(cost.decoded_bytes),
+            chunks: within(cost.chunks),
             band_bytes: limits.band_bytes.max(1),
             heap_limit: limits.response_bytes,
         })
@@ -92,6 +96,18 @@ impl Plan {
     #[must_use]
     pub fn response_bytes(&self) -> u64 {
         self.response_bytes
+    }
+
+    /// Bytes of the chunks (inner chunks, if sharded) that the elements are in, decoded.
+    #[must_use]
+    pub fn decoded_bytes(&self) -> u64 {
+        self.decoded_bytes
+    }
+
+    /// How many chunks (inner chunks, if sharded) the elements are in.
+    #[must_use]
+    pub fn chunks(&self) -> u64 {
+        self.chunks
     }
 
     /// The same plan, in which elements of variable length may have no more than so many bytes in one band.

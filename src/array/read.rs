@@ -12,7 +12,8 @@ use super::plan::Band;
 use super::resolve::{Load, Task, resolve, resolve_now};
 use super::snapshot::{Chunks, GLANCES_TOGETHER};
 use super::{
-    Array, ArrayError, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace, TraceObserver,
+    Array, ArrayError, ChunkPlace, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace,
+    TraceObserver,
 };
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
@@ -365,10 +366,12 @@ impl Reader {
         trace: &Arc<Trace>,
     ) -> Result<(Found, Arc<[u64]>, Window), ArrayError> {
         let item_bytes = array.metadata().data_type.item_bytes();
-        let part = self.part(&array.store, chain, &shape, std::slice::from_ref(&window), item_bytes);
+        let (key, windows) = (array.stored_key(coords)?, std::slice::from_ref(&window));
+        let place = ChunkPlace { mount: &key.mount, key: &key.key, start: 0 };
+        let part = self.part(&array.store, chain, &shape, windows, item_bytes, std::iter::once(place));
         let asked = part.as_ref().map_or(chain, |part| &part.chain);
-        let source = self.source_of(chain, &shape, std::slice::from_ref(&window));
-        let found = source.find(&array.stored_key(coords)?, asked, trace).await?;
+        let source = self.source_of(chain, &shape, windows);
+        let found = source.find(&key, asked, trace).await?;
         Ok(match (part, &found.part) {
             (Some(part), FoundPart::Elements(_)) => {
                 let window = window.within(&part.rows);
@@ -392,23 +395,26 @@ impl Reader {
         self.cpu.run(move || array.chain_of(&coords, &shape)).await?
     }
 
-    /// The part of a chunk that the windows need, where it is not remembered and takes less than the whole. From far away
-    /// a chunk is fetched once for all who want something of it at a time, so all of it is decoded.
+    /// The part of these chunks that the windows need, where that takes less than the whole and the source prefers it of
+    /// most of them. From far away a chunk is fetched once for all who want something of it at a time, so all of it is
+    /// decoded.
     fn part<'a>(
         &self,
         store: &SharedStore,
         chain: &CodecChain,
         shape: &[u64],
-        windows: impl IntoIterator<Item = &'a Window>,
+        windows: &[Window],
         item_bytes: usize,
+        places: impl ExactSizeIterator<Item = ChunkPlace<'a>>,
     ) -> Option<Part> {
-        let is_near = matches!(store.kind(), StoreKind::Local | StoreKind::Memory);
-        if !is_near || self.source.keeps(chain.decoded_bytes()) {
+        if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
             return None;
         }
-        let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
-        let chain = Arc::new(chain.part(rows.items.clone())?);
-        Some(Part { chain, rows })
+        let rows = Window::rows(windows.iter(), shape, item_bytes)?;
+        let part = chain.part(rows.items.clone())?;
+        let chunks = places.len();
+        let whole = places.filter(|&place| self.source.prefers_whole(place, chain, &part)).count();
+        (whole * 2 < chunks).then(|| Part { chain: Arc::new(part), rows })
     }
 
     /// Where chunks of this shape are read from, of which these windows are needed.
@@ -448,8 +454,13 @@ impl Reader {
     async fn load(&self, load: Load, item_bytes: usize, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
         let Load { value, mut chain, mut shape, parts } = load;
         let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
+        let places = ranges.iter().map(|range: &Range<u64>| ChunkPlace {
+            mount: &value.mount,
+            key: &value.key,
+            start: range.start,
+        });
         // One part for all, so that neighbours are still fetched together.
-        if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes) {
+        if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes, places) {
             for window in &mut windows {
                 *window = window.within(&part.rows);
             }

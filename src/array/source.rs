@@ -9,6 +9,7 @@ use super::{ArrayError, Found, StoredKey, StoredValue, Trace};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
+use crate::key::StoreKey;
 
 /// How much is being fetched and decoded, over all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,17 @@ pub struct Budget {
     pub limit_bytes: u64,
     /// Bytes that are, as they were estimated.
     pub under_way_bytes: u64,
+}
+
+/// Where the bytes of a chunk are stored, whatever their version.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct ChunkPlace<'a> {
+    /// Name of the mount.
+    pub mount: &'a str,
+    /// Key of the stored value.
+    pub key: &'a StoreKey,
+    /// First byte of the chunk in the value: 0, but for inner chunks of a shard.
+    pub start: u64,
 }
 
 /// Gives decoded chunks and shard indexes of stored values.
@@ -30,9 +42,9 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether a chunk of so many bytes is remembered once it is decoded. Of others, a reader may ask for the part that it
-    /// wants, by a chain for that part.
-    fn keeps(&self, _decoded_bytes: u64) -> bool {
+    /// Whether a request that needs no more than `part` of a chunk should decode the chunk whole by `chain`, because it is
+    /// remembered then and other parts of it were asked for before. The call counts as a request for that part.
+    fn prefers_whole(&self, _place: ChunkPlace<'_>, _chain: &CodecChain, _part: &CodecChain) -> bool {
         false
     }
 

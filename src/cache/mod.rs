@@ -12,6 +12,7 @@ mod encoded;
 mod finds;
 mod flights;
 mod nodes;
+mod parts_asked;
 mod passing;
 mod shelf;
 mod source;

@@ -12,9 +12,12 @@ use super::CacheOptions;
 use super::caches::{Kind, Remembers, is_key_below};
 use super::finds::Finds;
 use super::flights::{Boarding, Ticket, Waiter};
+use super::parts_asked::PartsAsked;
 use super::passing::PassingSource;
 use super::shelf::{Epoch, Outcome, Shelf, TRIES, Usage};
-use crate::array::{ArrayError, Budget, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use crate::array::{
+    ArrayError, Budget, ChunkPlace, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace,
+};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
@@ -22,6 +25,8 @@ use crate::key::StorePrefix;
 
 /// The part of what is for indexes that is for versions.
 const VERSIONS_SHARE: u64 = 4;
+/// Chunks of no more bytes are decoded whole each time: that takes no longer than all the rest of a request.
+const ALWAYS_WHOLE_BYTES: u64 = 64 << 10;
 /// What an inner chunk takes in a shard's index in memory.
 const INDEX_ENTRY_BYTES: u64 = 16;
 
@@ -79,6 +84,7 @@ pub struct CachedSource {
     decoded: Arc<Shelf<PartId, Elements>>,
     indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
     finds: Finds,
+    parts_asked: Arc<PartsAsked>,
 }
 
 impl CachedSource {
@@ -95,7 +101,8 @@ impl CachedSource {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
             });
         let finds = Finds::new(versions_bytes);
-        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds }
+        let parts_asked = Arc::new(PartsAsked::new());
+        Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds, parts_asked }
     }
 
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
@@ -183,8 +190,10 @@ impl ChunkSource for CachedSource {
         self.inner.budget()
     }
 
-    fn keeps(&self, decoded_bytes: u64) -> bool {
+    fn prefers_whole(&self, place: ChunkPlace<'_>, chain: &CodecChain, part: &CodecChain) -> bool {
+        let decoded_bytes = chain.decoded_bytes();
         self.decoded.has_room_for(decoded_bytes)
+            && (decoded_bytes <= ALWAYS_WHOLE_BYTES || self.parts_asked.is_another(place, part.id()))
     }
 
     fn passing(&self) -> Option<Arc<dyn ChunkSource>> {

@@ -39,6 +39,10 @@ use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
 const TRIES: usize = 3;
+/// Finding, opening and checking a chunk takes about as long as decoding so many bytes.
+const CHUNK_WORK_BYTES: u64 = 16 << 10;
+/// An answer is kept the first time if this many bytes, or as much other work, went into each byte of memory it takes.
+const COSTLY: u64 = 16;
 /// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
 const RENDERING: &[u8] = b"zarrd elements 1";
 
@@ -88,11 +92,12 @@ pub(super) struct Elements {
 /// An answer.
 struct Answered {
     answer: Response,
-    hit: Option<Hit>,
+    /// `None` if it is not worth keeping.
+    again: Option<Again>,
 }
 
-/// An answer that came whole from memory.
-struct Hit {
+/// What it takes to give an answer again.
+struct Again {
     chunks: ReadChunks,
     version: Version,
     body: Bytes,
@@ -166,7 +171,7 @@ impl Elements {
         let permit =
             state.admission().enter(Entrant::to_elements(head), self.memory_bytes(state, &plan)).await?;
         let mut tries = 1;
-        let Answered { mut answer, hit } = loop {
+        let Answered { mut answer, again } = loop {
             match self.attempt(state, &head.method, &head.headers, &plan).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
                 answered => break answered?,
@@ -174,7 +179,7 @@ impl Elements {
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
         // What is said of a dependent is said of other arrays too.
-        if let Some(Hit { chunks, version, body }) = hit
+        if let Some(Again { chunks, version, body }) = again
             && self.node.dependent.is_none()
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
@@ -218,7 +223,7 @@ impl Elements {
         let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
             Verdict::Failed => {
                 let answer = Problem::of_class(ErrorClass::PreconditionFailed).into_response();
-                return Ok(Answered { answer, hit: None });
+                return Ok(Answered { answer, again: None });
             }
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
@@ -236,9 +241,12 @@ impl Elements {
         put_contents(answer.headers_mut(), &self.contents);
         // What was in memory already is what is asked for again and again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
-        let whole = whole.filter(|body| is_hit && body.len() <= KEPT_BYTES);
-        let hit = whole.zip(chunks).map(|(body, chunks)| Hit { chunks, version: info.version, body });
-        Ok(Answered { answer, hit })
+        let again = whole
+            .filter(|body| body.len() <= KEPT_BYTES)
+            .zip(chunks)
+            .filter(|(body, chunks)| is_hit || is_costly(plan, body.len() as u64 + chunks.bytes()))
+            .map(|(body, chunks)| Again { chunks, version: info.version, body });
+        Ok(Answered { answer, again })
     }
 
     /// The version of an answer: of everything it is made of, and how.
@@ -423,6 +431,12 @@ fn is_partial_or_conditional(headers: &HeaderMap) -> bool {
         header::IF_UNMODIFIED_SINCE,
     ];
     names.iter().any(|name| headers.contains_key(name))
+}
+
+/// Whether to make an answer again takes far more work than to keep it takes memory.
+fn is_costly(plan: &Plan, kept_bytes: u64) -> bool {
+    let work = plan.decoded_bytes().saturating_add(plan.chunks().saturating_mul(CHUNK_WORK_BYTES));
+    work / COSTLY >= kept_bytes
 }
 
 /// Refuses an answer that has grown longer than the limit.

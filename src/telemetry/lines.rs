@@ -1,18 +1,22 @@
 //! [`Lines`]: lines of the log on their way to whoever reads them, without anybody waiting.
 //!
 //! A thread of its own writes them, so that a reader who takes nothing (a full pipe, a stopped terminal) holds up nobody
-//! else. What waits is bounded in bytes; what does not fit is dropped, and counted.
+//! else. It writes many lines at once: waking a thread and a system call for each line would take longer than a small
+//! answer does. What waits is bounded in bytes; what does not fit is dropped, and counted.
 
 use std::io::{self, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Bytes of lines that wait at most.
 const MOST_BYTES: usize = 4 << 20;
+/// Lines are written once so many bytes of them wait,
+const BATCH_BYTES: usize = 64 << 10;
+/// or so long after the first of them came.
+const BATCH_DELAY: Duration = Duration::from_millis(20);
 
 /// Lines that were dropped.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -22,62 +26,101 @@ pub(super) fn dropped() -> u64 {
     DROPPED.load(Relaxed)
 }
 
-/// What the thread is given.
-enum Work {
-    Line(Vec<u8>),
-    /// Everything before this has been written.
-    Flushed(Sender<()>),
-}
-
 /// The way to the thread that writes. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
-    work: Sender<Work>,
-    waiting_bytes: Arc<AtomicUsize>,
+pub(super) struct Lines(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is something for the thread to do.
+    work: Condvar,
+    /// A batch was written.
+    written: Condvar,
+}
+
+/// Lines on their way. They are counted from the start.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Lines that nobody has taken yet, one after the other.
+    waiting: Vec<u8>,
+    /// Bytes that the thread took and has not written yet.
+    taken_bytes: usize,
+    /// Bytes that were ever added, and ever written.
+    added: u64,
+    done: u64,
+    /// Whoever waits for what waits.
+    flushes: usize,
 }
 
 impl Lines {
-    /// Has a thread write lines to `output`. If there can be no thread, all lines are dropped.
+    /// Has a thread write lines to `output`. If there can be no thread, what waits is never written, and what does not fit
+    /// is dropped.
     pub(super) fn start(output: impl Write + Send + 'static) -> Self {
-        let (work, lines) = channel();
-        let waiting_bytes = Arc::new(AtomicUsize::new(0));
-        let waiting = Arc::clone(&waiting_bytes);
+        let shared = Arc::new(Shared::default());
+        let lines = Self(Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("zarrd-log".to_owned());
-        // Without it the channel has no other end, and each line finds that out.
-        drop(thread.spawn(move || write_all(output, &lines, &waiting)));
-        Self { work, waiting_bytes }
+        drop(thread.spawn(move || shared.write_all(output)));
+        lines
     }
 
-    /// Waits until what was written so far has been taken, but no longer than this.
+    /// Waits until what was added so far has been written, but no longer than this.
     pub(super) fn flush(&self, longest: Duration) {
-        let (done, written) = channel();
-        if self.work.send(Work::Flushed(done)).is_ok() {
-            let _ = written.recv_timeout(longest);
-        }
+        let Self(shared) = self;
+        let mut queue = shared.lock();
+        let added = queue.added;
+        queue.flushes += 1;
+        shared.work.notify_one();
+        let waited = shared.written.wait_timeout_while(queue, longest, |queue| queue.done < added);
+        waited.unwrap_or_else(PoisonError::into_inner).0.flushes -= 1;
     }
 
     fn add(&self, line: &[u8]) {
-        let before = self.waiting_bytes.fetch_add(line.len(), Relaxed);
-        let fits = before.saturating_add(line.len()) <= MOST_BYTES;
-        if !fits || self.work.send(Work::Line(line.to_vec())).is_err() {
-            self.waiting_bytes.fetch_sub(line.len(), Relaxed);
+        let Self(shared) = self;
+        let mut queue = shared.lock();
+        let before = queue.waiting.len();
+        if before + queue.taken_bytes + line.len() > MOST_BYTES {
+            drop(queue);
             DROPPED.fetch_add(1, Relaxed);
+            return;
+        }
+        queue.waiting.extend_from_slice(line);
+        queue.added += line.len() as u64;
+        // It sleeps where nothing waits, and waits for a batch where something does.
+        let is_due = before == 0 || (before < BATCH_BYTES && queue.waiting.len() >= BATCH_BYTES);
+        drop(queue);
+        if is_due {
+            shared.work.notify_one();
         }
     }
 }
 
-fn write_all(mut output: impl Write, lines: &Receiver<Work>, waiting_bytes: &AtomicUsize) {
-    while let Ok(work) = lines.recv() {
-        match work {
-            Work::Line(line) => {
-                // Nobody may be reading; that is no reason to stop.
-                let _ = output.write_all(&line);
-                waiting_bytes.fetch_sub(line.len(), Relaxed);
-            }
-            Work::Flushed(done) => {
-                let _ = output.flush();
-                let _ = done.send(());
-            }
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // Nothing that can panic is done under the lock.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_all(&self, mut output: impl Write) {
+        let mut batch = Vec::new();
+        loop {
+            let queue = self.work.wait_while(self.lock(), |queue| queue.waiting.is_empty());
+            let queue = queue.unwrap_or_else(PoisonError::into_inner);
+            let is_short = |queue: &mut Queue| queue.waiting.len() < BATCH_BYTES && queue.flushes == 0;
+            let queue = self.work.wait_timeout_while(queue, BATCH_DELAY, is_short);
+            let mut queue = queue.unwrap_or_else(PoisonError::into_inner).0;
+            std::mem::swap(&mut queue.waiting, &mut batch);
+            queue.taken_bytes = batch.len();
+            drop(queue);
+            // Nobody may be reading; that is no reason to stop.
+            let _ = output.write_all(&batch);
+            let _ = output.flush();
+            let mut queue = self.lock();
+            queue.taken_bytes = 0;
+            queue.done += batch.len() as u64;
+            drop(queue);
+            batch.clear();
+            self.written.notify_all();
         }
     }
 }
@@ -107,18 +150,19 @@ impl<'a> MakeWriter<'a> for Lines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-    use std::sync::mpsc::sync_channel;
+    use std::sync::mpsc::{Receiver, sync_channel};
 
     use super::*;
 
-    /// Takes nothing before it is told to.
-    struct Stopped(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+    /// Takes nothing before it is told to; counts how often it is given something.
+    struct Stopped(Receiver<()>, Arc<Mutex<(usize, Vec<u8>)>>);
 
     impl Write for Stopped {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
-            self.1.lock().unwrap().extend_from_slice(bytes);
+            let mut written = self.1.lock().unwrap();
+            written.0 += 1;
+            written.1.extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -130,7 +174,7 @@ mod tests {
     #[test]
     fn a_reader_who_takes_nothing_holds_up_nobody_and_costs_bounded_memory() {
         let (go, stopped) = sync_channel(0);
-        let written = Arc::new(Mutex::new(Vec::new()));
+        let written = Arc::new(Mutex::new((0, Vec::new())));
         let lines = Lines::start(Stopped(stopped, Arc::clone(&written)));
         let line = [b'x'; 1 << 10];
         let sent = 2 * MOST_BYTES / line.len();
@@ -142,9 +186,14 @@ mod tests {
         assert_eq!(lost, sent / 2);
         drop(go);
         lines.flush(Duration::from_mins(1));
-        assert_eq!(written.lock().unwrap().len(), (sent - lost) * line.len());
+        {
+            let (writes, bytes) = &*written.lock().unwrap();
+            assert_eq!(bytes.len(), (sent - lost) * line.len());
+            // What came while the reader took nothing is written in one go.
+            assert!(*writes <= 2, "{writes} writes");
+        }
         lines.make_writer().write_all(b"more").unwrap();
         lines.flush(Duration::from_mins(1));
-        assert!(written.lock().unwrap().ends_with(b"more"));
+        assert!(written.lock().unwrap().1.ends_with(b"more"));
     }
 }

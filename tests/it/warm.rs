@@ -11,6 +11,7 @@ use zarrd::cache::CacheOptions;
 use zarrd::http::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
+use crate::support::counting::Decodes;
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, erase, put};
@@ -184,6 +185,51 @@ async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
         }
         is_over.store(true, Ordering::Relaxed);
         futures::future::join_all(crowd).await;
+    }
+}
+
+/// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of so many bytes.
+async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
+    let store = memory();
+    Array::of(&[8, 512, 512]).chunks(&[1, 512, 512]).codecs([LITTLE, codec]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    let decodes = Decodes::default();
+    server.decodes = Some(Arc::clone(&decodes));
+    server.cache.decoded_bytes = cache_bytes;
+    (server.finish(), decodes)
+}
+
+/// How often chunks were decoded, all together.
+fn total(decodes: &Decodes) -> usize {
+    decodes.lock().unwrap().values().sum()
+}
+
+#[tokio::test]
+async fn a_small_answer_that_took_much_decoding_is_kept_at_once_whatever_chunks_are_read_after_it() {
+    let (server, decodes) = counted(Codec::Gzip, 4 << 20).await;
+    let pixel = "/v1/data/m/a?slice=:,3,5";
+    let first = server.get(pixel).await;
+    assert_eq!((first.header("zarrd-cache"), total(&decodes)), ("miss", 8));
+    // None of the chunks fits into the cache, and a scan reads them all.
+    for day in 0..8 {
+        server.get(&format!("/v1/data/m/a?slice={day}")).await;
+    }
+    let scanned = total(&decodes);
+    let second = server.get(pixel).await;
+    assert_eq!((second.header("zarrd-cache"), &second.body), ("hit", &first.body));
+    assert_eq!(total(&decodes), scanned);
+}
+
+#[tokio::test]
+async fn a_chunk_is_decoded_whole_once_two_parts_of_it_were_asked_for() {
+    let (server, decodes) = counted(Codec::Blosc { cname: "lz4", shuffle: "noshuffle" }, 256 << 20).await;
+    for (row, cache, decoded) in
+        [(0, "miss", 1), (0, "hit", 1), (1, "miss", 2), (2, "hit", 2), (0, "hit", 2), (511, "hit", 2)]
+    {
+        // Ranges are put together each time.
+        let url = format!("/v1/data/m/a?slice=0,{row}");
+        let answer = server.ask(Method::GET, &url, &[("range", "bytes=0-")]).await;
+        assert_eq!((answer.header("zarrd-cache"), total(&decodes)), (cache, decoded), "row {row}");
     }
 }
 
