@@ -60,7 +60,7 @@ STORES = {"fsspec": str, "obstore": lambda url: obstore_store(url, read_only=Tru
 READERS = {"zarr-python + fsspec": fsspec, "zarr-python + obstore": obstore_http, "tensorstore http": tensorstore_http}
 
 
-WRITERS = {"fsspec": str, "obstore": lambda url: ObstoreWriter(obstore_http_store(url))}
+WRITERS = {"fsspec": str, "obstore (patched)": lambda url: ObstoreWriter(obstore_http_store(url))}
 """The same for one that it writes."""
 
 

@@ -21,7 +21,12 @@ program is found by `table.program("rclone")`, and its package, if only one test
 `table.module("webdav4.client")`: then one that is not there is `missing` in the table, and the run fails.
 """
 
+import functools
+import http.server
 import json
+import os
+import pathlib
+import threading
 
 import obstore.store
 import pytest
@@ -30,6 +35,7 @@ import zarr.storage
 
 import arrays
 import processes
+import programs
 import table
 
 BUCKET = "bucket"
@@ -125,3 +131,51 @@ def empty(server, backend):
     """A writable mount with nothing in it. A test does what it likes with it."""
     requests.delete(server.root(f"empty-{backend}"), timeout=processes.SECONDS).raise_for_status()
     return f"empty-{backend}"
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Where the programs are."""
+    return programs.of_node(tmp_path_factory.mktemp("programs"))
+
+
+@pytest.fixture(scope="session")
+def pages(folder, tmp_path_factory):
+    """The address of a server of its own for pages: another origin than any store."""
+    bundle = tmp_path_factory.mktemp("pages")
+    programs.run("node", folder / "bundle.mjs", bundle)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Says nothing."""
+
+    handler = functools.partial(Handler, directory=bundle)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def browse(pages, folder):
+    """Opens a page, with what is the fragment of its address, and a file for its screenshot; what it finishes with."""
+    with programs.running("node", folder / "browse.mjs", table.program("chromium")) as ask:
+
+        def browse(page, fragment, png=None):
+            found = ask({"url": f"{pages}/{page}.html#{fragment}", "png": png and str(png)})
+            assert "error" not in found, found
+            return found
+
+        yield browse
+
+
+@pytest.fixture(scope="session")
+def screenshots(tmp_path_factory, request):
+    """Where screenshots are left."""
+    folder = pathlib.Path(os.environ.get("ZARRD_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        print(f"screenshots are left in {folder}")
+    return folder

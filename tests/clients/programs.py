@@ -33,10 +33,11 @@ def of_node(folder):
 
 
 def run(*command):
-    """Runs a program to its end."""
+    """Runs a program to its end; what it prints."""
     command = [table.program(command[0]), *map(str, command[1:])]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @contextlib.contextmanager

@@ -1,13 +1,19 @@
-"""The table of clients: what each reads, writes and lists on each backend, printed when the tests are over.
+"""The table of clients: what each reads, writes and lists on each backend, printed when the tests are over, and held
+against the one in the README.
 
 A test that carries `client(name, *verbs)` and has a parameter `backend` counts for those cells of the table. A cell is
 `ok` if all of its tests passed, `FAIL` if one did not, and `missing` if the client's program or package is not there.
 A test that skips itself has failed, unless that is expected of it: what nobody ran, nobody knows. One that is expected
 to fail is `ok` if it does.
+
+A test that carries `cannot(name, verb, what)` sees that a client, as it is published, does not do that. The README says so.
+Once the whole suite has passed, the README's table must be the one that it gives; `UPDATE=1` writes it there.
 """
 
 import collections
 import importlib
+import os
+import pathlib
 import shutil
 
 import pytest
@@ -15,6 +21,13 @@ import pytest
 VERBS = ["read", "write", "list"]
 BACKENDS = ["local", "memory", "s3"]
 NONE = "–"
+FOLDER = pathlib.Path(__file__).resolve().parent
+README = FOLDER.parents[1] / "README.md"
+MARKS = "<!-- clients -->\n", "<!-- /clients -->\n"
+
+SUITES = {"litmus", "zarr-python + all routes", "icechunk-js style"}
+"""What no user has: it has no row in the README. Nor has a client that the tests have changed."""
+PATCHED = " (patched)"
 
 
 class Missing(Exception):
@@ -40,13 +53,18 @@ def module(name):
 def register(config):
     """Makes pytest know the marker and print the table."""
     config.addinivalue_line("markers", "client(name, *verbs): counts for a client's row in the table")
-    config.pluginmanager.register(Table(), "clients-table")
+    config.addinivalue_line("markers", "cannot(name, verb, what): a client, as it is published, does not do that")
+    config.pluginmanager.register(Table(config), "clients-table")
 
 
 class Table:
     """Gathers what each test says of its clients."""
 
-    def __init__(self):
+    def __init__(self, config):
+        asked = [pathlib.Path(argument).resolve() for argument in config.args]
+        self.is_whole = asked == [FOLDER] and not config.option.keyword and not config.option.markexpr
+        self.limits = collections.defaultdict(dict)
+        """What each client does not do, by verb; in a fixed order."""
         self.cells = collections.defaultdict(lambda: collections.defaultdict(set))
         """The states of all tests of a cell, by client, then by backend and verb."""
 
@@ -56,6 +74,9 @@ class Table:
                 name, *verbs = mark.args
                 if not verbs or not set(verbs) <= set(VERBS) or backend_of(item) not in BACKENDS:
                     raise pytest.UsageError(f"{item.nodeid}: a client has verbs of {VERBS}, and its test a backend")
+            for mark in item.iter_markers("cannot"):
+                name, verb, what = mark.args
+                self.limits[name, verb][what] = None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -86,6 +107,35 @@ class Table:
         terminalreporter.write_line("")
         for row in rows:
             terminalreporter.write_line("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+
+    def pytest_sessionfinish(self, session, exitstatus):
+        if not self.is_whole or exitstatus != 0:
+            return
+        before, rest = README.read_text().split(MARKS[0])
+        told, after = rest.split(MARKS[1])
+        if told == self.markdown():
+            return
+        if os.environ.get("UPDATE"):
+            README.write_text(before + MARKS[0] + self.markdown() + MARKS[1] + after)
+        else:
+            print("\nREADME's table of clients is not what the tests saw; UPDATE=1 tests/clients/run writes this one:")
+            print(self.markdown())
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def markdown(self):
+        """The table of what is published, for the README."""
+        lines = ["| client | reads | writes | lists |", "|---|---|---|---|"]
+        for name in sorted(self.cells, key=str.lower):
+            if name not in SUITES and not name.endswith(PATCHED):
+                lines.append(f"| {' | '.join([name, *(self.told(name, verb) for verb in VERBS)])} |")
+        return "".join(line + "\n" for line in lines)
+
+    def told(self, name, verb):
+        tried = all(self.cells[name].get((backend, verb)) == {"ok"} for backend in BACKENDS)
+        limits = "; ".join(self.limits[name, verb])
+        if tried:
+            return f"yes; not: {limits}" if limits else "yes"
+        return f"no: {limits}" if limits else NONE
 
     def cell(self, name, backend):
         told = [f"{verb} {self.state(name, backend, verb)}" for verb in VERBS if self.cells[name].get((backend, verb))]

@@ -2,12 +2,8 @@
 they must. Screenshots are left in the folder `ZARRD_SCREENSHOTS`, or else in a temporary one."""
 
 import contextlib
-import functools
 import http.server
 import json
-import os
-import pathlib
-import threading
 import urllib.parse
 
 import numpy
@@ -17,8 +13,6 @@ import zarr
 import clients
 import images
 import processes
-import programs
-import table
 import wire
 from arrays import ARRAYS, path
 from programs import array
@@ -28,54 +22,6 @@ SCALE = 10
 
 # Whatever the channel, elements are grey as they are.
 SHADER = "void main() { emitGrayscale(toNormalized(getDataValue())); }"
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """Where the programs are."""
-    return programs.of_node(tmp_path_factory.mktemp("programs"))
-
-
-@pytest.fixture(scope="session")
-def pages(folder, tmp_path_factory):
-    """The address of a server of its own for pages: another origin than any store."""
-    bundle = tmp_path_factory.mktemp("pages")
-    programs.run("node", folder / "bundle.mjs", bundle)
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            """Says nothing."""
-
-    handler = functools.partial(Handler, directory=bundle)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture(scope="session")
-def browse(pages, folder):
-    """Opens a page, with what is the fragment of its address, and a file for its screenshot; what it finishes with."""
-    with programs.running("node", folder / "browse.mjs", table.program("chromium")) as ask:
-
-        def browse(page, fragment, png=None):
-            found = ask({"url": f"{pages}/{page}.html#{fragment}", "png": png and str(png)})
-            assert "error" not in found, found
-            return found
-
-        yield browse
-
-
-@pytest.fixture(scope="session")
-def screenshots(tmp_path_factory, request):
-    """Where screenshots are left."""
-    folder = pathlib.Path(os.environ.get("ZARRD_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
-    folder.mkdir(parents=True, exist_ok=True)
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        print(f"screenshots are left in {folder}")
-    return folder
 
 
 @pytest.fixture(scope="module")

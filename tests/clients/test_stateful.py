@@ -22,7 +22,7 @@ import clients
 from zarrd_store import ZarrdStore
 
 CLIENTS = {
-    "zarr-python + obstore": lambda server, mount: clients.WRITERS["obstore"](server.root(mount)),
+    "zarr-python + obstore (patched)": lambda server, mount: clients.WRITERS["obstore (patched)"](server.root(mount)),
     "zarr-python + all routes": lambda server, mount: ZarrdStore(server.base, mount),
 }
 
