@@ -26,7 +26,7 @@ pub use dependent::{Declared, DeclaredArrays};
 pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
 pub use made_of::MadeOf;
-pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
+pub use open::{MadeText, Making, NodeId, NodeMemo, Opened, Opener, Opening, TextId};
 pub use plan::{Plan, ReadLimits};
 pub use read::Reader;
 pub use snapshot::{ReadChunks, Snapshot};

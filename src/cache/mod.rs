@@ -39,7 +39,7 @@ pub struct CacheOptions {
     pub decoded_bytes: u64,
     /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
     pub index_bytes: u64,
-    /// Bytes of opened nodes (arrays and groups), as estimated from the length of their documents.
+    /// Bytes of opened nodes (arrays and groups), and of documents made of theirs.
     pub node_bytes: u64,
     /// Bytes of small stored values, as they are stored.
     pub value_bytes: u64,

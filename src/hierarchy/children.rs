@@ -94,6 +94,7 @@ impl Hierarchy {
                     Err(
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)
+                        | HierarchyError::NoRoom { .. }
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
                         | HierarchyError::NotListable { .. }),

@@ -22,9 +22,6 @@ const ATTRS: &str = "attrs";
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
 pub(super) const TRIES: usize = 3;
 
-/// Parsing documents up to this length is not worth a hop to another thread.
-pub(super) const INLINE_BYTES: u64 = 16 << 10;
-
 /// A node: what its documents say.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
@@ -202,11 +199,7 @@ impl Hierarchy {
             }
         };
         let limits = self.limits;
-        let (name, parsed) = if located.bytes <= INLINE_BYTES {
-            texts.parse(&limits)
-        } else {
-            self.cpu.run(move || texts.parse(&limits)).await?
-        };
+        let (name, parsed) = self.cpu.run_document(located.bytes, move || texts.parse(&limits)).await?;
         match parsed {
             Ok(Some(node)) => Ok(node),
             Ok(None) => Err(HierarchyError::NoSuchNode { path: path.clone() }),

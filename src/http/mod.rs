@@ -41,6 +41,7 @@ mod range;
 mod read;
 mod router;
 mod routes;
+mod shared_text;
 mod site;
 mod state;
 mod timing;

@@ -21,6 +21,7 @@ use super::metrics::{BackendCounts, Counts, Surroundings};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::pressure::{Gauge, Pressure};
 use super::router;
+use super::shared_text::SharedTexts;
 use super::views::{Viewed, rechunker};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::cache::{Answers, Caches, EncodedCache};
@@ -181,6 +182,7 @@ struct Inner {
     by_host: BTreeMap<String, Arc<Mount>>,
     arrays: Arrays,
     answers: Answers<KeptAnswer>,
+    shared_texts: SharedTexts,
     counts: Counts,
     options: HttpOptions,
     admission: Admission,
@@ -269,6 +271,7 @@ impl AppState {
             rechunkers,
             by_host,
             answers: Answers::new(arrays.answers_bytes),
+            shared_texts: SharedTexts::default(),
             arrays,
             counts,
             options,
@@ -394,6 +397,11 @@ impl AppState {
     /// Small answers as they went out.
     pub(super) fn answers(&self) -> &Answers<KeptAnswer> {
         &self.0.answers
+    }
+
+    /// Long texts that are answers in flight.
+    pub(super) fn shared_texts(&self) -> &SharedTexts {
+        &self.0.shared_texts
     }
 
     /// What reads elements.

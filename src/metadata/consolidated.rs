@@ -400,7 +400,7 @@ mod tests {
             panic!("no group")
         };
         assert!(group.is_consolidated);
-        assert_eq!(group.attributes.get("consolidated_metadata"), Some(&json!({"b": 1})));
+        assert_eq!(group.attributes.get("consolidated_metadata"), Some(json!({"b": 1})));
         let mut long = document;
         long["attributes"] = json!({"x": "y".repeat(300)});
         let parsed = v3::parse(long.to_string().as_bytes(), &small);

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use sha2::{Digest, Sha256};
 
 use super::StoreError;
 use crate::key::{StoreKey, StorePrefix};
@@ -73,6 +74,12 @@ impl Version {
         Self { tag: clean_tag(tag), strong: false }
     }
 
+    /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal.
+    #[must_use]
+    pub fn of_text(text: &[u8]) -> Self {
+        Self::strong(&digest_tag(&Sha256::digest(text)))
+    }
+
     /// The opaque tag.
     #[must_use]
     pub fn tag(&self) -> &str {
@@ -90,6 +97,11 @@ impl Version {
     pub fn is_strong(&self) -> bool {
         self.strong
     }
+}
+
+fn digest_tag(digest: &[u8]) -> String {
+    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 fn clean_tag(tag: &str) -> Arc<str> {

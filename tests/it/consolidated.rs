@@ -1,9 +1,12 @@
 //! Consolidated metadata: what is stored names the children of groups and never more; what is made says what the
 //! documents say now.
 
-use axum::http::{Method, StatusCode};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use zarrd::http::Mount;
+use zarrd::http::{Mount, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::SharedStore;
 
@@ -393,4 +396,57 @@ async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
     erase(&store, "v3/g/deep/zarr.json").await;
     let made = server.get("/store/m/v3/g/zarr.json?consolidated").await.json();
     assert_eq!(made["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 1);
+}
+
+/// A group with nodes below it, and attributes that make its consolidated metadata so many bytes long.
+async fn long_hierarchy(bytes: usize) -> SharedStore {
+    let store = memory();
+    put(&store, "zarr.json", GROUP).await;
+    for number in 0..16 {
+        let attributes = json!({ "text": "x".repeat(bytes / 16) });
+        let group = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
+        put(&store, &format!("g{number}/zarr.json"), group.to_string()).await;
+    }
+    store
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
+    let counting = Counting::new(long_hierarchy(1 << 20).await);
+    let server = Server::of(Arc::clone(&counting) as SharedStore);
+    let all = (0..20).map(|_| server.get("/store/m/zarr.json?consolidated"));
+    let given = futures::future::join_all(all).await;
+    assert!(given.iter().all(|answer| answer.status == StatusCode::OK && answer.body == given[0].body));
+    // Once for the first, and once for all who came while that was made.
+    assert_eq!(counting.documents(), 2 * 17);
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_for_all() {
+    let long = 4 << 20;
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
+    server.http.queue_ms = 1;
+    let server = server.finish();
+    let (site, before) = (server.site(), server.under_way_bytes());
+    let ask = || {
+        let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
+        site.answer(request.unwrap(), Peer::LOOPBACK)
+    };
+    let answers = futures::future::join_all((0..4).map(|_| ask())).await;
+    assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
+    // Two makings, of which the second is three answers', and what each stream is taken to hold.
+    let (held, long) = (server.under_way_bytes() - before, long as u64);
+    assert!((2 * long - (4 << 20)..3 * long).contains(&held) && held >= long, "{held}");
+    drop(answers);
+    assert_eq!(server.under_way_bytes(), before);
+}
+
+#[tokio::test]
+async fn consolidated_metadata_for_which_there_is_no_room_is_refused_and_nothing_is_held() {
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(4 << 20).await));
+    (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
+    let server = server.finish();
+    let problem = server.get("/store/m/zarr.json?consolidated").await;
+    problem.refuses(503, "overloaded", "longer than all there is");
+    assert_eq!(server.under_way_bytes(), 0);
 }

@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import cuts
+import documents
 import leaks
 import overload
 import paths
@@ -25,6 +26,7 @@ PARTS = {
     "storm": storm.run,
     "slow": slow.run,
     "overload": overload.run,
+    "documents": documents.run,
     "leaks": leaks.run,
     "replicas": suites.replicas,
 }

@@ -3,16 +3,20 @@
 //! With `?consolidated` it is made anew, since what is stored may be stale. A mount can have it made for every group
 //! that has none. Otherwise documents are what is stored, byte for byte.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use axum::extract::Query;
-use axum::http::{HeaderMap, Uri};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, NoRoom, Room};
+use crate::http::admission::{Class, Entrant, Permit, Share};
 use crate::http::dependents::is_yes;
-use crate::http::json_answer::{text_answer, version_of};
+use crate::http::json_answer::text_answer;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
@@ -45,15 +49,14 @@ pub(super) async fn answer<'a>(
     state: &AppState,
     (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
     key: &StoreKey,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
     let document = match key.name() {
         ".zmetadata" => Document::Zmetadata,
         "zarr.json" => Document::ZarrJson,
         _ => return Ok(None),
     };
-    Box::pin(made(state, (mount, nodes(), is_view), key, document, uri, headers)).await
+    Box::pin(made(state, (mount, nodes(), is_view), key, document, head)).await
 }
 
 async fn made(
@@ -61,9 +64,9 @@ async fn made(
     (mount, nodes, is_view): (&Mount, Option<&Hierarchy>, bool),
     key: &StoreKey,
     document: Document,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
+    let (uri, headers, share) = (&head.uri, &head.headers, Share::of(&head.extensions));
     let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
         .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
     let asked = query.consolidated.as_deref().map(is_yes);
@@ -76,36 +79,44 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let text = match make(hierarchy, document, &path, asked, below_arrays).await {
-        Ok(Some(text)) => text,
-        Ok(None) => return Ok(None),
-        // Who asked for a stored document gets that one, and can open the nodes one by one.
-        Err(error) if !asked && is_about_the_nodes(&error) => {
-            tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let (text, version) = state
-        .cpu()
-        .run(move || {
-            let version = version_of(&text);
-            (text, version)
-        })
-        .await?;
-    Ok(Some(text_answer(headers, text, version)))
+    let permit = state.admission().extra(Entrant::of(Class::Bulk, share));
+    let room = Arc::new(PermitRoom(Mutex::new(permit)));
+    let Consolidated { text, version } =
+        match make(hierarchy, document, &path, (asked, below_arrays), room).await {
+            Ok(Some(made)) => made,
+            Ok(None) => return Ok(None),
+            // Who asked for a stored document gets that one, and can open the nodes one by one.
+            Err(error) if !asked && is_about_the_nodes(&error) => {
+                tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+    Ok(Some(text_answer(headers, [text], version)))
+}
+
+/// Room that a permit gives.
+#[derive(Debug)]
+struct PermitRoom(Mutex<Permit>);
+
+impl Room for PermitRoom {
+    fn hold(&self, bytes: u64) -> Result<(), NoRoom> {
+        // No code panics while it holds the lock.
+        let resized = self.0.lock().unwrap_or_else(PoisonError::into_inner).resize(bytes);
+        resized.map_err(|problem| NoRoom { is_for_now: problem.status() == StatusCode::SERVICE_UNAVAILABLE })
+    }
 }
 
 async fn make(
     hierarchy: &Hierarchy,
     document: Document,
     path: &NodePath,
-    anew: bool,
-    below_arrays: bool,
-) -> Result<Option<String>, HierarchyError> {
+    (anew, below_arrays): (bool, bool),
+    room: Arc<dyn Room>,
+) -> Result<Option<Consolidated>, HierarchyError> {
     match document {
-        Document::Zmetadata => hierarchy.make_zmetadata(path).await,
-        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays).await,
+        Document::Zmetadata => hierarchy.make_zmetadata(path, room).await,
+        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays, room).await,
     }
 }
 

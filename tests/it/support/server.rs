@@ -166,6 +166,11 @@ impl Server {
         Answer { status, headers, body: body.expect("the body ends well") }
     }
 
+    /// Bytes of answers that are under way.
+    pub fn under_way_bytes(&self) -> u64 {
+        self.1.as_ref().expect("it was built here").load().under_way_bytes
+    }
+
     /// From now on, this says who may do what.
     pub fn set_access(&self, access: Access) {
         self.1.as_ref().expect("it was built here").set_access(access);
