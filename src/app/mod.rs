@@ -41,7 +41,7 @@ use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use crate::config::{self, Config, ConfigError, TlsError, TlsOptions};
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, BackendCounts, Mount, Site, Surroundings};
-use crate::store::{self, SharedStore, StoreOptions};
+use crate::store::{self, Freshness, SharedStore, StoreOptions};
 use banner::{Demo, Front, MountLine, RootLine};
 use memory::MemoryBound;
 
@@ -89,6 +89,7 @@ impl App {
             let mut store = options.options.clone();
             store.writable = options.writable;
             store.signs_urls = options.redirect;
+            store.believes_times = options.freshness != Freshness::Uncached;
             let store = open(name, &options.url, &store, &cpu)?;
             let backend = Arc::new(BackendCounts::default());
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;

@@ -58,6 +58,10 @@ impl NodeMemo for NodeCache {
     }
 
     async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
+        // Nobody would ever ask again for what is unsettled.
+        if !id.located.is_settled() {
+            return opening.await;
+        }
         let since = self.latest.epoch();
         let opened = self.nodes.get(&id, opening).await;
         let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;

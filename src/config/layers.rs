@@ -174,6 +174,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         if let Some(reason) = mounts::url_complaint(mount) {
             return Err(invalid(&["mounts", name, "url"], reason));
         }
+        if let Some(reason) = mounts::freshness_complaint(mount) {
+            return Err(invalid(&["mounts", name, "freshness"], reason));
+        }
         if let Some((key, reason)) = mounts::redirect_complaint(mount) {
             return Err(invalid(&["mounts", name, key], reason));
         }

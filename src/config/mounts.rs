@@ -39,7 +39,8 @@ pub struct MountOptions {
     /// `Cache-Control` of its answers.
     #[serde(default)]
     pub cache_control: CacheControl,
-    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, or `immutable`.
+    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, `immutable`, or
+    /// `uncached` (all is read for each request).
     #[serde(default)]
     pub freshness: Freshness,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
@@ -98,6 +99,14 @@ pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, 
         return Some(("redirect_seconds", format!("must be between 1 and {LONGEST_REDIRECT}")));
     }
     None
+}
+
+/// Why a mount cannot be as fresh as it is to be; `None` if it can.
+pub(super) fn freshness_complaint(mount: &MountOptions) -> Option<String> {
+    let is_meant = mount.freshness != Freshness::Uncached || mount.local_root().is_some();
+    (!is_meant).then(|| {
+        "`uncached` is for directories and zip files of this machine: other backends name versions themselves".to_owned()
+    })
 }
 
 /// The longest that backends sign URLs for: seven days.

@@ -333,6 +333,9 @@ fn a_mount_can_say_how_old_what_is_known_may_be() {
     }
     let message = complaint(&with("ttl:60"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
+    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), Freshness::Uncached);
+    let message = complaint(&with("uncached"), &[], &[]);
+    assert!(message.contains("mounts.a.freshness") && message.contains("this machine"), "{message}");
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub enum ErrorClass {
     InvalidMetadata,
     /// Stored bytes do not decode to what the metadata promises.
     CorruptData,
+    /// A symbolic link among what is stored leads to nothing that may be served.
+    UnusableLink,
     /// Valid by the specification, but not implemented here.
     Unsupported,
     /// The backend refused, failed or answered nonsense.
@@ -52,6 +54,7 @@ impl ErrorClass {
             Self::RangeNotSatisfiable => "range-not-satisfiable",
             Self::InvalidMetadata => "invalid-metadata",
             Self::CorruptData => "corrupt-data",
+            Self::UnusableLink => "unusable-link",
             Self::Unsupported => "unsupported",
             Self::BackendFailed => "backend-failed",
             Self::Overloaded => "overloaded",

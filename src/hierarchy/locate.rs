@@ -77,6 +77,12 @@ impl Located {
         [Some(first), second].into_iter()
     }
 
+    /// Whether another look at unchanged documents is sure to find the same.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.versions().flatten().all(Version::is_settled)
+    }
+
     /// Bytes of the documents together.
     #[must_use]
     pub fn document_bytes(&self) -> u64 {

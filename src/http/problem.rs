@@ -184,9 +184,11 @@ fn status_of(class: ErrorClass) -> StatusCode {
         ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorClass::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Internal => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        // A link is no matter of rights: some clients read 403 as "no such chunk", and show fill values.
+        ErrorClass::InvalidMetadata
+        | ErrorClass::CorruptData
+        | ErrorClass::UnusableLink
+        | ErrorClass::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorClass::Unsupported => StatusCode::NOT_IMPLEMENTED,
         ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
         ErrorClass::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
@@ -198,7 +200,13 @@ fn status_of(class: ErrorClass) -> StatusCode {
 /// Whether the error's own text is about the caller's request or the caller's data, and may be told.
 fn is_tellable(class: ErrorClass) -> bool {
     class.is_callers()
-        || matches!(class, ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Unsupported)
+        || matches!(
+            class,
+            ErrorClass::InvalidMetadata
+                | ErrorClass::CorruptData
+                | ErrorClass::UnusableLink
+                | ErrorClass::Unsupported
+        )
 }
 
 impl<E: Classify> From<E> for Problem {

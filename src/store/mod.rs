@@ -30,7 +30,7 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, Circuit};
-pub use error::{Shared, StoreError};
+pub use error::{LinkFault, Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions, name_traces_by};

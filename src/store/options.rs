@@ -19,6 +19,10 @@ pub struct StoreOptions {
     /// S3, GCS, Azure: whether URLs are signed for callers. A right of the mount: not read from here.
     #[serde(skip)]
     pub signs_urls: bool,
+    /// Local, zip: whether a file that has the times it had is taken for unchanged. A promise of the mount: not read from
+    /// here.
+    #[serde(skip)]
+    pub believes_times: bool,
 
     /// Local: what becomes of symbolic links.
     pub symlinks: Symlinks,
@@ -94,6 +98,7 @@ impl Default for StoreOptions {
         Self {
             writable: false,
             signs_urls: false,
+            believes_times: local.believes_times,
             symlinks: local.symlinks,
             durability: local.durability,
             concurrency: local.concurrency,
@@ -134,6 +139,7 @@ impl StoreOptions {
             durability: self.durability,
             writable: self.writable,
             concurrency: self.concurrency,
+            believes_times: self.believes_times,
         }
     }
 

@@ -13,6 +13,7 @@ import leaks
 import overload
 import paths
 import slow
+import stale
 import storm
 import suites
 
@@ -22,6 +23,7 @@ PARTS = {
     "killed": suites.killed,
     "writers": suites.writers,
     "paths": paths.run,
+    "stale": stale.run,
     "storm": storm.run,
     "slow": slow.run,
     "overload": overload.run,

@@ -1,12 +1,14 @@
 //! Listing: the directories below a prefix as keys, in the order of the keys' bytes.
 //!
 //! A directory's names are sorted with `/` after those of directories, which is where their keys stand. What can
-//! be no key (names that are not UTF-8, special files, links that are not followed, what vanished meanwhile) is
-//! left out; a directory that cannot be read is an error. The walk goes on in bounded steps as it is asked for.
+//! be no key (names that are not UTF-8, special files, what vanished meanwhile) is left out; a directory that cannot
+//! be read is an error. A link that is not followed is listed as a key: whoever reads it is told why it is none, and
+//! nobody takes it for absent. The walk goes on in bounded steps as it is asked for.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
@@ -189,13 +191,11 @@ fn kind_of(
     if kind != FileType::Symlink {
         return Ok(Some(kind));
     }
-    if !root.follows_links() {
-        return Ok(None);
+    match root.open_file(key.as_str()) {
+        Ok(Some(_)) | Err(StoreError::Link { .. }) => Ok(Some(FileType::RegularFile)),
+        Ok(None) => Ok(root.open_directory(key.as_str())?.map(|_| FileType::Directory)),
+        Err(error) => Err(error),
     }
-    if root.open_file(key.as_str())?.is_some() {
-        return Ok(Some(FileType::RegularFile));
-    }
-    Ok(root.open_directory(key.as_str())?.map(|_| FileType::Directory))
 }
 
 /// Size and version of a directory's file; `None` if it is gone or was replaced by something that is none.
@@ -205,10 +205,14 @@ fn look_at(
     name: &str,
     key: &StoreKey,
 ) -> Result<Option<ValueInfo>, StoreError> {
+    let began = SystemTime::now();
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&stat))),
-        Ok(stat) if root.follows_links() && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
-            super::read::head(root, key)
+        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&root.looked(stat, began)))),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            match super::read::head(root, key) {
+                Err(StoreError::Link { .. }) => Ok(Some(info_of(&root.looked(stat, began)))),
+                found => found,
+            }
         }
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(os("look at an entry of a directory", errno)),

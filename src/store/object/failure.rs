@@ -67,6 +67,7 @@ pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
         | StoreError::OtherLength { .. }
         | StoreError::PartsTooLarge { .. }
         | StoreError::Made { .. }
+        | StoreError::Link { .. }
         | StoreError::Zip(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::ZipError;
 use super::record::{End, central};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, ValueInfo, Version};
+use crate::store::{DirListing, ListEntry, ValueInfo};
 
 /// Most entries of a zip file, those included that are no keys.
 pub(super) const MAX_ENTRIES: u64 = 1 << 20;
@@ -150,8 +150,7 @@ impl Directory {
 
     /// What is known of an entry. Its version is the file's and its place there; the time is the file's.
     pub(super) fn info(&self, entry: &Entry) -> ValueInfo {
-        let tag = format!("{}-{:x}", self.file.version.tag(), entry.offset);
-        let version = if self.file.version.is_strong() { Version::strong(&tag) } else { Version::weak(&tag) };
+        let version = self.file.version.of_part(&format!("{:x}", entry.offset));
         ValueInfo { size: entry.size, version, modified: self.file.modified }
     }
 

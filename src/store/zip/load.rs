@@ -37,6 +37,9 @@ impl Remembered {
     }
 
     fn set(&self, version: Version, outcome: Outcome) {
+        if !version.is_settled() {
+            return;
+        }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, outcome));
     }
 }

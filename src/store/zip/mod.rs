@@ -100,12 +100,12 @@ impl Store for ZipStore {
             let Some(entry) = directory.find(key) else {
                 return Ok(None);
             };
-            if if_match.is_some_and(|version| *version != directory.info(entry).version) {
+            if if_match.is_some_and(|version| !version.holds_for(&directory.info(entry).version)) {
                 return Err(StoreError::VersionChanged);
             }
             match self.read(&directory, entry, range).await {
                 Err(StoreError::VersionChanged) => {}
-                outcome => return outcome.map(Some),
+                outcome => return outcome.map(|value| Some(value.at(if_match))),
             }
         }
         Err(StoreError::VersionChanged)

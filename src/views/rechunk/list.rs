@@ -110,6 +110,7 @@ fn is_about_the_value(class: ErrorClass) -> bool {
         ErrorClass::CorruptData
             | ErrorClass::InvalidMetadata
             | ErrorClass::TooLarge
+            | ErrorClass::UnusableLink
             | ErrorClass::Unsupported
     )
 }
