@@ -39,6 +39,8 @@ use crate::error::ErrorClass;
 
 /// Bytes that one unit of the budget stands for.
 const UNIT_BYTES: u64 = 1024;
+/// An answer that holds more than one of so many parts of the budget is long, unless a stream may hold as much.
+const SHORT_PARTS: u64 = 128;
 
 /// The gate, and how long is waited in front of it.
 #[derive(Debug)]
@@ -119,8 +121,9 @@ impl Admission {
     /// The gate that the options ask for.
     pub(super) fn new(options: &HttpOptions) -> Self {
         let capacity = units(options.inflight_bytes);
+        let short_units = units(options.stream_bytes).max(capacity / SHORT_PARTS);
         Self {
-            gate: Arc::new(Gate::new(capacity)),
+            gate: Arc::new(Gate::new(capacity, short_units)),
             least_units: capacity / options.inflight_requests.max(1),
             patience: Duration::from_millis(options.queue_ms),
             hope: Duration::from_millis(options.queue_ms) / 2,
