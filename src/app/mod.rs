@@ -9,6 +9,7 @@ mod connection;
 pub mod demo;
 mod descriptors;
 mod error;
+mod heads;
 mod health;
 mod ladder;
 mod memory;
