@@ -34,6 +34,7 @@ mod metrics;
 mod negotiate;
 mod network;
 mod options;
+mod origin;
 mod pressure;
 mod problem;
 mod query;

@@ -25,13 +25,14 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::admission::{Entrant, Share};
 use super::base::Base;
+use super::caller::Administrator;
 use super::extract::Rooted;
 use super::frame::Route;
 use super::routes::{
     cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
 };
 use super::state::{AppState, Mount};
-use super::{access, admission, cors, document, frame};
+use super::{access, admission, cors, document, frame, origin};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -227,7 +228,8 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// Into it: request id, limits of the request and of memory, whether the caller may do that and how often, the deadline. Out
+/// Into it: request id, limits of the request and of memory, whether the caller and its page may do that and how often, the
+/// deadline. Out
 /// of it: the dialect of S3, cross-origin headers, problem documents, the log. Further in stand the catching of panics and,
 /// where stored bytes are moved, admission. `rooted` is the mount that is the store at the root path, if one is.
 pub(super) async fn pass<F: Future<Output = Response>>(
@@ -242,7 +244,9 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     // What a request is given on its way does not count.
     let checked = frame::check(state, &request);
     let observed = frame::Observed::begin(state, route.clone(), &mut request);
-    let sharing = cors::Sharing::of(&request);
+    // Nothing at the listener of whoever runs the server is for pages of other origins.
+    let sharing =
+        (!Administrator::is_asking(request.extensions())).then(|| cors::Sharing::of(&request));
     let method = request.method().clone();
     let let_in = async {
         checked?;
@@ -250,6 +254,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
             frame::check_pressure(state)?;
         }
         let leave = access::admit(state, &route, rooted, &mut request).await?;
+        origin::check(state, route.template(), &request)?;
         let rated =
             state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
         if let Some((rates, share)) = rated {
@@ -272,7 +277,9 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     if let Some(dialect) = dialect {
         dialect.speak(observed.id(), &mut answer);
     }
-    sharing.put(&state.options().cors, answer.headers_mut());
+    if let Some(sharing) = sharing {
+        sharing.put(&state.options().cors, answer.headers_mut());
+    }
     observed.end(answer)
 }
 

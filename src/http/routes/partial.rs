@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -26,9 +26,9 @@ use crate::http::access::{Need, Reach, Scope, forbidden};
 use crate::http::admission::{Class, Entrant};
 use crate::http::body::exact_body;
 use crate::http::caller::Caller;
-use crate::http::cors;
 use crate::http::extract::NodeTarget;
 use crate::http::json_body::{Few, read_json};
+use crate::http::origin;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::entity_tag;
@@ -180,7 +180,7 @@ pub(in crate::http) async fn post_partial(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let crosses = !cors::may_write(&state.options().cors, request.uri(), request.headers());
+    let may_write = origin::check_write(&state, request.uri(), request.headers(), request.extensions());
     let entrant = Entrant::new(Class::Bulk, request.extensions());
     let PartialRequest { get, set } = read_json(&state, Class::Bulk, request).await?;
     match (get, set) {
@@ -188,9 +188,11 @@ pub(in crate::http) async fn post_partial(
             permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
             read(&state, entrant, &target.mount.store, parts).await
         }
-        (None, Some(_)) if crosses => Err(cross_origin()),
-        (None, Some(_)) if !target.mount.writable => Err(read_only()),
         (None, Some(Few(parts))) => {
+            may_write?;
+            if !target.mount.writable {
+                return Err(read_only());
+            }
             permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
             write(&state, entrant, &target.mount.store, parts).await
         }
@@ -228,9 +230,6 @@ pub(in crate::http) async fn post_erase(
     if !mount.writable {
         return Err(read_only());
     }
-    if !cors::may_write(&state.options().cors, request.uri(), request.headers()) {
-        return Err(cross_origin());
-    }
     let EraseRequest { keys: Few(texts) } = read_json(&state, Class::Bulk, request).await?;
     permit(&caller, mount, Scope::Delete, texts.iter())?;
     let keys = texts.iter().enumerate().map(|(part, text)| parse_key(part, text));
@@ -258,11 +257,6 @@ fn permit<'a>(
 
 fn read_only() -> Problem {
     Problem::of_class(ErrorClass::NotAllowed).detail("this mount is read-only").allow("POST, OPTIONS")
-}
-
-fn cross_origin() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "cross-origin-write")
-        .detail("a page of this origin may not write here; `http.cors.writes` in the server's configuration allows it")
 }
 
 fn parse_key(part: usize, text: &str) -> Result<StoreKey, PartError> {
