@@ -41,6 +41,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Serve(arguments) => serve(arguments).map(|()| ExitCode::SUCCESS),
         Command::Check(arguments) => {
             let config = Sources::gather(arguments)?.resolve()?;
+            if let Some(warning) = config.server.warning() {
+                let _ = writeln!(std::io::stderr(), "zarrd: warning: {warning}");
+            }
             print(&config.to_toml()).map(|()| ExitCode::SUCCESS)
         }
         Command::Openapi => print(&zarrd::http::openapi()).map(|()| ExitCode::SUCCESS),

@@ -197,6 +197,9 @@ impl App {
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         tracing::info!(%address, mounts = self.mounts.len(), "listening");
+        if let Some(warning) = self.config.server.warning() {
+            tracing::warn!("{warning}");
+        }
     }
 }
 

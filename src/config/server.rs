@@ -123,6 +123,15 @@ impl ServerOptions {
         })
     }
 
+    /// What is valid and seldom meant.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        (self.behind_proxy && self.trusted_proxies.is_empty()).then_some(
+            "`server.behind_proxy` is set and `server.trusted_proxies` is empty: all clients behind the proxy count as one \
+             address, whose bad credentials and share of the server are those of all",
+        )
+    }
+
     /// Whether what is sent to an address can be read by others on its way: passwords and tokens should not pass there.
     #[must_use]
     pub fn is_readable_by_others(&self, listen: SocketAddr) -> bool {

@@ -25,6 +25,30 @@ fn check_prints_the_effective_configuration_without_secrets() {
 }
 
 #[test]
+fn a_proxy_whose_clients_are_not_told_apart_is_warned_of_by_one_line() {
+    let (check, serve) = (&["check"], &["serve", "--demo"]);
+    for (proxies, lines) in [(None, 1), (Some("10.0.0.0/8"), 0)] {
+        let command = |arguments: &[&str]| {
+            let mut command = zarrd(arguments);
+            command.env("ZARRD__SERVER__BEHIND_PROXY", "true");
+            proxies.map(|proxies| command.env("ZARRD__SERVER__TRUSTED_PROXIES", format!("['{proxies}']")));
+            command
+        };
+        let output = command(check).output().unwrap();
+        let mut running = Running::of(command(serve));
+        running.signal(Signal::TERM);
+        running.child.wait().unwrap();
+        let mut log = String::new();
+        running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        for told in [text(&output.stderr), log] {
+            let told: Vec<&str> = told.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
+            assert_eq!(told.len(), lines, "{proxies:?}: {told:?}");
+        }
+    }
+}
+
+#[test]
 fn a_bad_configuration_is_one_line_and_exit_code_78() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");

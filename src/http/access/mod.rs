@@ -24,6 +24,7 @@ mod rules;
 mod scope;
 mod signed;
 mod token;
+mod verified;
 
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;

@@ -19,6 +19,9 @@ use crate::key::StorePrefix;
 
 /// The first line of what is signed: no other use of the same key signs the same.
 const PURPOSE: &str = "zarrd signed URL 1";
+/// As how many callers the holders of all URLs of one key count at most. One of them seldom shares with another, and however
+/// many URLs somebody collects, they are bounded together.
+const CALLERS: u8 = 64;
 /// Most digits of a time.
 const TIME_DIGITS: usize = 12;
 
@@ -81,7 +84,9 @@ impl SigningKeys {
             Reach::Below(_) | Reach::Beginning(_) => Scopes::SIGNED,
         };
         let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
-        Some(Principal::signed(format!("signed/{name}"), grant, Arc::clone(within)))
+        // Whoever has a URL cannot choose its signature.
+        let part = signature.first().map_or(0, |byte| byte % CALLERS);
+        Some(Principal::signed(format!("signed/{name}"), part, grant, Arc::clone(within)))
     }
 }
 

@@ -2,15 +2,21 @@
 //!
 //! With `?consolidated` it is made anew, since what is stored may be stale. A mount can have it made for every group
 //! that has none. Otherwise documents are what is stored, byte for byte.
+//!
+//! It names all nodes below the group, so it is for those who may list them and read their documents. Who may not and asks
+//! for it is refused; where the mount has it made unasked, such a caller gets what is stored.
 
 use axum::extract::Query;
-use axum::http::{HeaderMap, Uri};
+use axum::http::Uri;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::http::access::{Need, Reach, Scope};
+use crate::http::caller::Caller;
 use crate::http::dependents::is_yes;
 use crate::http::json_answer::{text_answer, version_of};
 use crate::http::problem::Problem;
@@ -39,21 +45,62 @@ enum Document {
     ZarrJson,
 }
 
+impl Document {
+    fn of(key: &StoreKey) -> Option<Self> {
+        match key.name() {
+            ".zmetadata" => Some(Self::Zmetadata),
+            "zarr.json" => Some(Self::ZarrJson),
+            _ => None,
+        }
+    }
+}
+
+/// Who wants consolidated metadata in place of a stored document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum WantedBy {
+    /// Whoever asks.
+    Request,
+    /// The mount, unless whoever asks says otherwise.
+    Mount,
+}
+
+/// Who wants it of a key of a mount that has it made or not; `None` if nobody does.
+///
+/// # Errors
+/// 400 if the query cannot be understood.
+pub(in crate::http) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Result<Option<WantedBy>, Problem> {
+    if Document::of(key).is_none() {
+        return Ok(None);
+    }
+    Ok(match query(uri)?.consolidated.as_deref().map(is_yes) {
+        Some(true) => Some(WantedBy::Request),
+        None if is_made => Some(WantedBy::Mount),
+        Some(false) | None => None,
+    })
+}
+
+/// What must be granted to whoever is given it of a key; `is_derived` as in [`Need`].
+pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Need; 2] {
+    let reach = Reach::Below(key.parent());
+    [Scope::Read, Scope::List].map(|scope| Need { scope, reach: reach.clone(), is_derived })
+}
+
+fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
+    let Query(query) = Query::try_from_uri(uri)
+        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
+    Ok(query)
+}
+
 /// The answer for a key of a mount with these nodes, or of a view of it, whose value is to be made; `None` if the stored
 /// value is the answer.
 pub(super) async fn answer<'a>(
     state: &AppState,
     (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
     key: &StoreKey,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
-    let document = match key.name() {
-        ".zmetadata" => Document::Zmetadata,
-        "zarr.json" => Document::ZarrJson,
-        _ => return Ok(None),
-    };
-    Box::pin(made(state, (mount, nodes(), is_view), key, document, uri, headers)).await
+    let Some(document) = Document::of(key) else { return Ok(None) };
+    Box::pin(made(state, (mount, nodes(), is_view), key, document, head)).await
 }
 
 async fn made(
@@ -61,17 +108,17 @@ async fn made(
     (mount, nodes, is_view): (&Mount, Option<&Hierarchy>, bool),
     key: &StoreKey,
     document: Document,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
-    let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
-        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
-    let asked = query.consolidated.as_deref().map(is_yes);
-    let below_arrays = is_view && query.with_declared.as_deref().is_some_and(is_yes);
-    let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
+    let wanted = wanted(mount.consolidated, key, &head.uri)?;
+    let (Some(wanted), Some(hierarchy)) = (wanted, nodes) else { return Ok(None) };
+    let below_arrays = is_view && query(&head.uri)?.with_declared.as_deref().is_some_and(is_yes);
+    let asked = wanted == WantedBy::Request;
+    let rights = Caller::of(&head.extensions).rights();
+    // Who asked for it and may not was refused before.
+    if !asked && !needs(key, is_view).iter().all(|need| rights.meet(&mount.name, need)) {
         return Ok(None);
-    };
-    let asked = asked.is_some();
+    }
     if !asked && matches!(document, Document::Zmetadata) && mount.store.head(key).await?.is_some() {
         return Ok(None);
     }
@@ -93,7 +140,7 @@ async fn made(
             (text, version)
         })
         .await?;
-    Ok(Some(text_answer(headers, text, version)))
+    Ok(Some(text_answer(&head.headers, text, version)))
 }
 
 async fn make(

@@ -91,8 +91,7 @@ pub(in crate::http) async fn read_or_list(
                 state,
                 (mount, || target.hierarchy(state), target.view.is_some()),
                 key,
-                uri,
-                headers,
+                head,
             )
             .await? =>
         {

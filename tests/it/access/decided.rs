@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use super::{access, ask, get_as, grant, known, server, stranger, token};
+use super::{access, ask, filled, get_as, grant, known, server, stranger, token};
+use crate::support::server::{Server, put};
 use axum::body::Body;
 use axum::http::Request;
-use zarrd::http::Scope;
+use zarrd::http::{Mount, Scope};
 
 /// One way to write a key in a URL: with escapes where it needs none, in either case, slashes twice, and what is no part of
 /// it.
@@ -173,7 +174,7 @@ async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
         &crate::support::server::cpu(),
     )
     .unwrap();
-    let server = crate::support::server::Server::of(store);
+    let server = Server::of(store);
     let family = "suffix_siblings.zarr";
     let tokens = json!({
         "mask": known("mask", json!([grant("m", &format!("{family}/mask"), &["read", "list"])])),
@@ -252,6 +253,60 @@ async fn copies_go_where_their_holder_may_write() {
     }
 }
 
+/// What is erased to make room for a copy takes `delete`, on mounts that let prefixes be erased and on those that do not.
+#[tokio::test]
+async fn copies_erase_only_where_their_holder_may_delete() {
+    let of = |name: &str, scopes: &[&str]| known(name, json!([grant("*", "", scopes)]));
+    let tokens = json!({ "tokens": {
+        "writes": of("writes", &["read", "write"]), "deletes": of("deletes", &["read", "write", "delete"]),
+        "elsewhere": known("elsewhere", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
+    } });
+    for (holder, method, from, to, overwrite, status) in [
+        // A prefix in place of a key erases the key.
+        ("writes", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("writes", "COPY", "/store/w/g", "/store/w/key", "T", 403),
+        ("writes", "COPY", "/store/w/g/", "/store/w/key/", "F", 412),
+        ("writes", "COPY", "/store/m/g/", "/store/m/key/", "T", 403),
+        ("elsewhere", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("deletes", "COPY", "/store/w/g/", "/store/w/key/", "T", 204),
+        ("deletes", "COPY", "/store/m/g", "/store/m/key", "T", 204),
+        ("deletes", "MOVE", "/store/m/g/", "/store/m/key/", "T", 204),
+        // A prefix in place of a prefix erases what is below it.
+        ("writes", "COPY", "/store/m/g/", "/store/m/arr/", "T", 403),
+        ("deletes", "COPY", "/store/m/g/", "/store/m/arr/", "T", 204),
+        // A key in place of a prefix, too.
+        ("writes", "COPY", "/store/m/zarr.json", "/store/m/arr", "T", 403),
+        ("deletes", "COPY", "/store/m/zarr.json", "/store/m/arr", "T", 204),
+        // A value in place of a value is a write, as PUT is.
+        ("writes", "COPY", "/store/w/zarr.json", "/store/w/key", "T", 204),
+        ("writes", "COPY", "/store/w/g/", "/store/w/new/", "T", 201),
+        // What is moved is erased where it was.
+        ("writes", "MOVE", "/store/w/zarr.json", "/store/w/new", "T", 403),
+        ("elsewhere", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
+    ] {
+        let mount = async |name: &str| {
+            let store = filled().await;
+            put(&store, "key", "kept").await;
+            Mount { writable: true, ..Mount::read_only(name, store) }
+        };
+        let m = Mount { allow_prefix_delete: true, ..mount("m").await };
+        let server = Server::build(m).beside(mount("w").await).finish();
+        server.set_access(access(tokens.clone(), &[], &std::sync::Arc::default()));
+        let bearer = format!("Bearer {}", token(holder));
+        let headers = [("authorization", &*bearer), ("destination", to), ("overwrite", overwrite)];
+        let what = format!("{holder} {method} {from} {to} {overwrite}");
+        let answer = ask(&server, method, from, &headers, "").await;
+        assert_eq!(answer.status, status, "{what}: {:?}", answer.body);
+        if status >= 400 {
+            let mount = &from[..8];
+            let kept = get_as(&server, &token("writes"), &format!("{mount}/key")).await;
+            assert_eq!(kept.body, "kept", "{what}");
+            let kept = get_as(&server, &token("writes"), &format!("{mount}/arr/c/0")).await;
+            assert_eq!(kept.status, 200, "{what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
     let (server, _) =
@@ -283,7 +338,7 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
 #[tokio::test]
 async fn anybody_may_do_what_a_mount_grants_to_anybody() {
     let (server, web) = server(json!({}), &[]).await;
-    let statuses = async |server: &crate::support::server::Server| {
+    let statuses = async |server: &Server| {
         let mut found = Vec::new();
         for (method, url) in [
             ("GET", "/store/m/zarr.json"),

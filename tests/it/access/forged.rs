@@ -8,7 +8,7 @@ use crate::support::server::{Answer, Server};
 
 const KEY: &str = "a key that nobody would ever guess, is it";
 
-fn options() -> Value {
+pub fn options() -> Value {
     let all = grant("m", "", &["read", "list", "write", "delete", "admin"]);
     let mut late = known("late", json!([all]));
     late["expires"] = json!("2027-01-15T07:59:59Z");
@@ -20,7 +20,7 @@ fn options() -> Value {
     })
 }
 
-fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
+pub fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
     let options: AccessOptions = serde_json::from_value(options()).unwrap();
     sign(&options, name, mount, text, expires).unwrap()
 }

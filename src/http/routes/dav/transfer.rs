@@ -19,7 +19,9 @@ use tokio::time::timeout;
 use super::headers::{self, Depth};
 use super::holds_keys;
 use crate::error::ErrorClass;
+use crate::http::access::{Need, Reach, Rights, Scope, forbidden};
 use crate::http::base::Base;
+use crate::http::caller::Caller;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
@@ -49,6 +51,7 @@ enum Source {
 struct Transfer<'a> {
     state: &'a AppState,
     mount: &'a Mount,
+    rights: &'a Rights,
     verb: Verb,
     overwrite: bool,
     depth: Depth,
@@ -72,6 +75,7 @@ pub(in crate::http::routes) async fn transfer(
     let transfer = Transfer {
         state,
         mount,
+        rights: Caller::of(&request.extensions).rights(),
         verb,
         overwrite,
         depth: headers::depth(headers)?,
@@ -164,6 +168,9 @@ impl Transfer<'_> {
         if self.depth == Depth::Zero {
             return Ok(replaced);
         }
+        if let Some(key) = &key {
+            self.check_erasing(Reach::Key(key.clone()))?;
+        }
         if is_prefix {
             self.clear(&to).await?;
         }
@@ -197,7 +204,14 @@ impl Transfer<'_> {
             return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
                 .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
         }
+        self.check_erasing(Reach::Below(prefix.clone()))?;
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)
+    }
+
+    /// Whether what makes room may be erased: only here is it known whether anything does.
+    fn check_erasing(&self, reach: Reach) -> Result<(), Problem> {
+        let need = Need::stored(Scope::Delete, reach);
+        if self.rights.meet(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
     }
 
     /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
