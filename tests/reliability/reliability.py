@@ -9,6 +9,7 @@ import sys
 import traceback
 
 import cuts
+import fair
 import leaks
 import overload
 import paths
@@ -24,6 +25,7 @@ PARTS = {
     "paths": paths.run,
     "storm": storm.run,
     "slow": slow.run,
+    "fair": fair.run,
     "overload": overload.run,
     "leaks": leaks.run,
     "replicas": suites.replicas,

@@ -76,8 +76,9 @@ class Clients:
 
     ADDRESS = "127.0.0.2"
 
-    def __init__(self, server, answers, count, also=()):
+    def __init__(self, server, answers, count, also=(), headers=None):
         self.server = server
+        self.headers = headers or {}
         self.answers = list(answers.items())
         self.also = set(also)
         """Statuses that are no failure, but those of somebody who is to come back."""
@@ -94,7 +95,7 @@ class Clients:
             n += 1
             begun = time.perf_counter()
             try:
-                connection.request("GET", path)
+                connection.request("GET", path, headers=self.headers)
                 answer = connection.getresponse()
                 body = answer.read()
             except (OSError, http.client.HTTPException) as error:
@@ -125,9 +126,9 @@ class Clients:
 
 
 @contextlib.contextmanager
-def clients(server, answers, count=4, also=()):
+def clients(server, answers, count=4, also=(), headers=None):
     """Clients as long as the block lasts."""
-    running = Clients(server, answers, count, also)
+    running = Clients(server, answers, count, also, headers)
     for thread in running.threads:
         thread.start()
     try:
