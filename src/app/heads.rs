@@ -273,12 +273,14 @@ mod tests {
     fn requests() -> impl Strategy<Value = Vec<u8>> {
         let body = "[a#\r\n:0 ]{0,40}";
         let head = prop_oneof![Just(""), Just("\r\n")].prop_flat_map(|before| {
-            "[a-z/?=%]{0,90}".prop_map(move |target| format!("{before}PUT /{target} HTTP/1.1\r\nHost: x\r\nA: b#c\r\n"))
+            "[a-z/?=%]{0,90}"
+                .prop_map(move |target| format!("{before}PUT /{target} HTTP/1.1\r\nHost: x\r\nA: b#c\r\n"))
         });
-        let by_length = (head.clone(), body, 0..4_usize, any::<bool>()).prop_map(|(head, body, zeros, shouts)| {
-            let name = if shouts { "CONTENT-LENGTH:" } else { "content-length: " };
-            format!("{head}{name}{}{}\r\nB: c\r\n\r\n{body}", "0".repeat(zeros), body.len())
-        });
+        let by_length =
+            (head.clone(), body, 0..4_usize, any::<bool>()).prop_map(|(head, body, zeros, shouts)| {
+                let name = if shouts { "CONTENT-LENGTH:" } else { "content-length: " };
+                format!("{head}{name}{}{}\r\nB: c\r\n\r\n{body}", "0".repeat(zeros), body.len())
+            });
         let chunks = prop::collection::vec(("[a#\r\n]{1,20}", "(;[a-z]{1,80}=\"#\")?"), 0..4);
         let chunked = (head.clone(), chunks, "(T: #\r\n)?").prop_map(|(head, chunks, trailers)| {
             let mut text = format!("{head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");

@@ -5,8 +5,8 @@
 //! can fail.
 
 use axum::extract::Request;
-use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::Method;
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::options::CorsOptions;
 

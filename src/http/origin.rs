@@ -56,7 +56,8 @@ pub(super) fn check_write(
     if !is_own || headers.get_all(header::ORIGIN).iter().count() > 1 {
         return Err(if is_admins { foreign() } else { foreign_write() });
     }
-    let is_known = || host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()));
+    let is_known =
+        || host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()));
     if Caller::of(extensions).rights().name().is_none() && !is_known() {
         return Err(unknown_host());
     }
@@ -81,9 +82,8 @@ fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
     let Some((scheme, from)) = from else { return false };
     let Ok(from) = from.parse::<Authority>() else { return false };
     let usual = if scheme == "https" { 443 } else { 80 };
-    let place = |authority: &Authority| {
-        (host::canonical(authority.host()), authority.port_u16().unwrap_or(usual))
-    };
+    let place =
+        |authority: &Authority| (host::canonical(authority.host()), authority.port_u16().unwrap_or(usual));
     host::authority(uri, headers).is_some_and(|to| place(&from) == place(&to))
 }
 

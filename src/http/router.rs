@@ -245,8 +245,7 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     let checked = frame::check(state, &request);
     let observed = frame::Observed::begin(state, route.clone(), &mut request);
     // Nothing at the listener of whoever runs the server is for pages of other origins.
-    let sharing =
-        (!Administrator::is_asking(request.extensions())).then(|| cors::Sharing::of(&request));
+    let sharing = (!Administrator::is_asking(request.extensions())).then(|| cors::Sharing::of(&request));
     let method = request.method().clone();
     let let_in = async {
         checked?;

@@ -210,7 +210,8 @@ async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
         ("POST", "/v1/cache/m/g"),
         ("DELETE", "/v1/cache/m/g"),
     ];
-    let told = |answer: &Answer| answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+    let told =
+        |answer: &Answer| answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
     for (method, url) in asked {
         for (host, origin, status, code) in [
             ("127.0.0.1:8002", "https://evil.example", 403, "cross-origin"),

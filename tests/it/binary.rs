@@ -42,7 +42,8 @@ fn a_proxy_whose_clients_are_not_told_apart_is_warned_of_by_one_line() {
         running.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
         assert_eq!(output.status.code(), Some(0));
         for told in [text(&output.stderr), log] {
-            let told: Vec<&str> = told.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
+            let told: Vec<&str> =
+                told.lines().filter(|line| line.contains("`server.trusted_proxies`")).collect();
             assert_eq!(told.len(), lines, "{proxies:?}: {told:?}");
         }
     }

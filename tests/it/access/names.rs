@@ -96,7 +96,8 @@ async fn a_url_signed_for_a_document_gives_what_is_stored_where_mounts_consolida
 #[tokio::test]
 async fn what_is_told_to_those_who_may_list_is_kept_by_no_shared_cache() {
     let server = served(tokens(), &[("m", &[Scope::Read]), ("made", &[Scope::Read])]).await;
-    for url in ["/store/made/zarr.json", "/store/m/zarr.json?consolidated", "/v1/nodes/m", "/v1/nodes/made/g"] {
+    for url in ["/store/made/zarr.json", "/store/m/zarr.json?consolidated", "/v1/nodes/m", "/v1/nodes/made/g"]
+    {
         let answer = get_as(&server, &token("lists"), url).await;
         assert_eq!(answer.status, 200, "{url}");
         assert!(answer.header("cache-control").starts_with("private"), "{url}: {:?}", answer.headers);

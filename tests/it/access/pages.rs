@@ -58,8 +58,13 @@ fn cors(origins: &[&str], writes: bool) -> HttpOptions {
 
 #[tokio::test]
 async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
-    for host in ["evil.example", "evil.example:8000", "EVIL.example.", "localhost.evil.example", "127.0.0.1.nip.example"]
-    {
+    for host in [
+        "evil.example",
+        "evil.example:8000",
+        "EVIL.example.",
+        "localhost.evil.example",
+        "127.0.0.1.nip.example",
+    ] {
         let server = open(HttpOptions::default()).await;
         let origin = format!("http://{}", host.to_ascii_lowercase());
         let refused = Some((421, "unknown-host"));
@@ -67,7 +72,8 @@ async fn a_page_whose_name_leads_here_by_a_trick_writes_nothing() {
             assert!(detail.contains("`http.hosts`"), "{detail}");
         }
         // It may read what everybody may.
-        let answer = ask(&server, "GET", "/store/m/zarr.json", &[("host", host), ("origin", &origin)], "").await;
+        let answer =
+            ask(&server, "GET", "/store/m/zarr.json", &[("host", host), ("origin", &origin)], "").await;
         assert_eq!(answer.status, 200, "{host}");
         let get = r#"{"get": [{"key": "zarr.json"}]}"#;
         let headers = [("host", host), ("origin", &*origin)];
@@ -109,10 +115,9 @@ async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() 
     ] {
         // A browser writes the name in lower case, and no port where it is the scheme's own.
         let lower = host.to_ascii_lowercase();
-        for (origin, host) in [
-            (format!("http://{lower}"), host.to_owned()),
-            (format!("https://{lower}"), host.to_owned()),
-        ] {
+        for (origin, host) in
+            [(format!("http://{lower}"), host.to_owned()), (format!("https://{lower}"), host.to_owned())]
+        {
             let server = open(named.clone()).await;
             if host == "own.example" {
                 let headers = [("host", &*host), ("origin", &*origin)];
@@ -123,9 +128,11 @@ async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() 
             }
         }
     }
-    for (host, origin) in
-        [("localhost:80", "http://localhost"), ("localhost", "http://localhost:80"), ("localhost:443", "https://localhost")]
-    {
+    for (host, origin) in [
+        ("localhost:80", "http://localhost"),
+        ("localhost", "http://localhost:80"),
+        ("localhost:443", "https://localhost"),
+    ] {
         let server = open(named.clone()).await;
         all(&server, &[("host", host), ("origin", origin)], None).await;
     }
@@ -134,9 +141,16 @@ async fn a_page_of_the_server_itself_writes_under_its_own_names_and_addresses() 
 #[tokio::test]
 async fn a_page_of_another_origin_writes_only_where_it_is_listed_for_that() {
     let bearer = format!("Bearer {}", token("a"));
-    let tokens = json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } });
-    for origin in ["https://other.example", "http://localhost:9000", "null", "http://127.0.0.1", "file://", ""] {
-        for http in [cors(&["*"], false), cors(&["https://other.example"], false), cors(&["https://good.example"], true)] {
+    let tokens =
+        json!({ "tokens": { "a": known("a", json!([grant("m", "", &["read", "write", "delete"])])) } });
+    for origin in
+        ["https://other.example", "http://localhost:9000", "null", "http://127.0.0.1", "file://", ""]
+    {
+        for http in [
+            cors(&["*"], false),
+            cors(&["https://other.example"], false),
+            cors(&["https://good.example"], true),
+        ] {
             let refused = Some((403, "cross-origin-write"));
             let listed = http.cors.origins == ["*"];
             let server = open(http).await;
@@ -206,7 +220,9 @@ async fn what_writes_is_refused_to_strange_pages_on_every_route_of_the_list() {
     let headers = [("host", "localhost"), ("origin", "https://evil.example"), ("authorization", &*bearer)];
     let mut refused = 0;
     for (path, methods) in api["paths"].as_object().unwrap() {
-        for method in ["put", "post", "patch", "delete"].iter().filter(|method| methods.get(**method).is_some()) {
+        for method in
+            ["put", "post", "patch", "delete"].iter().filter(|method| methods.get(**method).is_some())
+        {
             if path.starts_with("/v1/vectors/") || path.starts_with("/v1/partial/") {
                 continue;
             }
