@@ -27,7 +27,7 @@ pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
 pub use made_of::MadeOf;
 pub use open::{NodeId, NodeMemo, Opened, Opener, Opening};
-pub use plan::{Plan, ReadLimits};
+pub use plan::{Plan, ReadLimits, Suggestions};
 pub use read::Reader;
 pub use snapshot::{ReadChunks, Snapshot};
 pub use source::{Budget, ChunkPlace, ChunkSource};

@@ -3,6 +3,10 @@
 //! Every room has an error type of its own and says, through [`Classify`], which [`ErrorClass`] each variant is.
 //! `http` turns the class into a status; nothing below it knows what a status is.
 
+mod nearest;
+
+pub use nearest::nearest;
+
 /// The kind of a failure: who is at fault, and whether asking again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {

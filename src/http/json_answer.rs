@@ -25,12 +25,12 @@ pub(super) fn version_of(text: &str) -> Version {
 }
 
 /// The answer to a GET of JSON of this version.
-pub(super) fn text_answer(headers: &HeaderMap, text: String, version: Version) -> Response {
+pub(super) fn text_answer(headers: &HeaderMap, text: impl Into<Body>, version: Version) -> Response {
     let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
         Verdict::Failed => return Problem::of_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Verdict::Proceed => {
-            let mut answer = Body::from(text).into_response();
+            let mut answer = text.into().into_response();
             answer.headers_mut().insert(header::CONTENT_TYPE, JSON);
             answer
         }

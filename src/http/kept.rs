@@ -30,7 +30,8 @@ pub(super) const KEPT_BYTES: usize = 128 << 10;
 const ANSWER_BYTES: u64 = 2 << 10;
 
 /// Headers that an answer without a body has not.
-const OF_THE_BODY: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
+const OF_THE_BODY: [HeaderName; 4] =
+    [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::CONTENT_DISPOSITION, header::ACCEPT_RANGES];
 
 /// An answer that is kept.
 #[derive(Debug)]

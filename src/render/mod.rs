@@ -29,7 +29,7 @@ use self::json::JsonWriter;
 use self::npy_text::NpyTextWriter;
 use self::packed::PackedWriter;
 
-use crate::chunk::Elements;
+use crate::chunk::{AxisRange, Elements};
 use crate::metadata::{DataType, Endianness};
 
 /// The form of an answer.
@@ -67,6 +67,17 @@ pub struct Contents {
     pub shape: Vec<u64>,
     /// The names of the dimensions, if they have any.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// What stands in the first line of [`Format::Csv`]; `None` for no such line.
+    pub heading: Option<Heading>,
+}
+
+/// What the columns of a table are called, where they are no fields of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// The name of a sole column: the array's.
+    pub name: String,
+    /// Of two dimensions, the indices of the columns.
+    pub columns: AxisRange,
 }
 
 impl Contents {

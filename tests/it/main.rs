@@ -16,6 +16,7 @@ mod backend_faults;
 mod backend_writes;
 mod bad_configurations;
 mod binary;
+mod compressed;
 mod conditional;
 mod consolidated;
 mod corrupt;

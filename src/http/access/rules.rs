@@ -91,7 +91,8 @@ pub(super) fn about(template: &str, is_rooted: bool) -> Option<About> {
         "/v1/partial/{mount}" | "/v1/erase/{mount}" => About::Keys,
         "/v1/cache/{mount}" | "/v1/cache/{mount}/" | "/v1/cache/{mount}/{*prefix}" => About::Cache,
         "/" | "/v1/mounts" | "/readyz" | "/s3" | "/s3/" => About::Mounts,
-        "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" => About::Nothing,
+        "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" | "/favicon.ico"
+        | "/favicon.svg" => About::Nothing,
         _ => return None,
     })
 }

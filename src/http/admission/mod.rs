@@ -131,6 +131,12 @@ impl Admission {
         Box::pin(self.wait(ask)).await
     }
 
+    /// Room for `bytes` if there is any now: for what can be done without.
+    pub(super) fn try_enter(&self, entrant: Entrant, bytes: u64) -> Option<Permit> {
+        let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
+        self.gate.try_take(ask).then(|| Permit { gate: Arc::clone(&self.gate), ask })
+    }
+
     /// Turns away whoever will find no room however little is asked for, before anything is done for the answer: to say no
     /// must cost little when there is too much to do.
     ///

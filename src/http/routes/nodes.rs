@@ -14,6 +14,7 @@ use crate::http::dependents::{self, NodeQuery, problem_of};
 use crate::http::extract::{NodeTarget, encode};
 use crate::http::json_answer::json_answer;
 use crate::http::levels;
+use crate::http::missing;
 use crate::http::problem::Problem;
 use crate::http::state::Mount;
 use crate::key::NodePath;
@@ -37,6 +38,9 @@ const MOST_CHILDREN: usize = 1000;
 ///
 /// A group with the attribute `multiscales` of the convention of that name has each of its levels' nodes (`multiscales`),
 /// which may be dependent arrays.
+///
+/// Where there is no node, but a folder of some, the 404 lists them (`children`), as far as the caller may list; else it says
+/// what is nearest to the path (`nearest`), and which node may have been meant (`did_you_mean`).
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
@@ -64,7 +68,12 @@ pub(in crate::http) async fn get_node(
 ) -> Result<Response, Problem> {
     let listed = Need::derived(Scope::List, Reach::Below(target.path.prefix().clone()));
     let reading = query.reading();
-    let node = target.opener.open_as(&target.path, reading).await.map_err(problem_of)?;
+    let node = match target.opener.open_as(&target.path, reading).await {
+        Ok(node) => node,
+        Err(error) => {
+            return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
+        }
+    };
     let found = target.opener.dependents(&target.path, &node, reading).await.map_err(problem_of)?;
     let children = match &node.node {
         Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),

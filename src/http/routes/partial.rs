@@ -30,6 +30,7 @@ use crate::http::cors;
 use crate::http::extract::NodeTarget;
 use crate::http::json_body::{Few, read_json};
 use crate::http::problem::Problem;
+use crate::http::routes::write::read_only;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::entity_tag;
 use crate::key::{KeyError, StoreKey};
@@ -189,7 +190,7 @@ pub(in crate::http) async fn post_partial(
             read(&state, entrant, &target.mount.store, parts).await
         }
         (None, Some(_)) if crosses => Err(cross_origin()),
-        (None, Some(_)) if !target.mount.writable => Err(read_only()),
+        (None, Some(_)) if !target.mount.writable => Err(refused(&target.mount)),
         (None, Some(Few(parts))) => {
             permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
             write(&state, entrant, &target.mount.store, parts).await
@@ -226,7 +227,7 @@ pub(in crate::http) async fn post_erase(
 ) -> Result<Response, Problem> {
     let mount: &Mount = &target.mount;
     if !mount.writable {
-        return Err(read_only());
+        return Err(refused(mount));
     }
     if !cors::may_write(&state.options().cors, request.uri(), request.headers()) {
         return Err(cross_origin());
@@ -256,8 +257,8 @@ fn permit<'a>(
     refused.map_or(Ok(()), |(part, _)| Err(forbidden().extension("part", part)))
 }
 
-fn read_only() -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail("this mount is read-only").allow("POST, OPTIONS")
+fn refused(mount: &Mount) -> Problem {
+    Problem::of_class(ErrorClass::NotAllowed).detail(read_only(&mount.name)).allow("POST, OPTIONS")
 }
 
 fn cross_origin() -> Problem {

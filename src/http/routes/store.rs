@@ -17,6 +17,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::{IntoResponse, Response};
 
 use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
+use super::write::{refusal, writable_key};
 use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
@@ -164,6 +165,10 @@ pub(in crate::http) async fn other_method(
         "MKCOL" => dav::mkcol(&target?, request).await,
         "COPY" => dav::transfer(&state, &target?, dav::Verb::Copy, &request.into_parts().0).await,
         "MOVE" => dav::transfer(&state, &target?, dav::Verb::Move, &request.into_parts().0).await,
+        "PUT" | "PATCH" if let Err(refused) = writable_key(target.as_ref().map_err(Clone::clone)?) => {
+            Err(refused)
+        }
+        "DELETE" => Err(refusal(&target?)),
         _ => Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
     }
 }

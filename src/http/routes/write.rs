@@ -116,7 +116,7 @@ pub(in crate::http) async fn delete_key(
 ) -> Result<Response, Problem> {
     if let Place::Prefix(prefix) = &target.place {
         if !target.mount.may_erase_prefixes() {
-            return Err(not_offered().allow(target.mount.prefix_methods()));
+            return Err(refusal(&target));
         }
         target.mount.store.erase_prefix(prefix).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -156,13 +156,33 @@ pub(in crate::http) async fn delete_root(
 pub(super) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     match &target.place {
         Place::Key(key) if target.mount.writable => Ok((&target.mount, key)),
-        Place::Key(_) => Err(not_offered().allow(target.mount.key_methods())),
-        Place::Prefix(_) => Err(not_offered().allow(target.mount.prefix_methods())),
+        Place::Prefix(_) if target.mount.writable => Err(Problem::of_class(ErrorClass::NotAllowed)
+            .detail("a path with a slash at its end is a prefix, and values are written to keys: leave the slash out")
+            .allow(target.methods())),
+        _ => Err(refusal(target)),
     }
 }
 
-pub(super) fn not_offered() -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail("this mount does not offer that here; see `Allow`")
+/// Why nothing is written, moved or erased here, and what would have to be set for that.
+pub(super) fn refusal(target: &StoreTarget) -> Problem {
+    let name = &target.mount.name;
+    let detail = if target.is_view() {
+        format!("views are read only: write to `/store/{name}/`, where the mount is writable")
+    } else if !target.mount.writable {
+        read_only(name)
+    } else {
+        format!(
+            "the mount `{name}` does not let prefixes be erased: set `mounts.{name}.allow_prefix_delete = true`"
+        )
+    };
+    Problem::of_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
+}
+
+/// What would have to be set for a mount to take writes.
+pub(super) fn read_only(mount: &str) -> String {
+    format!(
+        "the mount `{mount}` is read-only: start with `--writable`, or set `mounts.{mount}.writable = true`"
+    )
 }
 
 /// The condition of a write does not hold.

@@ -64,7 +64,7 @@ impl ArrowWriter {
     /// # Errors
     /// [`RenderError::TooLarge`].
     pub(super) fn new(contents: &Contents, limit: u64) -> Result<Self, RenderError> {
-        let Contents { data_type, shape, dimension_names } = contents;
+        let Contents { data_type, shape, dimension_names, .. } = contents;
         check_bytes(bytes_estimate(contents), limit)?;
         let inner = shape.get(1..).unwrap_or_default();
         let row_elements = product(inner);

@@ -14,16 +14,24 @@ use zarrd::http::Scope;
 /// One way to write a key in a URL: with escapes where it needs none, in either case, slashes twice, and what is no part of
 /// it.
 fn written(key: &str, choices: &[u8]) -> String {
+    written_below("/store/m/", key, choices)
+}
+
+/// One way to write what is below a route and a mount. Of a node, slashes may be escaped.
+fn written_below(route: &str, key: &str, choices: &[u8]) -> String {
+    let of_nodes = route.starts_with("/v1/");
     let mut choices = choices.iter().cycle();
     let mut next = || *choices.next().unwrap();
     let mut url = match next() % 3 {
         0 => "http://any.example".to_owned(),
         _ => String::new(),
     };
-    url.push_str("/store/m/");
+    url.push_str(route);
     for letter in key.bytes() {
         match (letter, next() % 4) {
             (b'/', 0) => url.push_str("//"),
+            (b'/', 1) if of_nodes => url.push_str("%2F"),
+            (b'/', 2) if of_nodes => url.push_str("%2f/"),
             (b'/', _) => url.push('/'),
             (letter, 0) => write!(url, "%{letter:02x}").unwrap(),
             (letter, 1) => write!(url, "%{letter:02X}").unwrap(),
@@ -75,6 +83,57 @@ fn however_a_key_is_written_the_decision_is_the_same() {
         Ok(())
     });
     ran.unwrap();
+}
+
+#[test]
+fn however_a_node_is_written_the_decision_is_the_same() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let reader = known("reader", json!([grant("m", "g", &["read"]), grant("m", "a/b", &["read"])]));
+    let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
+    let bearer = format!("Bearer {}", token("reader"));
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) });
+    let ran = runner.run(&keys_and_ways(), |(path, ways)| {
+        let is_granted =
+            ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));
+        for route in ["/v1/data/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
+            // What is asked of a chunk is about the node before its coordinates.
+            let path = if route.contains("chunk") { format!("{path}/c/0") } else { path.clone() };
+            for way in &ways {
+                let url = written_below(route, &path, way);
+                let headers = [("authorization", &*bearer)];
+                let status = runtime.block_on(ask(&server, "GET", &url, &headers, "")).status;
+                prop_assert_eq!(status != 403, is_granted, "{} of {}: {}", url, path, status);
+                prop_assert_ne!(status, 401);
+            }
+        }
+        Ok(())
+    });
+    ran.unwrap();
+}
+
+#[tokio::test]
+async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
+    let g = known("g", json!([grant("m", "g", &["read"])]));
+    let (server, _) = server(json!({ "tokens": { "g": g } }), &[]).await;
+    let get = async |url: &str| get_as(&server, &token("g"), url).await.status.as_u16();
+    for route in ["data", "nodes"] {
+        for (path, status) in [
+            ("g%2Fin", 200),
+            ("g%2f%2Fin", 200),
+            ("%2Fg/in", 200),
+            ("g%2F..%2Farr", 400),
+            ("g%2F%2e%2e%2Farr", 400),
+            ("g%252Fin", 403),
+            ("arr%2F", 403),
+            ("%2Farr", 403),
+        ] {
+            assert_eq!(get(&format!("/v1/{route}/m/{path}")).await, status, "{route} {path}");
+        }
+    }
+    assert_eq!(get("/v1/chunk/m/g%2Fin%2Fc%2F0").await, 200);
+    assert_eq!(get("/v1/chunk/m/arr%2Fc%2F0").await, 403);
+    assert_eq!(get("/v1/nodes/m%2Fg").await, 400);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use crate::http::conditions::{Conditions, Verdict};
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::routes::list;
-use crate::http::routes::write::{failed, not_offered};
+use crate::http::routes::write::{failed, refusal};
 use crate::http::state::{AppState, Mount};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{StoreError, ValueInfo, Version, WriteCondition};
@@ -48,6 +48,7 @@ enum Source {
 /// One request.
 struct Transfer<'a> {
     state: &'a AppState,
+    target: &'a StoreTarget,
     mount: &'a Mount,
     verb: Verb,
     overwrite: bool,
@@ -64,13 +65,14 @@ pub(in crate::http::routes) async fn transfer(
 ) -> Result<Response, Problem> {
     let mount = &*target.mount;
     if !mount.writable {
-        return Err(not_offered().allow(target.methods()));
+        return Err(refusal(target));
     }
     let headers = &request.headers;
     let base = Base::of(&request.extensions);
     let (destination, overwrite) = super::to(target, &request.uri, headers, &base)?;
     let transfer = Transfer {
         state,
+        target,
         mount,
         verb,
         overwrite,
@@ -139,7 +141,7 @@ impl Transfer<'_> {
             return Err(overlap());
         }
         if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
-            return Err(not_offered().allow(self.mount.prefix_methods()));
+            return Err(refusal(self.target));
         }
         match (self.verb, self.depth) {
             (_, Depth::Infinity) | (Verb::Copy, Depth::Zero) => {}

@@ -18,7 +18,7 @@ pub(in crate::http) mod vertices;
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -28,6 +28,7 @@ use self::tail::{Tail, What, tails};
 use crate::error::Classify;
 use crate::error::ErrorClass;
 use crate::http::admission::{Class, Entrant, Share};
+use crate::http::download;
 use crate::http::extract::NodeTarget;
 use crate::http::json_answer::{json_answer, text_answer, version_of};
 use crate::http::json_body::read_json;
@@ -211,7 +212,11 @@ impl Question<'_> {
             What::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
             What::Chunk(chunk) => self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await),
             What::Amplification => self.json(amplification::of_box(&self.level().await?, &self.params).await),
-            What::Vertices => vertices::answer(self).await,
+            What::Vertices => {
+                let mut answer = vertices::answer(self).await?;
+                self.name(answer.headers_mut());
+                Ok(answer)
+            }
             What::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
             What::Object(id) => self.json(objects::of_one(&self.level().await?, id, &self.params).await),
             What::ObjectEdges(id) => {
@@ -229,6 +234,17 @@ impl Question<'_> {
             What::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
             // Answered before the store is opened: it may be too broken for that.
             What::Validate => Err(Problem::of_class(ErrorClass::NotFound)),
+        }
+    }
+
+    /// Says what vertices are called if they are saved.
+    fn name(&self, headers: &mut HeaderMap) {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);
+        if let Some(offer) = offer {
+            let (context, path) = (&self.store.context, &self.store.path);
+            let name = download::name_of(&context.mount, path, path);
+            download::put(headers, &format!("{name}.vertices"), download::extension(*offer));
         }
     }
 
