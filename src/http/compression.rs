@@ -194,7 +194,7 @@ pub(super) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
     } else {
         let text = match to_bytes(body, usize::try_from(bytes).unwrap_or(usize::MAX)).await {
             Ok(text) => text,
-            // No head was sent yet, but what breaks off is no answer of another kind.
+            // The client sees it as it would have without this layer: the body breaks off.
             Err(error) => return Response::from_parts(head, broken(error)),
         };
         let again = text.clone();

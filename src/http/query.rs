@@ -53,6 +53,9 @@ pub(super) struct DataQuery {
 /// Why a query is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum QueryError {
+    /// The query is no list of names and values.
+    #[error("{0}")]
+    Unreadable(String),
     /// No such parameter.
     #[error("`{name}` is not a parameter here;{hint} there is: {KNOWN}", name = .0, hint = hint(.0))]
     Unknown(String),
@@ -80,9 +83,11 @@ pub(super) enum QueryError {
 impl Classify for QueryError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unknown(_) | Self::Twice(_) | Self::SliceAndNames | Self::Value { .. } => {
-                ErrorClass::InvalidRequest
-            }
+            Self::Unreadable(_)
+            | Self::Unknown(_)
+            | Self::Twice(_)
+            | Self::SliceAndNames
+            | Self::Value { .. } => ErrorClass::InvalidRequest,
             Self::Selection(error) => error.class(),
         }
     }

@@ -234,8 +234,9 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 /// The way of a request to its route and back.
 ///
 /// Into it: request id, limits of the request and of memory, whether the caller may do that and how often, the deadline. Out
-/// of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand the catching of panics and,
-/// where stored bytes are moved, admission. `rooted` is the mount that is the store at the root path, if one is.
+/// of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand the catching
+/// of panics and, where stored bytes are moved, admission. `rooted` is the mount that is the store at the root path, if one
+/// is.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,

@@ -151,7 +151,7 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
             let target = NodeTarget::of(state, &head.uri)?;
             let query = match query(&head.uri) {
                 Ok(query) => query,
-                Err(error) => return Err(about_dimensions(error, &target).await),
+                Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
             };
             let rendering = rendering(&head.headers, &query)?;
             let node = open(head, &target, &target.path, &query).await?;
@@ -221,7 +221,7 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
     let anew = async {
         let started = Instant::now();
         let target = NodeTarget::of(state, &head.uri)?;
-        let query = query(&head.uri).map_err(AskedFor::into_problem)?;
+        let query = query(&head.uri)?;
         if query.selects() {
             return Err(Problem::of_class(ErrorClass::InvalidRequest)
                 .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
@@ -240,50 +240,31 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
 }
 
 /// What the query of a URL says of a selection and its form.
-fn query(uri: &Uri) -> Result<DataQuery, AskedFor> {
-    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|error| {
-        AskedFor::Other(Problem::of_class(ErrorClass::InvalidRequest).detail(error.body_text()))
-    })?;
-    DataQuery::parse(&pairs).map_err(|error| match error {
-        QueryError::Unknown(name) => AskedFor::Unknown(name),
-        error => AskedFor::Other(error.into()),
-    })
-}
-
-/// Why a query is not understood.
-enum AskedFor {
-    /// A parameter that is not known.
-    Unknown(String),
-    Other(Problem),
-}
-
-impl AskedFor {
-    fn into_problem(self) -> Problem {
-        match self {
-            Self::Unknown(name) => QueryError::Unknown(name).into(),
-            Self::Other(problem) => problem,
-        }
-    }
+fn query(uri: &Uri) -> Result<DataQuery, QueryError> {
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+        .map_err(|error| QueryError::Unreadable(error.body_text()))?;
+    DataQuery::parse(&pairs)
 }
 
 /// The problem of a query. Whoever asks for a dimension by its name alone is told how to, and where its labels are.
-async fn about_dimensions(error: AskedFor, target: &NodeTarget) -> Problem {
-    let AskedFor::Unknown(name) = error else { return error.into_problem() };
-    let dimension = name.strip_prefix("sel.").unwrap_or(&name);
+async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
+    let QueryError::Unknown(name) = &error else { return error.into() };
+    let dimension = name.strip_prefix("sel.").unwrap_or(name);
     let opened = target.opener.find(&target.path).await.ok().flatten();
     let array = opened.as_ref().and_then(|node| node.array().ok());
     let names = array.and_then(|array| array.metadata().dimension_names.as_ref());
     let is_one = names.is_some_and(|names| names.iter().flatten().any(|known| known == dimension));
     if !is_one {
-        return QueryError::Unknown(name).into();
+        return error.into();
     }
     let beside = target.path.parent().unwrap_or_else(NodePath::root).child(dimension);
     let labels = beside.map(|path| format!("; its labels, if they are stored: `{}`", url(target, &path)));
-    Problem::from(QueryError::Unknown(name.clone())).detail(format!(
+    let detail = format!(
         "`{name}` is not a parameter here. `{dimension}` is a dimension, and elements are selected by index: \
          `isel.{dimension}=0:10`{}",
         labels.unwrap_or_default()
-    ))
+    );
+    Problem::from(error).detail(detail)
 }
 
 /// Where the elements of a node of the same mount are.

@@ -225,6 +225,33 @@ async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
 }
 
 #[tokio::test]
+async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
+    let at = |scopes: &[&str]| json!([grant("m", "g", scopes)]);
+    let tokens =
+        json!({ "reads": known("reads", at(&["read"])), "lists": known("lists", at(&["read", "list"])) });
+    let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
+    for (holder, url, nearest, meant) in [
+        ("reads", "/v1/nodes/m/g/inn", None, None),
+        ("reads", "/v1/data/m/g/inn", None, None),
+        ("lists", "/v1/nodes/m/g/inn", Some("g"), Some("g/in")),
+        ("lists", "/v1/data/m/g/inn", Some("g"), Some("g/in")),
+        ("lists", "/v1/data/m/g/elsewhere", Some("g"), None),
+    ] {
+        let answer = get_as(&server, &token(holder), url).await;
+        answer.refuses(404, "not-found", url);
+        let problem = answer.json();
+        assert_eq!(problem.get("nearest").and_then(|at| at.as_str()), nearest, "{holder} {url}: {problem}");
+        assert_eq!(
+            problem.get("did_you_mean").and_then(|at| at.as_str()),
+            meant,
+            "{holder} {url}: {problem}"
+        );
+        let is_silent = nearest.is_some() || !problem.to_string().contains("g/in\"");
+        assert!(is_silent && problem.get("children").is_none(), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
     let store = zarrd::store::open(
         crate::dependents::FOLDER,

@@ -141,7 +141,7 @@ impl Transfer<'_> {
             return Err(overlap());
         }
         if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
-            return Err(refusal(self.target));
+            return Err(refusal(self.target).allow(self.mount.prefix_methods()));
         }
         match (self.verb, self.depth) {
             (_, Depth::Infinity) | (Verb::Copy, Depth::Zero) => {}
