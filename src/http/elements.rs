@@ -203,6 +203,10 @@ impl Elements {
     /// The problem that an error is; of a limit, with slices that are within it.
     fn refused(&self, state: &AppState, error: ElementsError) -> Problem {
         let Some(broken) = Broken::of(state, &error) else { return error.into() };
+        // What the format has no form for, it has in no part either.
+        if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
+            return formless.into();
+        }
         let (limits, whole_bytes) = (state.read_limits(), state.options().whole_bytes);
         let fits = |subset: &Subset| {
             let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);

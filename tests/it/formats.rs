@@ -460,11 +460,14 @@ async fn an_answer_that_grows_beyond_the_limit_is_refused() {
 #[tokio::test]
 async fn a_client_may_ask_for_the_formats_by_their_media_types() {
     let server = server().await;
-    for media_type in
-        ["text/csv", "application/vnd.apache.arrow.stream", "application/json", "application/x-npy"]
-    {
+    for (media_type, told) in [
+        ("text/csv", "text/csv; charset=utf-8; header=present"),
+        ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.stream"),
+        ("application/json", "application/json"),
+        ("application/x-npy", "application/x-npy"),
+    ] {
         let answer = server.ask(Method::GET, "/v1/data/m/dates", &[("accept", media_type)]).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, media_type));
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, told));
     }
 }
 
