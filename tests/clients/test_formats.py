@@ -168,7 +168,7 @@ def rows(server, name, zarr_format, **query):
     text = ask(server, name, zarr_format, format="csv", **query).decode()
     first, *rest = csv.reader(io.StringIO(text, newline=""))
     # What the columns are: the array's name, or their indices.
-    assert first == [name] or first == [str(column) for column in range(len(first))], first
+    assert first == [f"{name}{zarr_format}"] or first == [str(column) for column in range(len(first))], first
     return rest
 
 
