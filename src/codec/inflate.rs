@@ -69,7 +69,7 @@ pub fn inflate(encoded: &[u8], size: u64, crc32: u32) -> Result<Bytes, CodecErro
         let output = Output::new(DEFLATE, encoded.len(), MAX_RATIO, size)?;
         let mut decoder = Decoder { codec: DEFLATE, inflater, output };
         if !decoder.inflate(encoded, false)?.is_empty() {
-            return Err(decoder.corrupt("something stands behind the end"));
+            return Err(CodecError::trailing(DEFLATE));
         }
         let mut crc = Crc::new();
         crc.update(decoder.output.since(0));
@@ -122,11 +122,7 @@ impl Decoder<'_> {
 
     /// What may stand behind the last member.
     fn padding(&self, rest: &[u8]) -> Result<(), CodecError> {
-        if rest.iter().all(|&byte| byte == 0) {
-            Ok(())
-        } else {
-            Err(self.corrupt("something stands behind the end"))
-        }
+        if rest.iter().all(|&byte| byte == 0) { Ok(()) } else { Err(CodecError::trailing(self.codec)) }
     }
 
     /// Inflates one deflate stream, in the container of RFC 1950 or bare, and gives back what follows it.

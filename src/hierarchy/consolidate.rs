@@ -111,7 +111,8 @@ impl<'a> Making<'a> {
         // Each level is one segment deeper than the last, and keys have so many at most.
         while !groups.is_empty() {
             let mut candidates = Vec::new();
-            let mut listings = stream::iter(groups).map(|group| self.list(group)).buffered(CONCURRENCY);
+            let mut listings =
+                stream::iter(groups).map(|group| self.list(group, version)).buffered(CONCURRENCY);
             while let Some(listing) = listings.try_next().await? {
                 looked_at = looked_at.saturating_add(listing.len());
                 if looked_at > limit {
@@ -140,7 +141,7 @@ impl<'a> Making<'a> {
     }
 
     /// What may be nodes directly below a group.
-    async fn list(&self, group: NodePath) -> Result<Vec<NodePath>, HierarchyError> {
+    async fn list(&self, group: NodePath, version: Version) -> Result<Vec<NodePath>, HierarchyError> {
         let listing = match self.hierarchy.store.list_dir(group.prefix()).await {
             Ok(listing) => listing,
             Err(StoreError::NotListable) => {
@@ -149,7 +150,10 @@ impl<'a> Making<'a> {
             Err(source) => return Err(HierarchyError::Store { key: group.prefix().to_string(), source }),
         };
         let paths = listing.prefixes.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
-        Ok(paths.filter(|path| !path.name().starts_with("__")).collect())
+        Ok(match version {
+            Version::V2 => paths.collect(),
+            Version::V3 => paths.filter(|path| !path.is_reserved_in_v3()).collect(),
+        })
     }
 
     async fn v2(&self, path: NodePath) -> Result<Option<Copied>, HierarchyError> {

@@ -9,7 +9,7 @@ use super::dependents::conditions;
 use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
-use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v1, v2, v3};
+use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, v1, v2, v3};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
@@ -32,6 +32,17 @@ pub enum Node {
     Array(Arc<ArrayMetadata>),
     /// A group.
     Group(Arc<GroupMetadata>),
+}
+
+impl Node {
+    /// The version of its documents.
+    #[must_use]
+    pub fn zarr_format(&self) -> ZarrFormat {
+        match self {
+            Self::Array(array) => array.zarr_format,
+            Self::Group(group) => group.zarr_format,
+        }
+    }
 }
 
 /// The documents of a node and their versions. Equal values of one path mean an unchanged node.

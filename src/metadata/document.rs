@@ -1,18 +1,20 @@
 //! Writing: the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
 //!
-//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, separators are spelled
-//! out, no edge of a chunk is 0. Codecs that v3 has no name for are written as the model names them.
+//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, with all that belongs to
+//! their configurations, separators are spelled out, no edge of a chunk is 0. Codecs that v3 has no name for are written as the model names them.
 
 use serde_json::{Map, Value, json};
 
+use super::codec_spelling::spell_out_codecs;
 use super::{ArrayMetadata, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {
     /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
     #[must_use]
     pub fn to_document(&self) -> Value {
-        let codecs: Vec<Value> =
+        let mut codecs: Value =
             self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
+        spell_out_codecs(&mut codecs, self.shape.len(), Some(&self.data_type));
         let mut document = Map::new();
         document.insert("zarr_format".to_owned(), json!(3));
         document.insert("node_type".to_owned(), json!("array"));
@@ -21,7 +23,7 @@ impl ArrayMetadata {
         document.insert("chunk_grid".to_owned(), self.chunk_grid.to_document());
         document.insert("chunk_key_encoding".to_owned(), self.chunk_key_encoding.to_document());
         document.insert("fill_value".to_owned(), self.fill_value.to_json(&self.data_type));
-        document.insert("codecs".to_owned(), Value::Array(codecs));
+        document.insert("codecs".to_owned(), codecs);
         document.insert("attributes".to_owned(), Value::Object(self.attributes.clone()));
         if let Some(names) = &self.dimension_names {
             document.insert("dimension_names".to_owned(), json!(names));

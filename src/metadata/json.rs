@@ -54,8 +54,8 @@ const ATTRIBUTES: &str = "attributes";
 
 /// Parses a document, of which everything but the members named `attributes` is structure.
 ///
-/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, so they
-/// are never emitted bare again.
+/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, in attributes
+/// too, as JSON has no other way to say them: they are never emitted bare again.
 ///
 /// # Errors
 /// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than

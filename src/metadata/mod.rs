@@ -7,6 +7,7 @@
 
 mod chunk_grid;
 mod chunk_key_encoding;
+mod codec_spelling;
 mod consolidated;
 mod data_type;
 mod decimal;
@@ -26,6 +27,7 @@ pub mod v3;
 
 pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub use chunk_key_encoding::{ChunkKeyEncodingMetadata, ExtendedKeys, KeyCore};
+pub use codec_spelling::spell_out_codecs;
 pub use consolidated::{
     ConsolidatedChildren, DocumentCopy, change_copies, inline_children, to_inline, to_zmetadata,
     zmetadata_children,

@@ -308,11 +308,10 @@ impl ByteOrder {
             "packbits" => return Ok(Self::None),
             _ => return Ok(self),
         };
-        let order = |member| match configuration.get(member)?.as_str()?.as_bytes().first()? {
-            b'>' => Some(Self::One(Endianness::Big)),
-            b'|' => Some(Self::None),
-            // As numpy has it, a type without an order is of the machine's.
-            _ => Some(Self::One(Endianness::Little)),
+        let order = |member| {
+            // What is no type is refused by the filter itself.
+            let (_, order) = DataType::from_numpy(configuration.get(member)?.as_str()?).ok()?;
+            Some(order.map_or(Self::None, Self::One))
         };
         match (&self, order(taken)) {
             (Self::One(before), Some(Self::One(taken))) if *before != taken => {

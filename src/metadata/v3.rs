@@ -98,7 +98,7 @@ pub(super) fn array(
     let chunk_grid = ChunkGridMetadata::from_v3(required(&members, "chunk_grid")?, &shape)?;
     let chunk_key_encoding = required(&members, "chunk_key_encoding")?;
     let chunk_key_encoding = ChunkKeyEncodingMetadata::from_v3(chunk_key_encoding, shape.len())?;
-    let fill_value = FillValue::from_v3(&data_type, members.get("fill_value"))?;
+    let fill_value = FillValue::from_v3_leniently(&data_type, members.get("fill_value"))?;
     let codecs = codecs(required(&members, "codecs")?, limits)?;
     check_storage_transformers(&members, limits)?;
     let dimension_names = dimension_names(&members, shape.len())?;

@@ -9,7 +9,8 @@
 //! | numbers, dates | as in JSON without quotes; `NaN`, `Infinity`, `-Infinity`, `NaT` |
 //! | complex numbers | `1.0+2.0j`, as Python writes them |
 //! | text | as it is; in quotes where it must be |
-//! | bytes, and text of bytes that is not UTF-8 | hexadecimal |
+//! | text of bytes | as UTF-8, with `\xHH` for each byte that is not and `\\` for `\` |
+//! | bytes | hexadecimal |
 //! | empty text and bytes | `""`, since readers skip blank lines |
 //! | lists, JSON values | their JSON, in quotes |
 //!
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(column(&DataType::VariableBytes, &[b"\x00\xff", b""]), "00ff\r\n\"\"\r\n");
         assert_eq!(column(&DataType::RawBits { bytes: 2 }, &[b"az"]), "617a\r\n");
         let bytes = DataType::NullTerminatedBytes { bytes: 2 };
-        assert_eq!(column(&bytes, &[b"a\0", b"\xe9t"]), "a\r\ne974\r\n");
+        assert_eq!(column(&bytes, &[b"a\0", b"\xe9t", b"\\x"]), "a\r\n\\xe9t\r\n\\\\x\r\n");
         assert_eq!(column(&DataType::Json, &[br#"{"a":[1,2]}"#]), "\"{\"\"a\"\":[1,2]}\"\r\n");
         let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
         assert_eq!(column(&arrays, &[&[1, 2], &[]]), "\"[1,2]\"\r\n[]\r\n");

@@ -118,7 +118,7 @@ pub fn writer(
         Format::Json => Some(Box::new(JsonWriter::new(data_type, shape, style.nan, limit_bytes)?)),
         Format::Csv => Some(Box::new(CsvWriter::new(contents, style.nan, limit_bytes)?)),
         Format::Arrow => Some(Box::new(ArrowWriter::new(contents, limit_bytes)?)),
-        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter::new(data_type))),
+        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter)),
         Format::Npy if data_type.is_variable() => {
             Some(Box::new(NpyTextWriter::new(contents, style.endian, limit_bytes)?))
         }

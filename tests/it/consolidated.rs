@@ -81,6 +81,42 @@ async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_na
 }
 
 #[tokio::test]
+async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2() {
+    let store = memory();
+    put(&store, "v2/.zgroup", ZGROUP).await;
+    put(&store, "v2/__categories/.zgroup", ZGROUP).await;
+    v2_array(&[2]).store(&store, "v2/__categories/__a").await;
+    put(&store, "v3/zarr.json", GROUP).await;
+    put(&store, "v3/__reserved/zarr.json", GROUP).await;
+    // A node of v3 in a group of v2 stays reserved.
+    put(&store, "v2/__reserved/zarr.json", GROUP).await;
+    let copies = json!({ ".zgroup": {}, "__categories/.zgroup": {}, "__categories/__a/.zarray": {} });
+    for (server, is_stored) in
+        [(Server::of(store.clone()), false), (Server::of(Blind::new(store.clone())), true)]
+    {
+        if is_stored {
+            put(&store, "v2/.zmetadata", zmetadata(&copies)).await;
+            let copies = json!({ "__reserved": { "node_type": "group" } });
+            put(&store, "v3/zarr.json", group_with(&copies)).await;
+        }
+        assert_eq!(
+            children(&server, "m/v2").await,
+            named(&[("__categories", "group")]),
+            "stored: {is_stored}"
+        );
+        assert_eq!(children(&server, "m/v2/__categories").await, named(&[("__a", "array")]));
+        assert_eq!(children(&server, "m/v3").await, []);
+        let views = ["store/m", "plain/m", "unshard/m", "rechunk/m/auto/raw"];
+        for view in views.iter().filter(|_| !is_stored) {
+            let made = server.get(&format!("/{view}/v2/.zmetadata?consolidated")).await.json();
+            assert!(made["metadata"]["__categories/__a/.zarray"].is_object(), "{view}: {made}");
+            let made = server.get(&format!("/{view}/v3/zarr.json?consolidated")).await.json();
+            assert_eq!(made["consolidated_metadata"]["metadata"], json!({}), "{view}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
     for format in [2, 3] {
         let store = memory();

@@ -445,3 +445,26 @@ async fn the_name_of_a_type_fits_into_a_header_and_the_node_tells_all_of_it() {
     assert_eq!(fields.as_array().unwrap().len(), 1000);
     assert_eq!(fields[999], json!({ "name": "field 999", "data_type": "uint8" }));
 }
+
+#[tokio::test]
+async fn rows_are_counted_though_nothing_is_in_them() {
+    let store = memory();
+    put(&store, ".zarray", array_v2_document(&[3, 2, 2])).await;
+    let server = Server::of(store);
+    for (slice, rows) in [(":,:,5:", 3), (":,5:,:", 3), ("5:,:,:", 0), (":2,:,5:", 2)] {
+        let answer = server.get(&format!("/v1/data/m?slice={slice}&format=arrow")).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let reader = StreamReader::try_new(&answer.body[..], None).unwrap();
+        let found: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!(found, rows, "{slice}");
+    }
+}
+
+/// A `.zarray` of bytes without chunks.
+fn array_v2_document(shape: &[u64]) -> String {
+    json!({
+        "zarr_format": 2, "shape": shape, "chunks": shape, "dtype": "|u1", "compressor": null, "filters": null,
+        "order": "C", "fill_value": 0,
+    })
+    .to_string()
+}

@@ -12,6 +12,7 @@
 
 mod access;
 mod admin;
+mod as_written;
 mod backend_faults;
 mod backend_writes;
 mod bad_configurations;

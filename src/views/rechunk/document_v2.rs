@@ -1,7 +1,7 @@
 //! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` (Zarr v2, "Metadata").
 //!
 //! Chunk keys have `/` between their numbers. The names of dimensions stand in the attribute in which xarray looks for
-//! them. The documents of v3 are the model's own.
+//! them. Those of v3 are next door.
 
 use serde_json::{Map, Value, json};
 

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::chunk::{Chunk, version_of};
 use super::rechunked::Rechunked;
 use super::recipe::Recipe;
-use super::{document_v2, list, named};
+use super::{document_v2, document_v3, list, named};
 use crate::array::{Opened, Opener, ReadLimits, Reader};
 use crate::cache::EncodedCache;
 use crate::codec::CodecLimits;
@@ -241,7 +241,7 @@ impl RechunkStore {
             (Node::Array(array), name) => {
                 let rechunked = self.rechunked(&path, &opened)?;
                 let made = match name {
-                    ZARR_JSON => rechunked.is_in_v3().then(|| rechunked.metadata().to_document()),
+                    ZARR_JSON => rechunked.is_in_v3().then(|| document_v3::zarr_json(&rechunked)),
                     ZARRAY => document_v2::zarray(&rechunked),
                     _ => rechunked.dtype().map(|_| document_v2::zattrs(array)),
                 };
