@@ -120,7 +120,9 @@ mod tests {
             (json!([{"name": "bytes", "configuration": {}}]), json!([little])),
             (json!(["numcodecs.crc32"]), json!([{"name": "numcodecs.crc32", "configuration": {}}])),
             (
-                json!([{"name": "sharding_indexed", "configuration": {"codecs": ["bytes"], "index_codecs": ["bytes", "crc32c"]}}]),
+                json!([{"name": "sharding_indexed", "configuration": {
+                    "codecs": ["bytes"], "index_codecs": ["bytes", "crc32c"],
+                }}]),
                 json!([{"name": "sharding_indexed", "configuration": {
                     "codecs": [little], "index_codecs": [little, {"name": "crc32c"}],
                 }}]),
@@ -141,8 +143,12 @@ mod tests {
     #[test]
     fn what_is_whole_or_cannot_be_used_is_left_alone() {
         for codecs in [
-            json!([{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "gzip", "configuration": {"level": 1}}]),
-            json!([{"name": "reshape", "configuration": {"shape": [1]}}, {"name": "transpose", "configuration": {"order": "F"}}]),
+            json!([{"name": "bytes", "configuration": {"endian": "big"}}]),
+            json!([{"name": "gzip", "configuration": {"level": 1}}]),
+            json!([
+                {"name": "reshape", "configuration": {"shape": [1]}},
+                {"name": "transpose", "configuration": {"order": "F"}},
+            ]),
             json!([{"name": "transpose", "configuration": {"order": "A"}}]),
             json!([1, null, {"name": 2}, {"name": "sharding_indexed"}, {"name": "gzip", "configuration": 3}]),
             json!({}),

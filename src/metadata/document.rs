@@ -1,7 +1,8 @@
 //! Writing: the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
 //!
 //! Strict where the readers are lenient: codecs are objects under the names v3 has for them, with all that belongs to
-//! their configurations, separators are spelled out, no edge of a chunk is 0. Codecs that v3 has no name for are written as the model names them.
+//! their configurations, separators are spelled out, no edge of a chunk is 0. Codecs that v3 has no name for are written
+//! as the model names them.
 
 use serde_json::{Map, Value, json};
 
