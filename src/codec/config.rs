@@ -43,9 +43,14 @@ impl<'a> Config<'a> {
     /// A number, written as a fill value of its type is, in all the spellings found on disk.
     pub(super) fn scalar(&self, data_type: &DataType, written: &Value) -> Result<Number, CodecError> {
         let plain = Some(written).filter(|written| written.is_number() || written.is_string());
+        // A fill value beyond all floats is infinity, a number to count with is not.
+        let says_infinity = || written.as_str().is_some_and(|name| name.parse().is_ok_and(f64::is_infinite));
         plain
             .and_then(|written| FillValue::from_v2(data_type, Some(written)).ok())
             .and_then(|fill_value| number::element(data_type, fill_value.as_bytes()))
+            .filter(|number| {
+                !matches!(number, Number::Float(float) if float.is_infinite()) || says_infinity()
+            })
             .ok_or_else(|| self.invalid(format!("{written} is not a number of type `{}`", data_type.name())))
     }
 

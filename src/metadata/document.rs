@@ -109,7 +109,7 @@ mod tests {
             array.to_document()["codecs"],
             json!([
                 {"name": "numcodecs.packbits", "configuration": {}},
-                {"name": "bytes"},
+                {"name": "bytes", "configuration": {"endian": "little"}},
                 {"name": "numcodecs.crc32", "configuration": {}},
             ])
         );

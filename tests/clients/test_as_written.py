@@ -19,7 +19,7 @@ FILTERS = {
     **{f"delta {spelling}": zarr_numcodecs.Delta(dtype=spelling) for spelling in ["f8", "=f8", "d", "float64", "double"]},
     "fixedscaleoffset u1": zarr_numcodecs.FixedScaleOffset(offset=0, scale=10, dtype="<f8", astype="u1"),
     "fixedscaleoffset B": zarr_numcodecs.FixedScaleOffset(offset=0, scale=10, dtype="f8", astype="B"),
-    "quantize e": zarr_numcodecs.Quantize(digits=2, dtype="f8", astype="e"),
+    "quantize =f8": zarr_numcodecs.Quantize(digits=2, dtype="f8", astype="=f8"),
     "astype single": zarr_numcodecs.AsType(encode_dtype="single", decode_dtype="d"),
 }
 
