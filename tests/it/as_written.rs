@@ -9,7 +9,7 @@ use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
 /// A v3 document of an array of four elements, in chunks of two, with some members put in place of its own.
-fn v3(members: Value) -> String {
+fn v3(members: &Value) -> String {
     let mut document = json!({
         "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int32", "fill_value": 0,
         "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2] } },
@@ -21,7 +21,7 @@ fn v3(members: Value) -> String {
 }
 
 /// The same of v2.
-fn v2(members: Value) -> String {
+fn v2(members: &Value) -> String {
     let mut document = json!({
         "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "fill_value": 0, "order": "C",
         "filters": null, "compressor": null,
@@ -45,8 +45,8 @@ async fn document(server: &Server, url: &str) -> Value {
 /// What a fill value reads as in either version: the last element of an array without chunks.
 async fn fill_value(data_type: &str, dtype: &str, written: &Value) -> [Result<Value, u16>; 2] {
     let store = memory();
-    put(&store, "two/.zarray", v2(json!({ "dtype": dtype, "fill_value": written }))).await;
-    put(&store, "three/zarr.json", v3(json!({ "data_type": data_type, "fill_value": written }))).await;
+    put(&store, "two/.zarray", v2(&json!({ "dtype": dtype, "fill_value": written }))).await;
+    put(&store, "three/zarr.json", v3(&json!({ "data_type": data_type, "fill_value": written }))).await;
     let server = Server::of(store);
     let mut read = Vec::new();
     for path in ["two", "three"] {
@@ -110,9 +110,9 @@ async fn bytes_without_a_byte_order_are_little_endian_and_written_back_with_it()
         "name": "sharding_indexed",
         "configuration": { "chunk_shape": [1], "codecs": ["bytes"], "index_codecs": ["bytes"] },
     });
-    put(&store, "plain/zarr.json", v3(json!({ "codecs": ["bytes"] }))).await;
+    put(&store, "plain/zarr.json", v3(&json!({ "codecs": ["bytes"] }))).await;
     put(&store, "plain/c/0", [1_i32, -2].map(i32::to_le_bytes).concat()).await;
-    put(&store, "shard/zarr.json", v3(json!({ "codecs": [shard] }))).await;
+    put(&store, "shard/zarr.json", v3(&json!({ "codecs": [shard] }))).await;
     let index = [0_u64, 4, 4, 4].map(u64::to_le_bytes).concat();
     put(&store, "shard/c/0", [[1_i32, -2].map(i32::to_le_bytes).concat(), index].concat()).await;
     let server = Server::of(store);
@@ -162,11 +162,11 @@ async fn the_types_of_filters_are_read_in_every_spelling_that_numpy_takes() {
         let little = json!({ "name": "bytes", "configuration": { "endian": "little" } });
         let configuration = json!({ "dtype": spelling });
         let delta = json!({ "name": "numcodecs.delta", "configuration": configuration });
-        put(&store, "3/zarr.json", v3(json!({ "data_type": data_type, "codecs": [delta, little] }))).await;
+        put(&store, "3/zarr.json", v3(&json!({ "data_type": data_type, "codecs": [delta, little] }))).await;
         put(&store, "3/c/0", chunk([1, 2])).await;
         put(&store, "3/c/1", chunk([6, 0])).await;
         let filter = json!({ "id": "delta", "dtype": spelling });
-        put(&store, "2/.zarray", v2(json!({ "dtype": dtype, "filters": [filter] }))).await;
+        put(&store, "2/.zarray", v2(&json!({ "dtype": dtype, "filters": [filter] }))).await;
         put(&store, "2/0", chunk([1, 2])).await;
         put(&store, "2/1", chunk([6, 0])).await;
         let server = Server::of(store);
@@ -199,11 +199,11 @@ async fn every_filter_reads_types_without_a_byte_order_in_both_versions() {
         let store = memory();
         let mut filter = members.clone();
         filter["id"] = json!(id);
-        put(&store, "2/.zarray", v2(json!({ "dtype": "<f8", "filters": [filter] }))).await;
+        put(&store, "2/.zarray", v2(&json!({ "dtype": "<f8", "filters": [filter] }))).await;
         put(&store, "2/0", stored.clone()).await;
         let codec = json!({ "name": format!("numcodecs.{id}"), "configuration": members });
         let codecs = json!([codec, { "name": "bytes", "configuration": { "endian": "little" } }]);
-        put(&store, "3/zarr.json", v3(json!({ "data_type": "float64", "codecs": codecs }))).await;
+        put(&store, "3/zarr.json", v3(&json!({ "data_type": "float64", "codecs": codecs }))).await;
         put(&store, "3/c/0", stored).await;
         let server = Server::of(store);
         for path in ["2", "3"] {
@@ -217,7 +217,7 @@ async fn a_type_of_a_filter_that_is_no_number_is_refused_by_its_name() {
     for spelling in ["S3", "M8[s]", "O", "g", "i3", "<float32", "4i", "quaternion"] {
         let store = memory();
         let filter = json!({ "id": "delta", "dtype": spelling });
-        put(&store, ".zarray", v2(json!({ "filters": [filter] }))).await;
+        put(&store, ".zarray", v2(&json!({ "filters": [filter] }))).await;
         let answer = Server::of(store).get("/v1/data/m").await;
         assert!(!answer.status.is_success(), "{spelling}");
         let detail = answer.json()["detail"].to_string();
@@ -236,11 +236,11 @@ async fn a_transposition_by_a_name_is_written_back_as_a_permutation() {
     };
     let little = json!({ "name": "bytes", "configuration": { "endian": "little" } });
     let named = |order: &str| json!({ "name": "transpose", "configuration": { "order": order } });
-    put(&store, "f/zarr.json", v3(members(&json!([named("F"), little])))).await;
-    put(&store, "c/zarr.json", v3(members(&json!([named("C"), little])))).await;
+    put(&store, "f/zarr.json", v3(&members(&json!([named("F"), little])))).await;
+    put(&store, "c/zarr.json", v3(&members(&json!([named("C"), little])))).await;
     let inner = json!({ "chunk_shape": [1, 3, 4], "codecs": [named("F"), little], "index_codecs": [little] });
     let sharded = json!([{ "name": "sharding_indexed", "configuration": inner }]);
-    put(&store, "s/zarr.json", v3(members(&sharded))).await;
+    put(&store, "s/zarr.json", v3(&members(&sharded))).await;
     let server = Server::of(store);
     for (path, order) in [("f", json!([2, 1, 0])), ("c", json!([0, 1, 2]))] {
         let node = document(&server, &format!("/v1/nodes/m/{path}")).await;
@@ -267,9 +267,9 @@ async fn of_a_struct_and_raw_bytes(store: &SharedStore) {
     let data_type = json!({ "name": "struct", "configuration": { "fields": fields } });
     let fill_value = json!({ "a": 1, "p": { "r": [2, 3] } });
     let members = json!({ "data_type": data_type, "fill_value": fill_value, "codecs": ["bytes"] });
-    put(store, "struct/zarr.json", v3(members)).await;
+    put(store, "struct/zarr.json", v3(&members)).await;
     let raw = json!({ "data_type": "r24", "fill_value": [1, 2, 3], "codecs": ["bytes"] });
-    put(store, "raw/zarr.json", v3(raw)).await;
+    put(store, "raw/zarr.json", v3(&raw)).await;
 }
 
 #[tokio::test]
@@ -311,7 +311,7 @@ async fn views_write_fill_values_that_clients_refuse_as_the_specification_has_th
         (json!({ "data_type": "float32", "fill_value": 2.5 }), json!(2.5)),
     ] {
         let store = memory();
-        put(&store, "zarr.json", v3(members.clone())).await;
+        put(&store, "zarr.json", v3(&members)).await;
         let server = Server::of(store);
         for view in ["plain", "unshard"] {
             assert_eq!(
@@ -326,7 +326,7 @@ async fn views_write_fill_values_that_clients_refuse_as_the_specification_has_th
 #[tokio::test]
 async fn a_number_in_attributes_that_json_has_not_is_the_string_of_its_name() {
     let store = memory();
-    put(&store, ".zarray", v2(json!({}))).await;
+    put(&store, ".zarray", v2(&json!({}))).await;
     put(&store, ".zattrs", r#"{"a": NaN, "b": [-Infinity, 2.5]}"#).await;
     let server = Server::of(store);
     let expected = json!({ "a": "NaN", "b": ["-Infinity", 2.5] });
@@ -341,7 +341,7 @@ async fn a_number_in_attributes_that_json_has_not_is_the_string_of_its_name() {
 #[tokio::test]
 async fn text_of_bytes_has_one_form_whatever_the_bytes_are() {
     let store = memory();
-    put(&store, ".zarray", v2(json!({ "dtype": "|S3", "fill_value": null }))).await;
+    put(&store, ".zarray", v2(&json!({ "dtype": "|S3", "fill_value": null }))).await;
     put(&store, "0", &b"c0\0\xc0t\0"[..]).await;
     put(&store, "1", &b"a\\b\xc3\xa9\0"[..]).await;
     let server = Server::of(store);
@@ -354,7 +354,7 @@ async fn text_of_bytes_has_one_form_whatever_the_bytes_are() {
 async fn json_values_are_their_json_text_in_bytes_too() {
     let store = memory();
     let members = json!({ "dtype": "|O", "fill_value": null, "filters": [{ "id": "json2" }] });
-    put(&store, ".zarray", v2(members)).await;
+    put(&store, ".zarray", v2(&members)).await;
     put(&store, "0", r#"["1", 1, "|O", [2]]"#).await;
     put(&store, "1", r#"["null", null, "|O", [2]]"#).await;
     let server = Server::of(store);
@@ -376,7 +376,7 @@ async fn what_stands_behind_the_end_of_a_compressed_chunk_is_refused_and_the_err
     let blosc = [2, 1, 0x33, 4, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 1];
     for (id, chunk) in [("gzip", &gzip[..]), ("zlib", &zlib), ("bz2", &bz2), ("blosc", &blosc)] {
         let store = memory();
-        put(&store, ".zarray", v2(json!({ "compressor": { "id": id } }))).await;
+        put(&store, ".zarray", v2(&json!({ "compressor": { "id": id } }))).await;
         put(&store, "0", chunk.to_vec()).await;
         let answer = Server::of(store).get("/v1/data/m").await;
         let detail = answer.refuses(500, "corrupt-data", id);
