@@ -19,7 +19,7 @@ use super::caches::{Kind, Remembers, is_key_below};
 use super::shelf::{Shelf, Usage};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
+    ByteRange, Copied, DirEntries, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
     StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -261,8 +261,8 @@ impl Store for CachedStore {
         erased
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.inner.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.inner.list_dir_after(prefix, after)
     }
 
     fn list_prefix(

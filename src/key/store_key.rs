@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{KeyError, check_key};
+use super::{KeyError, MAX_KEY_BYTES, check_key};
 
 /// The key of a value in a store.
 ///
@@ -20,6 +20,17 @@ impl StoreKey {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         check_key(text)?;
         Ok(Self(text.into()))
+    }
+
+    /// The longest key that a text begins with: no other key stands between the two. `None` if it begins with none.
+    #[must_use]
+    pub fn floor(text: &str) -> Option<Self> {
+        let front = text.get(..text.floor_char_boundary(MAX_KEY_BYTES))?;
+        let shorter = |text: &&str| {
+            let (last, _) = text.char_indices().next_back()?;
+            front.get(..last)
+        };
+        std::iter::successors(Some(front), shorter).find_map(|text| Self::parse(text).ok())
     }
 
     /// The key's text.

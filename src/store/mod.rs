@@ -42,7 +42,7 @@ pub use partial::{
 };
 pub use secret::Secret;
 pub use types::{
-    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
 pub use web::Web;
@@ -53,7 +53,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 
@@ -182,12 +182,29 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are
-    /// empty.
+    /// empty. Holds all of it: for a directory that may be long, take [`Store::list_dir_after`].
     ///
     /// # Errors
     /// [`StoreError::NotListable`]; any failure of the backend. A listing that cannot be finished is an error,
     /// never fewer keys.
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError>;
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        let mut listing = DirListing::default();
+        let mut entries = self.list_dir_after(prefix, "");
+        while let Some(entry) = entries.try_next().await? {
+            match entry {
+                DirEntry::Key(entry) => listing.keys.push(entry),
+                DirEntry::Prefix(prefix) => listing.prefixes.push(prefix),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// `list_dir` as it is read: the keys and prefixes directly under a prefix as one sequence, those whose text comes
+    /// after `after`, which need be no key. A page of it costs little more than the page: what is not taken is not looked
+    /// at, and what is held does not grow with the directory, unless the backend has no other way to list.
+    ///
+    /// Ends in an error as [`Store::list_dir`] does.
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries;
 
     /// `list_prefix` (and `list`, with the root): every key under a prefix, in the order of the keys' bytes,
     /// after `after` if that is given.

@@ -12,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
 use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
@@ -180,10 +181,10 @@ fn open_local(path: &Path, options: &StoreOptions) -> Result<SharedStore, OpenEr
     Ok(Arc::new(store))
 }
 
-/// A client that can sign URLs as well.
-trait Bucket: ObjectStore + Signer {}
+/// A client that can sign URLs and list in pages as well.
+trait Bucket: ObjectStore + Signer + PaginatedListStore {}
 
-impl<T: ObjectStore + Signer> Bucket for T {}
+impl<T: ObjectStore + Signer + PaginatedListStore> Bucket for T {}
 
 type Build = fn(&str, &StoreOptions, &Connector, RetryConfig) -> Result<Arc<dyn Bucket>, OpenError>;
 
@@ -212,7 +213,8 @@ fn open_bucket(
     if options.signs_urls && is_anonymous(kind, options)? {
         return Err(OpenError::Options("`redirect = true` needs credentials to sign URLs with"));
     }
-    let backend = ObjectBackend::new(kind, inner.clone(), once, prefix, options.object());
+    let backend = ObjectBackend::new(kind, inner.clone(), once.clone(), prefix, options.object())
+        .with_pages(inner.clone(), once);
     let backend = if options.signs_urls { backend.with_signer(inner) } else { backend };
     Ok(guarded(backend, &connector, options))
 }

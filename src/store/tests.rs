@@ -279,8 +279,8 @@ impl Store for Wrapper {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.0.erase_prefix(prefix).await
     }
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.0.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.0.list_dir_after(prefix, after)
     }
     fn list_prefix(
         &self,

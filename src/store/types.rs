@@ -314,6 +314,29 @@ pub struct DirListing {
     pub prefixes: Vec<StorePrefix>,
 }
 
+/// What stands directly under a prefix. Keys and prefixes are one sequence, in the order of the bytes of their texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirEntry {
+    /// A key.
+    Key(ListEntry),
+    /// A prefix, which keys are below.
+    Prefix(StorePrefix),
+}
+
+impl DirEntry {
+    /// The text of the key or prefix.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Key(entry) => entry.key.as_str(),
+            Self::Prefix(prefix) => prefix.as_str(),
+        }
+    }
+}
+
+/// Entries of a directory, in their order. Ends in an error rather than early.
+pub type DirEntries = BoxStream<'static, Result<DirEntry, StoreError>>;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,7 +25,7 @@ use crate::cpu::Cpu;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
     Version,
 };
 
@@ -349,8 +349,8 @@ impl Store for ViewStore {
         Err(StoreError::VersionChanged)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        list::list_dir(self, prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
     }
 
     fn list_prefix(

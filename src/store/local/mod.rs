@@ -11,6 +11,7 @@ mod disk;
 mod failure;
 mod list;
 mod locks;
+mod names;
 mod now;
 mod read;
 mod reserved;
@@ -28,19 +29,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{BoxStream, TryStreamExt};
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use self::blocking::Blocking;
 use self::directories::NewDirectories;
 use self::disk::Disk;
 use self::failure::os;
+use self::list::Below;
 use self::read::Started;
 use self::reserved::Reserved;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirListing, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
+    ByteRange, DirEntries, DirEntry, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -252,9 +255,8 @@ impl Store for LocalStore {
         Ok(erased)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        let (area, prefix) = (Arc::clone(&self.area), prefix.clone());
-        self.blocking.run(move || list::list_dir(&area.root, &prefix)).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::Directly, prefix, after)
     }
 
     fn list_prefix(
@@ -262,7 +264,13 @@ impl Store for LocalStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(Arc::clone(&self.area), self.blocking.clone(), prefix, after)
+        let after = after.map(StoreKey::as_str).unwrap_or_default();
+        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::All, prefix, after)
+            .try_filter_map(|entry| {
+                let DirEntry::Key(entry) = entry else { return ready(Ok(None)) };
+                ready(Ok(Some(entry)))
+            })
+            .boxed()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

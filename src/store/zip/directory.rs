@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::ZipError;
 use super::record::{End, central};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, ValueInfo, Version};
+use crate::store::{DirEntry, ListEntry, ValueInfo, Version};
 
 /// Most entries of a zip file, those included that are no keys.
 pub(super) const MAX_ENTRIES: u64 = 1 << 20;
@@ -155,11 +155,9 @@ impl Directory {
         ValueInfo { size: entry.size, version, modified: self.file.modified }
     }
 
-    /// Where the listing of a prefix begins: its first entry after `after`.
-    pub(super) fn begin(&self, prefix: &StorePrefix, after: Option<&StoreKey>) -> usize {
-        let is_before = |entry: &Entry| {
-            entry.key.as_str() < prefix.as_str() || after.is_some_and(|after| entry.key <= *after)
-        };
+    /// Where the listing of a prefix begins: its first entry after a text.
+    pub(super) fn begin(&self, prefix: &StorePrefix, after: &str) -> usize {
+        let is_before = |entry: &Entry| entry.key.as_str() < prefix.as_str() || entry.key.as_str() <= after;
         self.entries.partition_point(is_before)
     }
 
@@ -169,23 +167,18 @@ impl Directory {
         Some(ListEntry { key: entry.key.clone(), info: self.info(entry) })
     }
 
-    /// Keys and prefixes directly under a prefix.
-    pub(super) fn list_dir(&self, prefix: &StorePrefix) -> DirListing {
-        let mut listing = DirListing::default();
-        let mut at = self.begin(prefix, None);
-        while let Some(entry) = self.listed(at, prefix) {
-            let below = entry.key.as_str().strip_prefix(prefix.as_str()).unwrap_or_default();
-            let inner = below.split_once('/').and_then(|(name, _)| prefix.join(name).ok());
-            let Some(inner) = inner else {
-                listing.keys.push(entry);
-                at += 1;
-                continue;
-            };
-            let rest = self.entries.get(at..).unwrap_or_default();
-            at += rest.partition_point(|entry| entry.key.as_str().starts_with(inner.as_str()));
-            listing.prefixes.push(inner);
-        }
-        listing
+    /// The key or prefix directly under a prefix that the entry at a place stands for; goes on to the place behind all
+    /// that it stands for.
+    pub(super) fn next_under(&self, prefix: &StorePrefix, at: &mut usize) -> Option<DirEntry> {
+        let entry = self.listed(*at, prefix)?;
+        let below = entry.key.as_str().strip_prefix(prefix.as_str()).unwrap_or_default();
+        let Some(inner) = below.split_once('/').and_then(|(name, _)| prefix.join(name).ok()) else {
+            *at += 1;
+            return Some(DirEntry::Key(entry));
+        };
+        let rest = self.entries.get(*at..).unwrap_or_default();
+        *at += rest.partition_point(|entry| entry.key.as_str().starts_with(inner.as_str()));
+        Some(DirEntry::Prefix(inner))
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    BackendState, ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
+    BackendState, ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, Version,
 };
 use crate::cpu::Cpu;
@@ -111,10 +111,16 @@ impl Store for ZipStore {
         Err(StoreError::VersionChanged)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        let (directory, prefix) = (self.current().await?, prefix.clone());
-        let listing = self.cpu.run(move || directory.list_dir(&prefix)).await;
-        Ok(listing.map_err(ZipError::Cpu)?)
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        let (store, prefix, after) = (self.clone(), prefix.clone(), after.to_owned());
+        let entries = async move {
+            let directory = store.current().await?;
+            let mut next = directory.begin(&prefix, &after);
+            let entries = std::iter::from_fn(move || directory.next_under(&prefix, &mut next));
+            let entries = entries.filter(move |entry| entry.text() > after.as_str());
+            Ok::<_, StoreError>(iter(entries.map(Ok)))
+        };
+        once(entries).try_flatten().boxed()
     }
 
     fn list_prefix(
@@ -125,7 +131,7 @@ impl Store for ZipStore {
         let (store, prefix, after) = (self.clone(), prefix.clone(), after.cloned());
         let entries = async move {
             let directory = store.current().await?;
-            let first = directory.begin(&prefix, after.as_ref());
+            let first = directory.begin(&prefix, after.as_ref().map(StoreKey::as_str).unwrap_or_default());
             let entries = (first..).map_while(move |at| directory.listed(at, &prefix));
             Ok::<_, StoreError>(iter(entries.map(Ok)))
         };

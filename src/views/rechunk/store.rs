@@ -27,7 +27,7 @@ use crate::hierarchy::{Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
     Version,
 };
 use crate::views::error::{ViewError, failed};
@@ -381,8 +381,8 @@ impl Store for RechunkStore {
         }
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        list::list_dir(self, prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
     }
 
     fn list_prefix(

@@ -15,7 +15,7 @@ use super::{ZipError, ZipStore};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, ObjectBackend, SetOutcome, SharedStore, Store, StoreError, StoreKind,
+    ByteRange, DirEntries, ListEntry, ObjectBackend, SetOutcome, SharedStore, Store, StoreError, StoreKind,
     Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -281,8 +281,8 @@ impl Store for Below {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.inner.erase_prefix(prefix).await
     }
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.inner.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.inner.list_dir_after(prefix, after)
     }
     fn list_prefix(
         &self,
