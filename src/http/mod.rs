@@ -29,6 +29,7 @@ mod json_answer;
 mod json_body;
 mod kept;
 mod levels;
+mod listed;
 mod listing;
 mod metrics;
 mod negotiate;

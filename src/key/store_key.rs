@@ -191,4 +191,24 @@ mod tests {
         assert_eq!(StorePrefix::parse("a/b/").unwrap().key("c/0").unwrap().as_str(), "a/b/c/0");
         assert_eq!(StorePrefix::root().join("a").unwrap().as_str(), "a/");
     }
+
+    #[test]
+    fn the_longest_key_that_a_text_begins_with_is_found_in_any_text() {
+        for (text, key) in [
+            ("", None),
+            ("/", None),
+            ("a/b", Some("a/b")),
+            ("a/", Some("a")),
+            ("a//b", Some("a")),
+            ("a/../b", Some("a")),
+            ("a/.zarray", Some("a/.zarray")),
+            ("a\0b", Some("a")),
+            ("é\u{7f}", Some("é")),
+        ] {
+            assert_eq!(StoreKey::floor(text).as_ref().map(StoreKey::as_str), key, "{text:?}");
+        }
+        let long = "é".repeat(600);
+        assert_eq!(StoreKey::floor(&long).unwrap().as_str().len(), 1024);
+        assert_eq!(StoreKey::floor(&"a/".repeat(600)).unwrap().as_str().len(), 127);
+    }
 }

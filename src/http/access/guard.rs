@@ -16,6 +16,7 @@ use super::issuer::NotBelieved;
 use super::jwt::Unverified;
 use super::principal::{Principal, Rights};
 use super::rules::{self, About, Asked};
+use super::signed::SignedUrl;
 use super::token::Tokens;
 use crate::http::caller::{Administrator, Caller};
 use crate::http::frame::Route;
@@ -125,6 +126,11 @@ async fn decide(
         }
     };
     Caller::decide(request.extensions_mut(), rights);
+    if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
+        && let Some(signed) = SignedUrl::of(signed, query)
+    {
+        request.extensions_mut().insert(signed);
+    }
     Ok(Leave { in_query, is_private })
 }
 

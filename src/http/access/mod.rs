@@ -39,6 +39,7 @@ pub(super) use attempts::Attempts;
 pub(super) use grant::{Need, Reach};
 pub(super) use guard::{Refusal, admit, forbidden};
 pub(super) use principal::{Principal, Rights};
+pub(super) use signed::SignedUrl;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -31,6 +31,38 @@ pub(super) struct SignedQuery {
     pub(super) below: Option<String>,
 }
 
+/// The signature that a request came with, where it is good for all below a prefix: what is linked to from there can be
+/// seen with the same.
+///
+/// A token that came in a query is not carried on like this: it may do more than look, has no end of its own, and a link
+/// that is passed on would pass it on.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct SignedUrl {
+    query: String,
+    below: StorePrefix,
+}
+
+impl SignedUrl {
+    pub(in crate::http) fn new(query: &str, below: StorePrefix) -> Self {
+        Self { query: query.to_owned(), below }
+    }
+
+    /// That of a request whose signature was good, of which this is the text.
+    pub(super) fn of(signed: &SignedQuery, query: &str) -> Option<Self> {
+        Some(Self::new(query, StorePrefix::parse(signed.below.as_deref()?).ok()?))
+    }
+
+    /// Its parameters, as they were written.
+    pub(in crate::http) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// What it is good for.
+    pub(in crate::http) fn below(&self) -> &StorePrefix {
+        &self.below
+    }
+}
+
 /// All keys that URLs are signed with.
 #[derive(Debug)]
 pub(super) struct SigningKeys(HashMap<String, SigningKey>);

@@ -65,13 +65,13 @@ async fn every_depth_shows_what_it_asks_for_and_asks_the_backend_no_more() {
     let below_a = ["/a/", "/a/c/", "/a/c/0", "/a/c/1/", "/a/c/1/x", "/a/zarr.json"];
     for (path, depth, hrefs, asked) in [
         ("/", Some("0"), &["/"][..], &[][..]),
-        ("/", Some("1"), &["/", "/ab", "/both", "/a/", "/both/"][..], &["list_dir"][..]),
+        ("/", Some("1"), &["/", "/a/", "/ab", "/both", "/both/"][..], &["list_dir"][..]),
         ("/", Some("infinity"), &all[..], &["list_prefix"][..]),
         ("/", None, &all[..], &["list_prefix"][..]),
         ("/a", Some("0"), &["/a/"][..], &["head", "list_prefix"][..]),
         ("/a/", Some("0"), &["/a/"][..], &["list_prefix"][..]),
-        ("/a", Some("1"), &["/a/", "/a/zarr.json", "/a/c/"][..], &["head", "list_dir"][..]),
-        ("/a/", Some("1"), &["/a/", "/a/zarr.json", "/a/c/"][..], &["list_dir"][..]),
+        ("/a", Some("1"), &["/a/", "/a/c/", "/a/zarr.json"][..], &["head", "list_dir"][..]),
+        ("/a/", Some("1"), &["/a/", "/a/c/", "/a/zarr.json"][..], &["list_dir"][..]),
         ("/a/", Some("Infinity"), &below_a[..], &["list_prefix"][..]),
         ("/a", None, &below_a[..], &["head", "list_prefix"][..]),
         ("/ab", Some("0"), &["/ab"][..], &["head"][..]),

@@ -15,7 +15,7 @@ async fn browsers_and_clients_without_a_preference_get_html() {
         assert_eq!(
             answer.text(),
             "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
-             <a href=\"../\">../</a>\n<a href=\"zarr.json\">zarr.json</a>\n<a href=\"c/\">c/</a>\n\
+             <a href=\"../\">../</a>\n<a href=\"c/\">c/</a>\n<a href=\"zarr.json\">zarr.json</a>\n\
              </pre></body></html>\n"
         );
     }
