@@ -8,8 +8,8 @@ use std::future::ready;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::stream::{self, StreamExt, TryStreamExt};
 use futures::FutureExt;
+use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, Store, StoreError};
@@ -108,8 +108,15 @@ mod tests {
     use super::*;
     use crate::http::test_store::TestStore;
 
-    const KEYS: &[(&str, &[u8])] =
-        &[("a", b"1"), ("a/x", b"2"), ("a/y", b"3"), ("b", b"4"), ("c/x", b"5"), ("d.json", b"6"), ("d/x", b"7")];
+    const KEYS: &[(&str, &[u8])] = &[
+        ("a", b"1"),
+        ("a/x", b"2"),
+        ("a/y", b"3"),
+        ("b", b"4"),
+        ("c/x", b"5"),
+        ("d.json", b"6"),
+        ("d/x", b"7"),
+    ];
 
     #[tokio::test]
     async fn pages_of_keys_and_prefixes_follow_each_other_without_gap_or_repeat() {
@@ -151,7 +158,9 @@ mod tests {
         for (keys, is_whole) in [(10, true), (20_000, false)] {
             let store = TestStore::new();
             let names: Vec<String> = (0..keys).map(|number| format!("{number:05}")).collect();
-            names.iter().for_each(|name| drop(store.insert(name, Bytes::new())));
+            for name in &names {
+                store.insert(name, Bytes::new());
+            }
             let entries = entries(&*store, &StorePrefix::root(), false, "");
             let body = text(entries, "head\n".to_owned(), line, "foot\n").await.unwrap().unwrap();
             assert_eq!(http_body::Body::size_hint(&body).exact().is_some(), is_whole);

@@ -150,7 +150,9 @@ mod tests {
 
     fn page(links: &Links, raw_path: &str, entries: &[&str]) -> String {
         let mut page = links.head(raw_path);
-        entries.iter().for_each(|entry| links.push(&mut page, entry));
+        for entry in entries {
+            links.push(&mut page, entry);
+        }
         page + HTML_FOOT
     }
 
@@ -194,7 +196,10 @@ mod tests {
         for (more, next) in [(true, Some("a/")), (false, None)] {
             let entries = vec![key.clone(), DirEntry::Prefix(prefix("a/"))];
             let page = ListingPage::new(&StorePrefix::root(), Page { entries, more });
-            assert_eq!((page.keys.len(), page.prefixes, page.next.as_deref()), (1, vec!["a/".to_owned()], next));
+            assert_eq!(
+                (page.keys.len(), page.prefixes, page.next.as_deref()),
+                (1, vec!["a/".to_owned()], next)
+            );
         }
     }
 }

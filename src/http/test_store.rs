@@ -12,8 +12,8 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, DirEntry, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueBody,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub(super) struct TestStore {
     pub(super) cut: Mutex<Option<(usize, StoreError)>>,
     /// After how many entries listings fail.
     pub(super) list_cut: Mutex<Option<usize>>,
+    /// How many entries of listings were taken.
+    pub(super) taken: Arc<AtomicU64>,
     /// The verbs that were asked, in order.
     pub(super) asked: Mutex<Vec<&'static str>>,
     /// Panics in `head`.
@@ -103,7 +105,11 @@ impl TestStore {
         if let Some(error) = &*self.fault.lock().unwrap() {
             entries = vec![Err(error.clone())];
         }
-        futures::stream::iter(entries).boxed()
+        let taken = Arc::clone(&self.taken);
+        let count = move |_: &Result<T, StoreError>| {
+            taken.fetch_add(1, Ordering::Relaxed);
+        };
+        futures::stream::iter(entries).inspect(count).boxed()
     }
 
     fn entries(&self, prefix: &str) -> Vec<ListEntry> {

@@ -42,8 +42,8 @@ pub use partial::{
 };
 pub use secret::Secret;
 pub use types::{
-    ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 pub use web::Web;
 pub use zip::{ZipError, ZipStore};

@@ -27,10 +27,11 @@ pub(super) fn list_dir(view: ViewStore, prefix: StorePrefix, after: String) -> D
             return Ok::<_, StoreError>(entries.and_then(move |entry| shown(view.clone(), entry)).boxed());
         };
         let section = section_below(&view, &family, &prefix, Wanted::behind(&prefix, &after)).await?;
-        let entries = stream::try_unfold((section, prefix, after), |(mut section, prefix, after)| async move {
-            let entry = directly_under(&mut section, &prefix, &after).await?;
-            Ok(entry.map(|entry| (entry, (section, prefix, after))))
-        });
+        let entries =
+            stream::try_unfold((section, prefix, after), |(mut section, prefix, after)| async move {
+                let entry = directly_under(&mut section, &prefix, &after).await?;
+                Ok(entry.map(|entry| (entry, (section, prefix, after))))
+            });
         Ok(entries.boxed())
     };
     stream::once(begin).try_flatten().boxed()

@@ -51,6 +51,39 @@ async fn what_needs_no_change_is_what_is_stored() {
 }
 
 #[tokio::test]
+async fn pages_of_a_view_follow_each_other_and_are_what_is_listed_at_once() {
+    let (server, _) = hierarchy().await;
+    for view in ["/store/m/", "/plain/m/", "/unshard/m/", "/rechunk/m/auto/raw/"] {
+        for prefix in ["", "g/", "g/s/", "g/s/c/", "g/s/c/0/", "g/u/", "g/u/c/2/", "g/v2/", "none/"] {
+            let whole = list_page(&server, &format!("{view}{prefix}?format=json")).await;
+            assert_eq!(whole.1, None);
+            assert!(whole.0.is_empty() == (prefix == "none/") || prefix.contains("/c/"), "{view}{prefix}");
+            let (mut seen, mut after) = (Vec::new(), String::new());
+            loop {
+                let page = list_page(&server, &format!("{view}{prefix}?format=json&limit=1{after}")).await;
+                seen.extend(page.0);
+                let Some(next) = page.1 else { break };
+                after = format!("&after={next}");
+            }
+            assert_eq!(seen, whole.0, "{view}{prefix}");
+        }
+    }
+}
+
+/// Keys and prefixes of a page in order, and where the next begins.
+async fn list_page(server: &Server, url: &str) -> (Vec<String>, Option<String>) {
+    let answer = server.get(url).await;
+    assert_eq!(answer.status, StatusCode::OK, "{url}");
+    let page: Value = serde_json::from_slice(&answer.body).unwrap();
+    let text = |text: &Value| text.as_str().unwrap().to_owned();
+    let mut names: Vec<String> =
+        page["keys"].as_array().unwrap().iter().map(|key| text(&key["key"])).collect();
+    names.extend(page["prefixes"].as_array().unwrap().iter().map(text));
+    names.sort_unstable();
+    (names, page["next"].as_str().map(str::to_owned))
+}
+
+#[tokio::test]
 async fn documents_are_spelt_out_for_clients_in_use() {
     let store = memory();
     put(&store, "a/zarr.json", SHORT).await;

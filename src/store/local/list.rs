@@ -31,7 +31,7 @@ const STEP_BYTES: usize = 64 << 10;
 const FIRST_NAMES: usize = 1024;
 const MORE_NAMES: usize = 8;
 /// Bytes of names that a walk holds, all its directories together; and the least that one directory has of them.
-const NAMES_BYTES: usize = 512 << 10;
+pub(super) const NAMES_BYTES: usize = 512 << 10;
 const LEAST_BYTES: usize = 4 << 10;
 
 /// What tells one directory from another: device and number.

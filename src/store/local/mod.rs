@@ -43,8 +43,8 @@ use self::reserved::Reserved;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirEntries, DirEntry, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 

@@ -16,8 +16,14 @@ use crate::store::{DirEntries, DirEntry, StoreError};
 
 /// The entries directly under a prefix, after a text.
 pub(super) fn list(backend: ObjectBackend, prefix: &StorePrefix, after: &str) -> DirEntries {
-    let pages =
-        Listing { backend, prefix: prefix.clone(), begin: after.to_owned(), last: after.to_owned(), token: None, is_done: false };
+    let pages = Listing {
+        backend,
+        prefix: prefix.clone(),
+        begin: after.to_owned(),
+        last: after.to_owned(),
+        token: None,
+        is_done: false,
+    };
     try_unfold(pages, |mut pages| async move {
         Ok::<_, StoreError>(pages.next().await?.map(|entries| (iter(entries).map(Ok), pages)))
     })
@@ -43,7 +49,8 @@ impl Listing {
             return Ok(None);
         }
         let directory = self.backend.directory(&self.prefix)?;
-        let directory = Some(directory.as_ref()).filter(|text| !text.is_empty()).map(|text| format!("{text}/"));
+        let directory =
+            Some(directory.as_ref()).filter(|text| !text.is_empty()).map(|text| format!("{text}/"));
         let is_first = self.token.is_none();
         let options = PaginatedListOptions {
             offset: self.offset()?,

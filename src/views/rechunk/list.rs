@@ -93,7 +93,9 @@ fn entries(store: RechunkStore, items: Items) -> DirEntries {
                     Item::Stored(entry) => Ok(Some(DirEntry::Key(entry))),
                     Item::Prefix(prefix) => Ok(Some(DirEntry::Prefix(prefix))),
                     Item::Made(key) => match store.head(&key).await {
-                        Err(error) if is_about_the_value(error.class()) => Ok(Some(DirEntry::Key(unmade(key)))),
+                        Err(error) if is_about_the_value(error.class()) => {
+                            Ok(Some(DirEntry::Key(unmade(key))))
+                        }
                         info => Ok(info?.map(|info| DirEntry::Key(ListEntry { key, info }))),
                     },
                 }

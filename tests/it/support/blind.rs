@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
     ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,

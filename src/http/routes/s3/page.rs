@@ -31,7 +31,8 @@ impl Asked {
     /// # Errors
     /// Any failure of the store: a listing that cannot be finished is never a shorter one.
     pub(super) async fn page(&self, store: &dyn Store) -> Result<Page, StoreError> {
-        let directory = self.prefix.rfind('/').and_then(|slash| self.prefix.get(..=slash)).unwrap_or_default();
+        let directory =
+            self.prefix.rfind('/').and_then(|slash| self.prefix.get(..=slash)).unwrap_or_default();
         // Of what can be no prefix there are no keys.
         let Ok(directory) = StorePrefix::parse(directory) else { return Ok(Page::default()) };
         if self.limit == 0 {
@@ -76,7 +77,9 @@ mod tests {
             ("a/\0", "a/"),
         ] {
             assert_eq!(before(prefix), text, "{prefix:?}");
-            assert!(text <= prefix && !text.starts_with(prefix) || prefix.is_empty() || prefix.ends_with('/'));
+            assert!(
+                text <= prefix && !text.starts_with(prefix) || prefix.is_empty() || prefix.ends_with('/')
+            );
         }
     }
 
