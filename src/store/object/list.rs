@@ -1,7 +1,8 @@
 //! Listing a remote backend, in the order of the keys' bytes.
 //!
 //! S3, GCS, Azure and memory list in that order; an answer of a web server (`PROPFIND`, all of it at once) is
-//! sorted here. What stands directly under a prefix comes in pages (`pages`) where the backend has them. Empty objects whose names end in `/`, which some tools leave behind as "directories", are no keys.
+//! sorted here. What stands directly under a prefix comes in pages (`pages`) where the backend has them. Empty objects
+//! whose names end in `/`, which some tools leave behind as "directories", are no keys.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
