@@ -105,7 +105,9 @@ impl<'a> Selection<'a> {
 
     /// What was kept, in its order.
     pub(super) fn into_names(self) -> Names {
-        let Text { text, mut spans } = self.kept;
+        let Text { mut text, mut spans } = self.kept;
+        text.shrink_to_fit();
+        spans.shrink_to_fit();
         spans.sort_unstable_by(|one, other| name(&text, *one).cmp(name(&text, *other)));
         Names { kept: Text { text, spans }, next: 0, is_complete: self.is_complete }
     }
