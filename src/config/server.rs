@@ -139,7 +139,19 @@ pub(super) fn some_listen_address<'de, D: Deserializer<'de>>(
 
 fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_refused: std::net::AddrParseError| {
-        serde::de::Error::custom("expected ADDRESS:PORT, as in \"127.0.0.1:8000\" or \"[::1]:8000\"")
+    parse_listen(&text).ok_or_else(|| {
+        serde::de::Error::custom(
+            "expected ADDRESS:PORT, as in \"127.0.0.1:8000\", \"[::1]:8000\" or \"localhost:8000\"",
+        )
     })
+}
+
+/// An address to listen on. Of names only `localhost` is known: who is looked up would depend on the day.
+pub(super) fn parse_listen(text: &str) -> Option<SocketAddr> {
+    match text.split_once(':') {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => {
+            Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?))
+        }
+        _ => text.parse().ok(),
+    }
 }

@@ -184,6 +184,14 @@ impl Entry {
         entry.origin.clone()
     }
 
+    /// The text of this entry, if it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.node {
+            Node::String(text) | Node::Word(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value at a path of keys.
     pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |entry, key| match &entry.node {

@@ -33,10 +33,10 @@ pub use backend::{BackendState, Circuit};
 pub use error::{Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
-pub use object::{ObjectBackend, ObjectOptions, name_traces_by};
+pub use object::{ObjectBackend, ObjectOptions, name_traces_by, trouble};
 pub use observed::{Observer, Outcome, Verb, observed};
-pub use open::{OpenError, is_zip, open};
-pub use options::StoreOptions;
+pub use open::{OpenError, is_zip, kind_of, open};
+pub use options::{StoreOptions, backends_of};
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };

@@ -89,6 +89,21 @@ pub fn is_zip(url: &str) -> bool {
 /// How the names of zip files end.
 const ZIP: &str = ".zip";
 
+/// The kind of backend that a URL names; of a zip file, of what it lies in. `None` if there is no such kind.
+#[must_use]
+pub fn kind_of(url: &str) -> Option<StoreKind> {
+    let Some((scheme, _)) = url.split_once("://") else { return Some(StoreKind::Local) };
+    match scheme.to_ascii_lowercase().as_str() {
+        "file" => Some(StoreKind::Local),
+        "memory" => Some(StoreKind::Memory),
+        "s3" => Some(StoreKind::S3),
+        "gs" => Some(StoreKind::Gcs),
+        "az" => Some(StoreKind::Azure),
+        "http" | "https" => Some(StoreKind::Http),
+        _ => None,
+    }
+}
+
 /// Opens the store that a URL names. What it decodes itself, it decodes on `cpu`.
 ///
 /// # Errors
@@ -156,16 +171,17 @@ fn open_directory(url: &str, options: &StoreOptions) -> Result<SharedStore, Open
         return open_local(&path, options);
     }
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    match scheme.to_ascii_lowercase().as_str() {
-        "memory" if rest.trim_matches('/').is_empty() => {
+    match kind_of(url) {
+        Some(StoreKind::Memory) if rest.trim_matches('/').is_empty() => {
             Ok(Arc::new(ObjectBackend::memory(options.writable)))
         }
-        "memory" => Err(OpenError::InvalidUrl("nothing may stand after `memory://`")),
-        "s3" => open_bucket(StoreKind::S3, rest, options, s3),
-        "gs" => open_bucket(StoreKind::Gcs, rest, options, gcs),
-        "az" => open_bucket(StoreKind::Azure, rest, options, azure),
-        "http" | "https" => open_http(url, options),
-        _ => Err(OpenError::UnknownScheme(scheme.to_owned())),
+        Some(StoreKind::Memory) => Err(OpenError::InvalidUrl("nothing may stand after `memory://`")),
+        Some(kind @ StoreKind::S3) => open_bucket(kind, rest, options, s3),
+        Some(kind @ StoreKind::Gcs) => open_bucket(kind, rest, options, gcs),
+        Some(kind @ StoreKind::Azure) => open_bucket(kind, rest, options, azure),
+        Some(StoreKind::Http) => open_http(url, options),
+        // Paths were opened above.
+        Some(StoreKind::Local | StoreKind::Zip) | None => Err(OpenError::UnknownScheme(scheme.to_owned())),
     }
 }
 

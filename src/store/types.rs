@@ -48,6 +48,20 @@ impl StoreKind {
             Self::Zip => "zip",
         }
     }
+
+    /// The kind as an operator calls it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Local => "a directory",
+            Self::Memory => "memory://",
+            Self::S3 => "S3",
+            Self::Gcs => "GCS",
+            Self::Azure => "Azure",
+            Self::Http => "an HTTP server",
+            Self::Zip => "a zip file",
+        }
+    }
 }
 
 /// What names one content of one key: an entity tag without its quotes.

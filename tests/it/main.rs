@@ -51,6 +51,7 @@ mod pitfalls;
 mod rechunk;
 mod rectilinear;
 mod refusals;
+mod reload;
 mod rfc9110;
 mod rfc9110_wire;
 mod rooted;

@@ -102,14 +102,9 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     for (name, value) in settings {
         command.env(format!("ZARRD__{name}"), value.to_string());
     }
-    let mut server = Running::of(command);
-    let mut line = String::new();
-    while !line.starts_with("Memory: at most ") {
-        line.clear();
-        assert!(server.stdout.read_line(&mut line).unwrap() > 0, "it does not say what it takes");
-    }
-    let mib = line.split(' ').nth(3).unwrap().parse::<u64>().unwrap();
-    (server, mib << 20)
+    let server = Running::of(command);
+    let bound = server.get("/v1/mounts")["memory"]["most_bytes"].as_u64().unwrap();
+    (server, bound)
 }
 
 /// An answer, whose body is still to be read.

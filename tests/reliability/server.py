@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -22,10 +23,10 @@ class Server:
         self.base = re.fullmatch("zarrd listens on (.*)\n", process.stdout.readline())[1]
         self.host, _, port = self.base.removeprefix("http://").partition(":")
         self.port = int(port)
-        memory = next(line for line in process.stdout if line.startswith("Memory: at most "))
-        self.bound = int(memory.split()[3]) << 20
+        memory = json.loads(self.get("/v1/mounts")[1])["memory"]
+        self.bound = memory["most_bytes"]
         """What it says it takes at most, without connections."""
-        self.connection = int(re.search(r"(\d+) KiB a connection", memory)[1]) << 10
+        self.connection = memory["connection_bytes"]
 
     def resident(self, field="VmRSS"):
         """Bytes of memory now; with `VmHWM`, the most so far."""

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 
 use crate::http::base::Base;
 use crate::http::caller::{Administrator, Caller};
+use crate::http::memory::MemoryInfo;
 use crate::http::metrics::{self, CONTENT_TYPE};
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
@@ -99,6 +100,9 @@ impl MountLinks {
 pub(in crate::http) struct MountList {
     /// Sorted by name.
     mounts: Vec<MountInfo>,
+    /// How much memory the server takes at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryInfo>,
 }
 
 /// How the server is.
@@ -198,7 +202,7 @@ pub(in crate::http) async fn list_mounts(
         state: state_of(&mount.name).map_or("unavailable", MountState::word),
         why: state_of(&mount.name).and_then(MountState::why),
     });
-    Json(MountList { mounts: mounts.collect() })
+    Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
 }
 
 /// Liveness

@@ -20,6 +20,7 @@ mod tests;
 
 pub(super) use client::{Connector, Patience};
 pub(super) use failure::is_unwell;
+pub use failure::trouble;
 pub use trace_context::name_traces_by;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
