@@ -104,8 +104,10 @@ fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
     let mut left = there_is;
     for ((budget, given), bytes) in all().zip(&mut bytes) {
         if let (Choice::Part { of, least, most }, None) = (&budget.choice, given) {
-            *bytes = whole((there_is / of).clamp(*least, *most));
-            left = left.saturating_sub(cost(budget, *bytes));
+            let part = (there_is / of).clamp(*least, *most);
+            *bytes = whole(part);
+            // Not what it is rounded to: the others would shrink where it comes to the next whole number.
+            left = left.saturating_sub(cost(budget, part));
         }
     }
 
@@ -155,9 +157,7 @@ pub(super) fn choose(tree: &mut Entry, memory: Memory) {
     let bytes = memory.total_and_share().map_or_else(fixed, |(_, share)| chosen(share, given));
     for ((budget, given), bytes) in BUDGETS.iter().zip(given).zip(bytes) {
         if given.is_none() {
-            let origin = tree.origin_of(&budget.key);
-            let node = Node::Integer(i64::try_from(bytes).unwrap_or(i64::MAX));
-            tree.set(&budget.key, Entry { node, origin });
+            tree.replace(&budget.key, Node::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
         }
     }
 }
@@ -167,8 +167,7 @@ pub(super) fn limit(tree: &mut Entry, found: Memory) -> Memory {
     const KEY: [&str; 2] = ["server", "memory_limit_bytes"];
     let configured = match tree.get(&KEY).map(|entry| &entry.node) {
         Some(Node::String(word) | Node::Word(word)) if word == AUTO => {
-            let origin = tree.origin_of(&KEY);
-            tree.set(&KEY, Entry { node: Node::Integer(0), origin });
+            tree.replace(&KEY, Node::Integer(0));
             None
         }
         Some(Node::Integer(bytes)) => u64::try_from(*bytes).ok(),

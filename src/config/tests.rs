@@ -259,7 +259,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[[server]]\nlisten = 'x'", &["`server`"]),
     ("[limits]\nrank = 0", &["zarrd.toml:2", "`limits.rank`", "more than 0"]),
     ("[limits]\nchunk_bytes = 99999999999999999999", &["zarrd.toml:2"]),
-    ("[cache]\ndecoded_bytes = '1 GiB'", &["`cache.decoded_bytes`"]),
+    ("[cache]\ndecoded_bytes = '1 gigabyte'", &["`cache.decoded_bytes`", "expected a size such as"]),
     ("[http]\nlist_page_keys = 1001", &["zarrd.toml:1", "`http`", "at most 1000"]),
     ("[http.cors]\ncredentials = true", &["`http`", "cors.credentials"]),
     (

@@ -10,6 +10,7 @@ use crate::support::process::{Running, run, text, zarrd};
 fn check_prints_the_effective_configuration_without_secrets() {
     let check = |url: Option<&str>| {
         let mut command = zarrd(&["check", "maps=s3://bucket/maps", "--listen", "0.0.0.0:9000"]);
+        command.env("ZARRD__MOUNTS__MAPS__OPTIONS__ACCESS_KEY_ID", "id");
         command.env("ZARRD__MOUNTS__MAPS__OPTIONS__SECRET_ACCESS_KEY", "canary");
         url.map(|url| command.env("ZARRD__MOUNTS__MAPS__URL", url));
         command.output().unwrap()

@@ -5,7 +5,6 @@
 //! `ZARRD_SELECTION_MIB=10240 ZARRD_BINARY=… cargo test --test it memory -- --nocapture`.
 #![cfg(target_os = "linux")]
 
-use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
