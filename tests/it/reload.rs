@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::support::process::{Running, zarrd};
 
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 /// More than fits into the buffers of a connection that nobody reads.
 const LONG_BYTES: usize = 24 << 20;
 
