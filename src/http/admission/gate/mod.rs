@@ -9,6 +9,10 @@
 //! - but who has much more under way than is left waits for some of that to end, and is passed: however slowly a caller
 //!   reads, with however many connections, it leaves some to others.
 //!
+//! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
+//! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
+//! classes nor more than the caller's share. Nobody comes in while somebody waits, so only so much can pass.
+//!
 //! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
 //! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
 //! by how fast others give back: who would wait too long need not wait at all. Nothing here sleeps.
@@ -53,6 +57,8 @@ pub(super) struct Gate {
     /// How many stand in the line. It is changed under the line's lock.
     waiting: AtomicUsize,
     line: Mutex<Line>,
+    /// Requests that were rejected, by class.
+    rejected: [AtomicU64; CLASSES],
 }
 
 /// Who waits.
@@ -108,6 +114,10 @@ impl Ask {
     pub(super) fn class(&self) -> Class {
         self.class
     }
+
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
 }
 
 impl Gate {
@@ -118,12 +128,23 @@ impl Gate {
             under_way: std::iter::repeat_with(AtomicU64::default).take(PLACES).collect(),
             waiting: AtomicUsize::new(0),
             line: Mutex::default(),
+            rejected: Default::default(),
         }
+    }
+
+    /// Nothing yet for a caller: it may grow.
+    pub(super) fn nothing(&self, class: Class, share: Share) -> Ask {
+        Ask { class, place: share.place(PLACES), units: 0 }
     }
 
     /// What a caller asks for: at most what its class can have.
     pub(super) fn ask(&self, class: Class, share: Share, units: u64) -> Ask {
-        Ask { class, place: share.place(PLACES), units: units.min(self.capacity - self.reserve(class)) }
+        Ask { class, place: share.place(PLACES), units: units.min(self.most(class)) }
+    }
+
+    /// All that a class can have.
+    pub(super) fn most(&self, class: Class) -> u64 {
+        self.capacity - self.reserve(class)
     }
 
     pub(super) fn capacity(&self) -> u64 {
@@ -138,9 +159,41 @@ impl Gate {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Counts a request of this class as rejected.
+    pub(super) fn count_rejected(&self, class: Class) {
+        if let Some(count) = self.rejected.get(class.place()) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Requests of this class that were rejected.
+    pub(super) fn rejected(&self, class: Class) -> u64 {
+        self.rejected.get(class.place()).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
     /// Takes what is asked for, if there is room and nobody waits.
     pub(super) fn try_take(&self, ask: Ask) -> bool {
         self.waiting.load(Ordering::SeqCst) == 0 && self.take(ask)
+    }
+
+    /// Takes more for what is in flight, if there is room, whoever waits.
+    pub(super) fn try_grow(&self, ask: &mut Ask, units: u64) -> bool {
+        let is_taken = self.take(Ask { units, ..*ask });
+        if is_taken {
+            ask.units += units;
+            // A caller that has more is behind others now, who may fit.
+            if self.waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(&mut self.line());
+            }
+        }
+        is_taken
+    }
+
+    /// Gives back a part of what is in flight.
+    pub(super) fn shrink(&self, ask: &mut Ask, units: u64) {
+        let units = units.min(ask.units);
+        ask.units -= units;
+        self.give_back(Ask { units, ..*ask });
     }
 
     /// Gives back what was taken.

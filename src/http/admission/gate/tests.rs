@@ -19,6 +19,10 @@ enum Event {
     Ends(usize),
     /// One of those who wait goes away.
     Leaves(usize),
+    /// One of those who hold units wants so many more.
+    Grows(usize, u64),
+    /// One of those who hold units gives some of them back.
+    Shrinks(usize, u64),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -26,6 +30,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         4 => (0..4_usize, 0..5_u64, 1..40_u64).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
         3 => (0..100_usize).prop_map(Event::Ends),
         1 => (0..100_usize).prop_map(Event::Leaves),
+        3 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Grows(which, units)),
+        1 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Shrinks(which, units)),
     ];
     proptest::collection::vec(event, 1..120)
 }
@@ -114,7 +120,26 @@ proptest! {
                     let (name, _) = model.line.remove(which % model.line.len());
                     guests.remove(&name);
                 }
-                Event::Ends(_) | Event::Leaves(_) => continue,
+                Event::Grows(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = model.held[at];
+                    let more = Ask { units, ..ask };
+                    // Whoever waits is passed; what is kept for other classes and callers is not touched.
+                    let may = model.fits(&more) && !model.has_its_share(&more);
+                    let Some(Guest::In(held)) = guests.get_mut(&name) else { panic!("{name} is not in") };
+                    prop_assert_eq!(gate.try_grow(held, units), may);
+                    model.held[at].1.units += if may { units } else { 0 };
+                    prop_assert_eq!(*held, model.held[at].1);
+                }
+                Event::Shrinks(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = &mut model.held[at];
+                    let Some(Guest::In(held)) = guests.get_mut(name) else { panic!("{name} is not in") };
+                    gate.shrink(held, units);
+                    ask.units = ask.units.saturating_sub(units);
+                    prop_assert_eq!(held, ask);
+                }
+                Event::Ends(_) | Event::Leaves(_) | Event::Grows(..) | Event::Shrinks(..) => continue,
             }
             model.let_in();
             for guest in guests.values_mut() {
@@ -176,9 +201,17 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
                     }
                     turn.wait().await;
                 }
+                let mut ask = ask;
                 most.fetch_max(inside.fetch_add(ask.units, Ordering::SeqCst) + ask.units, Ordering::SeqCst);
+                if gate.try_grow(&mut ask, round % 5) {
+                    let inside = inside.fetch_add(round % 5, Ordering::SeqCst) + round % 5;
+                    most.fetch_max(inside, Ordering::SeqCst);
+                }
                 tokio::task::yield_now().await;
                 inside.fetch_sub(ask.units, Ordering::SeqCst);
+                if round % 2 == 0 {
+                    gate.shrink(&mut ask, round % 7);
+                }
                 gate.give_back(ask);
             }
         })
