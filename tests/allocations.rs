@@ -116,6 +116,7 @@ async fn site(root: &Path, caches: Caches) -> Site {
             node_bytes: 0,
             value_bytes: 0,
             encoded_bytes: 0,
+            zip_directory_bytes: 0,
         };
     }
     App::build(config).await.unwrap().site()

@@ -34,7 +34,8 @@ pub enum AppError {
     #[error(
         "the budgets add up to {budget_mib} MiB, and the process may take {limit_mib} MiB (`server.memory_limit_bytes`, or \
          the limit of its control group): lower `cache.decoded_bytes`, `cache.index_bytes`, `cache.node_bytes`, \
-         `cache.value_bytes`, `cache.encoded_bytes`, `http.inflight_bytes`, `fetch.inflight_bytes` or `read.band_bytes`"
+         `cache.value_bytes`, `cache.encoded_bytes`, `cache.zip_directory_bytes`, `http.inflight_bytes`, \
+         `fetch.inflight_bytes` or `read.band_bytes`"
     )]
     Memory {
         /// What they add up to, in MiB.

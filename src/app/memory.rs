@@ -30,10 +30,16 @@ pub(super) struct MemoryBound {
 impl MemoryBound {
     pub(super) fn of(config: &Config) -> Self {
         // All of them by name: who adds a cache adds it here.
-        let CacheOptions { decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes } =
-            config.cache;
+        let CacheOptions {
+            decoded_bytes,
+            index_bytes,
+            node_bytes,
+            value_bytes,
+            encoded_bytes,
+            zip_directory_bytes,
+        } = config.cache;
         Self {
-            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes]
+            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes, zip_directory_bytes]
                 .into_iter()
                 .fold(0, u64::saturating_add),
             under_way: [config.http.inflight_bytes, config.fetch.inflight_bytes, RechunkRoom::BYTES]
@@ -90,13 +96,14 @@ mod tests {
             node_bytes: 30 * MIB,
             value_bytes: 5 * MIB,
             encoded_bytes: 5 * MIB,
+            zip_directory_bytes: 10 * MIB,
         };
         let mut config = Config { cache, ..Config::default() };
         config.http.inflight_bytes = 30 * MIB;
         config.fetch.inflight_bytes = 5 * MIB;
         config.read.band_bytes = 2 * MIB;
         let text = MemoryBound::of(&config).to_string();
-        let expected = "455 MiB: 64 its own, 1.1 × 200 cached, 163 under way, 8 freed just now; and up to 160 KiB a connection";
+        let expected = "466 MiB: 64 its own, 1.1 × 210 cached, 163 under way, 8 freed just now; and up to 160 KiB a connection";
         assert_eq!(text, expected);
     }
 
@@ -113,6 +120,7 @@ mod tests {
             "cache.node_bytes",
             "cache.value_bytes",
             "cache.encoded_bytes",
+            "cache.zip_directory_bytes",
             "http.inflight_bytes",
             "fetch.inflight_bytes",
             "read.band_bytes",

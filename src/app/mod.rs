@@ -41,7 +41,7 @@ use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
 use crate::config::{self, Config, ConfigError, TlsError, TlsOptions};
 use crate::cpu::Cpu;
 use crate::http::{AppState, Arrays, BackendCounts, Mount, Site, Surroundings};
-use crate::store::{self, SharedStore, StoreOptions};
+use crate::store::{self, SharedStore, StoreOptions, ZipBudget};
 use banner::{Demo, Front, MountLine, RootLine};
 use memory::MemoryBound;
 
@@ -74,11 +74,12 @@ impl App {
             (false, false) => None,
         };
         let cpu = Cpu::new(config.cpu)?;
+        let directories = ZipBudget::new(config.cache.zip_directory_bytes);
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
         let mut lines = Vec::with_capacity(config.mounts.len() + 1);
         if demo.is_some() {
             let options = StoreOptions { writable: true, ..StoreOptions::default() };
-            let store = open(DEMO, "memory://", &options, &cpu)?;
+            let store = open(DEMO, "memory://", &options, &cpu, &directories)?;
             demo::fill(&store).await?;
             let mount = Mount::read_only(DEMO, store);
             lines.push(MountLine::of(&mount, "built in"));
@@ -89,7 +90,7 @@ impl App {
             let mut store = options.options.clone();
             store.writable = options.writable;
             store.signs_urls = options.redirect;
-            let store = open(name, &options.url, &store, &cpu)?;
+            let store = open(name, &options.url, &store, &cpu, &directories)?;
             let backend = Arc::new(BackendCounts::default());
             let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
             let mount = Mount {
@@ -223,8 +224,15 @@ async fn watch_memory(state: &AppState, limit: Option<u64>) {
 }
 
 /// Opens a mount's store.
-fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, AppError> {
-    store::open(url, options, cpu).map_err(|source| AppError::Mount { name: name.to_owned(), source })
+fn open(
+    name: &str,
+    url: &str,
+    options: &StoreOptions,
+    cpu: &Cpu,
+    directories: &ZipBudget,
+) -> Result<SharedStore, AppError> {
+    store::open_within(url, options, cpu, directories)
+        .map_err(|source| AppError::Mount { name: name.to_owned(), source })
 }
 
 /// What decodes, with its caches.

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::admission::HeldWhole;
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
 use super::validators::{JSON, hex_tag, put_validators};
@@ -30,7 +31,9 @@ pub(super) fn text_answer(headers: &HeaderMap, text: String, version: Version) -
         Verdict::Failed => return Problem::of_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Verdict::Proceed => {
+            let bytes = text.len() as u64;
             let mut answer = Body::from(text).into_response();
+            HeldWhole::put(bytes, answer.extensions_mut());
             answer.headers_mut().insert(header::CONTENT_TYPE, JSON);
             answer
         }

@@ -24,6 +24,7 @@ mod elements;
 mod extract;
 mod forwarded;
 mod frame;
+mod held;
 mod host;
 mod json_answer;
 mod json_body;

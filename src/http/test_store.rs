@@ -38,6 +38,8 @@ pub(super) struct TestStore {
     pub(super) raced: Mutex<Option<Bytes>>,
     /// Makes every verb wait for ever.
     pub(super) hangs: Mutex<bool>,
+    /// How much of a body it says that it holds.
+    pub(super) holds: AtomicU64,
 }
 
 impl TestStore {
@@ -142,6 +144,10 @@ impl Store for TestStore {
         }
         let body = ValueBody::Stream(futures::stream::iter(parts).boxed());
         Ok(Some(Value { info, range, body }))
+    }
+
+    fn held_by_set(&self, _: &WriteCondition) -> u64 {
+        self.holds.load(Ordering::Relaxed)
     }
 
     async fn set(

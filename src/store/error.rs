@@ -59,6 +59,9 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The value must be held in memory to be stored, and there is no room for it now; nothing was written.
+    #[error("there is no memory left for a value that must be held to be stored; nothing was written")]
+    NoRoom,
     /// The value would not become as long as the writer of a part says; nothing was written.
     #[error("the value would become {result} bytes long, not {asked}")]
     OtherLength {
@@ -122,9 +125,11 @@ impl Classify for StoreError {
             Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
             Self::WrongLength | Self::RootInUse(_) | Self::Backend(_) => ErrorClass::BackendFailed,
             Self::StorageFull(_) => ErrorClass::StorageFull,
-            Self::VersionChanged | Self::Busy(_) | Self::Contended(_) | Self::OutcomeUnknown(_) => {
-                ErrorClass::Overloaded
-            }
+            Self::VersionChanged
+            | Self::Busy(_)
+            | Self::NoRoom
+            | Self::Contended(_)
+            | Self::OutcomeUnknown(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,
             Self::Made { class, .. } => *class,
             Self::Zip(error) => error.class(),
@@ -133,7 +138,7 @@ impl Classify for StoreError {
 
     fn written(&self) -> Option<Written> {
         match self {
-            Self::Contended(_) | Self::StorageFull(_) => Some(Written::No),
+            Self::Contended(_) | Self::StorageFull(_) | Self::NoRoom => Some(Written::No),
             Self::OutcomeUnknown(_) => Some(Written::Unknown),
             Self::ReadOnly
             | Self::NotListable

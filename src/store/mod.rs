@@ -35,7 +35,7 @@ pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions, name_traces_by};
 pub use observed::{Observer, Outcome, Verb, observed};
-pub use open::{OpenError, is_zip, open};
+pub use open::{OpenError, is_zip, open, open_within};
 pub use options::StoreOptions;
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
@@ -46,7 +46,7 @@ pub use types::{
     ValueStream, Version, WriteCondition,
 };
 pub use web::Web;
-pub use zip::{ZipError, ZipStore};
+pub use zip::{ZipBudget, ZipError, ZipStore};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -145,6 +145,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         _condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         Err(StoreError::ReadOnly)
+    }
+
+    /// The most bytes of a body that [`Store::set`] holds at one time under a condition, however long the body is. What it
+    /// passes on in small pieces does not count.
+    fn held_by_set(&self, condition: &WriteCondition) -> u64 {
+        self.inner().map_or(0, |inner| inner.held_by_set(condition))
     }
 
     /// `get` and `set` in one: stores the value of one key under another, whole or not at all; `None` if there is

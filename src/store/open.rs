@@ -20,7 +20,7 @@ use super::backend::Guarded;
 use super::object::Connector;
 use super::{
     LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
-    ZipStore,
+    ZipBudget, ZipStore,
 };
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
@@ -94,14 +94,32 @@ const ZIP: &str = ".zip";
 /// # Errors
 /// [`OpenError`], in words for the operator.
 pub fn open(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+    open_within(url, options, cpu, &ZipBudget::default())
+}
+
+/// As [`open`], where the directories of zip files share a budget.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_within(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &Cpu,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
     if is_zip(url) && !is_local_directory(url) {
-        return open_zip(url, options, cpu);
+        return open_zip(url, options, cpu, directories);
     }
     open_directory(url, options)
 }
 
 /// The store over the zip file that a URL names, within the store over what it lies in. The file may come later.
-fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+fn open_zip(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &Cpu,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
     if options.writable {
         return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
     }
@@ -116,7 +134,7 @@ fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore,
         let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
         (open_directory(directory, options)?, name_of_file(url, name)?)
     };
-    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone())))
+    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone(), directories.clone())))
 }
 
 /// The last segment of a URL as a key: only those of web servers are percent-encoded.

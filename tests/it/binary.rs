@@ -102,9 +102,9 @@ fn what_is_served_is_printed_at_the_start() {
     server.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert_eq!(server.child.wait().unwrap().code(), Some(0), "{errors}");
     assert!(rest.contains("/store/demo") && rest.contains("read-only"), "{rest}");
-    // By default: 256 + 32 + 64 + 64 for what is remembered, 512 of answers and 512 of fetches, 4 bands of 32.
+    // By default: 256 + 32 + 64 + 64 + 64 + 64 for what is remembered, 512 of answers and 512 of fetches, 4 bands of 32.
     let memory =
-        "Memory: at most 1872 MiB: 64 its own, 1.1 × 480 cached, 1152 under way, 128 freed just now;";
+        "Memory: at most 1943 MiB: 64 its own, 1.1 × 544 cached, 1152 under way, 128 freed just now;";
     assert!(rest.contains(memory), "{rest}");
     assert!(rest.contains("No mount is configured"), "{rest}");
     assert_eq!(rest.matches("  curl ").count(), 3, "{rest}");

@@ -240,8 +240,14 @@ async fn an_answer_from_memory_is_what_it_would_be_without() {
         LocalStore::open(directory.path(), &LocalOptions { writable: true, ..LocalOptions::default() });
     let store: SharedStore = Arc::new(local.unwrap());
     arrays(1)[0].store(&store, "0").await;
-    let none =
-        CacheOptions { decoded_bytes: 0, index_bytes: 0, node_bytes: 0, value_bytes: 0, encoded_bytes: 0 };
+    let none = CacheOptions {
+        decoded_bytes: 0,
+        index_bytes: 0,
+        node_bytes: 0,
+        value_bytes: 0,
+        encoded_bytes: 0,
+        zip_directory_bytes: 0,
+    };
     let mount = || Mount::read_only("m", Arc::clone(&store));
     let warm = Server::build(mount()).finish();
     let mut uncached = Server::build(mount());

@@ -10,6 +10,7 @@ import traceback
 
 import cuts
 import leaks
+import memory
 import overload
 import paths
 import slow
@@ -23,6 +24,7 @@ PARTS = {
     "writers": suites.writers,
     "paths": paths.run,
     "storm": storm.run,
+    "memory": memory.run,
     "slow": slow.run,
     "overload": overload.run,
     "leaks": leaks.run,

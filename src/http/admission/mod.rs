@@ -74,6 +74,19 @@ pub(super) struct Permit {
     covered_bytes: u64,
 }
 
+/// In an answer's extensions: its body is in memory, all of it, until the client has taken the last byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldWhole(u64);
+
+impl HeldWhole {
+    /// Says so of an answer whose body is so long. What any answer may hold need not be said.
+    pub(super) fn put(bytes: u64, extensions: &mut Extensions) {
+        if bytes > LAST_BYTES as u64 {
+            extensions.insert(Self(bytes));
+        }
+    }
+}
+
 /// What is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
@@ -144,7 +157,12 @@ impl Admission {
     /// A permit for what a request holds beyond what [`admit`] let it in with. It is for nothing yet, and [`Permit::grow`]
     /// counts from the request's first byte: what a stream may hold costs nothing more. One for a request is enough.
     pub(super) fn extra(&self, entrant: Entrant) -> Permit {
-        self.permit(self.gate.nothing(entrant.class, entrant.share), 0, self.stream_bytes)
+        self.permit(Ask::nothing(entrant.class, entrant.share), 0, self.stream_bytes)
+    }
+
+    /// A permit for nothing yet, for what a request holds beside all that it has been admitted for.
+    pub(super) fn beside(&self, entrant: Entrant) -> Permit {
+        self.permit(Ask::nothing(entrant.class, entrant.share), 0, 0)
     }
 
     fn permit(&self, ask: Ask, bytes: u64, covered_bytes: u64) -> Permit {
@@ -261,8 +279,15 @@ impl Permit {
         self.gate.most(self.ask.class()).saturating_sub(covered)
     }
 
-    /// Ties the permit to an answer's body.
-    pub(super) fn hold(self, response: Response) -> Response {
+    /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`HeldWhole`]) and is longer than
+    /// what it was admitted for, the permit grows first, or the answer is 503.
+    pub(super) fn hold(mut self, mut response: Response) -> Response {
+        if let Some(HeldWhole(bytes)) = response.extensions_mut().remove()
+            && bytes > self.bytes
+            && let Err(problem) = self.resize(bytes)
+        {
+            return problem.into_response();
+        }
         response.map(|body| Body::new(Held { body, permit: Some(self) }))
     }
 }
@@ -367,6 +392,23 @@ mod tests {
         assert_eq!(in_flight(), 1, "never less than it came in with");
         drop(permit);
         assert_eq!((in_flight(), gate.load().turned_away[0]), (0, ("metadata", 1)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_held_whole_is_charged_whole_or_not_given() {
+        let gate = Admission::new(&HttpOptions { inflight_bytes: 16 << 20, ..HttpOptions::default() });
+        let answer = async |bytes: u64| {
+            let mut answer = Response::new(Body::empty());
+            HeldWhole::put(bytes, answer.extensions_mut());
+            gate.enter(ONE, 1 << 20).await.unwrap().hold(answer)
+        };
+        let short = answer(1 << 10).await;
+        assert_eq!((short.status().as_u16(), gate.load().under_way_bytes), (200, 1 << 20));
+        let long = answer(10 << 20).await;
+        assert_eq!((long.status().as_u16(), gate.load().under_way_bytes), (200, 11 << 20));
+        let other = answer(10 << 20).await;
+        assert_eq!((other.status().as_u16(), gate.load().under_way_bytes), (503, 11 << 20));
+        assert_eq!(answer(20 << 20).await.status(), 413, "nor if it were alone");
     }
 
     #[tokio::test]

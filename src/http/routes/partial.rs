@@ -28,13 +28,14 @@ use crate::http::body::exact_body;
 use crate::http::caller::Caller;
 use crate::http::cors;
 use crate::http::extract::NodeTarget;
+use crate::http::held::Held;
 use crate::http::json_body::{Few, read_json};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::entity_tag;
 use crate::key::{KeyError, StoreKey};
 use crate::store::{
-    ByteRange, PartFailure, PartialWrite, SharedStore, StoreError, ValuePart, erase_values,
+    ByteRange, PartFailure, PartialWrite, SharedStore, StoreError, ValuePart, WriteCondition, erase_values,
     get_partial_values, set_partial_values,
 };
 
@@ -359,7 +360,16 @@ async fn write(
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
         // All of these are waited for, so that what is told is what was written.
-        let results = some.iter().map(|(_, write)| set_partial_values(&**store, write, |_| Ok(())));
+        let results = some.iter().map(|(_, write)| async move {
+            let held = Held::new(state.admission().beside(entrant));
+            set_partial_values(&**store, write, |current| {
+                let end =
+                    write.parts.iter().map(|part| part.offset.saturating_add(part.bytes.len() as u64)).max();
+                let length = end.max(current.map(|info| info.size)).unwrap_or_default();
+                held.charge_set(&**store, &WriteCondition::IfAbsent, 0, length)
+            })
+            .await
+        });
         let mut failure = None;
         for ((part, write), result) in some.iter().zip(join_all(results).await) {
             match result {

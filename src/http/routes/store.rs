@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
 use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
+use crate::http::admission::HeldWhole;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
 use crate::http::extract::{Place, StoreTarget, encode};
@@ -28,7 +29,7 @@ use crate::http::read::{Look, Read, look, read};
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::{content_type, put_validators};
 use crate::key::StoreKey;
-use crate::store::ValueInfo;
+use crate::store::{ValueBody, ValueInfo};
 
 /// Read a value, or list a prefix
 ///
@@ -187,7 +188,11 @@ pub(in crate::http) async fn get_value(
     if status == StatusCode::PARTIAL_CONTENT {
         head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
     }
+    let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
     let mut answer = Response::new(value_body(value).await?);
+    if let Some(bytes) = held_whole {
+        HeldWhole::put(bytes, answer.extensions_mut());
+    }
     *answer.status_mut() = status;
     *answer.headers_mut() = head;
     Ok(Some(answer))

@@ -13,10 +13,12 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::ErrorClass;
+use crate::http::admission::{Class, Entrant};
 use crate::http::body::upload;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
 use crate::http::extract::{Place, StoreTarget};
+use crate::http::held::Held;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
@@ -52,6 +54,7 @@ use crate::store::{SetOutcome, ValueInfo, WriteCondition};
         (status = 412, description = "The condition does not hold; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
+        (status = 503, description = "The backend takes the value only whole, and there is no memory for it now, or too busy; nothing was written"),
         (status = 507, description = "The backend has no room left; nothing was written"),
     )
 )]
@@ -76,7 +79,12 @@ pub(in crate::http) async fn put_key(
     // the client left. Until then the client's leaving ends the stream in an error.
     let (upload, stream) = upload(state.options(), declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
-    let commit = tokio::spawn(async move { store.set(&name, stream, condition).await });
+    let held = Held::new(state.admission().extra(Entrant::new(Class::Values, &parts.extensions)));
+    let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
+    let commit = tokio::spawn(async move {
+        let _held = held;
+        store.set(&name, stream, condition).await
+    });
     upload.checked(checking).run(body).await?;
     committed(&state, commit).await?.map(stored).map_err(Problem::from)
 }

@@ -70,6 +70,7 @@ pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
         | StoreError::Zip(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
+        | StoreError::NoRoom
         | StoreError::Contended(_) => false,
     }
 }

@@ -284,6 +284,10 @@ impl Store for ObjectBackend {
         self.read(key, range, if_match).await
     }
 
+    fn held_by_set(&self, condition: &WriteCondition) -> u64 {
+        self.held_by_write(condition)
+    }
+
     async fn set(
         &self,
         key: &StoreKey,

@@ -111,6 +111,11 @@ pub(super) struct Turn {
 }
 
 impl Ask {
+    /// Nothing yet for a caller: it may grow.
+    pub(super) fn nothing(class: Class, share: Share) -> Self {
+        Self { class, place: share.place(PLACES), units: 0 }
+    }
+
     pub(super) fn class(&self) -> Class {
         self.class
     }
@@ -130,11 +135,6 @@ impl Gate {
             line: Mutex::default(),
             rejected: Default::default(),
         }
-    }
-
-    /// Nothing yet for a caller: it may grow.
-    pub(super) fn nothing(&self, class: Class, share: Share) -> Ask {
-        Ask { class, place: share.place(PLACES), units: 0 }
     }
 
     /// What a caller asks for: at most what its class can have.

@@ -7,6 +7,7 @@
 //! does not exist, so that a copy of Depth 0 copies nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -14,11 +15,13 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
 use futures::stream::try_unfold;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::headers::{self, Depth};
 use super::holds_keys;
 use crate::error::ErrorClass;
+use crate::http::admission::{Class, Entrant, Permit};
 use crate::http::base::Base;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::extract::{Place, StoreTarget};
@@ -53,6 +56,47 @@ struct Transfer<'a> {
     overwrite: bool,
     depth: Depth,
     conditions: Conditions,
+    entrant: Entrant,
+    copies: Copies,
+}
+
+/// The copies of a request that are in flight.
+#[derive(Default)]
+struct Copies {
+    count: AtomicUsize,
+    one_ended: Notify,
+}
+
+/// A copy in flight, with its permit.
+struct InFlight<'a> {
+    copies: &'a Copies,
+    permit: Option<Permit>,
+}
+
+impl Copies {
+    /// Charges what the store holds of a value that it copies. Where there is no room for one more copy, those in flight are
+    /// waited for: they wait for nobody.
+    async fn begin(&self, mut permit: Permit, bytes: u64) -> Result<InFlight<'_>, StoreError> {
+        loop {
+            let one_ended = self.one_ended.notified();
+            if permit.grow(bytes).is_ok() {
+                self.count.fetch_add(1, Ordering::SeqCst);
+                return Ok(InFlight { copies: self, permit: Some(permit) });
+            }
+            if self.count.load(Ordering::SeqCst) == 0 {
+                return Err(StoreError::NoRoom);
+            }
+            one_ended.await;
+        }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.permit = None;
+        self.copies.count.fetch_sub(1, Ordering::SeqCst);
+        self.copies.one_ended.notify_waiters();
+    }
 }
 
 /// The handler.
@@ -76,6 +120,8 @@ pub(in crate::http::routes) async fn transfer(
         overwrite,
         depth: headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
+        entrant: Entrant::new(Class::Bulk, &request.extensions),
+        copies: Copies::default(),
     };
     let replaced = match transfer.source(&target.place).await? {
         Source::Key(from, info) => transfer.key(&from, &info, &destination).await?,
@@ -211,7 +257,10 @@ impl Transfer<'_> {
     ) -> Result<Option<bool>, StoreError> {
         let condition = if self.overwrite { WriteCondition::Always } else { WriteCondition::IfAbsent };
         let store = &self.mount.store;
+        let held = store.held_by_set(&condition).min(size);
         let work = async {
+            let permit = self.state.admission().beside(self.entrant);
+            let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
             if self.verb == Verb::Move {
                 // A weak version cannot be held to.

@@ -192,7 +192,7 @@ async fn answer(
 impl Question<'_> {
     async fn answer(self) -> Result<Response, Problem> {
         // Vertices are admitted once it is known how many there are.
-        if matches!(self.tail.what, What::Store | What::Level | What::Vertices) {
+        if matches!(self.tail.what, What::Vertices) {
             return self.told().await;
         }
         let permit = self.state.admission().enter(self.entrant(), HELD_BYTES).await?;
