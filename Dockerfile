@@ -19,7 +19,11 @@ RUN mkdir -p tests/it tests/bench \
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 COPY --from=build /build/target/dist/zarrd /usr/local/bin/zarrd
+# Settings of the image lie below the user's own file, which may stand anywhere (ZARRD_CONFIG or --config), or be mounted over
+# the second.
+COPY config/container.toml /usr/share/zarrd/container.toml
 COPY config/container.toml /etc/zarrd/zarrd.toml
+ENV ZARRD_BASE_CONFIG=/usr/share/zarrd/container.toml
 ENV ZARRD_CONFIG=/etc/zarrd/zarrd.toml
 EXPOSE 8000
 # nonroot, by number, so that Kubernetes can see that it is not root.

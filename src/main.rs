@@ -10,7 +10,7 @@ use anyhow::Context;
 use telemetry::Telemetry;
 use zarrd::app::{App, AppError, is_alive};
 use zarrd::config::{
-    Cli, Command, ConfigError, Origin, ServeArgs, SignArgs, Sources, TokenArgs, unix_seconds,
+    CheckArgs, Cli, Command, ConfigError, Origin, ServeArgs, SignArgs, Sources, TokenArgs, unix_seconds,
 };
 
 #[global_allocator]
@@ -39,10 +39,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => serve(arguments).map(|()| ExitCode::SUCCESS),
-        Command::Check(arguments) => {
-            let config = Sources::gather(arguments)?.resolve()?;
-            print(&config.to_toml()).map(|()| ExitCode::SUCCESS)
-        }
+        Command::Check(arguments) => check(arguments),
         Command::Openapi => print(&zarrd::http::openapi()).map(|()| ExitCode::SUCCESS),
         Command::Health(arguments) => Ok(health(arguments.into())),
         Command::Token(TokenArgs { name }) => {
@@ -77,6 +74,42 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     runtime.shutdown_timeout(LAST_TASKS);
     telemetry.flush();
     ended.map_err(|error| placed(error, &origins))
+}
+
+/// Says whether `serve` would start, and prints the configuration in effect; on request asks the backends, too.
+fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
+    let config = Sources::gather(serve)?.resolve()?;
+    let (origins, shown) = (config.origins.clone(), config.to_toml());
+    if let Some(warning) = config.server.warning() {
+        note(format_args!("warning: {warning}"));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start threads")?;
+    let checked = runtime.block_on(zarrd::app::check(config)).map_err(|error| placed(error, &origins))?;
+    for name in &checked.in_use {
+        note(format_args!(
+            "the mount `{name}`: another server has its directory open for writing now; `serve` waits for none"
+        ));
+    }
+    print(&shown)?;
+    if !connect {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let answers = runtime.block_on(checked.connect());
+    for (name, answer) in &answers {
+        match answer {
+            Ok(()) => note(format_args!("the mount `{name}` answers")),
+            Err(trouble) => note(format_args!("the mount `{name}` does not answer: {trouble}")),
+        }
+    }
+    let all = answers.iter().all(|(_, answer)| answer.is_ok());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
+}
+
+/// A line for whoever runs the program.
+fn note(line: std::fmt::Arguments<'_>) {
+    // Nobody may be reading.
+    let _ = writeln!(std::io::stderr(), "zarrd: {line}");
 }
 
 /// An error, and where the mount was written that it is about.
@@ -126,13 +159,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return EXIT_CONFIGURATION;
     }
     match error.downcast_ref::<AppError>() {
-        Some(
-            AppError::Mount { .. }
-            | AppError::Http(_)
-            | AppError::Memory { .. }
-            | AppError::Tls(_)
-            | AppError::Access(_),
-        ) => EXIT_CONFIGURATION,
+        Some(AppError::Mount { .. } | AppError::Http(_) | AppError::Tls(_) | AppError::Access(_)) => {
+            EXIT_CONFIGURATION
+        }
         Some(AppError::Bind { .. }) => EXIT_BIND,
         Some(AppError::Demo(_) | AppError::Cpu(_) | AppError::Signals(_)) | None => EXIT_FAILURE,
     }

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use super::heads::Heads;
 use super::patience::{Limits, Patience, Wire};
 use super::service::{Routes, Watched};
 use super::shutdown::{Phase, Shutdown};
@@ -129,7 +130,7 @@ async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>
     let from = Peer { address: peer.ip(), is_encrypted };
     let keeps = routes.clone();
     let service = Watched { routes: routes.clone(), peer: from, patience: patience.clone() };
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(Heads::new(stream)), service));
     let mut ticks = tokio::time::interval(tick(limits));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut draining = false;

@@ -30,18 +30,6 @@ pub enum AppError {
     /// Options or mounts that cannot be served.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),
-    /// The budgets add up to more than there is.
-    #[error(
-        "the budgets add up to {budget_mib} MiB, and the process may take {limit_mib} MiB (`server.memory_limit_bytes`, or \
-         the limit of its control group): lower `cache.decoded_bytes`, `cache.index_bytes`, `cache.node_bytes`, \
-         `cache.value_bytes`, `cache.encoded_bytes`, `http.inflight_bytes`, `fetch.inflight_bytes` or `read.band_bytes`"
-    )]
-    Memory {
-        /// What they add up to, in MiB.
-        budget_mib: u64,
-        /// What there is, in MiB.
-        limit_mib: u64,
-    },
     /// The certificate cannot be shown.
     #[error("TLS cannot be spoken")]
     Tls(#[from] TlsError),
@@ -67,9 +55,7 @@ impl Classify for AppError {
             Self::Mount { source, .. } => source.class(),
             Self::Demo(source) => source.class(),
             Self::Cpu(source) => source.class(),
-            Self::Http(_) | Self::Memory { .. } | Self::Tls(_) | Self::Access(_) => {
-                ErrorClass::InvalidRequest
-            }
+            Self::Http(_) | Self::Tls(_) | Self::Access(_) => ErrorClass::InvalidRequest,
             Self::Bind { .. } | Self::Signals(_) => ErrorClass::Internal,
         }
     }

@@ -5,13 +5,15 @@
 
 mod access;
 mod banner;
+mod check;
 mod connection;
 pub mod demo;
 mod descriptors;
 mod error;
+mod heads;
 mod health;
 mod ladder;
-mod memory;
+mod mounts;
 mod patience;
 mod reload;
 mod serve;
@@ -21,6 +23,7 @@ mod socket;
 mod tls;
 
 pub use access::access;
+pub use check::{Checked, check};
 pub use error::AppError;
 pub use health::is_alive;
 pub use patience::{Limits, Wire};
@@ -29,21 +32,21 @@ pub use service::Routes;
 pub use shutdown::{Phase, Shutdown, Signals};
 pub use tls::Tls;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
 use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
-use crate::config::{self, Config, ConfigError, TlsError, TlsOptions};
+use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
 use crate::cpu::Cpu;
-use crate::http::{AppState, Arrays, BackendCounts, Mount, Site, Surroundings};
-use crate::store::{self, SharedStore, StoreOptions};
-use banner::{Demo, Front, MountLine, RootLine};
-use memory::MemoryBound;
+use crate::http::{AppState, Arrays, MemoryInfo, Mount, Site, Surroundings};
+use crate::store::ZipBudget;
+use banner::{Front, MountLine, RootLine};
+use mounts::{Opener, Served};
 
 /// The name of the mount that serves the demo.
 const DEMO: &str = "demo";
@@ -53,67 +56,37 @@ const DEMO: &str = "demo";
 pub struct App {
     config: Config,
     state: AppState,
-    mounts: Vec<MountLine>,
-    demo: Option<Demo>,
+    opener: Opener,
+    served: Vec<Served>,
+    /// The addresses of mounts that are listened on, by the mounts' names.
+    listens: BTreeMap<String, SocketAddr>,
     tls: Option<Tls>,
 }
 
 impl App {
     /// Opens every mount. Where there is none, the demo is served. No backend is asked for anything yet: one that
-    /// is down shows in `/readyz`.
+    /// is down shows in the log once the server runs, and in `/readyz`.
     ///
     /// # Errors
     /// [`AppError`], but for those of binding.
     pub async fn build(config: Config) -> Result<Self, AppError> {
         // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        MemoryBound::of(&config).check(config::memory_limit(&config.server))?;
-        let demo = match (config.demo, config.mounts.is_empty()) {
-            (true, _) => Some(Demo::Asked),
-            (false, true) => Some(Demo::ForWantOfMounts),
-            (false, false) => None,
-        };
         let cpu = Cpu::new(config.cpu)?;
-        let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
-        let mut lines = Vec::with_capacity(config.mounts.len() + 1);
-        if demo.is_some() {
-            let options = StoreOptions { writable: true, ..StoreOptions::default() };
-            let store = open(DEMO, "memory://", &options, &cpu)?;
-            demo::fill(&store).await?;
-            let mount = Mount::read_only(DEMO, store);
-            lines.push(MountLine::of(&mount, "built in"));
-            mounts.push(mount);
-        }
         let values = ValueCache::new(config.cache.value_bytes);
-        for (name, options) in &config.mounts {
-            let mut store = options.options.clone();
-            store.writable = options.writable;
-            store.signs_urls = options.redirect;
-            let store = open(name, &options.url, &store, &cpu)?;
-            let backend = Arc::new(BackendCounts::default());
-            let observer = Arc::clone(&backend) as Arc<dyn store::Observer>;
-            let mount = Mount {
-                name: name.clone(),
-                store: values.over(name, store::observed(name, store, observer), options.freshness),
-                writable: options.writable,
-                allow_prefix_delete: options.allow_prefix_delete,
-                cache_control: options.cache_control.clone(),
-                dimension_separator: options.dimension_separator,
-                consolidated: options.consolidated,
-                hosts: options.hosts.clone(),
-                backend,
-                redirect: options.redirect.then(|| Duration::from_secs(options.redirect_seconds.into())),
-            };
-            lines.push(MountLine::of(&mount, &options.url));
-            mounts.push(mount);
-        }
+        let directories = ZipBudget::new(config.cache.zip_directory_bytes);
+        let mut opener = Opener::new(cpu.clone(), values.clone(), directories);
+        let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
-        let state = AppState::new(mounts, arrays(&config, cpu, values), http)?;
+        let state = AppState::new(mounts_of(&served), arrays(&config, cpu, values), http)?;
         state.set_access(access(&config)?);
+        state.set_memory(memory_info(&config));
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let tls = certificate.map(Tls::new).transpose().map_err(TlsError::from)?;
-        Ok(Self { config, state, mounts: lines, demo, tls })
+        let listens = config.mounts.iter().filter_map(|(name, mount)| Some((name.clone(), mount.listen?)));
+        let listens = listens.collect();
+        Ok(Self { config, state, opener, served, listens, tls })
     }
 
     /// What the server's own address serves.
@@ -150,7 +123,8 @@ impl App {
         let (address, listener) = bind(self.config.server.listen).await?;
         let listening = |listener, routes| Listening { listener, routes, tls: self.tls.clone() };
         let scheme = self.scheme();
-        let (mut sites, mut roots) = (vec![listening(listener, self.site())], Vec::new());
+        let whole = self.site();
+        let (mut sites, mut roots) = (vec![listening(listener, whole.clone())], Vec::new());
         for (name, mount) in &self.config.mounts {
             roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(scheme, name, host, address)));
             let site = Site::of_mount(&self.state, name);
@@ -171,14 +145,15 @@ impl App {
         let mut limits = Limits::of(&self.config.server, self.config.http.headers);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
+        let changing = sites.iter().map(|listening| listening.routes.clone()).collect();
         let serving = serve::serve_all(sites, limits, shutdown.clone());
-        let (state, memory) = (self.state.clone(), config::memory_limit(&self.config.server));
+        let memory = self.config.memory.limit;
         tokio::select! {
             () = serving => {}
             () = signals.advance(&shutdown) => {}
-            () = drain_readiness(&state, &shutdown) => {}
-            () = watch_memory(&state, memory) => {}
-            () = self.follow(hangups, read) => {}
+            () = drain_readiness(&whole, &shutdown) => {}
+            () = watch_memory(&whole, memory) => {}
+            () = self.follow(hangups, read, changing) => {}
         }
         tracing::info!("stopped");
         Ok(())
@@ -191,11 +166,22 @@ impl App {
 
     fn announce(&self, address: SocketAddr, roots: &[RootLine], admin: Option<SocketAddr>) {
         let front = Front { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
-        let memory = MemoryBound::of(&self.config);
-        let text = banner::text(front, &self.mounts, roots, admin, memory, self.demo);
+        let lines: Vec<MountLine> = self
+            .served
+            .iter()
+            .map(|served| MountLine::of(&served.mount, served.url(), &self.config))
+            .collect();
+        let text = banner::text(front, &lines, roots, admin, &self.config);
         // Nobody may be reading; that is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
-        tracing::info!(%address, mounts = self.mounts.len(), "listening");
+        tracing::info!(%address, mounts = lines.len(), "listening");
+        tracing::debug!("memory: at most {}", MemoryBound::of(&self.config));
+        if let Some(warning) = self.config.server.warning() {
+            tracing::warn!("{warning}");
+        }
+        // Whoever is down is told of once, and the others wait for none.
+        let state = self.state.clone();
+        tokio::spawn(async move { state.probe().await });
     }
 }
 
@@ -206,25 +192,35 @@ async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError
 }
 
 /// Tells `/readyz` when the end begins; never ends itself.
-async fn drain_readiness(state: &AppState, shutdown: &Shutdown) {
+async fn drain_readiness(site: &Site, shutdown: &Shutdown) {
     shutdown.reached(Phase::Draining).await;
     tracing::info!("stopping: no new connections");
-    state.set_draining();
+    site.state().set_draining();
     std::future::pending::<()>().await;
 }
 
 /// Gives up what it can where memory is short; never ends.
-async fn watch_memory(state: &AppState, limit: Option<u64>) {
+async fn watch_memory(site: &Site, limit: Option<u64>) {
     let Some(limit) = limit else {
         return std::future::pending().await;
     };
-    let (forget, tell) = (|| state.forget_half(), |pressure| state.set_pressure(pressure));
+    let (forget, tell) = (|| site.state().forget_half(), |pressure| site.state().set_pressure(pressure));
     ladder::watch(limit, config::resident_bytes, forget, tell).await;
 }
 
-/// Opens a mount's store.
-fn open(name: &str, url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, AppError> {
-    store::open(url, options, cpu).map_err(|source| AppError::Mount { name: name.to_owned(), source })
+/// The mounts by themselves.
+fn mounts_of(served: &[Served]) -> Vec<Mount> {
+    served.iter().map(|served| served.mount.clone()).collect()
+}
+
+/// How much memory a configuration takes.
+fn memory_info(config: &Config) -> MemoryInfo {
+    MemoryInfo {
+        total_bytes: config.memory.total_and_share().map(|(total, _)| total),
+        most_bytes: MemoryBound::of(config).bytes(),
+        connection_bytes: MemoryBound::CONNECTION_BYTES,
+        budgets: config.budgets().into(),
+    }
 }
 
 /// What decodes, with its caches.

@@ -1,18 +1,21 @@
 //! SIGHUP: the configuration is read again while requests are served, all of it or nothing.
 //!
 //! First everything is done that can fail, on a thread of its own because files may be slow. Then what can change at run
-//! time is changed, in [`App::reload`], and what cannot is named in the log.
+//! time is changed, in [`App::reload`], and what cannot is named in the log. Mounts change as a whole, with who may do what
+//! with them: each request sees the old ones or the new ones to its end.
 
 use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
+use tokio::runtime::Handle;
 use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
-use super::App;
 use super::access::access;
+use super::mounts::{Opener, Served};
+use super::{App, AppError, mounts_of};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
-use crate::http::{Access, AccessError};
+use crate::http::{Access, AccessError, AppState, HttpOptionsError, Site};
 
 /// Why a configuration is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -23,43 +26,63 @@ enum ReloadError {
     Tls(#[from] TlsError),
     #[error(transparent)]
     Access(#[from] AccessError),
+    #[error(transparent)]
+    Mounts(#[from] AppError),
+    #[error(transparent)]
+    Http(#[from] HttpOptionsError),
     #[error("it could not be read")]
     Thread,
 }
 
-/// A configuration that was found good, and what was read for it.
+/// A configuration that was found good, and what was read and opened for it.
 #[derive(Debug)]
-pub(super) struct Reread {
+struct Reread {
     config: Config,
     certificate: Option<Arc<CertifiedKey>>,
     access: Access,
+    /// What is served with other mounts; none if the mounts are the same.
+    changed: Option<(Opener, Vec<Served>)>,
 }
 
 impl Reread {
-    fn of(config: Config) -> Result<Self, ReloadError> {
+    /// What is to be in effect, where something is already.
+    async fn of(
+        config: Config,
+        mut opener: Opener,
+        before: &Config,
+        served: &[Served],
+    ) -> Result<Self, ReloadError> {
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
-        Ok(Self { config, certificate, access })
+        let is_same = config.mounts == before.mounts && config.demo == before.demo;
+        let changed = if is_same {
+            None
+        } else {
+            let served = opener.open(&config, served).await?;
+            Some((opener, served))
+        };
+        Ok(Self { config, certificate, access, changed })
     }
 }
 
 impl App {
-    /// Takes over a configuration with every SIGHUP; never ends.
-    pub(super) async fn follow<F>(mut self, mut hangups: Signal, read: F)
+    /// Takes over a configuration with every SIGHUP, for all that is served; never ends.
+    pub(super) async fn follow<F>(mut self, mut hangups: Signal, read: F, sites: Vec<Site>)
     where
         F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     {
         while hangups.recv().await.is_some() {
-            match reread(read.clone()).await {
-                Ok(reread) => {
-                    let waiting = self.reload(reread);
+            let reread = self.reread(read.clone()).await;
+            match reread.and_then(|reread| self.reload(reread, &sites)) {
+                Ok(waiting) => {
                     tracing::info!("the configuration was read again");
                     if !waiting.is_empty() {
                         tracing::warn!(settings = waiting.join(", "), "settings that changed need a restart");
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the configuration is bad: what was in effect stays");
+                    let error = in_one_line(&error);
+                    tracing::error!(error, "the configuration is bad: what was in effect stays");
                 }
             }
         }
@@ -68,39 +91,87 @@ impl App {
 
     /// Changes what can be changed while requests are served. Returns the settings that changed and need a restart.
     ///
-    /// Nothing here can fail: whatever else is to change at run time is read in `Reread::of`, and put into effect here.
-    fn reload(&mut self, Reread { config, certificate, access }: Reread) -> Vec<String> {
-        // Credentials that have been taken back are refused from the next request on.
-        self.state.set_access(access);
-        self.config.access.clone_from(&config.access);
-        for (name, mount) in &mut self.config.mounts {
-            if let Some(reread) = config.mounts.get(name) {
-                mount.anonymous.clone_from(&reread.anonymous);
+    /// # Errors
+    /// [`ReloadError::Http`], before anything is changed. Whatever else can fail belongs into `Reread::of`.
+    fn reload(&mut self, reread: Reread, sites: &[Site]) -> Result<Vec<String>, ReloadError> {
+        let Reread { config, certificate, access, changed } = reread;
+        match changed {
+            // Credentials that have been taken back are refused from the next request on.
+            None => self.state.set_access(access),
+            Some((opener, served)) => {
+                let state = self.state.with_mounts(mounts_of(&served), access)?;
+                for site in sites {
+                    site.change(&state);
+                }
+                let before = std::mem::replace(&mut self.state, state);
+                (self.opener, self.served) = (opener, served);
+                self.tell_of_mounts(&config);
+                tokio::spawn(forget_and_probe(self.opener.clone(), before, self.state.clone()));
             }
+        }
+        self.config.access.clone_from(&config.access);
+        self.config.demo = config.demo;
+        let listens = |name: &str| self.listens.get(name).copied();
+        self.config.mounts = config.mounts.clone();
+        for (name, mount) in &mut self.config.mounts {
+            mount.listen = listens(name);
         }
         if let (Some(tls), Some(certificate)) = (&self.tls, certificate) {
             tls.show(certificate);
             self.config.server.tls.clone_from(&config.server.tls);
         }
         // Compared with what is in effect: what needs a restart is named each time, until it is restarted.
-        self.config.differences(&config)
+        Ok(self.config.differences(&config))
+    }
+
+    /// Has the log name the mounts that came, went or changed.
+    fn tell_of_mounts(&self, config: &Config) {
+        let (before, now) = (&self.config.mounts, &config.mounts);
+        for (name, mount) in now {
+            match before.get(name) {
+                None => tracing::info!(mount = name, url = mount.url, "mount was added"),
+                Some(before) if before != mount => tracing::info!(mount = name, "mount was changed"),
+                Some(_) => {}
+            }
+        }
+        for name in before.keys().filter(|name| !now.contains_key(*name)) {
+            tracing::info!(mount = name, "mount was removed");
+        }
+    }
+
+    /// Reads the configuration and what it names, and opens what it mounts.
+    async fn reread<F>(&self, read: F) -> Result<Reread, ReloadError>
+    where
+        F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let (opener, before, served) = (self.opener.clone(), self.config.clone(), self.served.clone());
+        let runtime = Handle::current();
+        let work = move || {
+            let found = read().map_err(ReloadError::from);
+            let found =
+                found.and_then(|config| runtime.block_on(Reread::of(config, opener, &before, &served)));
+            // Nobody waits any more when the server has ended.
+            drop(sender.send(found));
+        };
+        let thread = std::thread::Builder::new().name("zarrd-reload".to_owned()).spawn(work);
+        match (thread, receiver.await) {
+            (Ok(_), Ok(found)) => found,
+            _ => Err(ReloadError::Thread),
+        }
     }
 }
 
-/// Reads the configuration and what it names.
-async fn reread<F>(read: F) -> Result<Reread, ReloadError>
-where
-    F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
-{
-    let (sender, receiver) = oneshot::channel();
-    let work = move || {
-        let found = read().map_err(ReloadError::from).and_then(Reread::of);
-        // Nobody waits any more when the server has ended.
-        drop(sender.send(found));
-    };
-    let thread = std::thread::Builder::new().name("zarrd-reload".to_owned()).spawn(work);
-    match (thread, receiver.await) {
-        (Ok(_), Ok(found)) => found,
-        _ => Err(ReloadError::Thread),
-    }
+/// An error and what it comes from.
+fn in_one_line(error: &dyn std::error::Error) -> String {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Forgets what is remembered of stores that are served no more, and asks the others whether they answer.
+async fn forget_and_probe(opener: Opener, before: AppState, now: AppState) {
+    let state = now.clone();
+    // Everything is looked at once: that is work for a thread of its own. If it fails, it falls out by itself.
+    let _ = opener.cpu.run(move || state.forget_what_only(&before)).await;
+    now.probe().await;
 }

@@ -80,7 +80,7 @@ async fn accept<R: Routes>(
             }
             return;
         };
-        let open = terms.routes.connections().map(ConnectionCounts::opened);
+        let open = terms.routes.connections().as_ref().map(ConnectionCounts::opened);
         let connection = connection::serve(terms.clone(), stream, peer);
         tokio::spawn(async move {
             connection.await;

@@ -32,7 +32,7 @@ pub trait Routes: Clone + Send + Sync + 'static {
     }
 
     /// Where the connections are counted, if anywhere.
-    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+    fn connections(&self) -> Option<Arc<ConnectionCounts>> {
         None
     }
 }
@@ -46,7 +46,7 @@ impl Routes for Site {
         Self::keeps_connections(self)
     }
 
-    fn connections(&self) -> Option<&Arc<ConnectionCounts>> {
+    fn connections(&self) -> Option<Arc<ConnectionCounts>> {
         Some(Self::connections(self))
     }
 }

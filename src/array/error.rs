@@ -89,8 +89,6 @@ pub enum ArrayError {
         asked: u128,
         /// How much is allowed.
         limit: u64,
-        /// Slices that fit, for example.
-        suggested_slices: Vec<String>,
     },
     /// A geometry that does not fit its own buffers: a defect.
     #[error("a chunk's geometry does not fit its bytes")]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
@@ -14,6 +15,10 @@ use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
 use crate::metadata::dependents::Reading;
 use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata};
+use crate::store::Version;
+
+/// Bytes that a node takes beside what its documents say.
+const NODE_BYTES: u64 = 8 << 10;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
@@ -39,6 +44,17 @@ impl Opened {
         self.array.as_ref().map_err(Clone::clone)
     }
 
+    /// Bytes of memory that it takes, at most.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let texts = self.dependent.as_ref().map_or(0, |dependent| dependent.text_bytes());
+        let metadata = match &self.node {
+            Node::Group(group) => group.attributes.memory_bytes(),
+            Node::Array(array) => array.memory_bytes(self.located.document_bytes()),
+        };
+        NODE_BYTES.saturating_add(metadata).saturating_add(texts)
+    }
+
     /// Whether this is an array that had no chunks which would have shown how their keys are written.
     fn is_unsettled(&self) -> bool {
         matches!(&self.node, Node::Array(array)
@@ -57,6 +73,25 @@ pub struct NodeId {
     pub located: Located,
 }
 
+/// What a text was made of: documents at their versions, in one way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TextId {
+    /// The mount's name.
+    pub mount: Arc<str>,
+    /// The node's path.
+    pub path: NodePath,
+    /// What is made, in a word, or several.
+    pub form: Arc<str>,
+    /// The versions of the documents.
+    pub versions: Vec<Option<Version>>,
+}
+
+/// A text that was made of documents, with the version it goes under.
+pub type MadeText = (Bytes, Version);
+
+/// The making of a text, to be run by whoever remembers it.
+pub type Making = BoxFuture<'static, Result<Option<MadeText>, ArrayError>>;
+
 /// The opening of a node, to be run by whoever remembers it.
 pub type Opening = BoxFuture<'static, Result<Arc<Opened>, ArrayError>>;
 
@@ -73,6 +108,14 @@ pub trait NodeMemo: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of `opening`.
     async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError>;
+
+    /// A text, as remembered or by running `making`; `None` if nothing is to be made.
+    ///
+    /// # Errors
+    /// Those of `making`.
+    async fn text(&self, _id: TextId, making: Making) -> Result<Option<MadeText>, ArrayError> {
+        making.await
+    }
 }
 
 /// Opens the nodes of one mount.
@@ -95,6 +138,21 @@ impl Opener {
     #[must_use]
     pub fn hierarchy(&self) -> &Hierarchy {
         &self.hierarchy
+    }
+
+    /// A text that is made of documents of these versions below a path, once for each version and form.
+    ///
+    /// # Errors
+    /// Those of `making`.
+    pub async fn text(
+        &self,
+        path: &NodePath,
+        form: &str,
+        versions: Vec<Option<Version>>,
+        making: Making,
+    ) -> Result<Option<MadeText>, ArrayError> {
+        let (mount, path, form) = (Arc::clone(&self.mount), path.clone(), form.into());
+        self.memo.text(TextId { mount, path, form, versions }, making).await
     }
 
     /// Binds metadata as that of an array of this mount.

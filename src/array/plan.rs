@@ -59,12 +59,11 @@ impl Plan {
     /// Plans to read a subset of an array.
     ///
     /// # Errors
-    /// [`ArrayError::TooLarge`] says which limit it breaks, and offers slices that do not.
+    /// [`ArrayError::TooLarge`] says which limit it breaks; [`Suggestions`] has slices that do not.
     pub fn new(array: &Arc<Array>, subset: Subset, limits: &ReadLimits) -> Result<Self, ArrayError> {
         let cost = Cost::of(array, &subset);
         if let Some((what, asked, limit)) = cost.excess(limits) {
-            let suggested_slices = suggest(array, &subset, limits);
-            return Err(ArrayError::TooLarge { what, asked, limit, suggested_slices });
+            return Err(ArrayError::TooLarge { what, asked, limit });
         }
         // Within limits that are u64.
         let within = |cost| u64::try_from(cost).unwrap_or(u64::MAX);
@@ -129,7 +128,6 @@ impl Plan {
                 what: "bytes of elements",
                 asked: u128::from(self.heap_limit) + 1,
                 limit: self.heap_limit,
-                suggested_slices: Vec::new(),
             },
             AssembleError::Geometry | AssembleError::NoMemory => ArrayError::Geometry,
         }
@@ -228,32 +226,46 @@ impl Cost {
     }
 }
 
-/// Some slices next to each other that all fit the limits: the selection, halved along its widest dimension until they
-/// do. A slice that is as long as one that fits may touch more chunks than it.
-fn suggest(array: &Array, subset: &Subset, limits: &ReadLimits) -> Vec<String> {
-    let mut part = subset.clone();
-    let mut cut_along = 0;
-    loop {
-        let tiles = tiles(subset, &part, cut_along);
-        if tiles.iter().all(|tile| Cost::of(array, tile).excess(limits).is_none()) {
-            return tiles.iter().map(slice_text).collect();
-        }
-        let widest =
-            part.axes().iter().zip(array.decoded_axes()).enumerate().max_by_key(|(_, (range, axis))| {
-                // Whole chunks first, then elements within one.
-                (
-                    range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
-                    range.count,
-                )
-            });
-        match widest {
-            Some((axis, (range, _))) if range.count > 1 => {
-                let count = range.count / 2;
-                part.0[axis].count = count;
-                cut_along = axis;
+/// Slices that can be asked for in place of a selection that is too large.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Suggestions {
+    /// Slices in the grammar of `slice=`, next to each other; none if not even one element fits.
+    pub slices: Vec<String>,
+    /// Whether the selection has more than these.
+    pub truncated: bool,
+}
+
+impl Suggestions {
+    /// The selection, halved along its widest dimension until its parts are within the limits and `fits` holds for each. A
+    /// slice that is as long as one that fits may touch more chunks than it, so every one is looked at.
+    pub fn new(array: &Array, subset: &Subset, limits: &ReadLimits, fits: impl Fn(&Subset) -> bool) -> Self {
+        let mut part = subset.clone();
+        let mut cut_along = 0;
+        loop {
+            let tiles = tiles(subset, &part, cut_along);
+            let fits = |tile: &Subset| Cost::of(array, tile).excess(limits).is_none() && fits(tile);
+            if tiles.iter().all(fits) {
+                let listed = tiles.iter().fold(0_u128, |sum, tile| sum.saturating_add(tile.elements()));
+                let truncated = !tiles.is_empty() && listed < subset.elements();
+                return Self { slices: tiles.iter().map(slice_text).collect(), truncated };
             }
-            // Not even one element fits.
-            _ => return Vec::new(),
+            let widest =
+                part.axes().iter().zip(array.decoded_axes()).enumerate().max_by_key(|(_, (range, axis))| {
+                    // Whole chunks first, then elements within one.
+                    (
+                        range.count.saturating_mul(range.step.unsigned_abs()) / axis.largest_edge().max(1),
+                        range.count,
+                    )
+                });
+            match widest {
+                Some((axis, (range, _))) if range.count > 1 => {
+                    let count = range.count / 2;
+                    part.0[axis].count = count;
+                    cut_along = axis;
+                }
+                // Not even one element fits.
+                _ => return Self::default(),
+            }
         }
     }
 }

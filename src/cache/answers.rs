@@ -39,6 +39,12 @@ impl<T: Send + Sync + 'static> Answers<T> {
         kept.map(|kept| kept.answer)
     }
 
+    /// Whether an answer that takes so many bytes of memory is not too large to be remembered.
+    #[must_use]
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        self.0.has_room_for(bytes)
+    }
+
     /// Forgets about half.
     pub fn forget_half(&self) {
         self.0.forget_half();

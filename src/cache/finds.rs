@@ -47,6 +47,9 @@ impl Finds {
 
     /// Something of this version of a chunk is remembered from now on.
     pub(super) fn note(&self, value: &Arc<StoredValue>) {
+        if !value.info.version.is_settled() {
+            return;
+        }
         let name = (Arc::clone(&value.mount), value.key.clone());
         if self.latest.recall(&name).is_some_and(|known| known.info.version == value.info.version) {
             return;

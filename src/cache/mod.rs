@@ -28,6 +28,8 @@ pub use values::ValueCache;
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::ZipBudget;
+
 /// The part of what is for decoded chunks that is for small answers as they went out.
 const ANSWERS_SHARE: u64 = 16;
 
@@ -39,12 +41,14 @@ pub struct CacheOptions {
     pub decoded_bytes: u64,
     /// Bytes of shard indexes, and of the versions of chunks that something is remembered of.
     pub index_bytes: u64,
-    /// Bytes of opened nodes (arrays and groups), as estimated from the length of their documents.
+    /// Bytes of opened nodes (arrays and groups), and of documents made of theirs.
     pub node_bytes: u64,
     /// Bytes of small stored values, as they are stored.
     pub value_bytes: u64,
     /// Bytes of chunks that were encoded anew.
     pub encoded_bytes: u64,
+    /// Bytes of the directories of zip files, which stay as long as their mounts do.
+    pub zip_directory_bytes: u64,
 }
 
 impl CacheOptions {
@@ -63,6 +67,7 @@ impl Default for CacheOptions {
             node_bytes: 64 << 20,
             value_bytes: 64 << 20,
             encoded_bytes: 64 << 20,
+            zip_directory_bytes: ZipBudget::DEFAULT_BYTES,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`NodeCache`]: opened nodes, by mount, path and the versions of their documents.
+//! [`NodeCache`]: opened nodes, and texts made of their documents, by mount, path and the versions of the documents.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,14 +7,16 @@ use async_trait::async_trait;
 
 use super::caches::{Kind, Remembers, is_node_below};
 use super::shelf::{Shelf, Usage};
-use crate::array::{ArrayError, NodeId, NodeMemo, Opened, Opening};
+use crate::array::{ArrayError, MadeText, Making, NodeId, NodeMemo, Opened, Opening, TextId};
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};
 
-/// Bytes of memory that a document takes when parsed, for each of its own, at most.
-const PARSED_RATIO: u64 = 40;
-/// Bytes that a node takes beside what its documents say.
-const NODE_BYTES: u64 = 2 << 10;
+/// The part of the rest that is for texts.
+const TEXT_SHARE: u64 = 2;
+/// One node or text may be this part of those at most: so that the longest document fits, and others beside it.
+const LARGEST_SHARE: u64 = 3;
+/// Bytes that the name of a text takes beside its path.
+const TEXT_BYTES: u64 = 400;
 /// The part of the cache that is for what was there last.
 const LATEST_SHARE: u64 = 16;
 /// Bytes that the versions of a node's documents take.
@@ -27,23 +29,29 @@ type Name = (Arc<str>, NodePath);
 #[derive(Clone, Debug)]
 pub struct NodeCache {
     nodes: Arc<Shelf<NodeId, Arc<Opened>>>,
+    texts: Arc<Shelf<TextId, Option<MadeText>>>,
     /// The documents that were there last, and when the look began that found them.
     latest: Arc<Shelf<Name, (Located, Instant)>>,
 }
 
 impl NodeCache {
-    /// A cache of so many bytes, as estimated from the length of the documents.
+    /// A cache of so many bytes.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |id: &NodeId, _: &Arc<Opened>| {
-            let key = id.path.as_str().len() as u64;
-            id.located.document_bytes().saturating_mul(PARSED_RATIO).saturating_add(NODE_BYTES + key)
+        let weigh = |id: &NodeId, opened: &Arc<Opened>| {
+            opened.memory_bytes().saturating_add(id.path.as_str().len() as u64)
+        };
+        let weigh_text = |id: &TextId, made: &Option<MadeText>| {
+            let text = made.as_ref().map_or(0, |(text, _)| text.len() as u64);
+            text.saturating_add(id.path.as_str().len() as u64).saturating_add(TEXT_BYTES)
         };
         let latest = Shelf::new(capacity_bytes / LATEST_SHARE, |name: &Name, _: &(Located, Instant)| {
             (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
         });
-        let nodes = Shelf::new(capacity_bytes - capacity_bytes / LATEST_SHARE, weigh);
-        Self { nodes: Arc::new(nodes), latest: Arc::new(latest) }
+        let rest = capacity_bytes - capacity_bytes / LATEST_SHARE;
+        let texts = Shelf::with_largest(rest / TEXT_SHARE, LARGEST_SHARE, weigh_text);
+        let nodes = Shelf::with_largest(rest - rest / TEXT_SHARE, LARGEST_SHARE, weigh);
+        Self { nodes: Arc::new(nodes), texts: Arc::new(texts), latest: Arc::new(latest) }
     }
 }
 
@@ -58,27 +66,39 @@ impl NodeMemo for NodeCache {
     }
 
     async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
+        // Nobody would ever ask again for what is unsettled.
+        if !id.located.is_settled() {
+            return opening.await;
+        }
         let since = self.latest.epoch();
         let opened = self.nodes.get(&id, opening).await;
         let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
         self.latest.remember(&(id.mount, id.path), &(id.located, looked), since);
         Ok(opened)
     }
+
+    async fn text(&self, id: TextId, making: Making) -> Result<Option<MadeText>, ArrayError> {
+        let made = self.texts.get(&id, making).await;
+        made.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
+    }
 }
 
 impl Remembers for NodeCache {
     fn usage(&self) -> Vec<(Kind, Usage)> {
-        vec![(Kind::Node, self.nodes.usage().and(self.latest.usage().held()))]
+        let held = self.texts.usage().and(self.latest.usage()).held();
+        vec![(Kind::Node, self.nodes.usage().and(held))]
     }
 
     fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         let is_meant = |of: &str, path: &NodePath| *of == *mount && is_node_below(path, prefix);
         self.latest.forget(|(of, path)| is_meant(of, path));
+        self.texts.forget(|id| is_meant(&id.mount, &id.path));
         self.nodes.forget(|id| is_meant(&id.mount, &id.path))
     }
 
     fn forget_half(&self) {
         self.nodes.forget_half();
+        self.texts.forget_half();
         self.latest.forget_half();
     }
 }

@@ -80,6 +80,11 @@ where
 {
     /// A shelf for so many bytes, as `weigh` counts them for a key and its value.
     pub(super) fn new(capacity_bytes: u64, weigh: fn(&K, &T) -> u64) -> Self {
+        Self::with_largest(capacity_bytes, LARGEST_SHARE, weigh)
+    }
+
+    /// The same, of which one entry may be another part at most.
+    pub(super) fn with_largest(capacity_bytes: u64, share: u64, weigh: fn(&K, &T) -> u64) -> Self {
         // moka's weights have 32 bits; nothing of 4 GiB is ever remembered.
         let weigher =
             move |key: &K, value: &T| u32::try_from(weigh(key, value) + ENTRY_BYTES).unwrap_or(u32::MAX);
@@ -97,7 +102,7 @@ where
         Self {
             cache,
             flights: Flights::new(),
-            largest: capacity_bytes / LARGEST_SHARE,
+            largest: capacity_bytes / share,
             weigh,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),

@@ -115,7 +115,9 @@ impl CachedSource {
 
     /// Remembers what was read of a chunk since then.
     fn remember(&self, found: &Found, chain: &CodecChain, since: Since) {
-        let Some(value) = &found.value else { return };
+        let Some(value) = found.value.as_ref().filter(|value| value.info.version.is_settled()) else {
+            return;
+        };
         let id = PartId::whole(value, chain);
         match &found.part {
             FoundPart::Nothing => return,
@@ -144,8 +146,10 @@ impl CachedSource {
                 outcomes = source.inner.elements(&value, &chain, &ranges, &trace) => outcomes,
                 _ = join_all(claimed.iter().map(Ticket::deserted)) => return,
             };
+            let is_settled = value.info.version.is_settled();
             for (ticket, outcome) in claimed.into_iter().zip(outcomes) {
-                source.decoded.land(ticket, outcome);
+                // Nobody would ever ask again for what is unsettled.
+                if is_settled { source.decoded.land(ticket, outcome) } else { ticket.land(outcome) }
             }
             source.finds.note(&value);
         };
@@ -306,6 +310,9 @@ impl ChunkSource for CachedSource {
         shard: Range<u64>,
         trace: &Arc<Trace>,
     ) -> Outcome<Arc<ShardIndex>> {
+        if !value.info.version.is_settled() {
+            return self.inner.shard_index(value, chain, shard, trace).await;
+        }
         let id = PartId::new(value, chain, shard.clone());
         let (inner, value, chain) = (Arc::clone(&self.inner), Arc::clone(value), Arc::clone(chain));
         let trace = Arc::clone(trace);

@@ -19,7 +19,7 @@ use super::caches::{Kind, Remembers, is_key_below};
 use super::shelf::{Shelf, Usage};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirListing, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
+    ByteRange, Copied, DirEntries, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
     StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -130,8 +130,11 @@ impl CachedStore {
     /// Whether a value that was read is worth remembering, and can be told later to be the same.
     fn is_worth(&self, key: &StoreKey, value: &Value) -> bool {
         let is_at_hand = matches!(value.body, ValueBody::Bytes(_));
-        let is_told = self.freshness != Freshness::Always
-            || (is_at_hand && self.inner.still_has(key, Some(&value.info.version)));
+        let is_told = match self.freshness {
+            Freshness::Always => is_at_hand && self.inner.still_has(key, Some(&value.info.version)),
+            Freshness::Ttl(_) | Freshness::Immutable => true,
+            Freshness::Uncached => false,
+        };
         value.len() <= LARGEST_BYTES && is_told
     }
 
@@ -177,7 +180,7 @@ impl Store for CachedStore {
 
     fn looks_since(&self, began: Instant) -> Instant {
         let oldest = match self.freshness {
-            Freshness::Always => return began,
+            Freshness::Always | Freshness::Uncached => return began,
             // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
             Freshness::Ttl(age) => Instant::now().checked_sub(age / 2),
             Freshness::Immutable => None,
@@ -261,8 +264,8 @@ impl Store for CachedStore {
         erased
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.inner.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.inner.list_dir_after(prefix, after)
     }
 
     fn list_prefix(
@@ -352,7 +355,22 @@ mod tests {
 
         std::os::unix::fs::symlink(path("e/a"), path("link")).unwrap();
         fs::rename(path("link"), path("d/a")).unwrap();
-        assert_eq!(bytes(&store, "d/a").await, None, "a link is no key");
+        let refused = store.get(&key("d/a"), ByteRange::Whole, None).await;
+        assert!(refused.is_err(), "a link that leads out is refused: {refused:?}");
+    }
+
+    #[tokio::test]
+    async fn where_times_are_not_believed_every_read_reads() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a"), "one").unwrap();
+        let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
+        let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
+        let store = ValueCache::new(16 << 20).over("m", store, Freshness::Uncached);
+        assert!(!is_kept(&store, "a", ByteRange::Whole).await);
+        let head = async || store.head(&key("a")).await.unwrap().unwrap().version;
+        let (one, two) = (head().await, head().await);
+        assert!(one != two && !one.is_strong(), "{one:?} {two:?}");
+        assert!(store.watch(vec![key("a")]).await.is_none());
     }
 
     #[tokio::test]

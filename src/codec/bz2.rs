@@ -15,6 +15,8 @@ use super::registry::{BytesToBytes, Context};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.bz2";
+/// What a stream begins with.
+const MAGIC: &[u8] = b"BZh";
 /// What a byte is likely to make: bzip2 can make a million times as much, and rarely does.
 const RATIO: u64 = 64;
 /// Most streams of a value. A decoder costs megabytes to set up, and a stream of nothing is 14 bytes.
@@ -53,6 +55,9 @@ impl BytesToBytes for Bz2 {
                 let decoded = output.finish();
                 size.check(NAME, decoded.len())?;
                 return Ok(Bytes::from(decoded));
+            }
+            if !rest.starts_with(MAGIC) {
+                return Err(CodecError::trailing(NAME));
             }
         }
         Err(CodecError::corrupt(NAME, format!("more than {MAX_STREAMS} streams")))

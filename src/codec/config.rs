@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::CodecError;
 use super::number::{self, Number};
 use super::representation::Representation;
-use crate::metadata::{CodecMetadata, DataType, FillValue, MetadataError};
+use crate::metadata::{CodecMetadata, DataType, FillValue};
 
 /// A codec's configuration, and its name for complaints.
 #[derive(Clone, Copy)]
@@ -43,9 +43,14 @@ impl<'a> Config<'a> {
     /// A number, written as a fill value of its type is, in all the spellings found on disk.
     pub(super) fn scalar(&self, data_type: &DataType, written: &Value) -> Result<Number, CodecError> {
         let plain = Some(written).filter(|written| written.is_number() || written.is_string());
+        // A fill value beyond all floats is infinity, a number to count with is not.
+        let says_infinity = || written.as_str().is_some_and(|name| name.parse().is_ok_and(f64::is_infinite));
         plain
             .and_then(|written| FillValue::from_v2(data_type, Some(written)).ok())
             .and_then(|fill_value| number::element(data_type, fill_value.as_bytes()))
+            .filter(|number| {
+                !matches!(number, Number::Float(float) if float.is_infinite()) || says_infinity()
+            })
             .ok_or_else(|| self.invalid(format!("{written} is not a number of type `{}`", data_type.name())))
     }
 
@@ -72,20 +77,13 @@ impl<'a> Config<'a> {
         number.map(Some).ok_or_else(|| self.invalid(format!("`{key}` must be a number")))
     }
 
-    /// The data type that numcodecs' filters give: numpy's name for it, with its byte order or without. The order
-    /// is not theirs to say: elements are canonical between codecs.
+    /// The data type that numcodecs' filters give, in any of numpy's spellings. The byte order is not theirs to say:
+    /// elements are canonical between codecs.
     pub(super) fn number_type(&self, key: &str) -> Result<Option<DataType>, CodecError> {
         let Some(name) = self.text(key)? else { return Ok(None) };
-        let data_type = DataType::from_typestr(name)
-            .map(|(data_type, _)| data_type)
-            .or_else(|_| DataType::from_v3(&Value::String(name.to_owned())));
-        match data_type {
-            Ok(data_type) if number::is_number(&data_type) => Ok(Some(data_type)),
-            Ok(data_type) => Err(self.unsupported(&format!("`{key}` `{}`", data_type.name()))),
-            Err(MetadataError::Unsupported { name, .. }) => {
-                Err(self.unsupported(&format!("`{key}` `{name}`")))
-            }
-            Err(error) => Err(self.invalid(error.to_string())),
+        match DataType::from_numpy(name) {
+            Ok((data_type, _)) if number::is_number(&data_type) => Ok(Some(data_type)),
+            Ok(_) | Err(_) => Err(self.unsupported(&format!("`{key}` `{name}`"))),
         }
     }
 

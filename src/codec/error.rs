@@ -76,6 +76,16 @@ impl CodecError {
         Self::Corrupt { codec, reason: reason.into() }
     }
 
+    /// Bytes behind what the codec makes. Other readers pass over them; here they are a sign that the value is not what was
+    /// written.
+    #[must_use]
+    pub fn trailing(codec: &'static str) -> Self {
+        Self::corrupt(
+            codec,
+            "something stands behind the end of the compressed data, which is not passed over here",
+        )
+    }
+
     /// Elements that could not be encoded.
     #[must_use]
     pub fn encode(codec: &'static str, reason: impl Into<String>) -> Self {

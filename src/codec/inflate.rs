@@ -1,5 +1,5 @@
 //! What `gzip` and `zlib` share: bounded decoding of deflate in either container, told apart by its first
-//! bytes; and without a container, for the zip store.
+//! bytes. The bare stream of a zip file is decoded piece by piece, by [`super::Inflater`].
 //!
 //! RFC 1950, 1951, 1952. Documents confuse the two names, so either codec reads either container. Several
 //! gzip members are one stream, and zeros behind the last are padding; anything else there is an error. The
@@ -15,12 +15,10 @@ use super::config::Config;
 use super::output::{Output, Step};
 use super::representation::Size;
 
-/// The name under which complaints about a stream without a container are raised.
-const DEFLATE: &str = "deflate";
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 const TRAILER_BYTES: usize = 8;
 /// Deflate makes no more bytes of one: matches of 258 bytes, each in two bits.
-const MAX_RATIO: u64 = 1032;
+pub(super) const MAX_RATIO: u64 = 1032;
 
 /// The compression level of a configuration: 0 to 9, or -1 for the library's default; 1 if there is none, as
 /// numcodecs has it.
@@ -56,28 +54,6 @@ pub(super) fn decode(codec: &'static str, encoded: &[u8], size: Size) -> Result<
         let bytes = decoder.output.finish();
         size.check(codec, bytes.len())?;
         Ok(Bytes::from(bytes))
-    })
-}
-
-/// Decodes a bare deflate stream (RFC 1951) to `size` bytes of a known CRC-32, as zip files hold them.
-///
-/// # Errors
-/// [`CodecError::Corrupt`] if it decodes to anything else; [`CodecError::NoMemory`].
-pub fn inflate(encoded: &[u8], size: u64, crc32: u32) -> Result<Bytes, CodecError> {
-    INFLATER.with_borrow_mut(|inflater| {
-        let size = Size::Exact(size);
-        let output = Output::new(DEFLATE, encoded.len(), MAX_RATIO, size)?;
-        let mut decoder = Decoder { codec: DEFLATE, inflater, output };
-        if !decoder.inflate(encoded, false)?.is_empty() {
-            return Err(decoder.corrupt("something stands behind the end"));
-        }
-        let mut crc = Crc::new();
-        crc.update(decoder.output.since(0));
-        size.check(DEFLATE, decoder.output.written())?;
-        if crc.sum() != crc32 {
-            return Err(decoder.corrupt("the checksum does not match"));
-        }
-        Ok(Bytes::from(decoder.output.finish()))
     })
 }
 
@@ -122,11 +98,7 @@ impl Decoder<'_> {
 
     /// What may stand behind the last member.
     fn padding(&self, rest: &[u8]) -> Result<(), CodecError> {
-        if rest.iter().all(|&byte| byte == 0) {
-            Ok(())
-        } else {
-            Err(self.corrupt("something stands behind the end"))
-        }
+        if rest.iter().all(|&byte| byte == 0) { Ok(()) } else { Err(CodecError::trailing(self.codec)) }
     }
 
     /// Inflates one deflate stream, in the container of RFC 1950 or bare, and gives back what follows it.

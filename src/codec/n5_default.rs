@@ -42,7 +42,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, Cod
         return Err(config.invalid(format!("N5 has no `{}`", chunk.data_type.name())));
     }
     let codecs = config.codecs("codecs")?;
-    check(config, &codecs, chunk.shape.len())?;
+    check(config, &codecs, &chunk)?;
     let header = header(&chunk.shape).ok_or_else(|| config.invalid("no block of N5 has such a shape"))?;
     let bind = |chunk| CodecChain::bind_within(&codecs, chunk, context.limits, context.depth);
     let chain = bind(chunk.clone())?;
@@ -71,7 +71,7 @@ fn is_of_n5(data_type: &DataType) -> bool {
 }
 
 /// Checks that the codecs are what a block of N5 is made by; what else there is to say about them says their chain.
-fn check(config: &Config, codecs: &[CodecMetadata], rank: usize) -> Result<(), CodecError> {
+fn check(config: &Config, codecs: &[CodecMetadata], chunk: &Representation) -> Result<(), CodecError> {
     let ([transpose, bytes] | [transpose, bytes, _]) = codecs else {
         return Err(config.invalid("must have `transpose`, `bytes`, and at most one codec more"));
     };
@@ -79,12 +79,13 @@ fn check(config: &Config, codecs: &[CodecMetadata], rank: usize) -> Result<(), C
         return Err(config.invalid("its first codecs must be `transpose` and `bytes`"));
     }
     let order = Config::new(transpose).numbers("order")?;
-    if !order.iter().copied().eq((0..rank as u64).rev()) {
+    if !order.iter().copied().eq((0..chunk.shape.len() as u64).rev()) {
         return Err(config.invalid("`order` must be that of all dimensions, reversed"));
     }
     match Config::new(bytes).text("endian")? {
-        None | Some("big") => Ok(()),
-        Some(_) => Err(config.invalid("`endian` must be `big`")),
+        Some("big") => Ok(()),
+        None if chunk.data_type.endian_unit_bytes() == Some(1) => Ok(()),
+        _ => Err(config.invalid("`endian` must be `big`")),
     }
 }
 

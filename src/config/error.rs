@@ -37,6 +37,14 @@ pub enum ConfigError {
         /// The nearest known key, or all there are.
         hint: String,
     },
+    /// A variable of the environment that is meant for this program and means nothing to it.
+    #[error("environment variable {name}: there is no setting of this name; {hint}")]
+    UnknownVariable {
+        /// Its name.
+        name: String,
+        /// The nearest known name, or how they are made.
+        hint: String,
+    },
     /// A value of the wrong type, or out of its range.
     #[error("{origin}: `{key}`: {reason}")]
     InvalidValue {
@@ -63,6 +71,7 @@ impl Classify for ConfigError {
             Self::Unreadable { .. }
             | Self::Syntax { .. }
             | Self::UnknownKey { .. }
+            | Self::UnknownVariable { .. }
             | Self::InvalidValue { .. }
             | Self::DuplicateMount { .. } => ErrorClass::InvalidRequest,
         }

@@ -1,50 +1,49 @@
-//! The four layers laid upon each other: defaults < file < environment < flags.
+//! The layers laid upon each other: defaults < base file < file < environment < flags.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::access;
+use super::memory::{self, Memory};
 use super::mounts::{self, DEMO};
 use super::read::read;
+use super::server::parse_listen;
 use super::tree::{Entry, Node};
 use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
+use super::{access, environment, machine, units};
 use crate::http::Access;
-
-/// Variables with this prefix are settings; `__` stands between the keys.
-const PREFIX: &str = "ZARRD__";
-/// The variable that names the collector of traces for all programs.
-const OTLP_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// The variable that names the file, where no flag does.
-const FILE_VARIABLE: &str = "ZARRD_CONFIG";
 
 /// What lies above the defaults, as found outside of the process: the only place that looks there.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The file's path and text.
-    pub file: Option<(PathBuf, String)>,
+    /// The files' paths and texts, each laid over the one before: what an image brings along, and the user's own.
+    pub files: Vec<(PathBuf, String)>,
     /// The environment: all variables; those that are no settings are skipped.
     pub variables: Vec<(OsString, OsString)>,
     /// The command line.
     pub flags: ServeArgs,
+    /// How much memory there is.
+    pub memory: Memory,
 }
 
 impl Sources {
-    /// Reads the environment and the file that the flags or the environment name.
+    /// Reads the environment and the files that the flags or the environment name, and asks the machine for its memory.
     ///
     /// # Errors
     /// [`ConfigError::Unreadable`].
     pub fn gather(flags: ServeArgs) -> Result<Self, ConfigError> {
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-        let named = variables.iter().find(|(name, value)| name == FILE_VARIABLE && !value.is_empty());
-        let path = flags.config.clone().or_else(|| named.map(|(_, value)| PathBuf::from(value)));
-        let file = match path {
-            Some(path) => match std::fs::read_to_string(&path) {
-                Ok(text) => Some((path, text)),
-                Err(source) => return Err(ConfigError::Unreadable { path, source }),
-            },
-            None => None,
+        let named = |variable: &str| {
+            let found = variables.iter().find(|(name, value)| name == variable && !value.is_empty());
+            found.map(|(_, value)| PathBuf::from(value))
         };
-        Ok(Self { file, variables, flags })
+        let own = flags.config.clone().or_else(|| named(environment::FILE));
+        let paths = named(environment::BASE_FILE).into_iter().chain(own);
+        let files = paths.map(|path| match std::fs::read_to_string(&path) {
+            Ok(text) => Ok((path, text)),
+            Err(source) => Err(ConfigError::Unreadable { path, source }),
+        });
+        let files = files.collect::<Result<_, _>>()?;
+        Ok(Self { files, variables, flags, memory: machine::memory() })
     }
 
     /// The configuration these sources make upon the defaults.
@@ -53,47 +52,24 @@ impl Sources {
     /// [`ConfigError`]: the first thing that is wrong, with its place.
     pub fn resolve(self) -> Result<Config, ConfigError> {
         let mut tree = Entry::parse(DEFAULTS, &Origin::Default)?;
-        if let Some((path, text)) = self.file {
+        let known = environment::names(&tree);
+        for (path, text) in self.files {
             tree.merge(Entry::parse(&text, &Origin::file(path))?);
         }
-        for (name, value) in &self.variables {
-            // The name that all programs share; our own is laid over it.
-            if name == OTLP_VARIABLE && !value.is_empty() {
-                let origin = Origin::Variable(OTLP_VARIABLE.to_owned());
-                let node = Node::Word(value.to_string_lossy().into_owned());
-                tree.set(&["telemetry", "otlp_endpoint"], Entry { node, origin });
-            }
-        }
-        for (name, value) in self.variables {
-            set_variable(&mut tree, &name, &value)?;
-        }
+        environment::lay(&mut tree, &self.variables, &known)?;
         set_flags(&mut tree, &self.flags)?;
+        mounts::check_options(&tree)?;
+        units::count(&mut tree);
+        let memory = memory::limit(&mut tree, self.memory);
+        memory::choose(&mut tree, memory);
         let mut config: Config = read(&tree)?;
+        config.memory = memory;
         check(&config, &tree)?;
+        memory::check(&config, &tree)?;
         let origin = |name: &String| (name.clone(), tree.origin_of(&["mounts", name, "url"]));
         config.origins = config.mounts.keys().map(origin).collect();
         Ok(config)
     }
-}
-
-/// Sets what one environment variable says, if it is a setting.
-fn set_variable(tree: &mut Entry, name: &OsString, value: &OsString) -> Result<(), ConfigError> {
-    let name = name.to_string_lossy();
-    let Some(rest) = name.strip_prefix(PREFIX) else {
-        return Ok(());
-    };
-    let origin = Origin::Variable(name.to_string());
-    let Some(value) = value.to_str() else {
-        return Err(ConfigError::Syntax { origin, reason: "the value is not UTF-8".to_owned() });
-    };
-    let path = rest.to_ascii_lowercase();
-    let path: Vec<&str> = path.split("__").collect();
-    if path.iter().any(|key| key.is_empty()) {
-        let reason = "a setting is named ZARRD__SECTION__KEY".to_owned();
-        return Err(ConfigError::Syntax { origin, reason });
-    }
-    tree.set(&path, Entry { node: Node::Word(value.to_owned()), origin });
-    Ok(())
 }
 
 /// Sets what the command line says.
@@ -101,6 +77,19 @@ fn set_flags(tree: &mut Entry, flags: &ServeArgs) -> Result<(), ConfigError> {
     if let Some(listen) = &flags.listen {
         let node = Node::String(listen.clone());
         tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--listen") });
+    }
+    if let Some(port) = flags.port {
+        // Where what is there is no address, that is refused when it is read.
+        let text = tree.get(&["server", "listen"]).and_then(Entry::text).unwrap_or_default();
+        if let Some(mut listen) = parse_listen(text) {
+            listen.set_port(port);
+            let node = Node::String(listen.to_string());
+            tree.set(&["server", "listen"], Entry { node, origin: Origin::Flag("--port") });
+        }
+    }
+    if let Some(level) = flags.level() {
+        let node = Node::String(level.to_owned());
+        tree.set(&["log", "level"], Entry { node, origin: Origin::Flag("--quiet or --verbose") });
     }
     for argument in &flags.mounts {
         let (name, url) = mounts::parse_argument(argument);
@@ -173,6 +162,9 @@ fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         }
         if let Some(reason) = mounts::url_complaint(mount) {
             return Err(invalid(&["mounts", name, "url"], reason));
+        }
+        if let Some(reason) = mounts::freshness_complaint(mount) {
+            return Err(invalid(&["mounts", name, "freshness"], reason));
         }
         if let Some((key, reason)) = mounts::redirect_complaint(mount) {
             return Err(invalid(&["mounts", name, key], reason));

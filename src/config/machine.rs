@@ -5,19 +5,21 @@
 
 use std::path::Path;
 
-use super::ServerOptions;
+use super::memory::Memory;
 
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 /// From here on a limit is none: the first version says so with a number near the largest.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// How much memory this process may take: as configured, or as its control group says.
+/// How much memory there is: what the control group lets this process take, and what the machine has.
 #[must_use]
-pub fn memory_limit(options: &ServerOptions) -> Option<u64> {
-    match options.memory_limit_bytes {
-        0 => limit_of_groups(Path::new(GROUPS), &std::fs::read_to_string("/proc/self/cgroup").ok()?),
-        bytes => Some(bytes),
+pub(super) fn memory() -> Memory {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok();
+    let machine = std::fs::read_to_string("/proc/meminfo").ok();
+    Memory {
+        limit: groups.and_then(|named| limit_of_groups(Path::new(GROUPS), &named)),
+        machine: machine.and_then(|text| kilobytes_of(&text, "MemTotal:")),
     }
 }
 
@@ -25,8 +27,13 @@ pub fn memory_limit(options: &ServerOptions) -> Option<u64> {
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    resident.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+    kilobytes_of(&status, "VmRSS:")
+}
+
+/// The bytes that a line of proc(5) gives in kB.
+fn kilobytes_of(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 /// The least limit of the groups that `/proc/self/cgroup` names, and of those that they are in.
@@ -83,10 +90,10 @@ mod tests {
         assert_eq!(limit_of_groups(root, first), Some(500));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_configured_goes_before_what_the_machine_says() {
-        let options = ServerOptions { memory_limit_bytes: 7, ..ServerOptions::default() };
-        assert_eq!(memory_limit(&options), Some(7));
+    fn a_machine_has_some_memory() {
+        assert!(memory().machine.unwrap() > 64 << 20);
     }
 
     #[cfg(target_os = "linux")]

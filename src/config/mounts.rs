@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::ConfigError;
 use super::server::{ServerOptions, some_listen_address};
+use super::tree::{Entry, Node};
 use crate::http::{CacheControl, Scope, canonical_host, is_host};
 use crate::metadata::Separator;
-use crate::store::{Freshness, StoreOptions, is_zip};
+use crate::store::{Freshness, StoreOptions, backends_of, is_zip, kind_of};
 
 /// The mount that the demo hierarchy is served as.
 pub(super) const DEMO: &str = "demo";
@@ -39,7 +41,8 @@ pub struct MountOptions {
     /// `Cache-Control` of its answers.
     #[serde(default)]
     pub cache_control: CacheControl,
-    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, or `immutable`.
+    /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, `immutable`, or
+    /// `uncached` (all is read for each request).
     #[serde(default)]
     pub freshness: Freshness,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
@@ -100,8 +103,44 @@ pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, 
     None
 }
 
+/// Why a mount cannot be as fresh as it is to be; `None` if it can.
+pub(super) fn freshness_complaint(mount: &MountOptions) -> Option<String> {
+    let is_meant = mount.freshness != Freshness::Uncached || mount.local_root().is_some();
+    (!is_meant).then(|| {
+        "`uncached` is for directories and zip files of this machine: other backends name versions themselves".to_owned()
+    })
+}
+
 /// The longest that backends sign URLs for: seven days.
 const LONGEST_REDIRECT: u32 = 7 * 24 * 60 * 60;
+
+/// Refuses options that mean nothing to the backend of their mount.
+///
+/// # Errors
+/// [`ConfigError::InvalidValue`], which names the backends that take the option.
+pub(super) fn check_options(tree: &Entry) -> Result<(), ConfigError> {
+    let Some(Node::Table(mounts)) = tree.get(&["mounts"]).map(|entry| &entry.node) else { return Ok(()) };
+    for (name, mount) in mounts {
+        let kind = mount.get(&["url"]).and_then(Entry::text).and_then(kind_of);
+        let (Some(kind), Some(Node::Table(options))) =
+            (kind, mount.get(&["options"]).map(|entry| &entry.node))
+        else {
+            continue;
+        };
+        for (option, entry) in options {
+            // What is no option at all is refused with the other unknown keys.
+            if let Some(takers) = backends_of(option).filter(|takers| !takers.contains(&kind)) {
+                let takers: Vec<&str> = takers.iter().map(|kind| kind.words()).collect();
+                return Err(ConfigError::InvalidValue {
+                    origin: entry.origin.clone(),
+                    key: format!("mounts.{name}.options.{option}"),
+                    reason: format!("is for {}, and the mount is {}", takers.join(", "), kind.words()),
+                });
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Why a name cannot be a mount's; `None` if it can.
 pub(super) fn name_complaint(name: &str) -> Option<String> {

@@ -1,13 +1,12 @@
 //! The known word nearest to a mistyped one, for messages.
 
+use crate::error::nearest;
+
 /// A hint that names the known word nearest to `word`; all of them, if none is near.
 pub(super) fn hint(word: &str, known: &[&str]) -> String {
-    // Two slips in a short word, one in three letters of a long one; further away a guess would mislead.
-    let reach = (word.chars().count() / 3).max(2);
-    let distance = |candidate: &str| strsim::damerau_levenshtein(&word.to_lowercase(), candidate);
-    match known.iter().map(|candidate| (distance(candidate), candidate)).min() {
-        Some((steps, candidate)) if steps <= reach => format!("did you mean `{candidate}`?"),
-        Some(_) => format!("known here: {}", known.join(", ")),
+    match nearest(word, known.iter().copied()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None if !known.is_empty() => format!("known here: {}", known.join(", ")),
         None => "no key is known here".to_owned(),
     }
 }

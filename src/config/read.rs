@@ -14,6 +14,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::tree::{Entry, Node, Origin};
+use super::units::Unit;
 use super::{ConfigError, nearest};
 
 /// Fills a type from the tree.
@@ -36,6 +37,8 @@ pub(super) struct Fault {
 #[derive(Debug)]
 enum Problem {
     UnknownKey(&'static [&'static str]),
+    /// What was expected, in words of people, and what was found.
+    Type(String, &'static str),
     Invalid(String),
 }
 
@@ -60,6 +63,12 @@ impl Fault {
                 let hint = nearest::hint(self.path.last().map_or("", String::as_str), known);
                 ConfigError::UnknownKey { origin, key, hint }
             }
+            Problem::Type(expected, found) => {
+                let unit = self.path.last().and_then(|key| Unit::of(key));
+                let expected = unit.map_or(expected.as_str(), |unit| unit.expected());
+                let reason = format!("expected {expected}, found {found}");
+                ConfigError::InvalidValue { origin, key, reason }
+            }
             Problem::Invalid(reason) => ConfigError::InvalidValue { origin, key, reason },
         }
     }
@@ -69,6 +78,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.problem {
             Problem::UnknownKey(_) => f.write_str("unknown key"),
+            Problem::Type(expected, found) => write!(f, "expected {expected}, found {found}"),
             Problem::Invalid(reason) => f.write_str(reason),
         }
     }
@@ -90,17 +100,40 @@ fn kind(found: &Unexpected<'_>) -> &'static str {
     }
 }
 
+/// What serde says is expected, without names of Rust's types.
+fn in_words(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    match text.as_str() {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "a string slice" => "text",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        // "struct LogOptions".
+        text if text.starts_with("struct ") => "a table of settings, as in [section]",
+        text if text.starts_with("enum ") => "one of its words",
+        text => text,
+    }
+    .to_owned()
+}
+
 impl serde::de::Error for Fault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(Problem::Invalid(message.to_string()))
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("expected {expected}, found {}", kind(&found)))
+        Self::new(Problem::Type(in_words(expected), kind(&found)))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("expected {expected}, found {} outside its range", kind(&found)))
+        let found = match kind(&found) {
+            "a negative number" => "a negative number",
+            "a whole number" => "a number outside its range",
+            other => other,
+        };
+        Self::new(Problem::Type(in_words(expected), found))
     }
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {

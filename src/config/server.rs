@@ -123,6 +123,15 @@ impl ServerOptions {
         })
     }
 
+    /// What is valid and seldom meant.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        (self.behind_proxy && self.trusted_proxies.is_empty()).then_some(
+            "`server.behind_proxy` is set and `server.trusted_proxies` is empty: all clients behind the proxy count as one \
+             address, whose bad credentials and share of the server are those of all",
+        )
+    }
+
     /// Whether what is sent to an address can be read by others on its way: passwords and tokens should not pass there.
     #[must_use]
     pub fn is_readable_by_others(&self, listen: SocketAddr) -> bool {
@@ -139,7 +148,19 @@ pub(super) fn some_listen_address<'de, D: Deserializer<'de>>(
 
 fn listen_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
-    text.parse().map_err(|_refused: std::net::AddrParseError| {
-        serde::de::Error::custom("expected ADDRESS:PORT, as in \"127.0.0.1:8000\" or \"[::1]:8000\"")
+    parse_listen(&text).ok_or_else(|| {
+        serde::de::Error::custom(
+            "expected ADDRESS:PORT, as in \"127.0.0.1:8000\", \"[::1]:8000\" or \"localhost:8000\"",
+        )
     })
+}
+
+/// An address to listen on. Of names only `localhost` is known: who is looked up would depend on the day.
+pub(super) fn parse_listen(text: &str) -> Option<SocketAddr> {
+    match text.split_once(':') {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => {
+            Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?))
+        }
+        _ => text.parse().ok(),
+    }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::{Cli, Command, Config, DEFAULTS, ServeArgs, Sources};
+use super::{Cli, Command, Config, DEFAULTS, Memory, ServeArgs, Sources};
 
 fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Sources {
     let words = ["zarrd", "serve"].iter().chain(arguments);
@@ -14,12 +14,13 @@ fn sources(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Source
         other => panic!("{other:?}"),
     };
     Sources {
-        file: Some((PathBuf::from("zarrd.toml"), file.to_owned())),
+        files: vec![(PathBuf::from("zarrd.toml"), file.to_owned())],
         variables: variables
             .iter()
             .map(|(name, value)| (OsString::from(name), OsString::from(value)))
             .collect(),
         flags,
+        memory: Memory::default(),
     }
 }
 
@@ -33,9 +34,17 @@ fn complaint(file: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Stri
 
 #[test]
 fn the_default_file_names_every_key_with_its_default() {
-    let documented: toml::Table = DEFAULTS.parse().unwrap();
+    let mut documented: toml::Table = DEFAULTS.parse().unwrap();
     let mut built_in: toml::Table = Config::default().to_toml().parse().unwrap();
     built_in.remove("mounts");
+    // What the server chooses has a number in it by the time that anybody reads it.
+    let budgets = Config::default().budgets().map(|(key, _)| key);
+    for key in budgets.iter().map(String::as_str).chain(["server.memory_limit_bytes"]) {
+        let (section, key) = key.split_once('.').unwrap();
+        let value = &mut documented[section][key];
+        assert_eq!(value.as_str(), Some("auto"), "{section}.{key}");
+        *value = built_in[section][key].clone();
+    }
     assert_eq!(documented, built_in);
 }
 
@@ -53,18 +62,18 @@ fn each_layer_lies_over_the_one_before() {
 #[test]
 fn a_variable_is_read_as_what_its_key_wants() {
     let variables = [
-        ("ZARRD__MOUNTS__DATA__URL", "memory://"),
+        ("ZARRD__MOUNTS__DATA__URL", "s3://bucket"),
         ("ZARRD__MOUNTS__DATA__WRITABLE", "true"),
         ("ZARRD__MOUNTS__DATA__OPTIONS__ACCESS_KEY_ID", "0123456789"),
         ("ZARRD__MOUNTS__DATA__OPTIONS__SECRET_ACCESS_KEY", "00e7"),
         ("ZARRD__MOUNTS__DATA__OPTIONS__REGION", "\"eu-1\""),
         ("ZARRD__LOG__FORMAT", "json"),
-        ("ZARRD_CONFIG_IS_NO_SETTING", "x"),
+        ("ZARRD_SERVICE_HOST", "10.0.0.1"),
         ("HOME", "/root"),
     ];
     let config = resolve("", &variables, &[]);
     let mount = &config.mounts["data"];
-    assert_eq!(mount.url, "memory://");
+    assert_eq!(mount.url, "s3://bucket");
     assert!(mount.writable);
     let shown = config.to_toml();
     assert!(
@@ -131,6 +140,80 @@ fn zarrd_alone_serves_the_demo() {
 }
 
 #[test]
+fn what_is_served_can_be_the_first_word() {
+    let arguments = ["/srv/zarr", "b=memory://", "--writable", "-p", "9000"];
+    let words = |first: &[&'static str]| [first, &arguments[..]].concat();
+    let [short, long] =
+        [words(&["zarrd"]), words(&["zarrd", "serve"])].map(|words| {
+            match Cli::try_parse_from(words).unwrap().into_command() {
+                Command::Serve(flags) => flags,
+                other => panic!("{other:?}"),
+            }
+        });
+    assert_eq!(short, long);
+    assert!(!short.demo && short.mounts.len() == 2);
+}
+
+#[test]
+fn a_port_alone_and_localhost_say_where_to_listen() {
+    let listen = |file: &str, arguments: &[&str]| resolve(file, &[], arguments).server.listen.to_string();
+    assert_eq!(listen("", &["--port", "9000"]), "127.0.0.1:9000");
+    assert_eq!(listen("[server]\nlisten = '0.0.0.0:1'", &["-p", "9000"]), "0.0.0.0:9000");
+    assert_eq!(listen("", &["--listen", "localhost:8000"]), "127.0.0.1:8000");
+    assert_eq!(listen("[server]\nlisten = 'LocalHost:1'", &[]), "127.0.0.1:1");
+    assert!(Cli::try_parse_from(["zarrd", "--port", "1", "--listen", "[::1]:2"]).is_err());
+}
+
+#[test]
+fn a_log_can_be_made_quieter_and_louder() {
+    let level = |arguments: &[&str]| resolve("", &[], arguments).log.level;
+    assert_eq!(level(&[]), "info");
+    assert_eq!(level(&["-q"]), "warn");
+    assert_eq!(level(&["-qq"]), "error");
+    assert_eq!(level(&["--verbose"]), "info,zarrd=debug");
+}
+
+#[test]
+fn sizes_and_times_may_have_units_wherever_they_are_written() {
+    let file = "[cache]\ndecoded_bytes = '1GiB'\n[server]\nidle_seconds = '2m'\n[http]\nqueue_ms = '1s'\n\
+        [mounts.a]\nurl = 's3://b'\noptions.held_bytes = '1 MiB'\n";
+    let config = resolve(file, &[("ZARRD__CACHE__INDEX_BYTES", "5MB")], &[]);
+    assert_eq!((config.cache.decoded_bytes, config.cache.index_bytes), (1 << 30, 5_000_000));
+    assert_eq!((config.server.idle_seconds, config.http.queue_ms), (120, 1000));
+    assert_eq!(config.mounts["a"].options.held_bytes, 1 << 20);
+}
+
+#[test]
+fn what_an_image_brings_along_lies_below_the_users_file() {
+    let mut sources = sources("[server]\nidle_seconds = 7\n", &[], &[]);
+    let base = "[server]\nlisten = '0.0.0.0:8000'\nidle_seconds = 5\n";
+    sources.files.insert(0, (PathBuf::from("container.toml"), base.to_owned()));
+    let config = sources.resolve().unwrap();
+    assert_eq!((config.server.listen.port(), config.server.idle_seconds), (8000, 7));
+    assert!(config.server.listen.ip().is_unspecified());
+}
+
+#[test]
+fn budgets_left_to_the_server_follow_from_the_memory_there_is() {
+    let with = |file: &str, memory: Memory| {
+        let mut sources = sources(file, &[], &[]);
+        sources.memory = memory;
+        sources.resolve()
+    };
+    let limit = |limit: u64| Memory { limit: Some(limit), machine: None };
+    let small = with("", limit(512 << 20)).unwrap();
+    let large = with("", limit(64 << 30)).unwrap();
+    assert!(small.cache.decoded_bytes < large.cache.decoded_bytes);
+    // What is configured goes before what the machine says.
+    let told = with("[server]\nmemory_limit_bytes = '512MiB'\n", limit(64 << 30)).unwrap();
+    assert_eq!(told.budgets(), small.budgets());
+    let unknown = with("", Memory::default()).unwrap();
+    assert_eq!(unknown.budgets(), Config::default().budgets());
+    let refused = with("[cache]\ndecoded_bytes = '1GiB'\n", limit(512 << 20)).unwrap_err().to_string();
+    assert!(refused.starts_with("zarrd.toml:2: `cache.decoded_bytes`: the budgets add up to "), "{refused}");
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let flags = ServeArgs { config: Some(PathBuf::from("/nowhere/zarrd.toml")), ..ServeArgs::default() };
     let message = Sources::gather(flags).unwrap_err().to_string();
@@ -146,14 +229,14 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[log]\nlevle = 'info'", &["zarrd.toml:2", "`log.levle`", "did you mean `level`?"]),
     ("[log]\n\nformat = 'jsno'", &["zarrd.toml:3", "`log.format`", "did you mean `json`?"]),
     ("[log]\nformat = 'xml'", &["expected one of text, json"]),
-    ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected a string, found a whole number"]),
+    ("[log]\nlevel = 3", &["zarrd.toml:2", "`log.level`", "expected text, found a whole number"]),
     ("[log]\nlevel = 'inof'", &["zarrd.toml:2", "`log.level`", "expected one of off"]),
     ("[log]\nlevel = 'warn,zarrd=loud'", &["`log.level`"]),
     ("[log]\nlevel = ''", &["`log.level`"]),
     ("[server]\nlisten = 8000", &["zarrd.toml:2", "`server.listen`"]),
     ("[server]\nlisten = '8000'", &["`server.listen`", "expected ADDRESS:PORT"]),
     ("[server]\nlisten = '0.0.0.0:99999'", &["`server.listen`", "expected ADDRESS:PORT"]),
-    ("[server]\nidle_seconds = '30 s'", &["`server.idle_seconds`", "found text"]),
+    ("[server]\nidle_seconds = '30 sec'", &["`server.idle_seconds`", "such as 90 (seconds)", "found text"]),
     ("[server]\nidle_seconds = -1", &["`server.idle_seconds`", "a negative number"]),
     ("[server]\nidle_seconds = 1.5", &["`server.idle_seconds`", "with a fraction"]),
     ("[server]\n\n\nidle_seconds = 0", &["zarrd.toml:4", "`server.idle_seconds`", "between 1 and 86400"]),
@@ -176,7 +259,7 @@ const BAD_FILES: &[(&str, &[&str])] = &[
     ("[[server]]\nlisten = 'x'", &["`server`"]),
     ("[limits]\nrank = 0", &["zarrd.toml:2", "`limits.rank`", "more than 0"]),
     ("[limits]\nchunk_bytes = 99999999999999999999", &["zarrd.toml:2"]),
-    ("[cache]\ndecoded_bytes = '1 GiB'", &["`cache.decoded_bytes`"]),
+    ("[cache]\ndecoded_bytes = '1 gigabyte'", &["`cache.decoded_bytes`", "expected a size such as"]),
     ("[http]\nlist_page_keys = 1001", &["zarrd.toml:1", "`http`", "at most 1000"]),
     ("[http.cors]\ncredentials = true", &["`http`", "cors.credentials"]),
     (
@@ -333,6 +416,9 @@ fn a_mount_can_say_how_old_what_is_known_may_be() {
     }
     let message = complaint(&with("ttl:60"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
+    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), Freshness::Uncached);
+    let message = complaint(&with("uncached"), &[], &[]);
+    assert!(message.contains("mounts.a.freshness") && message.contains("this machine"), "{message}");
 }
 
 #[test]

@@ -184,6 +184,25 @@ impl Entry {
         entry.origin.clone()
     }
 
+    /// Puts another value in the place of one that is there; where it was written stays.
+    pub(super) fn replace(&mut self, path: &[&str], node: Node) {
+        let found = path.iter().try_fold(self, |entry, key| match &mut entry.node {
+            Node::Table(entries) => entries.get_mut(*key),
+            _ => None,
+        });
+        if let Some(entry) = found {
+            entry.node = node;
+        }
+    }
+
+    /// The text of this entry, if it is one.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.node {
+            Node::String(text) | Node::Word(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value at a path of keys.
     pub(super) fn get(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |entry, key| match &entry.node {

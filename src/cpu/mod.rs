@@ -16,7 +16,7 @@ use async_task::Runnable;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tracing::Instrument;
 
 use crate::error::{Classify, ErrorClass};
@@ -25,6 +25,9 @@ use crate::error::{Classify, ErrorClass};
 const INLINE_BYTES: u64 = 8 << 10;
 /// Work on more bytes than this is worth it from a thread of the pool too: others may be idle.
 const BESIDE_BYTES: u64 = 1 << 20;
+
+/// Work on a longer document than this may take a tenth of a second.
+const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 
 /// How many threads work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +61,8 @@ impl Classify for CpuError {
 pub struct Cpu {
     pool: Arc<Pool>,
     threads: usize,
+    /// Turns of long work: not all threads are ever busy with it.
+    long: Arc<Semaphore>,
 }
 
 impl Cpu {
@@ -69,7 +74,8 @@ impl Cpu {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
         let pool = Pool::start(threads).map_err(|error| CpuError::NoThreads(error.to_string()))?;
-        Ok(Self { pool: Arc::new(pool), threads })
+        let long = Arc::new(Semaphore::new((threads / 2).max(1)));
+        Ok(Self { pool: Arc::new(pool), threads, long })
     }
 
     /// How many threads work.
@@ -126,6 +132,31 @@ impl Cpu {
         } else {
             self.run_beside(work).await
         }
+    }
+
+    /// As [`Cpu::run`] for work on a document of so many bytes, which takes longer than that on as many bytes of elements:
+    /// long documents wait for their turn, and half of the threads at least are left for other work.
+    ///
+    /// # Errors
+    /// [`CpuError::Panicked`] if `work` panics.
+    pub async fn run_document<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, CpuError> {
+        if bytes <= INLINE_BYTES {
+            return at_once(work);
+        }
+        if bytes <= LONG_DOCUMENT_BYTES {
+            return self.run(work).await;
+        }
+        // The semaphore is never closed. The work has the turn, as it goes on when the caller leaves.
+        let turn = Arc::clone(&self.long).acquire_owned().await.ok();
+        self.run_beside(move || {
+            let _turn = turn;
+            work()
+        })
+        .await
     }
 
     /// Drives a future on the pool: what it does between two waits, and what it has [`Cpu::run`], is one piece of work, on
@@ -211,6 +242,20 @@ mod tests {
         assert_eq!(cpu.run_sized(INLINE_BYTES, thread).await, Ok(thread()));
         assert_ne!(cpu.run_sized(INLINE_BYTES + 1, thread).await, Ok(thread()));
         assert_eq!(cpu.run_sized(0, || -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+    }
+
+    #[tokio::test]
+    async fn long_documents_leave_threads_for_other_work() {
+        let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, move || wait.recv().is_ok()));
+        let mut second = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, || 2));
+        assert!(futures::poll!(first.as_mut()).is_pending() && futures::poll!(second.as_mut()).is_pending());
+        assert_eq!(cpu.run_document(LONG_DOCUMENT_BYTES, || 1).await, Ok(1));
+        assert_eq!(cpu.run_beside(|| 1).await, Ok(1));
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        go.send(()).unwrap();
+        assert_eq!((first.await, second.await), (Ok(true), Ok(2)));
     }
 
     #[tokio::test]

@@ -3,6 +3,10 @@
 //! Every room has an error type of its own and says, through [`Classify`], which [`ErrorClass`] each variant is.
 //! `http` turns the class into a status; nothing below it knows what a status is.
 
+mod nearest;
+
+pub use nearest::nearest;
+
 /// The kind of a failure: who is at fault, and whether asking again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
@@ -24,6 +28,8 @@ pub enum ErrorClass {
     InvalidMetadata,
     /// Stored bytes do not decode to what the metadata promises.
     CorruptData,
+    /// A symbolic link among what is stored leads to nothing that may be served.
+    UnusableLink,
     /// Valid by the specification, but not implemented here.
     Unsupported,
     /// The backend refused, failed or answered nonsense.
@@ -52,6 +58,7 @@ impl ErrorClass {
             Self::RangeNotSatisfiable => "range-not-satisfiable",
             Self::InvalidMetadata => "invalid-metadata",
             Self::CorruptData => "corrupt-data",
+            Self::UnusableLink => "unusable-link",
             Self::Unsupported => "unsupported",
             Self::BackendFailed => "backend-failed",
             Self::Overloaded => "overloaded",

@@ -5,7 +5,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use super::locate::Node;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
-use crate::metadata::{ConsolidatedChildren, GroupMetadata, NodeKind};
+use crate::metadata::{ConsolidatedChildren, GroupMetadata, NodeKind, ZarrFormat};
 use crate::store::StoreError;
 
 /// Documents asked for at a time while children are confirmed.
@@ -73,8 +73,7 @@ impl Hierarchy {
             .prefixes
             .iter()
             .filter_map(|prefix| NodePath::parse(prefix.as_str()).ok())
-            // The specification keeps these names for itself: what is below them is no node.
-            .filter(|child| !child.name().starts_with("__"))
+            .filter(|child| group.zarr_format != ZarrFormat::V3 || !child.is_reserved_in_v3())
             .collect();
         let known = &copies.unwrap_or_default().children;
         let mut confirmed = stream::iter(candidates)
@@ -83,6 +82,9 @@ impl Hierarchy {
                     return Ok(Some(Child { name: child.name().to_owned(), kind: Some(kind) }));
                 }
                 let kind = match self.peek(&child).await {
+                    Ok(node) if node.zarr_format() == ZarrFormat::V3 && child.is_reserved_in_v3() => {
+                        return Ok(None);
+                    }
                     Ok(Node::Array(_)) => Some(NodeKind::Array),
                     Ok(Node::Group(_)) => Some(NodeKind::Group),
                     Err(
@@ -94,6 +96,7 @@ impl Hierarchy {
                     Err(
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)
+                        | HierarchyError::NoRoom { .. }
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
                         | HierarchyError::NotListable { .. }),

@@ -4,16 +4,19 @@
 //! of arrays cost nothing, unless what is below arrays is asked for. What is made has every node or is not made: a document that is no JSON is an error.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use futures::future::try_join3;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::locate::{INLINE_BYTES, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
+use super::locate::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
+use super::together::Together;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};
-use crate::store::{ByteRange, StoreError};
+use crate::store::{ByteRange, StoreError, Version};
 
 /// Listings and nodes asked for at a time.
 const CONCURRENCY: usize = 16;
@@ -25,32 +28,60 @@ struct Copied {
     documents: Vec<(&'static str, DocumentCopy)>,
 }
 
-impl Hierarchy {
-    /// The `.zmetadata` of a v2 group, made of the documents as they are now. `None` if there is no such group.
+/// Consolidated metadata that was made. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Consolidated {
+    /// The document.
+    pub text: Bytes,
+    /// Its version.
+    pub version: Version,
+}
+
+/// Room in memory for what is made. It is held as long as that is.
+pub trait Room: std::fmt::Debug + Send + Sync {
+    /// Makes it room for so many bytes in all, more or less than before.
     ///
     /// # Errors
-    /// [`HierarchyError::TooManyNodes`], [`HierarchyError::TooLong`], [`HierarchyError::NotListable`]; a document that
-    /// cannot be read.
-    pub async fn make_zmetadata(&self, path: &NodePath) -> Result<Option<String>, HierarchyError> {
-        let making = Making::new(self, path);
-        let Some(group) = making.v2(path.clone()).await?.filter(|node| node.kind == NodeKind::Group) else {
-            return Ok(None);
-        };
-        let _turn = self.makers.acquire().await;
-        let mut copies = BTreeMap::new();
-        for node in std::iter::once(group).chain(making.below(Version::V2).await?) {
-            let prefix = making.relative(&node.path);
-            let slash = if prefix.is_empty() { "" } else { "/" };
-            for (name, copy) in node.documents {
-                copies.insert(format!("{prefix}{slash}{name}"), copy.text);
-            }
-        }
-        self.cpu.run(move || to_zmetadata(&copies)).await.map(Some).map_err(HierarchyError::from)
+    /// [`NoRoom`] if there are not as many.
+    fn hold(&self, bytes: u64) -> Result<(), NoRoom>;
+}
+
+/// There is not so much room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom {
+    /// Whether there may be later.
+    pub is_for_now: bool,
+}
+
+/// Documents that are being made, by what they show, where they stand, and how.
+pub(super) type Makings = Together<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
+
+/// How a document is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum How {
+    Zmetadata,
+    Inline { anew: bool, below_arrays: bool },
+}
+
+impl Hierarchy {
+    /// The `.zmetadata` of a v2 group, made of the documents as they are now, once for all who ask for it at the same time.
+    /// `None` if there is no such group. What is held meanwhile, and as long as the text is, is told to `room`.
+    ///
+    /// # Errors
+    /// [`HierarchyError::TooManyNodes`], [`HierarchyError::TooLong`], [`HierarchyError::NotListable`],
+    /// [`HierarchyError::NoRoom`]; a document that cannot be read.
+    pub async fn make_zmetadata(
+        &self,
+        path: &NodePath,
+        room: Arc<dyn Room>,
+    ) -> Result<Option<Consolidated>, HierarchyError> {
+        let key = (Arc::clone(&self.name), path.clone(), How::Zmetadata);
+        self.makings.get(&key, self.zmetadata(path, room)).await
     }
 
     /// The `zarr.json` of a v3 group with consolidated metadata made of the documents as they are now. `None` if there
     /// is no such group; also, if `anew` is false, if its document holds copies already. What is below arrays is left out
-    /// but if `below_arrays` is asked for: not every reader takes it.
+    /// but if `below_arrays` is asked for: not every reader takes it. Otherwise as [`Hierarchy::make_zmetadata`].
     ///
     /// # Errors
     /// As [`Hierarchy::make_zmetadata`].
@@ -59,25 +90,70 @@ impl Hierarchy {
         path: &NodePath,
         anew: bool,
         below_arrays: bool,
-    ) -> Result<Option<String>, HierarchyError> {
-        let making = Making { below_arrays, ..Making::new(self, path) };
+        room: Arc<dyn Room>,
+    ) -> Result<Option<Consolidated>, HierarchyError> {
+        let key = (Arc::clone(&self.name), path.clone(), How::Inline { anew, below_arrays });
+        self.makings.get(&key, self.inline(path, anew, below_arrays, room)).await
+    }
+
+    async fn zmetadata(
+        &self,
+        path: &NodePath,
+        room: Arc<dyn Room>,
+    ) -> Result<Option<Consolidated>, HierarchyError> {
+        let making = Making::new(self, path, room);
+        let Some(group) = making.v2(path.clone()).await?.filter(|node| node.kind == NodeKind::Group) else {
+            return Ok(None);
+        };
+        let _turn = self.makers.acquire().await;
+        let mut copies = BTreeMap::new();
+        for node in std::iter::once(group).chain(making.below(Format::V2).await?) {
+            let prefix = making.relative(&node.path);
+            let slash = if prefix.is_empty() { "" } else { "/" };
+            for (name, copy) in node.documents {
+                copies.insert(format!("{prefix}{slash}{name}"), copy.text);
+            }
+        }
+        making.written(move || to_zmetadata(&copies)).await.map(Some)
+    }
+
+    async fn inline(
+        &self,
+        path: &NodePath,
+        anew: bool,
+        below_arrays: bool,
+        room: Arc<dyn Room>,
+    ) -> Result<Option<Consolidated>, HierarchyError> {
+        let making = Making { below_arrays, ..Making::new(self, path, room) };
         let group = match making.copy(path, ZARR_JSON).await? {
             Some(group) if group.kind == Some(NodeKind::Group) && (anew || !group.is_consolidated) => group,
             _ => return Ok(None),
         };
         let _turn = self.makers.acquire().await;
         let mut copies = BTreeMap::new();
-        for node in making.below(Version::V3).await? {
+        for node in making.below(Format::V3).await? {
             let text = node.documents.into_iter().map(|(_, copy)| copy.text).collect();
             copies.insert(making.relative(&node.path).to_owned(), text);
         }
-        self.cpu.run(move || to_inline(&group, &copies)).await.map(Some).map_err(HierarchyError::from)
+        making.written(move || to_inline(&group, &copies)).await.map(Some)
+    }
+}
+
+/// A text, and the room for it.
+struct Held {
+    text: String,
+    _room: Arc<dyn Room>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.text.as_bytes()
     }
 }
 
 /// The versions that have groups.
 #[derive(Clone, Copy)]
-enum Version {
+enum Format {
     V2,
     V3,
 }
@@ -88,14 +164,46 @@ struct Making<'a> {
     root: &'a NodePath,
     /// Bytes of documents that may still be held.
     bytes_left: AtomicU64,
+    /// What is told how much is held.
+    room: Arc<dyn Room>,
     /// Whether what is below arrays is looked at too.
     below_arrays: bool,
 }
 
 impl<'a> Making<'a> {
-    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath) -> Self {
+    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: Arc<dyn Room>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
-        Self { hierarchy, root, bytes_left, below_arrays: false }
+        Self { hierarchy, root, bytes_left, room, below_arrays: false }
+    }
+
+    /// Bytes of documents that are held.
+    fn held_bytes(&self) -> u64 {
+        let most = self.hierarchy.limits.consolidated_bytes as u64;
+        most.saturating_sub(self.bytes_left.load(Ordering::Relaxed))
+    }
+
+    fn hold(&self, bytes: u64) -> Result<(), HierarchyError> {
+        let refused = |NoRoom { is_for_now }| HierarchyError::NoRoom { path: self.root.clone(), is_for_now };
+        self.room.hold(bytes).map_err(refused)
+    }
+
+    /// The document that `write` writes of the copies, which are dropped with it.
+    async fn written(
+        &self,
+        write: impl FnOnce() -> String + Send + 'static,
+    ) -> Result<Consolidated, HierarchyError> {
+        let copied = self.held_bytes();
+        // The copies, and the text that is made of them.
+        self.hold(copied.saturating_mul(2))?;
+        let work = move || {
+            let text = write();
+            let version = Version::of_text(text.as_bytes());
+            (text, version)
+        };
+        let (text, version) = self.hierarchy.cpu.run_document(copied, work).await?;
+        self.hold(text.len() as u64)?;
+        let text = Bytes::from_owner(Held { text, _room: Arc::clone(&self.room) });
+        Ok(Consolidated { text, version })
     }
 
     /// A node's path below the root.
@@ -104,14 +212,15 @@ impl<'a> Making<'a> {
     }
 
     /// All nodes below the root.
-    async fn below(&self, version: Version) -> Result<Vec<Copied>, HierarchyError> {
+    async fn below(&self, format: Format) -> Result<Vec<Copied>, HierarchyError> {
         let limit = self.hierarchy.limits.consolidated_nodes;
         let (mut nodes, mut looked_at) = (Vec::new(), 0_usize);
         let mut groups = vec![self.root.clone()];
         // Each level is one segment deeper than the last, and keys have so many at most.
         while !groups.is_empty() {
             let mut candidates = Vec::new();
-            let mut listings = stream::iter(groups).map(|group| self.list(group)).buffered(CONCURRENCY);
+            let mut listings =
+                stream::iter(groups).map(|group| self.list(group, format)).buffered(CONCURRENCY);
             while let Some(listing) = listings.try_next().await? {
                 looked_at = looked_at.saturating_add(listing.len());
                 if looked_at > limit {
@@ -122,9 +231,9 @@ impl<'a> Making<'a> {
             groups = Vec::new();
             let mut found = stream::iter(candidates)
                 .map(|child| async move {
-                    match version {
-                        Version::V2 => self.v2(child).await,
-                        Version::V3 => self.v3(child).await,
+                    match format {
+                        Format::V2 => self.v2(child).await,
+                        Format::V3 => self.v3(child).await,
                     }
                 })
                 .buffered(CONCURRENCY);
@@ -140,7 +249,7 @@ impl<'a> Making<'a> {
     }
 
     /// What may be nodes directly below a group.
-    async fn list(&self, group: NodePath) -> Result<Vec<NodePath>, HierarchyError> {
+    async fn list(&self, group: NodePath, format: Format) -> Result<Vec<NodePath>, HierarchyError> {
         let listing = match self.hierarchy.store.list_dir(group.prefix()).await {
             Ok(listing) => listing,
             Err(StoreError::NotListable) => {
@@ -149,7 +258,10 @@ impl<'a> Making<'a> {
             Err(source) => return Err(HierarchyError::Store { key: group.prefix().to_string(), source }),
         };
         let paths = listing.prefixes.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
-        Ok(paths.filter(|path| !path.name().starts_with("__")).collect())
+        Ok(match format {
+            Format::V2 => paths.collect(),
+            Format::V3 => paths.filter(|path| !path.is_reserved_in_v3()).collect(),
+        })
     }
 
     async fn v2(&self, path: NodePath) -> Result<Option<Copied>, HierarchyError> {
@@ -175,6 +287,8 @@ impl<'a> Making<'a> {
 
     /// The copy of a document, if it is there.
     async fn copy(&self, path: &NodePath, name: &str) -> Result<Option<DocumentCopy>, HierarchyError> {
+        // Many are at hand, and others are to have their turn.
+        tokio::task::consume_budget().await;
         let key = document_key(path, name)?;
         let failed = |source| HierarchyError::Store { key: key.to_string(), source };
         let value = self.hierarchy.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
@@ -184,11 +298,8 @@ impl<'a> Making<'a> {
         let _room = self.hierarchy.room_for(length).await;
         let document = value.bytes(length).await.map_err(failed)?;
         let (is_attributes, limits) = (name == ZATTRS, self.hierarchy.limits);
-        let copy = if length <= INLINE_BYTES {
-            parse(is_attributes, &document, &limits)
-        } else {
-            self.hierarchy.cpu.run(move || parse(is_attributes, &document, &limits)).await?
-        };
+        let cpu = &self.hierarchy.cpu;
+        let copy = cpu.run_document(length, move || parse(is_attributes, &document, &limits)).await?;
         let copy = copy.map_err(|source| HierarchyError::Metadata { key: key.clone(), source })?;
         // Blanks and copies of others are not held any longer; what is longer than it was, is by little.
         self.bytes_left.fetch_add(length.saturating_sub(copy.text.len() as u64), Ordering::Relaxed);
@@ -199,7 +310,7 @@ impl<'a> Making<'a> {
     fn take(&self, bytes: u64) -> Result<(), HierarchyError> {
         let take = |left: u64| left.checked_sub(bytes);
         match self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-            Ok(_) => Ok(()),
+            Ok(_) => self.hold(self.held_bytes()),
             Err(_) => Err(HierarchyError::TooLong {
                 path: self.root.clone(),
                 limit: self.hierarchy.limits.consolidated_bytes,

@@ -3,7 +3,7 @@
 //! It answers for stores that cannot list, and spares the others a look at each node. It may be stale or hostile:
 //! what of it cannot be read counts as not there, and a node is only ever opened by its own documents.
 
-use super::locate::{INLINE_BYTES, ZARR_JSON, document_key};
+use super::locate::{ZARR_JSON, document_key};
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{
@@ -73,11 +73,8 @@ impl Hierarchy {
             Err(source) => return Err(failed(source)),
         };
         let limits = self.limits;
-        let found = if document.len() as u64 <= INLINE_BYTES {
-            read(&document, &below, most, &limits)
-        } else {
-            self.cpu.run(move || read(&document, &below, most, &limits)).await?
-        };
+        let bytes = document.len() as u64;
+        let found = self.cpu.run_document(bytes, move || read(&document, &below, most, &limits)).await?;
         Ok(found.unwrap_or_else(|error| {
             tracing::debug!(%key, %error, "consolidated metadata is passed over");
             None

@@ -42,6 +42,13 @@ pub struct Dependent {
 }
 
 impl Dependent {
+    /// Bytes of its documents.
+    #[must_use]
+    pub fn text_bytes(&self) -> u64 {
+        let texts = [Some(&self.complete), self.rebased.as_ref(), Some(&self.partial)];
+        texts.into_iter().flatten().map(|text| text.len() as u64).sum()
+    }
+
     /// Why some of its chunks are none: another array takes them for something else.
     #[must_use]
     pub fn collision(&self) -> Option<&Diagnostic> {
@@ -319,7 +326,8 @@ impl Hierarchy {
             }
         };
         let limits = self.limits;
-        let result = self.cpu.run(move || work(&parse_primary(&text, &limits)?, limits));
+        let bytes = text.len() as u64;
+        let result = self.cpu.run_document(bytes, move || work(&parse_primary(&text, &limits)?, limits));
         let failed = |source| HierarchyError::Dependent { path: asked.clone(), source };
         result.await?.map_err(failed)
     }

@@ -76,6 +76,14 @@ pub enum HierarchyError {
         /// The group.
         path: NodePath,
     },
+    /// There is no room for what would be held.
+    #[error("there is no room for the consolidated metadata of `{path}`{}", if *.is_for_now { " now" } else { "" })]
+    NoRoom {
+        /// The group.
+        path: NodePath,
+        /// Whether there may be room later.
+        is_for_now: bool,
+    },
     /// Parsing had no result.
     #[error(transparent)]
     Cpu(#[from] CpuError),
@@ -96,8 +104,11 @@ impl Classify for HierarchyError {
             Self::Dependent { source, .. } => source.class(),
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
-            Self::TooManyNodes { .. } | Self::TooLong { .. } => ErrorClass::TooLarge,
+            Self::TooManyNodes { .. } | Self::TooLong { .. } | Self::NoRoom { is_for_now: false, .. } => {
+                ErrorClass::TooLarge
+            }
             Self::NotListable { .. } => ErrorClass::Unsupported,
+            Self::NoRoom { is_for_now: true, .. } => ErrorClass::Overloaded,
             Self::Cpu(error) => error.class(),
             Self::Path { source, .. } => source.class(),
         }

@@ -9,7 +9,7 @@ use super::dependents::conditions;
 use super::{Hierarchy, HierarchyError};
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
-use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, v1, v2, v3};
+use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, v1, v2, v3};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
 
 pub(super) const ZARR_JSON: &str = "zarr.json";
@@ -22,9 +22,6 @@ const ATTRS: &str = "attrs";
 /// Each document is read at the version it was located at; a writer in between makes us start again this often.
 pub(super) const TRIES: usize = 3;
 
-/// Parsing documents up to this length is not worth a hop to another thread.
-pub(super) const INLINE_BYTES: u64 = 16 << 10;
-
 /// A node: what its documents say.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
@@ -32,6 +29,17 @@ pub enum Node {
     Array(Arc<ArrayMetadata>),
     /// A group.
     Group(Arc<GroupMetadata>),
+}
+
+impl Node {
+    /// The version of its documents.
+    #[must_use]
+    pub fn zarr_format(&self) -> ZarrFormat {
+        match self {
+            Self::Array(array) => array.zarr_format,
+            Self::Group(group) => group.zarr_format,
+        }
+    }
 }
 
 /// The documents of a node and their versions. Equal values of one path mean an unchanged node.
@@ -75,6 +83,12 @@ impl Located {
             | Documents::V1Array { meta: first, attrs: second } => (first, second.as_ref()),
         };
         [Some(first), second].into_iter()
+    }
+
+    /// Whether another look at unchanged documents is sure to find the same.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.versions().flatten().all(Version::is_settled)
     }
 
     /// Bytes of the documents together.
@@ -202,11 +216,7 @@ impl Hierarchy {
             }
         };
         let limits = self.limits;
-        let (name, parsed) = if located.bytes <= INLINE_BYTES {
-            texts.parse(&limits)
-        } else {
-            self.cpu.run(move || texts.parse(&limits)).await?
-        };
+        let (name, parsed) = self.cpu.run_document(located.bytes, move || texts.parse(&limits)).await?;
         match parsed {
             Ok(Some(node)) => Ok(node),
             Ok(None) => Err(HierarchyError::NoSuchNode { path: path.clone() }),

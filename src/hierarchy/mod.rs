@@ -13,8 +13,10 @@ mod draft;
 mod error;
 mod locate;
 mod separator;
+mod together;
 
 pub use children::{Child, Children};
+pub use consolidate::{Consolidated, NoRoom, Room};
 pub use dependents::{DeclaredArray, Dependent, DependentEntry, Dependents};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};
@@ -22,6 +24,8 @@ pub use locate::{Located, Node};
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+use consolidate::Makings;
 
 use crate::cpu::Cpu;
 use crate::key::NodePath;
@@ -39,6 +43,10 @@ pub struct Hierarchy {
     gate: Arc<Semaphore>,
     /// How many consolidated metadata are being made at a time.
     makers: Arc<Semaphore>,
+    /// Those that are being made.
+    makings: Arc<Makings>,
+    /// What this shows of the store that it shares all this with.
+    name: Arc<str>,
 }
 
 /// Documents longer than a node's may be that are held in memory at a time, of one store.
@@ -51,7 +59,8 @@ impl Hierarchy {
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
         let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
-        Self { store, limits, cpu, separator: None, gate, makers }
+        let (makings, name) = (Arc::new(Makings::new()), Arc::default());
+        Self { store, limits, cpu, separator: None, gate, makers, makings, name }
     }
 
     /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,
@@ -61,11 +70,11 @@ impl Hierarchy {
         Self { separator, ..self }
     }
 
-    /// The nodes of another store, as a view of this one, within the same limits: what may be done at a time is counted
-    /// for both together.
+    /// The nodes of another store, as a view of this one of this name, within the same limits: what may be done at a time
+    /// is counted for both together.
     #[must_use]
-    pub fn over(&self, store: SharedStore) -> Self {
-        Self { store, ..self.clone() }
+    pub fn over(&self, store: SharedStore, name: &Arc<str>) -> Self {
+        Self { store, name: Arc::clone(name), ..self.clone() }
     }
 
     /// The store.

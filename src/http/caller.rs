@@ -38,11 +38,11 @@ pub(super) struct Caller {
     rights: Rights,
 }
 
-/// Those who share what one is given: all requests of one name or, without one, of one address.
+/// Those who share what one is given: all requests of one name, or of one part of it, or without one of one address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// Of whoever has shown to be this.
-    Name(Arc<str>),
+    /// Of whoever has shown to be this, and which of several: holders of different URLs that one key signed are several.
+    Name(Arc<str>, u8),
     /// Of whoever is there.
     Address(IpAddr),
 }
@@ -69,7 +69,7 @@ impl Caller {
     /// With whom the caller shares.
     pub(super) fn identity(&self) -> Identity {
         match self.rights.name() {
-            Some(name) => Identity::Name(Arc::clone(name)),
+            Some(name) => Identity::Name(Arc::clone(name), self.rights.part()),
             None => Identity::Address(self.address()),
         }
     }
@@ -138,7 +138,7 @@ mod tests {
             Caller::decide(&mut extensions, Rights::Of { access, principal });
             Caller::of(&extensions).identity()
         };
-        assert_eq!(named(1), Identity::Name("alice".into()));
+        assert_eq!(named(1), Identity::Name("alice".into(), 0));
         assert_eq!(named(1), named(2));
     }
 

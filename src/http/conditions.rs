@@ -3,11 +3,16 @@
 //!
 //! Validators nobody could have got from this server (unquoted, garbage) match nothing; they are never an error.
 //! `If-Range` is in `range`. Nothing here reads a store.
+//!
+//! A tag may be that of a text in a content coding (`coding`). It stands for the text's version where the request would be
+//! answered in that coding, so that what was read so is revalidated; never with `Range`, whose bytes are the text's own.
+//! A write is of the value, of whose version the coding was made: there it stands for that version in any case.
 
 use std::time::SystemTime;
 
 use axum::http::{HeaderMap, HeaderName, header};
 
+use super::coding::{Accepted, split_tag};
 use super::validators::{parse_http_date, whole_seconds};
 use crate::store::{ValueInfo, Version, WriteCondition};
 
@@ -45,6 +50,20 @@ pub(super) struct Conditions {
     none_match: Option<Tags>,
     modified_since: Option<SystemTime>,
     unmodified_since: Option<SystemTime>,
+    /// The content codings that a read is answered in.
+    codings: Codings,
+}
+
+/// Of which codings tags stand for the text's version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Codings {
+    /// Of none.
+    #[default]
+    None,
+    /// Of those that are accepted.
+    Accepted(Accepted),
+    /// Of every one.
+    All,
 }
 
 impl EntityTag {
@@ -65,14 +84,25 @@ impl EntityTag {
         Some((Self { weak, tag: tag.to_vec() }, rest.strip_prefix(b"\"")?))
     }
 
-    /// The strong comparison of RFC 9110, section 8.8.3.2.
+    /// The strong comparison of RFC 9110, section 8.8.3.2, with a text as it is.
     pub(super) fn matches_strongly(&self, version: &Version) -> bool {
-        !self.weak && version.is_strong() && self.matches_weakly(version)
+        self.matches_strongly_in(version, Codings::None)
+    }
+
+    /// The strong comparison, with a text or one of its codings.
+    fn matches_strongly_in(&self, version: &Version, codings: Codings) -> bool {
+        !self.weak && version.is_strong() && self.matches_weakly(version, codings)
     }
 
     /// The weak comparison.
-    fn matches_weakly(&self, version: &Version) -> bool {
-        self.tag == version.tag().as_bytes()
+    fn matches_weakly(&self, version: &Version, codings: Codings) -> bool {
+        let is_of = |tag: &[u8]| tag == version.tag().as_bytes();
+        is_of(&self.tag)
+            || match (codings, split_tag(&self.tag)) {
+                (Codings::None, _) | (_, None) => false,
+                (Codings::Accepted(accepted), Some((text, coding))) => is_of(text) && accepted.has(coding),
+                (Codings::All, Some((text, _))) => is_of(text),
+            }
     }
 }
 
@@ -111,12 +141,17 @@ impl Conditions {
     /// Reads the four headers.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let date = |name| headers.get(name).and_then(parse_http_date);
-        Self {
+        let mut conditions = Self {
             matches: Tags::from_headers(headers, &header::IF_MATCH),
             none_match: Tags::from_headers(headers, &header::IF_NONE_MATCH),
             modified_since: date(header::IF_MODIFIED_SINCE),
             unmodified_since: date(header::IF_UNMODIFIED_SINCE),
+            codings: Codings::None,
+        };
+        if conditions.matches.is_some() || conditions.none_match.is_some() {
+            conditions.codings = Codings::Accepted(Accepted::from_headers(headers));
         }
+        conditions
     }
 
     /// Whether there are none.
@@ -124,11 +159,18 @@ impl Conditions {
         *self == Self::default()
     }
 
+    /// The same conditions on what is written.
+    fn of_write(&self) -> Self {
+        Self { codings: Codings::All, ..self.clone() }
+    }
+
     /// The version, if the one condition is `If-Match` with one strong tag: a store can check that itself.
     pub(super) fn sole_match(&self) -> Option<Version> {
         let Self { matches: Some(Tags::List(tags)), .. } = self else { return None };
         let [EntityTag { weak: false, tag }] = tags.as_slice() else { return None };
-        let alone = Self { matches: self.matches.clone(), ..Self::default() } == *self;
+        let alone = Self { matches: self.matches.clone(), codings: self.codings, ..Self::default() } == *self;
+        // What may be the tag of a coding is compared here.
+        let alone = alone && split_tag(tag).is_none();
         let version = Version::strong(str::from_utf8(tag).ok()?);
         // `Version` replaces what it cannot hold; such a tag is none of ours.
         (alone && version.tag().as_bytes() == tag).then_some(version)
@@ -140,7 +182,7 @@ impl Conditions {
             return Verdict::Failed;
         }
         let unmodified = match (&self.none_match, self.modified_since, modified) {
-            (Some(tags), _, _) => tags.any(|tag| tag.matches_weakly(version)),
+            (Some(tags), _, _) => tags.any(|tag| tag.matches_weakly(version, self.codings)),
             (None, Some(since), Some(modified)) => whole_seconds(modified) <= since,
             (None, _, _) => false,
         };
@@ -150,7 +192,7 @@ impl Conditions {
     /// Steps 1 and 2 of section 13.2.2: `If-Match`, or in its absence `If-Unmodified-Since`.
     fn may_touch(&self, version: &Version, modified: Option<SystemTime>) -> bool {
         match (&self.matches, self.unmodified_since, modified) {
-            (Some(tags), _, _) => tags.any(|tag| tag.matches_strongly(version)),
+            (Some(tags), _, _) => tags.any(|tag| tag.matches_strongly_in(version, self.codings)),
             (None, Some(since), Some(modified)) => whole_seconds(modified) <= since,
             (None, _, _) => true,
         }
@@ -177,9 +219,11 @@ impl Conditions {
                 (None, _, _) => Some(WriteCondition::IfAbsent),
             };
         };
-        let clashes =
-            self.none_match.as_ref().is_some_and(|tags| tags.any(|tag| tag.matches_weakly(version)));
-        if clashes || !self.may_touch(version, *modified) {
+        let clashes = self
+            .none_match
+            .as_ref()
+            .is_some_and(|tags| tags.any(|tag| tag.matches_weakly(version, Codings::All)));
+        if clashes || !self.of_write().may_touch(version, *modified) {
             return None;
         }
         let unconditional =
@@ -302,6 +346,34 @@ mod tests {
             assert_eq!(conditions.for_write(Some(&now)), there, "{name} {text}, there");
             assert_eq!(conditions.for_write(None), absent, "{name} {text}, absent");
         }
+    }
+
+    #[test]
+    fn the_tag_of_a_coding_holds_where_the_answer_is_in_it_and_for_writes() {
+        const GZIP: (HeaderName, &str) = (header::ACCEPT_ENCODING, "gzip");
+        const ZSTD: (HeaderName, &str) = (header::ACCEPT_ENCODING, "zstd");
+        const RANGE: (HeaderName, &str) = (header::RANGE, "bytes=0-1");
+        let (version, info) = (
+            Version::strong("v"),
+            ValueInfo { size: 1, version: Version::strong("v"), modified: Some(time(20)) },
+        );
+        for (more, holds) in [(&[GZIP][..], true), (&[ZSTD], false), (&[], false), (&[GZIP, RANGE], false)] {
+            let asked = |name: HeaderName| conditions(&[more, &[(name, "\"v;gzip\"")]].concat());
+            let (matches, none_match) = (asked(header::IF_MATCH), asked(header::IF_NONE_MATCH));
+            let expected = if holds { Verdict::Proceed } else { Verdict::Failed };
+            assert_eq!(matches.for_read(&version, None), expected, "{more:?}");
+            let expected = if holds { Verdict::NotModified } else { Verdict::Proceed };
+            assert_eq!(none_match.for_read(&version, None), expected, "{more:?}");
+            assert!(matches.sole_match().is_none() && matches.for_write_unseen().is_none());
+            let held = WriteCondition::IfVersion(Version::strong("v"));
+            assert_eq!(matches.for_write(Some(&info)), Some(held), "{more:?}");
+            assert_eq!(none_match.for_write(Some(&info)), None, "{more:?}");
+            let other = ValueInfo { version: Version::strong("w"), ..info.clone() };
+            assert_eq!(matches.for_write(Some(&other)), None, "{more:?}");
+        }
+        // A backend's own tag that looks like one of a coding.
+        let own = Version::strong("v;gzip");
+        assert_eq!(conditions(&[(header::IF_MATCH, "\"v;gzip\"")]).for_read(&own, None), Verdict::Proceed);
     }
 
     #[test]

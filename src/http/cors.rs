@@ -1,11 +1,12 @@
 //! Cross-origin rules: the same headers on every answer, whatever its status (Fetch standard, "CORS protocol").
 //!
-//! Headers are only added; whether the method is offered is the route's matter, and OPTIONS reaches a handler that
-//! touches no store. The options were checked when the state was built, so nothing here can fail.
+//! Headers are only added; whether a page may write is decided in `origin`, whether the method is offered by the route,
+//! and OPTIONS reaches a handler that touches no store. The options were checked when the state was built, so nothing here
+//! can fail.
 
 use axum::extract::Request;
+use axum::http::Method;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Method, Uri};
 
 use super::options::CorsOptions;
 
@@ -46,7 +47,7 @@ const ALLOW_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "PROPFIND"];
 /// Those that write.
 const ALLOW_WRITE_METHODS: &[&str] = &["PUT", "PATCH", "DELETE", "MKCOL", "COPY", "MOVE"];
 /// Answer headers that pages may read.
-const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, \
+const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Names, Array-Shape, Content-Disposition, \
      Content-Encoding, Content-Length, Content-Range, ETag, Retry-After, Server-Timing, X-Request-Id, Zarrd-Cache, \
      X-Amz-Bucket-Region, X-Amz-Request-Id, X-ZVF-Amplification, X-ZVF-Bins, X-ZVF-Chunks, X-ZVF-Cursor, X-ZVF-Errors, \
      X-ZVF-Rows, X-ZVF-Rows-Loaded";
@@ -69,19 +70,6 @@ impl Sharing {
     pub(super) fn put(&self, options: &CorsOptions, headers: &mut HeaderMap) {
         put_headers(headers, options, self.origin.as_ref(), self.preflight);
     }
-}
-
-/// Whether a POST that writes may come from where it comes from. Browsers ask before they send a PUT to another origin,
-/// but not before a POST, and say in `Origin` which page sends it; other clients send no `Origin`.
-pub(super) fn may_write(options: &CorsOptions, uri: &Uri, headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return true };
-    // HTTP/2 has the host in its URL.
-    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
-    let host = host.or_else(|| uri.authority().map(|authority| authority.as_str().as_bytes()));
-    let from = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    let is_own = from.is_some_and(|(_, from)| host.is_some_and(|host| host == from.as_bytes()));
-    let is_listed = options.is_any() || options.origins.iter().any(|listed| listed == origin);
-    is_own || (options.writes && is_listed)
 }
 
 fn put_headers(
@@ -152,30 +140,5 @@ mod tests {
         let off = CorsOptions { origins: vec![], ..Default::default() };
         assert_eq!(allowed(&off, "https://good.com"), None);
         assert_eq!(allowed(&CorsOptions::default(), "null").as_deref(), Some("*"));
-    }
-
-    #[test]
-    fn a_page_of_another_origin_posts_writes_only_where_it_may() {
-        let named = CorsOptions { origins: vec!["https://good.com".to_owned()], ..Default::default() };
-        let writes = |options: &CorsOptions| CorsOptions { writes: true, ..options.clone() };
-        let any = CorsOptions::default();
-        for (options, origin, allowed) in [
-            (&any, None, true),
-            (&any, Some("http://here:80"), true),
-            (&any, Some("https://good.com"), false),
-            (&any, Some("null"), false),
-            (&writes(&any), Some("https://evil.com"), true),
-            (&named, Some("https://good.com"), false),
-            (&writes(&named), Some("https://good.com"), true),
-            (&writes(&named), Some("https://evil.com"), false),
-            (&writes(&named), Some("null"), false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.extend(origin.map(|origin| (header::ORIGIN, HeaderValue::from_static(origin))));
-            let by_url = may_write(options, &Uri::from_static("http://here:80/v1"), &headers);
-            headers.insert(header::HOST, HeaderValue::from_static("here:80"));
-            let by_header = may_write(options, &Uri::from_static("/v1"), &headers);
-            assert_eq!((by_url, by_header), (allowed, allowed), "{options:?} {origin:?}");
-        }
     }
 }

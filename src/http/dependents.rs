@@ -44,6 +44,11 @@ impl NodeQuery {
         self.view.unwrap_or_default()
     }
 
+    /// A word for what is asked for, beside the node.
+    pub(super) fn form(&self) -> String {
+        format!("{:?} {:?}", self.view(), self.reading())
+    }
+
     /// How declarations are read.
     pub(super) fn reading(&self) -> Reading {
         reading(self.strict.as_deref().is_some_and(is_yes))
@@ -93,26 +98,25 @@ pub(super) fn check_collision(opened: &Opened, allowed: bool) -> Result<(), Prob
     }
 }
 
+/// The document of a dependent.
+///
+/// # Errors
+/// 404 if there is none of this kind.
+pub(super) fn metadata(dependent: &Dependent, view: View) -> Result<&str, Problem> {
+    match (view, &dependent.rebased) {
+        (View::Complete, _) => Ok(&dependent.complete),
+        (View::Partial, _) => Ok(&dependent.partial),
+        (View::Rebased, Some(rebased)) => Ok(rebased),
+        (View::Rebased, None) => Err(withheld(dependent)),
+    }
+}
+
 /// What the document of a dependent says beside what every array's does.
-pub(super) fn describe(
-    document: &mut Map<String, Value>,
-    dependent: &Dependent,
-    view: View,
-) -> Result<(), Problem> {
-    let text = match (view, &dependent.rebased) {
-        (View::Complete, _) => &dependent.complete,
-        (View::Partial, _) => &dependent.partial,
-        (View::Rebased, Some(rebased)) => rebased,
-        (View::Rebased, None) => return Err(withheld(dependent)),
-    };
-    // The text is what a document was written as.
-    let metadata = serde_json::from_str(text).unwrap_or_default();
-    document.insert("metadata".to_owned(), metadata);
+pub(super) fn describe(document: &mut Map<String, Value>, dependent: &Dependent) {
     document.insert("virtual".to_owned(), json!(true));
     document.insert("primary".to_owned(), json!(dependent.primary.as_str()));
     document.insert("inherited".to_owned(), json!(dependent.inherited));
     document.insert("diagnostics".to_owned(), remarks(&dependent.diagnostics));
-    Ok(())
 }
 
 /// Why there is no rebased document.
@@ -131,7 +135,6 @@ pub(super) fn list(
     document: &mut Map<String, Value>,
     primary: &NodePath,
     found: &Dependents,
-    view: View,
     href: impl Fn(&NodePath) -> String,
 ) {
     let entries = found.dependents.iter().map(|entry| described(primary, entry, &href)).collect();
@@ -139,9 +142,6 @@ pub(super) fn list(
     document.insert("diagnostics".to_owned(), remarks(&found.diagnostics));
     if let Some(error) = &found.error {
         document.insert("error".to_owned(), failure(error));
-    }
-    if let Some(rebased) = found.rebased.clone().filter(|_| view == View::Rebased) {
-        document.insert("metadata".to_owned(), Value::Object(rebased));
     }
 }
 

@@ -44,6 +44,12 @@ const OF_MOUNTS: Answers = &[
     ("504", "The backend did not answer in time"),
 ];
 
+/// Answers of every route that writes to a mount, or may.
+const OF_WRITES: Answers = &[
+    ("403", "The token or signature does not grant this here, or the page that sends it may not write here"),
+    ("421", "A page sends it to a host that the server does not know for its own (`http.hosts`)"),
+];
+
 /// Answers of every route that reads metadata or chunks, whatever they hold.
 const OF_CONTENT: Answers = &[
     ("413", "It would cost more than the configuration allows"),
@@ -68,6 +74,9 @@ pub(super) fn complete(api: &mut OpenApi) {
             }
             // The router's mark for "the rest of the path" is no OpenAPI.
             let path = path.replace("{*", "{");
+            for operation in writing(&path, &mut item) {
+                tell(operation, OF_WRITES);
+            }
             for operation in operations(&mut item) {
                 answers(&path, operation);
             }
@@ -83,16 +92,29 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, head, patch].into_iter().flatten()
 }
 
+/// Those that a page in a browser is kept from.
+fn writing<'a>(path: &str, item: &'a mut PathItem) -> impl Iterator<Item = &'a mut Operation> {
+    let PathItem { put, post, delete, patch, .. } = item;
+    // There questions are posted.
+    let is_asked = path.starts_with("/v1/vectors/");
+    [put, post, delete, patch].into_iter().flatten().filter(move |_| !is_asked)
+}
+
+fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
+    for (status, description) in answers {
+        let told = operation.responses.responses.entry((*status).to_owned());
+        told.or_insert_with(|| Response::new(*description).into());
+    }
+}
+
 /// Adds the answers that an operation does not tell of itself, and says of all errors how they are written.
 fn answers(path: &str, operation: &mut Operation) {
     let of_load = if HEALTH.contains(&path) { &[] } else { OF_LOAD };
     let of_mounts = if path.contains("{mount}") { OF_MOUNTS } else { &[] };
     let reads_content = of_mounts == OF_MOUNTS && !path.starts_with(S3);
     let of_content = if reads_content { OF_CONTENT } else { &[] };
+    tell(operation, &[OF_ALL, of_load, of_mounts, of_content].concat());
     let responses = &mut operation.responses.responses;
-    for (status, description) in [OF_ALL, of_load, of_mounts, of_content].concat() {
-        responses.entry(status.to_owned()).or_insert_with(|| Response::new(description).into());
-    }
     for status in ["200", "206"] {
         if let Some(RefOr::T(response)) = responses.get_mut(status) {
             for media_type in forms(path, status) {

@@ -22,6 +22,7 @@ use super::admission::Entrant;
 use super::array_headers::put_contents;
 use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
+use super::download;
 use super::extract::NodeTarget;
 use super::kept::{KEPT_BYTES, KeptAnswer};
 use super::negotiate::Offer;
@@ -29,12 +30,13 @@ use super::problem::Problem;
 use super::range;
 use super::state::AppState;
 use super::timing::put_trace;
+use super::too_large::Broken;
 use super::validators::{hex_tag, put_validators};
-use crate::array::{Array, ArrayError, MadeOf, Opened, Plan, ReadChunks, Snapshot, Trace};
-use crate::chunk::{self, Subset};
+use crate::array::{Array, ArrayError, MadeOf, Opened, Plan, ReadChunks, Snapshot, Suggestions, Trace};
+use crate::chunk::{self, AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::Endianness;
-use crate::render::{self, Contents, Conversion, Format, RenderError, Style, Writer, npy};
+use crate::render::{self, Contents, Conversion, Format, Heading, RenderError, Style, Writer, npy};
 use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
@@ -44,7 +46,7 @@ const CHUNK_WORK_BYTES: u64 = 16 << 10;
 /// An answer is kept the first time if this many bytes, or as much other work, went into each byte of memory it takes.
 const COSTLY: u64 = 16;
 /// Part of every entity tag: changed whenever the same elements would be rendered otherwise.
-const RENDERING: &[u8] = b"zarrd elements 1";
+const RENDERING: &[u8] = b"zarrd elements 2";
 
 /// The formats elements are answered in; the first is the default.
 pub(super) const OFFERS: &[Offer] = &[
@@ -74,6 +76,19 @@ pub(super) struct Rendering {
     pub(super) style: Style,
     /// The names of the fields that are asked for; `None` for whole elements.
     pub(super) fields: Option<String>,
+    /// Whether the first line of CSV says what the columns are.
+    pub(super) header: bool,
+}
+
+impl Rendering {
+    /// The type of an answer, with what it says of its first line (RFC 4180, section 3).
+    fn media_type(&self) -> HeaderValue {
+        HeaderValue::from_static(match (self.style.format, self.header) {
+            (Format::Csv, true) => "text/csv; charset=utf-8; header=present",
+            (Format::Csv, false) => "text/csv; charset=utf-8; header=absent",
+            _ => self.offer.media_type,
+        })
+    }
 }
 
 /// What is asked for: a subset of an array, rendered.
@@ -105,7 +120,7 @@ struct Again {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-enum ElementsError {
+pub(super) enum ElementsError {
     /// The elements cannot be had.
     #[error(transparent)]
     Array(#[from] ArrayError),
@@ -144,16 +159,7 @@ impl Elements {
             None => Conversion::whole(&metadata.data_type, endian),
             Some(names) => Conversion::fields(&metadata.data_type, names, endian)?,
         };
-        let inner = conversion.inner_shape();
-        let dimension_names = metadata.dimension_names.as_ref().map(|names| {
-            let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
-            kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
-        });
-        let contents = Contents {
-            data_type: conversion.data_type().clone(),
-            shape: [&subset.shape(), inner].concat(),
-            dimension_names,
-        };
+        let contents = contents_of(&array, &subset, &rendering, &conversion);
         let conversion = Arc::new(conversion);
         Ok(Self { node, array, subset, rendering, conversion, contents, started })
     }
@@ -165,7 +171,8 @@ impl Elements {
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
-        let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits()).map_err(too_large)?;
+        let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits());
+        let plan = plan.map_err(|error| self.refused(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options().whole_bytes);
         let permit =
@@ -174,19 +181,49 @@ impl Elements {
         let Answered { mut answer, again } = loop {
             match self.attempt(state, &head.method, &head.headers, &plan).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered?,
+                answered => break answered.map_err(|error| self.refused(state, error))?,
             }
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
+        if answer.status().is_success() {
+            let name = download::name_of(&target.mount.name, self.array.path(), &target.path);
+            download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
+        }
         // What is said of a dependent is said of other arrays too.
         if let Some(Again { chunks, version, body }) = again
             && self.node.dependent.is_none()
+            && state.answers().has_room_for(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = MadeOf::new(opener, path, &self.node, chunks);
             KeptAnswer::keep(state, head, made_of, version, answer.headers(), body).await;
         }
         Ok(permit.hold(answer))
+    }
+
+    /// The problem that an error is; of a limit, with slices that are within it.
+    fn refused(&self, state: &AppState, error: ElementsError) -> Problem {
+        let Some(broken) = Broken::of(state, &error) else { return error.into() };
+        // What the format has no form for, it has in no part either.
+        if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
+            return formless.into();
+        }
+        let (limits, whole_bytes) = (state.read_limits(), state.options().whole_bytes);
+        let fits = |subset: &Subset| {
+            let contents = contents_of(&self.array, subset, &self.rendering, &self.conversion);
+            !matches!(
+                render::writer(self.rendering.style, &contents, whole_bytes),
+                Err(RenderError::TooLarge { .. })
+            )
+        };
+        let is_planned = Plan::new(&self.array, self.subset.clone(), limits).is_ok();
+        let suggestions = if is_planned && fits(&self.subset) {
+            // The elements are longer than their type tells, and so may be those of any slice.
+            Suggestions::default()
+        } else {
+            Suggestions::new(&self.array, &self.subset, limits, fits)
+        };
+        broken.problem(error, suggestions)
     }
 
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
@@ -309,7 +346,7 @@ impl Elements {
         }
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.rendering.offer.media_type));
+        headers.insert(header::CONTENT_TYPE, self.rendering.media_type());
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         Ok((answer, whole))
     }
@@ -407,7 +444,12 @@ impl Elements {
             check_length(&text, limit)?;
         }
         let begun = Instant::now();
-        let finished = state.cpu().run(move || writer.finish(&mut text).map(|()| text));
+        let finished = state.cpu().run(move || {
+            writer.finish(&mut text)?;
+            // What it has grown by ahead of its length would be held, too, until the client has all of it.
+            text.shrink_to_fit();
+            Ok::<_, RenderError>(text)
+        });
         let text = finished.await.map_err(ArrayError::from)??;
         trace.encoded_since(begun);
         check_length(&text, limit)?;
@@ -415,8 +457,7 @@ impl Elements {
         let whole = (*method == Method::GET).then(|| Bytes::from(text));
         let mut answer = whole.clone().map_or_else(Body::empty, Body::from).into_response();
         answer.headers_mut().insert(header::CONTENT_LENGTH, length);
-        let media_type = HeaderValue::from_static(self.rendering.offer.media_type);
-        answer.headers_mut().insert(header::CONTENT_TYPE, media_type);
+        answer.headers_mut().insert(header::CONTENT_TYPE, self.rendering.media_type());
         Ok((answer, whole))
     }
 }
@@ -445,23 +486,21 @@ fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
     if bytes > limit { Err(RenderError::TooLarge { bytes, limit }) } else { Ok(()) }
 }
 
-/// A limit that is broken says what was asked, what is allowed, and what would fit.
-fn too_large(error: ArrayError) -> Problem {
-    let extensions = match &error {
-        ArrayError::TooLarge { what, asked, limit, suggested_slices } => {
-            // Beyond 2^64 the exact number tells nobody more.
-            let asked = u64::try_from(*asked).unwrap_or(u64::MAX);
-            Some((*what, asked, *limit, suggested_slices.clone()))
-        }
-        _ => None,
-    };
-    let problem = Problem::from(error);
-    match extensions {
-        Some((what, asked, limit, suggested_slices)) => problem
-            .extension("limited", what)
-            .extension("asked", asked)
-            .extension("limit", limit)
-            .extension("suggested_slices", suggested_slices),
-        None => problem,
-    }
+/// What an answer with a subset of an array has in it.
+fn contents_of(array: &Array, subset: &Subset, rendering: &Rendering, conversion: &Conversion) -> Contents {
+    let inner = conversion.inner_shape();
+    let kept = || subset.axes().iter().filter(|axis| axis.keep);
+    let dimension_names = array.metadata().dimension_names.as_ref().map(|names| {
+        let kept = names.iter().zip(subset.axes()).filter(|(_, axis)| axis.keep);
+        kept.map(|(name, _)| name.clone()).chain(inner.iter().map(|_| None)).collect()
+    });
+    let heading = (rendering.header && rendering.style.format == Format::Csv).then(|| {
+        let name = rendering.fields.as_deref().unwrap_or_else(|| array.path().name());
+        let name = if name.is_empty() { array.mount() } else { name }.to_owned();
+        let whole = |length: &u64| AxisRange::whole(*length);
+        let columns = inner.last().map(whole).or_else(|| kept().next_back().copied());
+        Heading { name, columns: columns.unwrap_or(AxisRange::whole(1)) }
+    });
+    let shape = [&subset.shape(), inner].concat();
+    Contents { data_type: conversion.data_type().clone(), shape, dimension_names, heading }
 }

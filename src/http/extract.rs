@@ -3,6 +3,10 @@
 //! The raw path is split on `/`, then each segment is decoded exactly once, so `%252e` is the key `%2e`. Repeated
 //! slashes collapse, `+` is itself, nothing is normalised or folded. A decoded `/`, a bad escape, bytes that are no
 //! UTF-8, and what [`StoreKey`] refuses are 400. axum's own decoded path parameters are never used for keys.
+//!
+//! Of the path of a node, `%2F` is a slash like any other: no name of a node holds one, and whoever fills a path into a
+//! URL as one parameter must escape it. Rights and handlers have the path from the same function ([`node_of`]), so that
+//! both see the same node. The path of a key, and whatever is written to, is never read so.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -86,6 +90,14 @@ fn locate(raw_path: &str, literals: usize) -> Result<Located<'_>, PathError> {
 
 /// Raw segments, decoded and joined with `/`: at most `length` bytes.
 fn joined<'a>(names: impl Iterator<Item = &'a str>, length: usize) -> Result<String, PathError> {
+    joined_by(decode, names, length)
+}
+
+fn joined_by<'a>(
+    decode: impl Fn(&'a str) -> Result<Cow<'a, str>, PathError>,
+    names: impl Iterator<Item = &'a str>,
+    length: usize,
+) -> Result<String, PathError> {
     let mut text = String::with_capacity(length);
     for name in names {
         if !text.is_empty() {
@@ -98,6 +110,14 @@ fn joined<'a>(names: impl Iterator<Item = &'a str>, length: usize) -> Result<Str
 
 /// Decodes one raw segment, once.
 fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
+    match unescaped(segment)? {
+        text if text.contains('/') => Err(PathError::EscapedSlash),
+        text => Ok(text),
+    }
+}
+
+/// Decodes one raw segment, once, which may be several then.
+fn unescaped(segment: &str) -> Result<Cow<'_, str>, PathError> {
     if segment.bytes().all(|byte| byte != b'%') {
         return Ok(Cow::Borrowed(segment));
     }
@@ -108,11 +128,7 @@ fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
             return Err(PathError::BadEscape);
         }
     }
-    match percent_decode_str(segment).decode_utf8() {
-        Ok(text) if text.contains('/') => Err(PathError::EscapedSlash),
-        Ok(text) => Ok(text),
-        Err(_) => Err(PathError::NotUtf8),
-    }
+    percent_decode_str(segment).decode_utf8().map_err(|_not_utf8| PathError::NotUtf8)
 }
 
 /// A text as one segment of a URL: everything outside `A-Za-z0-9-._~` is percent-encoded.
@@ -169,11 +185,29 @@ pub(super) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, Place), PathErro
     Ok((located.mount, place))
 }
 
+/// The routes by which nodes are read, before the mount's name.
+const OF_NODES: [&str; 4] = ["data", "nodes", "chunk", "vectors"];
+
 /// The mount's name and the node that a raw path `/v1/{word}/{mount}/{path}` names.
 pub(super) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
-    let located = locate(raw_path, 2)?;
-    let path = NodePath::parse(&located.rest)?;
-    Ok((located.mount, path))
+    let word = segments(raw_path).nth(1).unwrap_or_default();
+    if !OF_NODES.contains(&word) {
+        let located = locate(raw_path, 2)?;
+        return Ok((located.mount, NodePath::parse(&located.rest)?));
+    }
+    let mut names = segments(raw_path).skip(2);
+    let mount = decode(names.next().unwrap_or_default())?;
+    let path = joined_by(unescaped, names, raw_path.len())?;
+    if !mount.is_empty() {
+        StoreKey::parse(&mount)?;
+    }
+    // Escaped slashes collapse like those that are not.
+    let path = if path.contains("//") || path.starts_with('/') || path.ends_with('/') {
+        NodePath::parse(&joined_by(|name| Ok(Cow::Borrowed(name)), segments(&path), path.len())?)?
+    } else {
+        NodePath::parse(&path)?
+    };
+    Ok((mount, path))
 }
 
 /// The mount's name, chunks and codec, perhaps a data type, and the place that a raw path begins with or names behind
@@ -252,6 +286,11 @@ impl StoreTarget {
             Some(rechunked) => Some(&rechunked.hierarchy),
             None => state.hierarchy(self.view, &self.mount.name),
         }
+    }
+
+    /// Whether it is something else than the mount's store.
+    pub(super) fn is_view(&self) -> bool {
+        self.view.is_some() || self.rechunked.is_some()
     }
 
     /// The word before the mount's name.
@@ -360,6 +399,37 @@ mod tests {
         for raw in ["/..", "/a/%2e%2e/b", "/a%2fb", "/%00", "/%"] {
             assert!(Place::at_root(raw).is_err(), "{raw}");
         }
+    }
+
+    #[test]
+    fn an_escaped_slash_parts_the_names_of_a_node_and_nothing_else() {
+        let node = |raw: &str| node_of(raw).map(|(mount, path)| format!("{mount} {}", path.as_str()));
+        for word in ["data", "nodes", "chunk", "vectors"] {
+            for (path, expected) in [
+                ("demo/image%2F0", "demo image/0"),
+                ("demo/image%2f0", "demo image/0"),
+                ("demo/image/0", "demo image/0"),
+                ("demo/%2Fimage%2F%2f0%2F/", "demo image/0"),
+                ("demo/%2F", "demo "),
+                ("demo/a%252Fb", "demo a%2Fb"),
+            ] {
+                assert_eq!(node(&format!("/v1/{word}/{path}")).as_deref(), Ok(expected), "{path}");
+            }
+            for path in [
+                "demo/a%2F..%2Fb",
+                "demo/%2e%2E%2Fb",
+                "demo/a%2F.",
+                "demo%2Fa",
+                "demo%2F..%2Fm/a",
+                "demo/a%2F%00",
+            ] {
+                assert!(node(&format!("/v1/{word}/{path}")).is_err(), "{path}");
+            }
+        }
+        for raw in ["/v1/cache/demo/a%2Fb", "/v1/partial/demo%2Fa", "//v1//cache//demo//a%2Fb"] {
+            assert_eq!(node(raw), Err(PathError::EscapedSlash), "{raw}");
+        }
+        assert_eq!(rest("/store/m/a%2Fb"), Err(PathError::EscapedSlash));
     }
 
     #[test]

@@ -144,12 +144,16 @@ impl Observed {
         &self.id
     }
 
-    /// Writes the problem document of an answer that is an error, and logs the request when the answer's body has ended.
-    pub(super) fn end(mut self, answer: Response) -> Response {
+    /// Writes the problem document of an answer that is an error.
+    pub(super) fn rendered(&self, answer: Response) -> Response {
         if let Some(problem) = answer.extensions().get::<Problem>() {
             self.state.counts().codes.add(problem.code());
         }
-        let mut answer = problem::render(answer, text(&self.id));
+        problem::render(answer, text(&self.id))
+    }
+
+    /// Logs the request when the answer's body has ended.
+    pub(super) fn end(mut self, mut answer: Response) -> Response {
         let headers = answer.headers_mut();
         headers.insert(X_REQUEST_ID, self.id.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -346,7 +350,18 @@ pub(super) async fn no_method(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
+    let problem = Problem::of_status(StatusCode::METHOD_NOT_ALLOWED);
+    let path = request.uri().path();
+    let reads = ["/v1/data/", "/v1/chunk/", "/v1/nodes/"].iter().any(|start| path.starts_with(start));
+    let problem = if reads {
+        problem.detail(
+            "this route is for reading, by GET and HEAD. What is stored is written by PUT, PATCH and DELETE of \
+             `/store/{mount}/{key}`, where the mount is writable",
+        )
+    } else {
+        problem
+    };
+    problem.into_response()
 }
 
 #[cfg(test)]

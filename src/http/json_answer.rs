@@ -1,36 +1,47 @@
 //! JSON answers that are made, not stored: whole, with an entity tag of their text.
 
-use axum::body::Body;
+use std::convert::Infallible;
+
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
+use super::admission::HeldWhole;
+use super::body::exact_body;
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
-use super::validators::{JSON, hex_tag, put_validators};
+use super::validators::{JSON, put_validators};
 use crate::error::ErrorClass;
 use crate::store::{ValueInfo, Version};
 
-/// The answer to a GET of this document.
+/// The answer to a GET of this document. To write a long one takes a while: to be called on the pool.
 pub(super) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
-    let version = version_of(&text);
-    text_answer(headers, text, version)
+    let version = Version::of_text(text.as_bytes());
+    let bytes = text.len() as u64;
+    let mut answer = text_answer(headers, [text.into()], version);
+    HeldWhole::put(bytes, answer.extensions_mut());
+    answer
 }
 
-/// The version of a text: a digest.
-pub(super) fn version_of(text: &str) -> Version {
-    Version::strong(&hex_tag(&Sha256::digest(text)))
-}
-
-/// The answer to a GET of JSON of this version.
-pub(super) fn text_answer(headers: &HeaderMap, text: String, version: Version) -> Response {
+/// The answer to a GET of JSON of this version, whose text stands in parts.
+pub(super) fn text_answer<const N: usize>(
+    headers: &HeaderMap,
+    parts: [Bytes; N],
+    version: Version,
+) -> Response {
     let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
         Verdict::Failed => return Problem::of_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Verdict::Proceed => {
-            let mut answer = Body::from(text).into_response();
+            let length = parts.iter().map(|part| part.len() as u64).sum();
+            let mut parts = parts.into_iter();
+            let first = parts.next().unwrap_or_default();
+            let rest = stream::iter(parts.map(Ok::<_, Infallible>)).boxed();
+            let mut answer = Response::new(exact_body(first, rest, length));
+            answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
             answer.headers_mut().insert(header::CONTENT_TYPE, JSON);
             answer
         }

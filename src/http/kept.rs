@@ -39,6 +39,9 @@ pub(super) struct KeptAnswer {
     version: Version,
     /// Without what is said of one request.
     headers: HeaderMap,
+    /// What it is called when it is saved. It stands beside the others, as a map doubles what it holds when it is cloned and
+    /// then added to.
+    disposition: Option<HeaderValue>,
     body: Bytes,
 }
 
@@ -62,8 +65,9 @@ impl KeptAnswer {
         for of_one_request in [SERVER_TIMING, ZARRD_CACHE] {
             headers.remove(of_one_request);
         }
+        let disposition = headers.remove(header::CONTENT_DISPOSITION);
         let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ANSWER_BYTES);
-        let kept = Self { made_of, version, headers, body };
+        let kept = Self { made_of, version, headers, disposition, body };
         state.answers().remember(asked, kept, bytes);
     }
 
@@ -90,6 +94,9 @@ impl KeptAnswer {
                 let permit =
                     state.admission().enter(Entrant::to_elements(head), kept.body.len() as u64).await?;
                 put_hit(&mut headers, began.elapsed());
+                if let Some(disposition) = &kept.disposition {
+                    headers.insert(header::CONTENT_DISPOSITION, disposition.clone());
+                }
                 permit.hold(Response::new(Body::from(kept.body.clone())))
             }
         };

@@ -3,10 +3,13 @@
 //! What transforms and derives levels is the attributes' own to tell. Each level is a node below the group; that it may be
 //! one that an array declares, the convention does not say.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
 use crate::array::{ArrayError, Opener};
+use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::NodePath;
@@ -16,40 +19,74 @@ use crate::metadata::dependents::{Diagnostic, DiagnosticCode};
 /// Levels that are looked for.
 const MOST_LEVELS: usize = 64;
 
-/// Says in a group's document where its levels are. `href` makes links.
-pub(super) async fn describe(
-    document: &mut Map<String, Value>,
+/// A level of a group.
+#[derive(Debug)]
+pub(super) struct Level {
+    /// What the group calls it.
+    asset: String,
+    /// Where it is; `None` if there is nothing.
+    node: Option<NodePath>,
+    /// Whether an array declares it; `None` if it cannot be opened.
+    is_virtual: Option<bool>,
+}
+
+/// The levels that a group says it has; `None` if it says nothing of any.
+pub(super) async fn look(
     opener: &Opener,
+    cpu: &Cpu,
     group: &NodePath,
-    metadata: &GroupMetadata,
-    href: impl Fn(&NodePath) -> String,
-) -> Result<(), Problem> {
-    let layout = metadata.attributes.get("multiscales").and_then(|multiscales| multiscales.get("layout"));
-    let Some(layout) = layout.and_then(Value::as_array) else { return Ok(()) };
-    let (mut levels, mut remarks) = (Vec::new(), Vec::new());
-    let assets = layout.iter().filter_map(|level| level.get("asset")?.as_str());
-    for asset in assets.take(MOST_LEVELS) {
-        let mut level = json!({ "asset": asset, "href": null });
-        if let Ok(path) = NodePath::parse(&format!("{}{asset}", group.prefix())) {
+    metadata: &Arc<GroupMetadata>,
+) -> Result<Option<Vec<Level>>, Problem> {
+    let Some(text) = metadata.attributes.text_of("multiscales") else { return Ok(None) };
+    let (bytes, metadata) = (text.len() as u64, Arc::clone(metadata));
+    let Some(assets) = cpu.run_document(bytes, move || assets(&metadata)).await? else { return Ok(None) };
+    let mut levels = Vec::with_capacity(assets.len());
+    for asset in assets {
+        let mut level = Level { node: None, is_virtual: None, asset };
+        if let Ok(path) = NodePath::parse(&format!("{}{}", group.prefix(), level.asset)) {
             match opener.open(&path).await {
                 Ok(opened) => {
-                    level["href"] = json!(href(&path));
-                    level["virtual"] = json!(opened.dependent.is_some());
-                    if opened.dependent.is_some() {
-                        let detail = format!(
-                            "`{asset}` is declared by an array, of which `multiscales` knows nothing"
-                        );
-                        remarks.push(Diagnostic::new(DiagnosticCode::VirtualAsset, detail));
-                    }
+                    level.is_virtual = Some(opened.dependent.is_some());
+                    level.node = Some(path);
                 }
                 // What is wrong with a level is for the level to say.
-                Err(error) if is_unusable(&error) => level["href"] = json!(href(&path)),
+                Err(error) if is_unusable(&error) => level.node = Some(path),
                 Err(error) if error.class() == ErrorClass::NotFound => {}
                 Err(error) => return Err(error.into()),
             }
         }
         levels.push(level);
     }
+    Ok(Some(levels))
+}
+
+/// What a group calls its levels.
+fn assets(metadata: &GroupMetadata) -> Option<Vec<String>> {
+    let multiscales = metadata.attributes.get("multiscales")?;
+    let layout = multiscales.get("layout")?.as_array()?;
+    let assets = layout.iter().filter_map(|level| level.get("asset")?.as_str());
+    Some(assets.take(MOST_LEVELS).map(str::to_owned).collect())
+}
+
+/// Says in a group's document where its levels are. `href` makes links.
+pub(super) fn describe(
+    document: &mut Map<String, Value>,
+    levels: &[Level],
+    href: impl Fn(&NodePath) -> String,
+) {
+    let mut remarks = Vec::new();
+    let levels = levels.iter().map(|Level { asset, node, is_virtual }| {
+        let mut level = json!({ "asset": asset, "href": node.as_ref().map(&href) });
+        if let Some(is_virtual) = is_virtual {
+            level["virtual"] = json!(is_virtual);
+        }
+        if *is_virtual == Some(true) {
+            let detail = format!("`{asset}` is declared by an array, of which `multiscales` knows nothing");
+            remarks.push(Diagnostic::new(DiagnosticCode::VirtualAsset, detail));
+        }
+        level
+    });
+    let levels = levels.collect();
     document.insert("multiscales".to_owned(), Value::Array(levels));
     if !remarks.is_empty() {
         let told = document.entry("diagnostics").or_insert_with(|| json!([]));
@@ -57,7 +94,6 @@ pub(super) async fn describe(
             told.extend(remarks);
         }
     }
-    Ok(())
 }
 
 fn is_unusable(error: &ArrayError) -> bool {

@@ -1,16 +1,19 @@
 //! What a listing looks like: the HTML index page and the JSON page.
 //!
 //! The HTML is what fsspec, GDAL, Neuroglancer and rclone can read: a title with the requested path, one relative
-//! link a line, everything outside `A-Za-z0-9-._~` percent-encoded, prefixes ending in `/`, and always complete.
-//! The JSON names keys in full and comes in pages. Nothing here reads a store.
+//! link a line, everything outside `A-Za-z0-9-._~` percent-encoded, prefixes ending in `/`, and always complete. Links
+//! carry the signature of a signed URL on, for browsers. The JSON names keys in full and comes in pages. Nothing here
+//! reads a store.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::access::SignedUrl;
 use super::extract::encode;
+use super::listed::Page;
 use super::validators::{entity_tag, rfc3339};
 use crate::key::StorePrefix;
-use crate::store::{DirListing, ListEntry};
+use crate::store::{DirEntry, ListEntry};
 
 /// One page of a JSON listing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -54,86 +57,85 @@ impl From<ListEntry> for ListedKey {
     }
 }
 
-/// The page of a recursive listing: `entries` has one more than `limit` if there is a next page.
-pub(super) fn recursive_page(prefix: &StorePrefix, mut entries: Vec<ListEntry>, limit: usize) -> ListingPage {
-    let more = entries.len() > limit;
-    entries.truncate(limit);
-    let next = entries.last().filter(|_| more).map(|entry| entry.key.as_str().to_owned());
-    let keys = entries.into_iter().map(ListedKey::from).collect();
-    ListingPage { prefix: prefix.as_str().to_owned(), keys, prefixes: Vec::new(), next }
+impl ListingPage {
+    /// The page of a prefix's listing.
+    pub(super) fn new(prefix: &StorePrefix, page: Page) -> Self {
+        let next = page.next().map(str::to_owned);
+        let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
+        for entry in page.entries {
+            match entry {
+                DirEntry::Key(entry) => keys.push(entry.into()),
+                DirEntry::Prefix(prefix) => prefixes.push(prefix.as_str().to_owned()),
+            }
+        }
+        Self { prefix: prefix.as_str().to_owned(), keys, prefixes, next }
+    }
 }
 
-/// The page of a listing that follows the key or prefix `after`; keys and prefixes are paged as one sequence.
-pub(super) fn dir_page(prefix: &StorePrefix, dir: DirListing, after: &str, limit: usize) -> ListingPage {
-    enum Item {
-        Key(ListEntry),
-        Prefix(StorePrefix),
-    }
-    let text = |item: &Item| match item {
-        Item::Key(entry) => entry.key.as_str().to_owned(),
-        Item::Prefix(prefix) => prefix.as_str().to_owned(),
-    };
-    let mut items: Vec<Item> =
-        dir.keys.into_iter().map(Item::Key).chain(dir.prefixes.into_iter().map(Item::Prefix)).collect();
-    items.retain(|item| text(item).as_str() > after);
-    items.sort_by_cached_key(text);
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(text);
-    let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
-    for item in items {
-        match item {
-            Item::Key(entry) => keys.push(entry.into()),
-            Item::Prefix(prefix) => prefixes.push(prefix.as_str().to_owned()),
+/// The links of an index page.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    prefix: StorePrefix,
+    /// Whether there is anything above to lead to.
+    lead_up: bool,
+    /// What follows the path of each: nothing, or the signature that lets whoever has it see this page, as HTML.
+    query: String,
+}
+
+impl Links {
+    /// Those of a prefix's page, for whoever came to it by this URL.
+    ///
+    /// Above the root is nothing that the page could lead to, and above what a signature is good for nothing that could be
+    /// seen with it.
+    pub(super) fn new(prefix: &StorePrefix, signed: Option<&SignedUrl>) -> Self {
+        let is_below = |signed: &SignedUrl| prefix != signed.below();
+        Self {
+            prefix: prefix.clone(),
+            lead_up: !prefix.is_root() && signed.is_none_or(is_below),
+            query: signed.map(|signed| format!("?{}", escape(signed.query()))).unwrap_or_default(),
         }
     }
-    ListingPage { prefix: prefix.as_str().to_owned(), keys, prefixes, next }
-}
 
-/// The index page of a prefix.
-pub(super) fn dir_html(raw_path: &str, prefix: &StorePrefix, dir: &DirListing) -> String {
-    let mut page = html_head(raw_path);
-    for entry in &dir.keys {
-        page.push_str(&html_line(prefix, entry.key.as_str()));
+    /// The lines before the first key or prefix. The title is the path as it was requested: GDAL compares the two.
+    pub(super) fn head(&self, raw_path: &str) -> String {
+        let title = escape(raw_path);
+        let mut head =
+            format!("<!DOCTYPE html>\n<html><head><title>Index of {title}</title></head>\n<body><pre>\n");
+        if self.lead_up {
+            self.line(&mut head, "../");
+        }
+        head
     }
-    for child in &dir.prefixes {
-        page.push_str(&html_line(prefix, child.as_str()));
-    }
-    page.push_str(HTML_FOOT);
-    page
-}
 
-/// The lines before the first link. The title is the path as it was requested: GDAL compares the two.
-pub(super) fn html_head(raw_path: &str) -> String {
-    let mut title = String::with_capacity(raw_path.len());
-    for character in raw_path.chars() {
-        match character {
-            '&' => title.push_str("&amp;"),
-            '<' => title.push_str("&lt;"),
-            '>' => title.push_str("&gt;"),
-            other => title.push(other),
+    /// Appends the link to a key or prefix, relative to the prefix that is listed.
+    pub(super) fn push(&self, page: &mut String, text: &str) {
+        let rest = text.strip_prefix(self.prefix.as_str()).unwrap_or(text);
+        self.line(page, &rest.split('/').map(encode).collect::<Vec<_>>().join("/"));
+    }
+
+    fn line(&self, page: &mut String, link: &str) {
+        for part in ["<a href=\"", link, &self.query, "\">", link, "</a>\n"] {
+            page.push_str(part);
         }
     }
-    format!(
-        "<!DOCTYPE html>\n<html><head><title>Index of {title}</title></head>\n<body><pre>\n\
-         <a href=\"../\">../</a>\n"
-    )
 }
 
 /// The lines after the last link.
 pub(super) const HTML_FOOT: &str = "</pre></body></html>\n";
 
-/// The link to a key or prefix, relative to the prefix that is listed.
-pub(super) fn html_line(prefix: &StorePrefix, text: &str) -> String {
-    let rest = text.strip_prefix(prefix.as_str()).unwrap_or(text);
-    let mut link = String::with_capacity(rest.len());
-    for (index, segment) in rest.split('/').enumerate() {
-        if index > 0 {
-            link.push('/');
+/// A text as HTML has it, also between quotes.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            other => escaped.push(other),
         }
-        link.push_str(&encode(segment));
     }
-    format!("<a href=\"{link}\">{link}</a>\n")
+    escaped
 }
 
 #[cfg(test)]
@@ -142,56 +144,62 @@ mod tests {
     use crate::key::StoreKey;
     use crate::store::{ValueInfo, Version};
 
-    fn entry(key: &str) -> ListEntry {
-        let info = ValueInfo { size: 3, version: Version::strong("v"), modified: None };
-        ListEntry { key: StoreKey::parse(key).unwrap(), info }
+    fn prefix(text: &str) -> StorePrefix {
+        StorePrefix::parse(text).unwrap()
     }
 
-    fn dir(keys: &[&str], prefixes: &[&str]) -> DirListing {
-        DirListing {
-            keys: keys.iter().map(|key| entry(key)).collect(),
-            prefixes: prefixes.iter().map(|text| StorePrefix::parse(text).unwrap()).collect(),
+    fn page(links: &Links, raw_path: &str, entries: &[&str]) -> String {
+        let mut page = links.head(raw_path);
+        for entry in entries {
+            links.push(&mut page, entry);
         }
+        page + HTML_FOOT
     }
 
     #[test]
     fn the_index_page_is_what_clients_parse() {
-        let prefix = StorePrefix::parse("a/").unwrap();
-        let page = dir_html("/store/m/a/", &prefix, &dir(&["a/.zgroup", "a/x y&'<\".z"], &["a/sub/"]));
+        let links = Links::new(&prefix("a/"), None);
         assert_eq!(
-            page,
+            page(&links, "/store/m/a/", &["a/.zgroup", "a/sub/", "a/x y&'<\".z"]),
             "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
              <a href=\"../\">../</a>\n\
              <a href=\".zgroup\">.zgroup</a>\n\
-             <a href=\"x%20y%26%27%3C%22.z\">x%20y%26%27%3C%22.z</a>\n\
              <a href=\"sub/\">sub/</a>\n\
+             <a href=\"x%20y%26%27%3C%22.z\">x%20y%26%27%3C%22.z</a>\n\
              </pre></body></html>\n"
         );
-        assert!(html_head("/a&<b>").contains("<title>Index of /a&amp;&lt;b&gt;</title>"));
-        assert_eq!(html_line(&prefix, "a/b:c/\u{e9}"), "<a href=\"b%3Ac/%C3%A9\">b%3Ac/%C3%A9</a>\n");
+        assert!(links.head("/a&<b>").contains("<title>Index of /a&amp;&lt;b&gt;</title>"));
+        assert!(page(&links, "", &["a/b:c/\u{e9}"]).contains("<a href=\"b%3Ac/%C3%A9\">b%3Ac/%C3%A9</a>\n"));
     }
 
     #[test]
-    fn pages_of_keys_and_prefixes_follow_each_other_without_gap_or_repeat() {
-        let root = StorePrefix::root();
-        let all = || dir(&["a", "b", "d.json"], &["a/", "c/", "d/"]);
-        let (mut after, mut seen) = (String::new(), Vec::new());
-        loop {
-            let page = dir_page(&root, all(), &after, 2);
-            assert!(page.keys.len() + page.prefixes.len() <= 2);
-            seen.extend(page.keys.into_iter().map(|key| key.key).chain(page.prefixes));
-            match page.next {
-                Some(next) => after = next,
-                None => break,
-            }
+    fn the_page_of_a_root_leads_nowhere_above_it() {
+        let links = Links::new(&StorePrefix::root(), None);
+        assert!(!page(&links, "/store/m/", &["a"]).contains("../"));
+    }
+
+    #[test]
+    fn links_carry_the_signature_that_the_page_was_seen_by_and_stay_below_what_it_is_good_for() {
+        let signed = SignedUrl::new("expires=1&key=\"k&signature=ab&below=a%2F", prefix("a/"));
+        let query = "?expires=1&amp;key=&quot;k&amp;signature=ab&amp;below=a%2F";
+        for (at, leads_up) in [("a/", false), ("a/b/", true)] {
+            let html = page(&Links::new(&prefix(at), Some(&signed)), "/", &[&format!("{at}c&d/")]);
+            assert!(html.contains(&format!("<a href=\"c%26d/{query}\">c%26d/</a>\n")), "{html}");
+            assert_eq!(html.contains(&format!("<a href=\"../{query}\">../</a>\n")), leads_up, "{html}");
         }
-        assert_eq!(seen, ["a", "a/", "b", "c/", "d.json", "d/"]);
     }
 
     #[test]
-    fn a_recursive_page_says_where_the_next_begins() {
-        let entries = || vec![entry("a"), entry("b"), entry("c")];
-        assert_eq!(recursive_page(&StorePrefix::root(), entries(), 2).next.as_deref(), Some("b"));
-        assert_eq!(recursive_page(&StorePrefix::root(), entries(), 3).next, None);
+    fn a_page_in_json_has_keys_and_prefixes_and_says_where_the_next_begins() {
+        let info = ValueInfo { size: 3, version: Version::strong("v"), modified: None };
+        let key = DirEntry::Key(ListEntry { key: StoreKey::parse("a").unwrap(), info });
+        for (more, next) in [(true, Some("a/")), (false, None)] {
+            let entries = vec![key.clone(), DirEntry::Prefix(prefix("a/"))];
+            let page = ListingPage::new(&StorePrefix::root(), Page { entries, more });
+            assert_eq!(
+                (page.keys.len(), page.prefixes, page.next.as_deref()),
+                (1, vec!["a/".to_owned()], next)
+            );
+        }
     }
 }

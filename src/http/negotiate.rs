@@ -108,7 +108,7 @@ fn media_range(text: &str) -> Option<(&str, u16)> {
 }
 
 /// `qvalue` of RFC 9110, section 12.4.2, in thousandths.
-fn quality(text: &str) -> Option<u16> {
+pub(super) fn quality(text: &str) -> Option<u16> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -7,6 +7,7 @@ use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
 use super::base::Base;
+use super::host::is_host;
 use super::network::Network;
 
 /// Limits and rules of the HTTP surface.
@@ -22,6 +23,9 @@ pub struct HttpOptions {
     /// What stands before every path of this server, such as `/zarr`; nothing by default. What is not below it is 404.
     /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
     pub base_path: String,
+    /// Names of hosts under which this server is reached, beside those of mounts. Where whoever writes has shown no
+    /// credential, browsers may write under these, loopback names and addresses alone.
+    pub hosts: Vec<String>,
     /// Proxies whose word is taken for who asks. They are configured with the listener.
     #[serde(skip)]
     pub trusted_proxies: Vec<Network>,
@@ -109,6 +113,7 @@ impl Default for HttpOptions {
             headers: 100,
             header_bytes: 32 << 10,
             base_path: String::new(),
+            hosts: Vec::new(),
             trusted_proxies: Vec::new(),
             put_body_bytes: 256 << 20,
             body_stall_ms: 30_000,
@@ -198,6 +203,9 @@ impl HttpOptions {
         if Base::parse(&self.base_path).is_none() {
             return Err(HttpOptionsError::BasePath);
         }
+        if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
+            return Err(HttpOptionsError::Host(host.clone()));
+        }
         if self.list_page_keys > 1000 {
             return Err(HttpOptionsError::PageTooLong(self.list_page_keys));
         }
@@ -259,6 +267,8 @@ mod tests {
         assert_eq!(zero.check(), Err(HttpOptionsError::Zero("deadline_ms")));
         let elsewhere = HttpOptions { base_path: "zarr/".to_owned(), ..Default::default() };
         assert_eq!(elsewhere.check(), Err(HttpOptionsError::BasePath));
+        let url = HttpOptions { hosts: vec!["http://a".to_owned()], ..Default::default() };
+        assert_eq!(url.check(), Err(HttpOptionsError::Host("http://a".to_owned())));
         let long = HttpOptions { list_page_keys: 1001, ..Default::default() };
         assert_eq!(long.check(), Err(HttpOptionsError::PageTooLong(1001)));
         let rates = |rates| HttpOptions { rates, ..Default::default() }.check();

@@ -3,7 +3,8 @@
 //! This is the one place where an [`ErrorClass`] becomes a status. An answer made of a problem has a head and no
 //! body: the outermost layer (`frame`), which knows the request id, writes the document and logs the causes, once.
 //! What the caller did wrong, and what is wrong with the caller's own data, is told in `detail`, by the error's own
-//! text. Of a backend nothing is told but the status: its errors name hosts, buckets and paths.
+//! text. Of a backend nothing is told but what is wrong with it in a few words of ours: its errors name hosts, buckets and
+//! paths.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -18,7 +19,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::range;
+use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, Written};
+use crate::store::trouble;
 
 /// The methods that every mount answers.
 pub(super) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -184,9 +187,11 @@ fn status_of(class: ErrorClass) -> StatusCode {
         ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorClass::RangeNotSatisfiable => StatusCode::RANGE_NOT_SATISFIABLE,
-        ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Internal => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
+        // A link is no matter of rights: some clients read 403 as "no such chunk", and show fill values.
+        ErrorClass::InvalidMetadata
+        | ErrorClass::CorruptData
+        | ErrorClass::UnusableLink
+        | ErrorClass::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorClass::Unsupported => StatusCode::NOT_IMPLEMENTED,
         ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
         ErrorClass::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
@@ -198,7 +203,13 @@ fn status_of(class: ErrorClass) -> StatusCode {
 /// Whether the error's own text is about the caller's request or the caller's data, and may be told.
 fn is_tellable(class: ErrorClass) -> bool {
     class.is_callers()
-        || matches!(class, ErrorClass::InvalidMetadata | ErrorClass::CorruptData | ErrorClass::Unsupported)
+        || matches!(
+            class,
+            ErrorClass::InvalidMetadata
+                | ErrorClass::CorruptData
+                | ErrorClass::UnusableLink
+                | ErrorClass::Unsupported
+        )
 }
 
 impl<E: Classify> From<E> for Problem {
@@ -207,6 +218,8 @@ impl<E: Classify> From<E> for Problem {
         let mut problem = Self::of_class(class);
         if is_tellable(class) {
             problem.0.detail = Some(error.to_string().into());
+        } else if let Some(failure) = store_failure(&error) {
+            problem.0.detail = Some(format!("the backend of this mount: {}", trouble(failure)).into());
         }
         problem = match error.written() {
             None => problem,
@@ -251,13 +264,17 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
     response
 }
 
-/// An error and all its sources in one line. What URLs ask for is not in it: there stand signatures and tokens.
+/// An error and all its sources in one line, each said once. What URLs ask for is not in it: there stand signatures and tokens.
 pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {
-        // Writing to a `String` cannot fail.
-        let _ = write!(line, ": {source}");
+        let text = source.to_string();
+        // Many errors repeat in their own text what they come from.
+        if !line.contains(text.as_str()) {
+            // Writing to a `String` cannot fail.
+            let _ = write!(line, ": {text}");
+        }
         next = source.source();
     }
     without_queries(line)
@@ -309,9 +326,20 @@ mod tests {
         ] {
             assert!(causes(&error).ends_with(": 403 from https://secret-bucket.example"));
             let document = Problem::from(error).document("id-1");
-            assert!(!document.contains("secret") && !document.contains("detail"), "{document}");
+            assert!(!document.contains("secret"), "{document}");
+            assert!(document.contains("\"detail\":\"the backend of this mount: "), "{document}");
             assert!(document.contains("\"request_id\":\"id-1\""), "{document}");
         }
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("GET failed: {0}")]
+    struct Repeats(#[source] Backend);
+
+    #[test]
+    fn a_cause_that_is_said_already_is_not_said_again() {
+        let error = StoreError::Backend(Arc::new(Repeats(Backend)));
+        assert_eq!(causes(&error), "the backend failed: GET failed: 403 from https://secret-bucket.example");
     }
 
     #[test]

@@ -6,13 +6,27 @@
 use super::dependents::is_yes;
 use super::problem::Problem;
 use crate::chunk::{Selection, SelectionError, Subset};
-use crate::error::{Classify, ErrorClass};
+use crate::error::{Classify, ErrorClass, nearest};
 use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
 /// The parameters there are.
-const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, expected_shape, strict, \
+const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, header, expected_shape, strict, \
     allow_collision";
+
+/// Their names, for those that are misspelt.
+const NAMES: [&str; 10] = [
+    "slice",
+    "select",
+    "format",
+    "fields",
+    "endian",
+    "nan",
+    "header",
+    "expected_shape",
+    "strict",
+    "allow_collision",
+];
 
 /// What stands before the name of a dimension.
 const BY_NAME: &str = "isel.";
@@ -27,6 +41,8 @@ pub(super) struct DataQuery {
     pub(super) fields: Option<String>,
     pub(super) endian: Endianness,
     pub(super) nan: NanMode,
+    /// Whether the first line of CSV says what the columns are.
+    pub(super) header: bool,
     pub(super) expected_shape: Option<Vec<u64>>,
     /// Whether declarations of dependent arrays are read to the letter.
     pub(super) strict: bool,
@@ -37,8 +53,11 @@ pub(super) struct DataQuery {
 /// Why a query is not understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum QueryError {
+    /// The query is no list of names and values.
+    #[error("{0}")]
+    Unreadable(String),
     /// No such parameter.
-    #[error("`{0}` is not a parameter here; there is: {KNOWN}")]
+    #[error("`{name}` is not a parameter here;{hint} there is: {KNOWN}", name = .0, hint = hint(.0))]
     Unknown(String),
     /// A parameter twice, or under both its names.
     #[error("`{0}` is given more than once")]
@@ -64,9 +83,11 @@ pub(super) enum QueryError {
 impl Classify for QueryError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Unknown(_) | Self::Twice(_) | Self::SliceAndNames | Self::Value { .. } => {
-                ErrorClass::InvalidRequest
-            }
+            Self::Unreadable(_)
+            | Self::Unknown(_)
+            | Self::Twice(_)
+            | Self::SliceAndNames
+            | Self::Value { .. } => ErrorClass::InvalidRequest,
             Self::Selection(error) => error.class(),
         }
     }
@@ -76,7 +97,7 @@ impl DataQuery {
     /// Parses the decoded pairs of a query.
     pub(super) fn parse(pairs: &[(String, String)]) -> Result<Self, QueryError> {
         let mut query = Self::default();
-        let (mut endian, mut nan) = (None, None);
+        let (mut endian, mut nan, mut header) = (None, None, None);
         let (mut strict, mut allow_collision) = (None, None);
         for (name, value) in pairs {
             match name.as_str() {
@@ -85,6 +106,7 @@ impl DataQuery {
                 "fields" => once("fields", &mut query.fields, value.clone())?,
                 "endian" => once("endian", &mut endian, endian_of(value)?)?,
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
+                "header" => once("header", &mut header, header_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
                 "strict" => once("strict", &mut strict, is_yes(value))?,
                 "allow_collision" => once("allow_collision", &mut allow_collision, is_yes(value))?,
@@ -99,6 +121,7 @@ impl DataQuery {
         }
         query.endian = endian.unwrap_or_default();
         query.nan = nan.unwrap_or_default();
+        query.header = header.unwrap_or(true);
         query.strict = strict.unwrap_or_default();
         query.allow_collision = allow_collision.unwrap_or_default();
         Ok(query)
@@ -136,6 +159,14 @@ impl DataQuery {
     }
 }
 
+/// A word about the parameter that may be meant.
+fn hint(name: &str) -> String {
+    match nearest(name, NAMES) {
+        None => String::new(),
+        Some(known) => format!(" did you mean `{known}`?"),
+    }
+}
+
 fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), QueryError> {
     if place.replace(value).is_some() { Err(QueryError::Twice(name)) } else { Ok(()) }
 }
@@ -153,6 +184,14 @@ fn nan_of(value: &str) -> Result<NanMode, QueryError> {
         "null" => Ok(NanMode::Null),
         "string" => Ok(NanMode::String),
         _ => Err(not_understood("nan", value, "`null` or `string`")),
+    }
+}
+
+fn header_of(value: &str) -> Result<bool, QueryError> {
+    match value {
+        "present" | "yes" => Ok(true),
+        "absent" | "no" => Ok(false),
+        _ => Err(not_understood("header", value, "`present` (or `yes`) or `absent` (or `no`)")),
     }
 }
 
@@ -184,9 +223,17 @@ mod tests {
         assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
         assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
         assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), QueryError::SliceAndNames);
-        for (name, value) in
-            [("endian", "middle"), ("nan", "0"), ("expected_shape", "1,x"), ("slice", "1:2:3:4")]
-        {
+        let error = parse(&[("slcie", "0")]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `slice`?") && error.contains("isel.NAME"), "{error}");
+        let error = parse(&[("wavelength", "0")]).unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+        for (name, value) in [
+            ("header", "maybe"),
+            ("endian", "middle"),
+            ("nan", "0"),
+            ("expected_shape", "1,x"),
+            ("slice", "1:2:3:4"),
+        ] {
             assert!(parse(&[(name, value)]).is_err(), "{name}={value}");
         }
     }
@@ -196,6 +243,8 @@ mod tests {
         let query = parse(&[("f", "npy"), ("endian", "big"), ("expected_shape", "[3, 4]")]).unwrap();
         assert_eq!((query.format.as_deref(), query.endian), (Some("npy"), Endianness::Big));
         assert_eq!(query.expected_shape, Some(vec![3, 4]));
+        assert!(query.header && !parse(&[("header", "no")]).unwrap().header);
+        assert!(!parse(&[("header", "absent")]).unwrap().header);
         assert_eq!(parse(&[("expected_shape", "")]).unwrap().expected_shape, Some(vec![]));
     }
 }

@@ -25,13 +25,16 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::admission::{Entrant, Share};
 use super::base::Base;
+use super::caller::Administrator;
+use super::compression::{self, Wish};
 use super::extract::Rooted;
 use super::frame::Route;
 use super::routes::{
-    cache, data, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
+    cache, data, icon, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
 };
 use super::state::{AppState, Mount};
-use super::{access, admission, cors, document, frame};
+use super::{access, admission, cors, document, frame, origin};
+use crate::store::Version;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -51,14 +54,14 @@ use super::{access, admission, cors, document, frame};
     ),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
-        (name = "nodes", description = "Arrays and groups of any format version, in one form"),
-        (name = "data", description = "Decoded elements"),
-        (name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"),
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
             speak WebDAV: PROPFIND, and MKCOL, COPY and MOVE on writable mounts"),
+        (name = "nodes", description = "Arrays and groups of any format version, in one form"),
+        (name = "data", description = "Decoded elements"),
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
+        (name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"),
     )
 )]
 struct Api;
@@ -133,6 +136,8 @@ fn always() -> OpenApiRouter<AppState> {
         .routes(routes!(service::readyz))
         .routes(routes!(service::openapi_json))
         .routes(routes!(service::metrics))
+        .route("/favicon.ico", get(icon::ico))
+        .route("/favicon.svg", get(icon::svg))
         .merge(of_caches())
 }
 
@@ -172,8 +177,9 @@ pub(super) fn templates() -> impl Iterator<Item = &'static str> {
         let (_, api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
         api.paths.paths.into_keys().collect()
     });
-    // Beside those of the API document: a key where a mount is the store at the root path, and the documentation.
-    TEMPLATES.iter().map(String::as_str).chain(["/{*key}", "/docs", "/docs/{*rest}"])
+    // Beside those of the API document: a key where a mount is the store at the root path, the documentation, the icon.
+    let others = ["/{*key}", "/docs", "/docs/{*rest}", "/favicon.ico", "/favicon.svg"];
+    TEMPLATES.iter().map(String::as_str).chain(others)
 }
 
 /// The routes of the whole surface.
@@ -181,9 +187,9 @@ pub(super) fn all(state: AppState) -> axum::Router {
     let (routes, _) =
         always().merge(decoded()).merge(admitted(stored().merge(s3_dialect()), &state)).split_for_parts();
     // `none` keeps the page from asking a validator on the internet. The page finds the document whatever stands before
-    // both.
+    // both, and lists each route once: whoever reads it knows what HEAD is.
     let documentation =
-        SwaggerUi::new("/docs").config(Config::new(["../openapi.json"]).validator_url("none"));
+        SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
     framed(routes.merge(documentation), state)
 }
 
@@ -215,7 +221,7 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     let pass = |State(state): State<AppState>, request: Request, next: Next| async move {
         let route = request.extensions().get::<MatchedPath>().cloned().map_or(Route::None, Route::Matched);
         let rooted = request.extensions().get().map(|Rooted(mount)| Arc::clone(mount));
-        pass(&state, route, rooted.as_ref(), request, |request| next.run(request)).await
+        pass(&state, route, rooted.as_ref(), request, move |request| next.run(request)).await
     };
     routes
         .fallback(frame::no_route)
@@ -227,29 +233,33 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 
 /// The way of a request to its route and back.
 ///
-/// Into it: request id, limits of the request and of memory, whether the caller may do that and how often, the deadline. Out
-/// of it: the dialect of S3, cross-origin headers, problem documents, the log. Further in stand the catching of panics and,
-/// where stored bytes are moved, admission. `rooted` is the mount that is the store at the root path, if one is.
+/// Into it: request id, limits of the request and of memory, whether the caller and its page may do that and how often, the
+/// deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand
+/// the catching of panics and, where stored bytes are moved, admission. `rooted` is the mount that is the store at the root
+/// path, if one is.
 pub(super) async fn pass<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,
     rooted: Option<&Arc<Mount>>,
     mut request: Request,
-    next: impl FnOnce(Request) -> F,
+    next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let dialect = s3::Dialect::of(&route, request.uri());
     let is_health = route.is_health();
     // What a request is given on its way does not count.
     let checked = frame::check(state, &request);
     let observed = frame::Observed::begin(state, route.clone(), &mut request);
-    let sharing = cors::Sharing::of(&request);
+    // Nothing at the listener of whoever runs the server is for pages of other origins.
+    let sharing = (!Administrator::is_asking(request.extensions())).then(|| cors::Sharing::of(&request));
     let method = request.method().clone();
+    let wish = Wish::of(&route, &request);
     let let_in = async {
         checked?;
         if !is_health {
             frame::check_pressure(state)?;
         }
         let leave = access::admit(state, &route, rooted, &mut request).await?;
+        origin::check(state, route.template(), &request)?;
         let rated =
             state.rates().filter(|_| !is_health).map(|rates| (rates, Share::of(request.extensions())));
         if let Some((rates, share)) = rated {
@@ -259,8 +269,14 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     };
     let mut answer = match let_in.await {
         Ok((leave, rated)) => {
-            let next = frame::in_time(state, &method, next(request));
-            let mut answer = next.instrument(observed.span().clone()).await;
+            // The rarer way is boxed: a future is as large as its largest branch.
+            let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
+                let answers = head_of_body(state, &method, request, next);
+                Box::pin(answers.instrument(observed.span().clone())).await
+            } else {
+                let next = frame::in_time(state, &method, next(request));
+                next.instrument(observed.span().clone()).await
+            };
             leave.put(&mut answer);
             if let Some((rates, share)) = rated {
                 rates.charge(share, answer.body().size_hint().lower());
@@ -272,30 +288,84 @@ pub(super) async fn pass<F: Future<Output = Response>>(
     if let Some(dialect) = dialect {
         dialect.speak(observed.id(), &mut answer);
     }
-    sharing.put(&state.options().cors, answer.headers_mut());
+    if let Some(sharing) = sharing {
+        sharing.put(&state.options().cors, answer.headers_mut());
+    }
+    let mut answer = observed.rendered(answer);
+    if let Some(wish) = wish
+        && let Some(coding) = wish.judge(&mut answer)
+    {
+        answer = Box::pin(compression::coded(state, wish, coding, answer)).await;
+    }
     observed.end(answer)
+}
+
+/// The answer to HEAD of what may be sent in a content coding: with the body, where the length depends on it. The caller
+/// drops it.
+async fn head_of_body<F: Future<Output = Response>>(
+    state: &AppState,
+    method: &Method,
+    request: Request,
+    next: impl FnOnce(Request) -> F + Clone,
+) -> Response {
+    let (again, with_body) = (next.clone(), compression::with_body(&request));
+    let answer = frame::in_time(state, method, next(request)).await;
+    if !compression::lacks_body(&answer) {
+        return answer;
+    }
+    // What it holds is given back before the same is asked for once more.
+    drop(answer);
+    frame::in_time(state, method, again(with_body)).await
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
 #[must_use]
 pub fn openapi() -> String {
+    described(false)
+}
+
+fn described(without_head: bool) -> String {
     let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
     document::complete(&mut api);
+    if without_head {
+        api.paths.paths.values_mut().for_each(|item| item.head = None);
+    }
     let mut text = api.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// The same for clients that see something before every path. It is made once: anybody may ask for it, at any time.
-pub(super) fn openapi_below(base: &Base) -> Bytes {
-    static TEXT: LazyLock<Bytes> = LazyLock::new(|| openapi().into());
+/// Which operations are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operations {
+    /// All.
+    All,
+    /// All but HEAD, of which there is one beside each GET.
+    WithoutHead,
+}
+
+/// The `OpenAPI` document for clients that see something before every path, and its version. It is made once: anybody may
+/// ask for it, at any time.
+pub(super) fn openapi_below(base: &Base, operations: Operations) -> (Bytes, Version) {
+    static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(openapi()));
+    static WITHOUT_HEAD: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(described(true)));
+    let (text, version) = match operations {
+        Operations::All => &*ALL,
+        Operations::WithoutHead => &*WITHOUT_HEAD,
+    };
     if base.is_empty() {
-        return TEXT.clone();
+        return (text.clone(), version.clone());
     }
     let servers = json!({ "servers": [{ "url": base.as_str() }] }).to_string();
     // Two objects, the one before the other's members.
-    match (servers.strip_suffix('}'), TEXT.strip_prefix(b"{")) {
+    let text = match (servers.strip_suffix('}'), text.strip_prefix(b"{")) {
         (Some(servers), Some(rest)) => [servers.as_bytes(), b",", rest].concat().into(),
-        _ => TEXT.clone(),
-    }
+        _ => text.clone(),
+    };
+    (text, Version::strong(&format!("{}{}", version.tag(), base.as_str())))
+}
+
+fn versioned(text: String) -> (Bytes, Version) {
+    let version = Version::of_text(text.as_bytes());
+    (text.into(), version)
 }

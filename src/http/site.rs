@@ -8,6 +8,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
@@ -61,69 +62,116 @@ const SHORT: [(&str, Short); 5] = [
 
 /// What is served at one address. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Site(Arc<Inner>);
+pub struct Site(Arc<ArcSwap<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     state: AppState,
+    serves: Serves,
     /// The mount that is the store at the root path here, whatever the host.
     mount: Option<Arc<Mount>>,
     /// What stands before every path but those of a mount at the root path.
     base: Base,
     all: axum::Router,
     rooted: axum::Router,
-    /// Whether this is for whoever runs the server, and for nobody else.
-    is_admin: bool,
+}
+
+/// What an address is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Serves {
+    Everything,
+    /// The mount of this name, at the root path.
+    Mount(String),
+    /// Whoever runs the server, and nobody else.
+    Administrators,
+}
+
+impl Inner {
+    fn new(state: AppState, serves: Serves) -> Self {
+        let (all, rooted, base) = match &serves {
+            Serves::Administrators => (router::admin(state.clone()), axum::Router::new(), Base::default()),
+            Serves::Everything | Serves::Mount(_) => {
+                // The options were checked when the state was built.
+                let base = Base::parse(&state.options().base_path).unwrap_or_default();
+                (router::all(state.clone()), router::rooted(state.clone()), base)
+            }
+        };
+        let mount = match &serves {
+            Serves::Mount(name) => state.mount(name).cloned(),
+            Serves::Everything | Serves::Administrators => None,
+        };
+        Self { state, serves, mount, base, all, rooted }
+    }
 }
 
 impl Site {
     /// The whole surface. Requests to the host of a mount go to that mount alone.
     #[must_use]
     pub fn whole(state: AppState) -> Self {
-        Self::new(state, None)
+        Self::new(state, Serves::Everything)
     }
 
     /// One mount as the store at the root path; `None` if there is no mount of this name.
     #[must_use]
     pub fn of_mount(state: &AppState, name: &str) -> Option<Self> {
-        let mount = state.mount(name)?;
-        Some(Self::new(state.clone(), Some(Arc::clone(mount))))
+        let site = Self::new(state.clone(), Serves::Mount(name.to_owned()));
+        let is_there = site.0.load().mount.is_some();
+        is_there.then_some(site)
     }
 
     /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
     #[must_use]
     pub fn admin(state: &AppState) -> Self {
-        let (all, rooted, state) = (router::admin(state.clone()), axum::Router::new(), state.clone());
-        Self(Arc::new(Inner { state, mount: None, base: Base::default(), all, rooted, is_admin: true }))
+        Self::new(state.clone(), Serves::Administrators)
     }
 
-    fn new(state: AppState, mount: Option<Arc<Mount>>) -> Self {
-        let (all, rooted) = (router::all(state.clone()), router::rooted(state.clone()));
-        // The options were checked when the state was built.
-        let base = Base::parse(&state.options().base_path).unwrap_or_default();
-        Self(Arc::new(Inner { state, mount, base, all, rooted, is_admin: false }))
+    fn new(state: AppState, serves: Serves) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Inner::new(state, serves))))
+    }
+
+    /// From the next request on serves the same of another state. Where that has not got the mount that was served at the
+    /// root path, nothing is there any more.
+    pub fn change(&self, state: &AppState) {
+        let serves = self.0.load().serves.clone();
+        self.0.store(Arc::new(Inner::new(state.clone(), serves)));
+    }
+
+    /// The state that is served now.
+    #[must_use]
+    pub fn state(&self) -> AppState {
+        self.0.load().state.clone()
     }
 
     /// Whether connections may stay after their answers: not while memory is short.
     #[must_use]
     pub fn keeps_connections(&self) -> bool {
-        self.0.state.pressure() == Pressure::None
+        self.0.load().state.pressure() == Pressure::None
     }
 
     /// The counts of the connections to this server.
     #[must_use]
-    pub fn connections(&self) -> &Arc<ConnectionCounts> {
-        self.0.state.counts().connections()
+    pub fn connections(&self) -> Arc<ConnectionCounts> {
+        Arc::clone(self.0.load().state.counts().connections())
     }
 
     /// The answer to a request that came from there.
-    pub async fn answer(&self, mut request: Request, from: Peer) -> Response {
-        let Inner { state, base, all, is_admin, .. } = &*self.0;
+    pub async fn answer(&self, request: Request, from: Peer) -> Response {
+        // What it began with is what it sees to its end.
+        self.0.load_full().answer(request, from).await
+    }
+}
+
+impl Inner {
+    async fn answer(&self, mut request: Request, from: Peer) -> Response {
+        let Self { state, base, all, serves, .. } = self;
         let from = forwarded::seen_through(&state.options().trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
-        if *is_admin {
+        if *serves == Serves::Administrators {
             request.extensions_mut().insert(Administrator);
             return routed(all, request).await;
+        }
+        if self.mount.is_none() && matches!(serves, Serves::Mount(_)) {
+            return router::pass(state, Route::None, None, request, frame::no_route).await;
         }
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
@@ -143,7 +191,7 @@ impl Site {
 
     /// The answer to a request whose URL is without what stands before it.
     async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
-        let Inner { all, rooted, .. } = &*self.0;
+        let Self { all, rooted, .. } = self;
         if let Some(short) = short_way(&request, mount.is_some()) {
             return self.read(request, short, mount).await;
         }
@@ -159,7 +207,7 @@ impl Site {
 
     /// The mount that is the store at the root path for a request.
     fn mount_of(&self, request: &Request) -> Option<&Arc<Mount>> {
-        let Inner { state, mount, .. } = &*self.0;
+        let Self { state, mount, .. } = self;
         if mount.is_some() || !state.has_hosts() {
             return mount.as_ref();
         }
@@ -169,7 +217,7 @@ impl Site {
 
     /// The answer to such a read.
     async fn read(&self, request: Request, short: Short, mount: Option<&Arc<Mount>>) -> Response {
-        let state = &self.0.state;
+        let state = &self.state;
         let read = |request: Request| async move {
             let (head, _) = request.into_parts();
             match short.reads {

@@ -3,8 +3,8 @@
 //! Cheap to clone; everything stands behind one `Arc`. It is built once and checked as it is built.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -17,10 +17,13 @@ use super::admission::{Admission, Load, Rates};
 use super::cache_control::CacheControl;
 use super::host;
 use super::kept::KeptAnswer;
+use super::memory::MemoryInfo;
 use super::metrics::{BackendCounts, Counts, Surroundings};
 use super::options::{HttpOptions, HttpOptionsError};
 use super::pressure::{Gauge, Pressure};
 use super::router;
+use super::shared_text::SharedTexts;
+use super::trouble::trouble_of;
 use super::views::{Viewed, rechunker};
 use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
 use crate::cache::{Answers, Caches, EncodedCache};
@@ -28,6 +31,7 @@ use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Hierarchy;
+use crate::key::StorePrefix;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::{BackendState, SharedStore};
 use crate::views::ViewKind;
@@ -44,6 +48,8 @@ const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
 pub struct Mount {
     /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
     pub name: String,
+    /// What its values are remembered under: its name, or another where a store of the name was served before that differs.
+    pub remembered_as: Arc<str>,
     /// The store.
     pub store: SharedStore,
     /// Whether PUT, PATCH and DELETE are offered.
@@ -68,8 +74,10 @@ impl Mount {
     /// A mount that can only be read, whose values are revalidated at each use.
     #[must_use]
     pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
+        let name = name.into();
         Self {
-            name: name.into(),
+            remembered_as: name.as_str().into(),
+            name,
             store,
             writable: false,
             allow_prefix_delete: false,
@@ -103,6 +111,18 @@ impl Mount {
     /// Whether DELETE of a prefix is offered.
     pub(super) fn may_erase_prefixes(&self) -> bool {
         self.writable && self.allow_prefix_delete
+    }
+
+    /// Whether its backend answers in time.
+    ///
+    /// # Errors
+    /// The kind of failure, and what it is in short words.
+    pub async fn answers_within(&self, patience: Duration) -> Result<(), (ErrorClass, String)> {
+        match timeout(patience, self.store.check()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err((error.class(), trouble_of(&error))),
+            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", patience.as_millis()))),
+        }
     }
 
     fn check(&self) -> Result<(), HttpOptionsError> {
@@ -179,18 +199,27 @@ struct Inner {
     rechunkers: BTreeMap<String, Rechunker>,
     /// By host name, in its canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
-    arrays: Arrays,
     answers: Answers<KeptAnswer>,
+    shared_texts: SharedTexts,
+    access: ArcSwap<Access>,
+    /// The last answers of the backends, and when they were given; held while new ones are fetched.
+    readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
+    shared: Arc<Shared>,
+}
+
+/// What stays when the mounts change.
+#[derive(Debug)]
+struct Shared {
+    arrays: Arrays,
     counts: Counts,
     options: HttpOptions,
     admission: Admission,
     rates: Option<Rates>,
     pressure: Gauge,
-    access: ArcSwap<Access>,
     attempts: Attempts,
     draining: AtomicBool,
-    /// The last answers of the backends, and when they were given; held while new ones are fetched.
-    readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
+    room: RechunkRoom,
+    memory: OnceLock<MemoryInfo>,
 }
 
 /// By mount name: whether its backend answers.
@@ -236,20 +265,52 @@ impl AppState {
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
+        let counts = Counts::new(router::templates());
+        let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
+        let shared = Shared {
+            arrays,
+            counts,
+            admission: Admission::new(&options),
+            rates: Rates::new(options.rates),
+            options,
+            pressure: Gauge::default(),
+            attempts: Attempts::default(),
+            draining: AtomicBool::new(false),
+            room: RechunkRoom::default(),
+            memory: OnceLock::new(),
+        };
+        Self::over(Arc::new(shared), mounts, Access::open())
+    }
+
+    /// The state of the same server with other mounts, and who may do what with them. What is under way goes on with those it
+    /// began with.
+    ///
+    /// # Errors
+    /// [`HttpOptionsError`] if the mounts cannot be served; nothing has changed then.
+    pub fn with_mounts(
+        &self,
+        mounts: impl IntoIterator<Item = Mount>,
+        access: Access,
+    ) -> Result<Self, HttpOptionsError> {
+        Self::over(Arc::clone(&self.0.shared), mounts, access)
+    }
+
+    fn over(
+        shared: Arc<Shared>,
+        mounts: impl IntoIterator<Item = Mount>,
+        access: Access,
+    ) -> Result<Self, HttpOptionsError> {
         let (mut by_name, mut by_host) = (BTreeMap::new(), BTreeMap::new());
         let (mut views, mut rechunkers) = (BTreeMap::new(), BTreeMap::new());
-        let room = RechunkRoom::default();
-        let mounts: Vec<Mount> = mounts.into_iter().collect();
-        let counts = Counts::new(router::templates(), mounts.iter().map(|mount| mount.name.as_str()));
-        let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
+        let arrays = &shared.arrays;
         for mount in mounts {
             mount.check()?;
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
-            let opener =
-                Opener::new(mount.name.as_str().into(), hierarchy, arrays.codec, Arc::clone(&arrays.memo));
-            views.insert(mount.name.clone(), Viewed::all(&mount, &opener, &arrays));
-            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, &arrays, &room));
+            let remembered_as = Arc::clone(&mount.remembered_as);
+            let opener = Opener::new(remembered_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+            views.insert(mount.name.clone(), Viewed::all(&mount, &opener, arrays));
+            rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, arrays, &shared.room));
             let mount = Arc::new(mount);
             for host in &mount.hosts {
                 if by_host.insert(host::canonical(host), Arc::clone(&mount)).is_some() {
@@ -260,32 +321,25 @@ impl AppState {
                 return Err(HttpOptionsError::DuplicateMount(twin.name.clone()));
             }
         }
-        let admission = Admission::new(&options);
-        let rates = Rates::new(options.rates);
-        let (draining, readiness) = (AtomicBool::new(false), Mutex::new(None));
+        shared.counts.know_mounts(by_name.keys().map(String::as_str));
         Ok(Self(Arc::new(Inner {
             mounts: by_name,
             views,
             rechunkers,
             by_host,
+            // Those of other mounts are not to be found under the same URLs.
             answers: Answers::new(arrays.answers_bytes),
-            arrays,
-            counts,
-            options,
-            admission,
-            rates,
-            pressure: Gauge::default(),
-            access: ArcSwap::from_pointee(Access::open()),
-            attempts: Attempts::default(),
-            draining,
-            readiness,
+            shared_texts: SharedTexts::default(),
+            access: ArcSwap::from_pointee(access),
+            readiness: Mutex::new(None),
+            shared,
         })))
     }
 
     /// The options.
     #[must_use]
     pub fn options(&self) -> &HttpOptions {
-        &self.0.options
+        &self.0.shared.options
     }
 
     /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer.
@@ -305,35 +359,35 @@ impl AppState {
 
     /// How often callers failed to show who they are.
     pub(super) fn attempts(&self) -> &Attempts {
-        &self.0.attempts
+        &self.0.shared.attempts
     }
 
     /// From now on `/readyz` says that no new requests are wanted.
     pub fn set_draining(&self) {
-        self.0.draining.store(true, Ordering::Relaxed);
+        self.0.shared.draining.store(true, Ordering::Relaxed);
     }
 
     /// Whether [`AppState::set_draining`] was called.
     #[must_use]
     pub fn is_draining(&self) -> bool {
-        self.0.draining.load(Ordering::Relaxed)
+        self.0.shared.draining.load(Ordering::Relaxed)
     }
 
     /// Says how close the process is to the memory it may take.
     pub fn set_pressure(&self, pressure: Pressure) {
-        self.0.pressure.set(pressure);
+        self.0.shared.pressure.set(pressure);
     }
 
     /// What was last said by [`AppState::set_pressure`].
     #[must_use]
     pub fn pressure(&self) -> Pressure {
-        self.0.pressure.get()
+        self.0.shared.pressure.get()
     }
 
     /// Answers under way, and requests that wait or were turned away.
     #[must_use]
     pub fn load(&self) -> Load {
-        self.0.admission.load()
+        self.0.shared.admission.load()
     }
 
     /// Whether a mount's backend is asked, and how much, by the mount's name; mounts without a backend elsewhere are left
@@ -346,6 +400,14 @@ impl AppState {
     pub fn forget_half(&self) {
         self.0.answers.forget_half();
         self.caches().forget_half();
+    }
+
+    /// Forgets what is remembered of stores that another state has, and this one has not.
+    pub fn forget_what_only(&self, other: &Self) {
+        let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.remembered_as == *name);
+        for mount in other.mounts().filter(|mount| !is_served(&mount.remembered_as)) {
+            let _ = self.caches().forget(&mount.remembered_as, &StorePrefix::root());
+        }
     }
 
     /// The mount of exactly this name.
@@ -396,59 +458,80 @@ impl AppState {
         &self.0.answers
     }
 
+    /// Long texts that are answers in flight.
+    pub(super) fn shared_texts(&self) -> &SharedTexts {
+        &self.0.shared_texts
+    }
+
     /// What reads elements.
     pub(super) fn reader(&self) -> &Reader {
-        &self.0.arrays.reader
+        &self.0.shared.arrays.reader
     }
 
     /// Where elements are rendered.
     pub(super) fn cpu(&self) -> &Cpu {
-        &self.0.arrays.cpu
+        &self.0.shared.arrays.cpu
     }
 
     /// What documents may be.
     pub(super) fn metadata_limits(&self) -> MetadataLimits {
-        self.0.arrays.metadata
+        self.0.shared.arrays.metadata
     }
 
     /// What codecs may be asked to make.
     pub(super) fn codec_limits(&self) -> CodecLimits {
-        self.0.arrays.codec
+        self.0.shared.arrays.codec
     }
 
     /// What one request may cost.
     pub(super) fn read_limits(&self) -> &ReadLimits {
-        &self.0.arrays.read
+        &self.0.shared.arrays.read
     }
 
     /// All that is remembered, but for answers.
     pub(super) fn caches(&self) -> &Caches {
-        &self.0.arrays.caches
+        &self.0.shared.arrays.caches
     }
 
     /// What is counted.
     pub(super) fn counts(&self) -> &Counts {
-        &self.0.counts
+        &self.0.shared.counts
     }
 
     /// From now on metrics say what is known of the process outside of this room, too.
     pub fn set_surroundings(&self, surroundings: Surroundings) {
-        self.0.counts.set_surroundings(surroundings);
+        self.0.shared.counts.set_surroundings(surroundings);
+    }
+
+    /// From now on `/v1/mounts` says how much memory is taken.
+    pub fn set_memory(&self, memory: MemoryInfo) {
+        // The first stays: it does not change while the server runs.
+        let _ = self.0.shared.memory.set(memory);
+    }
+
+    /// How much memory is taken, if that was said.
+    pub(super) fn memory(&self) -> Option<&MemoryInfo> {
+        self.0.shared.memory.get()
+    }
+
+    /// Asks all backends whether they answer, and has the log name those that do not.
+    pub async fn probe(&self) {
+        self.readiness().await;
     }
 
     /// The gate for answers.
     pub(super) fn admission(&self) -> &Admission {
-        &self.0.admission
+        &self.0.shared.admission
     }
 
     /// How much each caller may ask for, if there is a limit.
     pub(super) fn rates(&self) -> Option<&Rates> {
-        self.0.rates.as_ref()
+        self.0.shared.rates.as_ref()
     }
 
     /// The deadline of a handler.
     pub(super) fn deadline(&self) -> Duration {
-        Duration::from_millis(self.0.options.deadline_ms)
+        Duration::from_millis(self.0.shared.options.deadline_ms)
     }
 
     /// Whether each mount's backend answers; asked at most once a second, however many want to know.
@@ -459,22 +542,24 @@ impl AppState {
         {
             return Arc::clone(readiness);
         }
-        let patience = Duration::from_millis(self.0.options.check_ms);
+        let before = last.as_ref().map(|(_, readiness)| Arc::clone(readiness)).unwrap_or_default();
+        let patience = Duration::from_millis(self.0.shared.options.check_ms);
         // As many at a time as the configuration has mounts.
-        let checks = self.mounts().map(|mount| async move {
-            let state = match timeout(patience, mount.store.check()).await {
-                Ok(Ok(())) => MountState::Ready,
-                Ok(Err(error)) => {
-                    let causes = super::problem::causes(&error);
-                    tracing::warn!(mount = mount.name, causes, "mount is not ready");
-                    MountState::Unavailable(error.class())
+        let checks = self.mounts().map(|mount| {
+            let before = before.get(&mount.name).copied();
+            async move {
+                let (state, cause) = match mount.answers_within(patience).await {
+                    Ok(()) => (MountState::Ready, String::new()),
+                    Err((class, cause)) => (MountState::Unavailable(class), cause),
+                };
+                // Whoever asks often fills no log.
+                if before.is_none_or(MountState::is_ready) && !state.is_ready() {
+                    tracing::warn!(mount = mount.name, cause, "mount is not ready");
+                } else if before.is_some_and(|before| !before.is_ready()) && state.is_ready() {
+                    tracing::info!(mount = mount.name, "mount is ready again");
                 }
-                Err(_) => {
-                    tracing::warn!(mount = mount.name, ?patience, "mount is not ready: it does not answer");
-                    MountState::Unavailable(ErrorClass::TimedOut)
-                }
-            };
-            (mount.name.clone(), state)
+                (mount.name.clone(), state)
+            }
         });
         let readiness = Arc::new(join_all(checks).await.into_iter().collect());
         *last = Some((Instant::now(), Arc::clone(&readiness)));

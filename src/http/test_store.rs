@@ -12,8 +12,8 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueBody,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 
 #[derive(Debug, Default)]
@@ -24,8 +24,10 @@ pub(super) struct TestStore {
     pub(super) fault: Mutex<Option<StoreError>>,
     /// After how many bytes a body breaks off, and how.
     pub(super) cut: Mutex<Option<(usize, StoreError)>>,
-    /// After how many entries `list_prefix` fails.
+    /// After how many entries listings fail.
     pub(super) list_cut: Mutex<Option<usize>>,
+    /// How many entries of listings were taken.
+    pub(super) taken: Arc<AtomicU64>,
     /// The verbs that were asked, in order.
     pub(super) asked: Mutex<Vec<&'static str>>,
     /// Panics in `head`.
@@ -38,6 +40,8 @@ pub(super) struct TestStore {
     pub(super) raced: Mutex<Option<Bytes>>,
     /// Makes every verb wait for ever.
     pub(super) hangs: Mutex<bool>,
+    /// How much of a body it says that it holds.
+    pub(super) holds: AtomicU64,
 }
 
 impl TestStore {
@@ -93,6 +97,23 @@ impl TestStore {
         if holds { Ok(current.is_some()) } else { Err(StoreError::ConditionFailed) }
     }
 
+    /// A listing, as far as it comes.
+    fn listed<T: Send + 'static>(&self, entries: Vec<T>) -> BoxStream<'static, Result<T, StoreError>> {
+        let mut entries: Vec<_> = entries.into_iter().map(Ok).collect();
+        if let Some(cut) = *self.list_cut.lock().unwrap() {
+            entries.truncate(cut);
+            entries.push(Err(StoreError::WrongLength));
+        }
+        if let Some(error) = &*self.fault.lock().unwrap() {
+            entries = vec![Err(error.clone())];
+        }
+        let taken = Arc::clone(&self.taken);
+        let count = move |_: &Result<T, StoreError>| {
+            taken.fetch_add(1, Ordering::Relaxed);
+        };
+        futures::stream::iter(entries).inspect(count).boxed()
+    }
+
     fn entries(&self, prefix: &str) -> Vec<ListEntry> {
         let values = self.values.lock().unwrap();
         let below = values.iter().filter(|(key, _)| key.starts_with(prefix));
@@ -144,6 +165,10 @@ impl Store for TestStore {
         Ok(Some(Value { info, range, body }))
     }
 
+    fn held_by_set(&self, _: &WriteCondition) -> u64 {
+        self.holds.load(Ordering::Relaxed)
+    }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -175,18 +200,19 @@ impl Store for TestStore {
         Ok(u64::try_from(before - values.len()).unwrap())
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.ask("list_dir").await?;
-        let mut dir = DirListing::default();
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.asked.lock().unwrap().push("list_dir");
+        let mut entries = Vec::new();
         for entry in self.entries(prefix.as_str()) {
             let rest = entry.key.as_str().strip_prefix(prefix.as_str()).unwrap();
-            match rest.split_once('/') {
-                None => dir.keys.push(entry),
-                Some((name, _)) => dir.prefixes.push(prefix.join(name).unwrap()),
-            }
+            entries.push(match rest.split_once('/') {
+                None => DirEntry::Key(entry),
+                Some((name, _)) => DirEntry::Prefix(prefix.join(name).unwrap()),
+            });
         }
-        dir.prefixes.dedup();
-        Ok(dir)
+        entries.dedup();
+        entries.retain(|entry| entry.text() > after);
+        self.listed(entries)
     }
 
     fn list_prefix(
@@ -195,19 +221,9 @@ impl Store for TestStore {
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         self.asked.lock().unwrap().push("list_prefix");
-        let fault = self.fault.lock().unwrap().clone();
-        let mut entries: Vec<_> = self.entries(prefix.as_str()).into_iter().map(Ok).collect();
-        if let Some(after) = after {
-            entries.retain(|entry| entry.as_ref().is_ok_and(|entry| entry.key > *after));
-        }
-        if let Some(cut) = *self.list_cut.lock().unwrap() {
-            entries.truncate(cut);
-            entries.push(Err(StoreError::WrongLength));
-        }
-        if let Some(error) = fault {
-            entries = vec![Err(error)];
-        }
-        futures::stream::iter(entries).boxed()
+        let mut entries = self.entries(prefix.as_str());
+        entries.retain(|entry| after.is_none_or(|after| entry.key > *after));
+        self.listed(entries)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

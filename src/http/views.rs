@@ -52,7 +52,7 @@ pub(super) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
 /// What rechunks a mount, whose nodes are opened so, with room that all mounts share.
 pub(super) fn rechunker(mount: &Mount, opener: &Opener, arrays: &Arrays, room: &RechunkRoom) -> Rechunker {
     let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
-    let (name, opener, room) = (mount.name.as_str().into(), opener.clone(), room.clone());
+    let (name, opener, room) = (Arc::clone(&mount.remembered_as), opener.clone(), room.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
     Rechunker::new(name, opener, reader, cpu, encoded, limits, room)
 }

@@ -10,6 +10,7 @@ mod node_path;
 mod store_key;
 
 pub use node_path::NodePath;
+pub(crate) use node_path::is_reserved_in_v3;
 pub use store_key::{StoreKey, StorePrefix};
 
 use crate::error::{Classify, ErrorClass};

@@ -66,6 +66,12 @@ impl NodePath {
         self.0.join(name).map(Self)
     }
 
+    /// Whether v3 keeps the node's name for itself (Zarr core 3.1, "Node names": names that begin with `__`). v2 keeps none.
+    #[must_use]
+    pub fn is_reserved_in_v3(&self) -> bool {
+        is_reserved_in_v3(self.name())
+    }
+
     /// Checks each name against the rules for new nodes: not only periods, not beginning with `__`, not
     /// `zarr.json`.
     ///
@@ -73,12 +79,17 @@ impl NodePath {
     /// [`KeyError::NodeName`] with the first name that breaks them.
     pub fn check_names(&self) -> Result<(), KeyError> {
         for name in self.as_str().split('/').filter(|name| !name.is_empty()) {
-            if name.bytes().all(|byte| byte == b'.') || name.starts_with("__") || name == "zarr.json" {
+            if name.bytes().all(|byte| byte == b'.') || is_reserved_in_v3(name) || name == "zarr.json" {
                 return Err(KeyError::NodeName(name.to_owned()));
             }
         }
         Ok(())
     }
+}
+
+/// As [`NodePath::is_reserved_in_v3`], of a name alone.
+pub(crate) fn is_reserved_in_v3(name: &str) -> bool {
+    name.starts_with("__")
 }
 
 impl fmt::Display for NodePath {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{KeyError, check_key};
+use super::{KeyError, MAX_KEY_BYTES, check_key};
 
 /// The key of a value in a store.
 ///
@@ -20,6 +20,17 @@ impl StoreKey {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         check_key(text)?;
         Ok(Self(text.into()))
+    }
+
+    /// The longest key that a text begins with: no other key stands between the two. `None` if it begins with none.
+    #[must_use]
+    pub fn floor(text: &str) -> Option<Self> {
+        let front = text.get(..text.floor_char_boundary(MAX_KEY_BYTES))?;
+        let shorter = |text: &&str| {
+            let (last, _) = text.char_indices().next_back()?;
+            front.get(..last)
+        };
+        std::iter::successors(Some(front), shorter).find_map(|text| Self::parse(text).ok())
     }
 
     /// The key's text.
@@ -179,5 +190,25 @@ mod tests {
         assert_eq!(StorePrefix::parse("/"), Err(KeyError::Empty));
         assert_eq!(StorePrefix::parse("a/b/").unwrap().key("c/0").unwrap().as_str(), "a/b/c/0");
         assert_eq!(StorePrefix::root().join("a").unwrap().as_str(), "a/");
+    }
+
+    #[test]
+    fn the_longest_key_that_a_text_begins_with_is_found_in_any_text() {
+        for (text, key) in [
+            ("", None),
+            ("/", None),
+            ("a/b", Some("a/b")),
+            ("a/", Some("a")),
+            ("a//b", Some("a")),
+            ("a/../b", Some("a")),
+            ("a/.zarray", Some("a/.zarray")),
+            ("a\0b", Some("a")),
+            ("é\u{7f}", Some("é")),
+        ] {
+            assert_eq!(StoreKey::floor(text).as_ref().map(StoreKey::as_str), key, "{text:?}");
+        }
+        let long = "é".repeat(600);
+        assert_eq!(StoreKey::floor(&long).unwrap().as_str().len(), 1024);
+        assert_eq!(StoreKey::floor(&"a/".repeat(600)).unwrap().as_str().len(), 127);
     }
 }

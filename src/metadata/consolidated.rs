@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::extension::into_object;
 use super::json::{parse_attributes, parse_document, visit_members};
 use super::{MetadataError, MetadataLimits, NodeKind};
-use crate::key::{NodePath, StoreKey};
+use crate::key::{NodePath, StoreKey, is_reserved_in_v3};
 
 /// The member of a v3 group's document.
 pub(super) const INLINE: &str = "consolidated_metadata";
@@ -33,8 +33,7 @@ impl ConsolidatedChildren {
     /// Adds a node, if it is directly below the group and may be one.
     fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, most: usize) {
         let Some(name) = path.as_str().strip_prefix(below.prefix().as_str()) else { return };
-        // The specification keeps the names with `__` for itself.
-        if name.contains('/') || name.starts_with("__") {
+        if name.contains('/') {
             return;
         }
         let known = self.children.entry(name.to_owned()).or_insert(kind);
@@ -105,7 +104,9 @@ pub fn inline_children(
             Some(Ok([Some(b"\"group\"")])) => NodeKind::Group,
             _ => return Ok(()),
         };
-        if let Ok(path) = StoreKey::parse(&key) {
+        if let Ok(path) = StoreKey::parse(&key)
+            && !is_reserved_in_v3(path.name())
+        {
             found.add(&path, kind, below, most);
         }
         Ok(())
@@ -359,7 +360,9 @@ mod tests {
         let v2: Value = hostile.clone().map(|name| (format!("{name}/.zarray"), json!({}))).collect();
         let v3: Value = hostile.map(|name| (name.to_owned(), json!({"node_type": "group"}))).collect();
         // A backslash is a character like any other.
-        assert_eq!(names(&zmetadata(&v2, "", 10)), [("a\\..\\b", "array")]);
+        // Names with `__` are reserved in v3 alone.
+        assert_eq!(names(&zmetadata(&v2, "", 10)), [("__zarr", "array"), ("a\\..\\b", "array")]);
+        assert_eq!(names(&zmetadata(&v2, "x", 10)), [("__y", "array")]);
         assert_eq!(names(&inline(&v3, "")), [("a\\..\\b", "group")]);
         assert_eq!(names(&inline(&v3, "x")), []);
     }
@@ -400,7 +403,7 @@ mod tests {
             panic!("no group")
         };
         assert!(group.is_consolidated);
-        assert_eq!(group.attributes.get("consolidated_metadata"), Some(&json!({"b": 1})));
+        assert_eq!(group.attributes.get("consolidated_metadata"), Some(json!({"b": 1})));
         let mut long = document;
         long["attributes"] = json!({"x": "y".repeat(300)});
         let parsed = v3::parse(long.to_string().as_bytes(), &small);

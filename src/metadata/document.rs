@@ -1,18 +1,41 @@
 //! Writing: the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
 //!
-//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, separators are spelled
-//! out, no edge of a chunk is 0. Codecs that v3 has no name for are written as the model names them.
+//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, with all that belongs to
+//! their configurations, separators are spelled out, no edge of a chunk is 0. Codecs that v3 has no name for are written
+//! as the model names them.
 
 use serde_json::{Map, Value, json};
 
-use super::{ArrayMetadata, CodecMetadata, DataType, GroupMetadata};
+use super::codec_spelling::spell_out_codecs;
+use super::json::ATTRIBUTES;
+use super::{ArrayMetadata, Attributes, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {
     /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
     #[must_use]
     pub fn to_document(&self) -> Value {
-        let codecs: Vec<Value> =
+        complete(self.members(), &self.attributes)
+    }
+
+    /// The same as text: the attributes are not parsed for it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.to_text_with(|_members| {})
+    }
+
+    /// The same, where `change` has the last word on all members but the attributes.
+    #[must_use]
+    pub fn to_text_with(&self, change: impl FnOnce(&mut Map<String, Value>)) -> String {
+        let mut members = self.members();
+        change(&mut members);
+        written(&members, &self.attributes)
+    }
+
+    /// All members, with nothing in place of the attributes.
+    fn members(&self) -> Map<String, Value> {
+        let mut codecs: Value =
             self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
+        spell_out_codecs(&mut codecs, self.shape.len(), Some(&self.data_type));
         let mut document = Map::new();
         document.insert("zarr_format".to_owned(), json!(3));
         document.insert("node_type".to_owned(), json!("array"));
@@ -21,12 +44,12 @@ impl ArrayMetadata {
         document.insert("chunk_grid".to_owned(), self.chunk_grid.to_document());
         document.insert("chunk_key_encoding".to_owned(), self.chunk_key_encoding.to_document());
         document.insert("fill_value".to_owned(), self.fill_value.to_json(&self.data_type));
-        document.insert("codecs".to_owned(), Value::Array(codecs));
-        document.insert("attributes".to_owned(), Value::Object(self.attributes.clone()));
+        document.insert("codecs".to_owned(), codecs);
+        document.insert(ATTRIBUTES.to_owned(), Value::Null);
         if let Some(names) = &self.dimension_names {
             document.insert("dimension_names".to_owned(), json!(names));
         }
-        Value::Object(document)
+        document
     }
 }
 
@@ -34,8 +57,41 @@ impl GroupMetadata {
     /// The group's `zarr.json`.
     #[must_use]
     pub fn to_document(&self) -> Value {
-        json!({ "zarr_format": 3, "node_type": "group", "attributes": self.attributes })
+        complete(Self::members(), &self.attributes)
     }
+
+    /// The same as text: the attributes are not parsed for it.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        written(&Self::members(), &self.attributes)
+    }
+
+    fn members() -> Map<String, Value> {
+        let members = [("zarr_format", json!(3)), ("node_type", json!("group")), (ATTRIBUTES, Value::Null)];
+        members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// The text of these members, in which the attributes stand in their place.
+fn written(members: &Map<String, Value>, attributes: &Attributes) -> String {
+    let mut text = String::with_capacity(attributes.text().len() + 1024);
+    for (name, value) in members {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.push_str(&Value::from(name.as_str()).to_string());
+        text.push(':');
+        if name == ATTRIBUTES {
+            text.push_str(attributes.text());
+        } else {
+            text.push_str(&value.to_string());
+        }
+    }
+    text.push('}');
+    text
+}
+
+fn complete(mut members: Map<String, Value>, attributes: &Attributes) -> Value {
+    members.insert(ATTRIBUTES.to_owned(), Value::Object(Map::clone(&attributes.object())));
+    Value::Object(members)
 }
 
 fn codec_document(codec: &CodecMetadata, data_type: &DataType) -> Value {
@@ -90,9 +146,11 @@ mod tests {
         let limits = MetadataLimits::default();
         let Ok(v3::V3Node::Array(array)) = v3::parse(ARRAY.as_bytes(), &limits) else { panic!("no array") };
         assert_eq!(array.to_document().to_string(), ARRAY);
+        assert_eq!(array.to_text(), ARRAY);
         let group = r#"{"zarr_format":3,"node_type":"group","attributes":{"b":[],"a":1e400}}"#;
         let Ok(v3::V3Node::Group(node)) = v3::parse(group.as_bytes(), &limits) else { panic!("no group") };
         assert_eq!(node.to_document().to_string().replace("e+", "e"), group);
+        assert_eq!(node.to_text(), node.to_document().to_string());
     }
 
     #[test]
@@ -106,7 +164,7 @@ mod tests {
             array.to_document()["codecs"],
             json!([
                 {"name": "numcodecs.packbits", "configuration": {}},
-                {"name": "bytes"},
+                {"name": "bytes", "configuration": {"endian": "little"}},
                 {"name": "numcodecs.crc32", "configuration": {}},
             ])
         );

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
 
-use super::MetadataError;
+use super::{Attributes, MetadataError};
 
 /// Limits on what a metadata document may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +50,12 @@ enum Repeated {
 }
 
 /// The member whose value is the user's, in which repeated names are tolerated.
-const ATTRIBUTES: &str = "attributes";
+pub(super) const ATTRIBUTES: &str = "attributes";
 
 /// Parses a document, of which everything but the members named `attributes` is structure.
 ///
-/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, so they
-/// are never emitted bare again.
+/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, in attributes
+/// too, as JSON has no other way to say them: they are never emitted bare again.
 ///
 /// # Errors
 /// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
@@ -77,6 +77,66 @@ pub(super) fn parse_declaring(
     parse(document, limits, Repeated::Refused, is_structure)
 }
 
+/// Parses a document, and keeps its attributes apart, as text; `None` if they are missing or no object. Otherwise as
+/// [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`].
+pub(super) fn parse_with_attributes(
+    document: &[u8],
+    limits: &MetadataLimits,
+) -> Result<(Value, Option<Attributes>), MetadataError> {
+    let mut attributes = None;
+    let value = whole(
+        document,
+        limits,
+        |_| false,
+        |parser| {
+            parser.skip_whitespace();
+            if parser.peek() != Some(b'{') {
+                return parser.value(limits.depth, Repeated::Refused);
+            }
+            let depth = parser.deeper(limits.depth)?;
+            let mut members = Map::new();
+            parser.members(Repeated::Refused, &mut |parser, name| {
+                parser.skip_whitespace();
+                let value = if name == ATTRIBUTES && parser.peek() == Some(b'{') {
+                    attributes = Some(Attributes::parse(parser, depth)?);
+                    Value::Object(Map::new())
+                } else {
+                    parser.value(depth, parser.within(&name, Repeated::Refused))?
+                };
+                parser.insert(&mut members, name, value, Repeated::Refused)
+            })?;
+            Ok(Value::Object(members))
+        },
+    )?;
+    Ok((value, attributes))
+}
+
+/// Parses a v2 `.zattrs` and keeps it as text: an object that is the user's throughout. Otherwise as [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
+pub(super) fn parse_zattrs(document: &[u8], limits: &MetadataLimits) -> Result<Attributes, MetadataError> {
+    whole(
+        document,
+        limits,
+        |_| false,
+        |parser| {
+            parser.skip_whitespace();
+            match parser.peek() {
+                Some(b'{') => Attributes::parse(parser, limits.depth).map(Ok),
+                _ => parser.value(limits.depth, Repeated::LastWins).map(|_| Err(not_an_object())),
+            }
+        },
+    )?
+}
+
+fn not_an_object() -> MetadataError {
+    MetadataError::invalid(".zattrs", "must be an object")
+}
+
 /// Parses a v2 `.zattrs`: an object that is the user's throughout. Otherwise as [`parse_document`].
 ///
 /// # Errors
@@ -87,7 +147,7 @@ pub fn parse_attributes(
 ) -> Result<Map<String, Value>, MetadataError> {
     match parse(document, limits, Repeated::LastWins, |_| false)? {
         Value::Object(attributes) => Ok(attributes),
-        _ => Err(MetadataError::invalid(".zattrs", "must be an object")),
+        _ => Err(not_an_object()),
     }
 }
 
@@ -133,6 +193,16 @@ fn parse(
     repeated: Repeated,
     is_structure: fn(&str) -> bool,
 ) -> Result<Value, MetadataError> {
+    whole(document, limits, is_structure, |parser| parser.value(limits.depth, repeated))
+}
+
+/// What `read` makes of a whole document.
+fn whole<T>(
+    document: &[u8],
+    limits: &MetadataLimits,
+    is_structure: fn(&str) -> bool,
+    read: impl FnOnce(&mut Parser<'_>) -> Result<T, MetadataError>,
+) -> Result<T, MetadataError> {
     if document.len() > limits.document_bytes {
         return Err(MetadataError::TooLarge {
             size: document.len() as u64,
@@ -144,7 +214,7 @@ fn parse(
         return Err(MetadataError::Json(error.to_string()));
     }
     let mut parser = Parser { text, at: 0, is_structure };
-    let value = parser.value(limits.depth, repeated)?;
+    let value = read(&mut parser)?;
     parser.skip_whitespace();
     match parser.peek() {
         None => Ok(value),
@@ -153,7 +223,7 @@ fn parse(
 }
 
 /// A place in a text. Descends one call for each level of nesting, so never deeper than the limit.
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     text: &'a [u8],
     at: usize,
     /// Which members are structure although they stand in what is the user's.
@@ -161,22 +231,22 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn error(&self, what: &str) -> MetadataError {
+    pub(super) fn error(&self, what: &str) -> MetadataError {
         let before = self.text.get(..self.at).unwrap_or_default();
         let line = before.split(|&byte| byte == b'\n').count();
         let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
         MetadataError::Json(format!("{what} at byte {} (line {line}, column {column})", self.at))
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 
-    fn rest(&self) -> &[u8] {
+    pub(super) fn rest(&self) -> &[u8] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn skip_whitespace(&mut self) {
+    pub(super) fn skip_whitespace(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -202,12 +272,12 @@ impl Parser<'_> {
         }
     }
 
-    fn deeper(&self, depth: usize) -> Result<usize, MetadataError> {
+    pub(super) fn deeper(&self, depth: usize) -> Result<usize, MetadataError> {
         depth.checked_sub(1).ok_or_else(|| self.error("nested too deeply"))
     }
 
     /// The words of JSON, and the three that are not JSON but stand in many documents.
-    fn word(&mut self) -> Result<Value, MetadataError> {
+    pub(super) fn word(&mut self) -> Result<Value, MetadataError> {
         const WORDS: [(&str, Value); 3] =
             [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))];
         const BARE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
@@ -226,61 +296,92 @@ impl Parser<'_> {
 
     fn object(&mut self, depth: usize, repeated: Repeated) -> Result<Map<String, Value>, MetadataError> {
         let mut members = Map::new();
-        self.at += 1;
-        self.skip_whitespace();
-        if self.take(b"}") {
-            return Ok(members);
+        self.members(repeated, &mut |parser, name| {
+            let value = parser.value(depth, parser.within(&name, repeated))?;
+            parser.insert(&mut members, name, value, repeated)
+        })?;
+        Ok(members)
+    }
+
+    /// What repeated names mean in the value of a member.
+    fn within(&self, name: &str, repeated: Repeated) -> Repeated {
+        match name {
+            ATTRIBUTES => Repeated::LastWins,
+            name if (self.is_structure)(name) => Repeated::Refused,
+            _ => repeated,
         }
-        loop {
-            self.skip_whitespace();
-            if self.peek() != Some(b'"') {
-                return Err(self.error("expected a name"));
+    }
+
+    fn insert(
+        &self,
+        members: &mut Map<String, Value>,
+        name: String,
+        value: Value,
+        repeated: Repeated,
+    ) -> Result<(), MetadataError> {
+        if members.insert(name, value).is_some() && repeated == Repeated::Refused {
+            return Err(self.error("a name given twice, before here"));
+        }
+        Ok(())
+    }
+
+    /// Reads the members of an object: `read` is given the name of each, and reads its value.
+    fn members(
+        &mut self,
+        repeated: Repeated,
+        read: &mut dyn FnMut(&mut Self, String) -> Result<(), MetadataError>,
+    ) -> Result<(), MetadataError> {
+        self.each(b'}', "expected `,` or `}`", &mut |parser| {
+            parser.skip_whitespace();
+            if parser.peek() != Some(b'"') {
+                return Err(parser.error("expected a name"));
             }
-            let name = self.string()?;
+            let name = parser.string()?;
             if repeated == Repeated::Refused && name.contains('\0') {
                 // Readers that end a text there would see another name.
-                return Err(self.error("a name with a NUL, before here"));
+                return Err(parser.error("a name with a NUL, before here"));
             }
+            parser.colon()?;
+            read(parser, name)
+        })
+    }
+
+    pub(super) fn colon(&mut self) -> Result<(), MetadataError> {
+        self.skip_whitespace();
+        if self.take(b":") { Ok(()) } else { Err(self.error("expected `:`")) }
+    }
+
+    /// Reads what stands between the bracket that is here and the one that closes it: `read` is called for each item.
+    pub(super) fn each(
+        &mut self,
+        close: u8,
+        expected: &str,
+        read: &mut dyn FnMut(&mut Self) -> Result<(), MetadataError>,
+    ) -> Result<(), MetadataError> {
+        self.at += 1;
+        self.skip_whitespace();
+        if self.take(&[close]) {
+            return Ok(());
+        }
+        loop {
+            read(self)?;
             self.skip_whitespace();
-            if !self.take(b":") {
-                return Err(self.error("expected `:`"));
-            }
-            let within = match name.as_str() {
-                ATTRIBUTES => Repeated::LastWins,
-                name if (self.is_structure)(name) => Repeated::Refused,
-                _ => repeated,
-            };
-            let value = self.value(depth, within)?;
-            if members.insert(name, value).is_some() && repeated == Repeated::Refused {
-                return Err(self.error("a name given twice, before here"));
-            }
-            self.skip_whitespace();
-            if self.take(b"}") {
-                return Ok(members);
+            if self.take(&[close]) {
+                return Ok(());
             }
             if !self.take(b",") {
-                return Err(self.error("expected `,` or `}`"));
+                return Err(self.error(expected));
             }
         }
     }
 
     fn array(&mut self, depth: usize, repeated: Repeated) -> Result<Vec<Value>, MetadataError> {
         let mut items = Vec::new();
-        self.at += 1;
-        self.skip_whitespace();
-        if self.take(b"]") {
-            return Ok(items);
-        }
-        loop {
-            items.push(self.value(depth, repeated)?);
-            self.skip_whitespace();
-            if self.take(b"]") {
-                return Ok(items);
-            }
-            if !self.take(b",") {
-                return Err(self.error("expected `,` or `]`"));
-            }
-        }
+        self.each(b']', "expected `,` or `]`", &mut |parser| {
+            items.push(parser.value(depth, repeated)?);
+            Ok(())
+        })?;
+        Ok(items)
     }
 
     /// Moves past an object, and shows its members.
@@ -290,33 +391,18 @@ impl Parser<'_> {
         visit: &mut dyn FnMut(String, Range<usize>) -> Result<(), MetadataError>,
     ) -> Result<(), MetadataError> {
         let depth = self.deeper(depth)?;
-        self.at += 1;
-        self.skip_whitespace();
-        if self.take(b"}") {
-            return Ok(());
-        }
-        loop {
-            self.skip_whitespace();
-            if self.peek() != Some(b'"') {
-                return Err(self.error("expected a name"));
+        self.each(b'}', "expected `,` or `}`", &mut |parser| {
+            parser.skip_whitespace();
+            if parser.peek() != Some(b'"') {
+                return Err(parser.error("expected a name"));
             }
-            let name = self.string()?;
-            self.skip_whitespace();
-            if !self.take(b":") {
-                return Err(self.error("expected `:`"));
-            }
-            self.skip_whitespace();
-            let start = self.at;
-            self.skip(depth)?;
-            visit(name, start..self.at)?;
-            self.skip_whitespace();
-            if self.take(b"}") {
-                return Ok(());
-            }
-            if !self.take(b",") {
-                return Err(self.error("expected `,` or `}`"));
-            }
-        }
+            let name = parser.string()?;
+            parser.colon()?;
+            parser.skip_whitespace();
+            let start = parser.at;
+            parser.skip(depth)?;
+            visit(name, start..parser.at)
+        })
     }
 
     /// Moves past a value of any kind.
@@ -329,22 +415,10 @@ impl Parser<'_> {
             Some(b'{') => self.skip_members(depth, &mut |_, _| Ok(())),
             Some(b'[') => {
                 let depth = self.deeper(depth)?;
-                self.at += 1;
-                self.skip_whitespace();
-                if self.take(b"]") {
-                    return Ok(());
-                }
-                loop {
-                    self.skip_whitespace();
-                    self.skip(depth)?;
-                    self.skip_whitespace();
-                    if self.take(b"]") {
-                        return Ok(());
-                    }
-                    if !self.take(b",") {
-                        return Err(self.error("expected `,` or `]`"));
-                    }
-                }
+                self.each(b']', "expected `,` or `]`", &mut |parser| {
+                    parser.skip_whitespace();
+                    parser.skip(depth)
+                })
             }
             _ => {
                 let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
@@ -358,13 +432,20 @@ impl Parser<'_> {
         }
     }
 
-    fn string(&mut self) -> Result<String, MetadataError> {
+    pub(super) fn string(&mut self) -> Result<String, MetadataError> {
         let length = self.string_length();
         self.token(length, "a string")
     }
 
+    /// Moves past the next bytes, and gives them.
+    pub(super) fn pass(&mut self, length: usize) -> &[u8] {
+        let start = self.at;
+        self.at = start.saturating_add(length).min(self.text.len());
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
     /// Bytes of the string that begins here, its quotes included; more than there are, if it does not end.
-    fn string_length(&self) -> usize {
+    pub(super) fn string_length(&self) -> usize {
         let mut escaped = false;
         let inside = self.rest().iter().skip(1).take_while(|&&byte| {
             let ends = byte == b'"' && !escaped;
@@ -374,10 +455,15 @@ impl Parser<'_> {
         inside.count() + 2
     }
 
-    fn number(&mut self) -> Result<Number, MetadataError> {
-        let digits = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-        let length = self.rest().iter().take_while(digits).count();
+    pub(super) fn number(&mut self) -> Result<Number, MetadataError> {
+        let length = self.number_length();
         self.token(length, "a number")
+    }
+
+    /// Bytes of what may be a number that begins here.
+    pub(super) fn number_length(&self) -> usize {
+        let digits = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+        self.rest().iter().take_while(digits).count()
     }
 
     /// The next `length` bytes as one JSON token.

@@ -5,8 +5,11 @@
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
 //! What a codec means by its configuration is the `codec` room's business: here it is JSON.
 
+mod attributes;
 mod chunk_grid;
 mod chunk_key_encoding;
+mod codec_spelling;
+mod compact;
 mod consolidated;
 mod data_type;
 mod decimal;
@@ -24,8 +27,10 @@ pub mod v1;
 pub mod v2;
 pub mod v3;
 
+pub use attributes::Attributes;
 pub use chunk_grid::{ChunkEdges, ChunkGridMetadata, EdgeRun};
 pub use chunk_key_encoding::{ChunkKeyEncodingMetadata, ExtendedKeys, KeyCore};
+pub use codec_spelling::spell_out_codecs;
 pub use consolidated::{
     ConsolidatedChildren, DocumentCopy, change_copies, inline_children, to_inline, to_zmetadata,
     zmetadata_children,

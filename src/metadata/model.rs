@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue};
+use super::{Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue};
 
 /// The version of the Zarr format a document is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,7 @@ pub struct ArrayMetadata {
     /// under their v3 names.
     pub codecs: Vec<CodecMetadata>,
     /// The user's attributes, as written.
-    pub attributes: Map<String, Value>,
+    pub attributes: Attributes,
     /// A name or none for each dimension; for v2 from `_ARRAY_DIMENSIONS`, if that fits.
     pub dimension_names: Option<Vec<Option<String>>>,
 }
@@ -80,7 +80,40 @@ pub struct GroupMetadata {
     /// Whether the document holds copies of those of the nodes below (inline consolidated metadata).
     pub is_consolidated: bool,
     /// The user's attributes, as written.
-    pub attributes: Map<String, Value>,
+    pub attributes: Attributes,
+}
+
+impl ArrayMetadata {
+    /// Bytes of memory that it takes, at most, where its documents have so many.
+    #[must_use]
+    pub fn memory_bytes(&self, document_bytes: u64) -> u64 {
+        let attributes = self.attributes.text().len() as u64;
+        let rest = document_bytes.saturating_sub(attributes).saturating_mul(MODEL_RATIO);
+        let codecs = self.codecs.iter().flat_map(|codec| codec.configuration.values());
+        codecs.map(value_bytes).fold(rest.saturating_add(self.attributes.memory_bytes()), u64::saturating_add)
+    }
+}
+
+/// Bytes that the model takes for each of a document's that are neither attributes nor configurations of codecs, at most.
+const MODEL_RATIO: u64 = 8;
+
+/// Bytes of memory that a value takes, at most. Recursive in its nesting, which is bounded where it was parsed.
+fn value_bytes(value: &Value) -> u64 {
+    /// A name, its places in a table, and room to grow.
+    const MEMBER_BYTES: u64 = 256;
+    let inside = match value {
+        Value::Null | Value::Bool(_) => 0,
+        Value::Number(number) => number.as_str().len() as u64,
+        Value::String(text) => text.len() as u64,
+        Value::Array(items) => items.iter().map(value_bytes).fold(0, u64::saturating_add),
+        Value::Object(members) => {
+            let member = |(name, value)| {
+                MEMBER_BYTES.saturating_add(String::len(name) as u64).saturating_add(value_bytes(value))
+            };
+            members.iter().map(member).fold(MEMBER_BYTES, u64::saturating_add)
+        }
+    };
+    inside.saturating_add(2 * size_of::<Value>() as u64)
 }
 
 /// What stands between the coordinates in a chunk's key.

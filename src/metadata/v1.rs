@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(array.fill_value.as_bytes(), [42, 0, 0, 0]);
         assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::V2(Separator::Dot));
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
-        assert_eq!(array.attributes.get("a"), Some(&json!("NaN")));
+        assert_eq!(array.attributes.get("a"), Some(json!("NaN")));
     }
 
     #[test]

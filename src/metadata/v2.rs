@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::chunk_key_encoding::separator;
 use super::extension::{self, into_object, optional, required};
-use super::json::{parse_attributes, parse_document};
+use super::json::{parse_document, parse_zattrs};
 use super::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, Endianness,
-    FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+    ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
+    Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
 };
 
 /// The attribute in which xarray keeps the names of the dimensions.
@@ -37,7 +37,7 @@ pub fn parse_array(
 /// The array that the members of a document describe.
 pub(super) fn array(
     members: &Map<String, Value>,
-    attributes: Map<String, Value>,
+    attributes: Attributes,
     limits: &MetadataLimits,
 ) -> Result<ArrayMetadata, MetadataError> {
     let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
@@ -103,8 +103,8 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
 pub(super) fn attributes(
     zattrs: Option<&[u8]>,
     limits: &MetadataLimits,
-) -> Result<Map<String, Value>, MetadataError> {
-    zattrs.map_or_else(|| Ok(Map::new()), |document| parse_attributes(document, limits))
+) -> Result<Attributes, MetadataError> {
+    zattrs.map_or_else(|| Ok(Attributes::default()), |document| parse_zattrs(document, limits))
 }
 
 /// Where there is one coordinate or none, no separator stands in a key, so none is missing.
@@ -120,8 +120,9 @@ fn chunk_key_encoding(
 }
 
 /// The names that the attributes give, if there is one for each dimension.
-fn dimension_names(attributes: &Map<String, Value>, rank: usize) -> Option<Vec<Option<String>>> {
-    let names = attributes.get(ARRAY_DIMENSIONS)?.as_array().filter(|names| names.len() == rank)?;
+fn dimension_names(attributes: &Attributes, rank: usize) -> Option<Vec<Option<String>>> {
+    let names = attributes.get(ARRAY_DIMENSIONS)?;
+    let names = names.as_array().filter(|names| names.len() == rank)?;
     names.iter().map(|name| name.as_str().map(|name| Some(name.to_owned()))).collect()
 }
 
@@ -308,11 +309,10 @@ impl ByteOrder {
             "packbits" => return Ok(Self::None),
             _ => return Ok(self),
         };
-        let order = |member| match configuration.get(member)?.as_str()?.as_bytes().first()? {
-            b'>' => Some(Self::One(Endianness::Big)),
-            b'|' => Some(Self::None),
-            // As numpy has it, a type without an order is of the machine's.
-            _ => Some(Self::One(Endianness::Little)),
+        let order = |member| {
+            // What is no type is refused by the filter itself.
+            let (_, order) = DataType::from_numpy(configuration.get(member)?.as_str()?).ok()?;
+            Some(order.map_or(Self::None, Self::One))
         };
         match (&self, order(taken)) {
             (Self::One(before), Some(Self::One(taken))) if *before != taken => {
@@ -578,11 +578,14 @@ mod tests {
     fn a_group_has_its_attributes_if_there_are_some() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
-        let expected =
-            GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes: Map::new() };
+        let expected = GroupMetadata {
+            zarr_format: ZarrFormat::V2,
+            is_consolidated: false,
+            attributes: Attributes::default(),
+        };
         assert_eq!(group, expected);
         let group = parse_group(br#"{"zarr_format":2}"#, Some(br#"{"a":NaN}"#), &limits).unwrap();
-        assert_eq!(group.attributes.get("a"), Some(&json!("NaN")));
+        assert_eq!(group.attributes.get("a"), Some(json!("NaN")));
         assert!(parse_group(br#"{"zarr_format":3}"#, None, &limits).is_err());
         assert!(parse_group(br#"{"zarr_format":2}"#, Some(b""), &limits).is_err());
     }

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value};
 
 use super::extension::{self, Extension, into_object, optional, required};
-use super::json::parse_document;
+use super::json::{ATTRIBUTES, parse_with_attributes};
 use super::{
-    ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
-    GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,
+    ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
+    FillValue, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,
 };
 
 /// What a `zarr.json` describes.
@@ -43,11 +43,13 @@ const GROUP_MEMBERS: [&str; 3] = ["zarr_format", "node_type", "attributes"];
 /// # Errors
 /// [`MetadataError`] says what is wrong and where.
 pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, MetadataError> {
-    let members = into_object(parse_document(&consolidated::without_copies(document, limits), limits)?)?;
+    let document = consolidated::without_copies(document, limits);
+    let (value, attributes) = parse_with_attributes(&document, limits)?;
+    let members = into_object(value)?;
     check_format(&members)?;
     match required(&members, "node_type")?.as_str() {
-        Some("array") => array(members, limits).map(V3Node::Array),
-        Some("group") => group(members).map(V3Node::Group),
+        Some("array") => array(&members, limits, attributes).map(V3Node::Array),
+        Some("group") => group(&members, attributes).map(V3Node::Group),
         _ => Err(MetadataError::invalid("node_type", "must be \"array\" or \"group\"")),
     }
 }
@@ -80,28 +82,32 @@ fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), Met
     Ok(())
 }
 
-fn group(mut members: Map<String, Value>) -> Result<GroupMetadata, MetadataError> {
-    check_members(&members, &GROUP_MEMBERS)?;
+fn group(
+    members: &Map<String, Value>,
+    attributes: Option<Attributes>,
+) -> Result<GroupMetadata, MetadataError> {
+    check_members(members, &GROUP_MEMBERS)?;
     let is_consolidated = members.get(consolidated::INLINE).is_some_and(Value::is_object);
-    let attributes = take_attributes(&mut members)?;
+    let attributes = checked_attributes(members, attributes)?;
     Ok(GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated, attributes })
 }
 
-/// An array of the members of its document.
+/// An array of the members of its document, and its attributes.
 pub(super) fn array(
-    mut members: Map<String, Value>,
+    members: &Map<String, Value>,
     limits: &MetadataLimits,
+    attributes: Option<Attributes>,
 ) -> Result<ArrayMetadata, MetadataError> {
-    check_members(&members, &ARRAY_MEMBERS)?;
-    let shape = extension::lengths(required(&members, "shape")?, "shape", limits.rank)?;
-    let data_type = DataType::from_v3(required(&members, "data_type")?)?;
-    let chunk_grid = ChunkGridMetadata::from_v3(required(&members, "chunk_grid")?, &shape)?;
-    let chunk_key_encoding = required(&members, "chunk_key_encoding")?;
+    check_members(members, &ARRAY_MEMBERS)?;
+    let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
+    let data_type = DataType::from_v3(required(members, "data_type")?)?;
+    let chunk_grid = ChunkGridMetadata::from_v3(required(members, "chunk_grid")?, &shape)?;
+    let chunk_key_encoding = required(members, "chunk_key_encoding")?;
     let chunk_key_encoding = ChunkKeyEncodingMetadata::from_v3(chunk_key_encoding, shape.len())?;
-    let fill_value = FillValue::from_v3(&data_type, members.get("fill_value"))?;
-    let codecs = codecs(required(&members, "codecs")?, limits)?;
-    check_storage_transformers(&members, limits)?;
-    let dimension_names = dimension_names(&members, shape.len())?;
+    let fill_value = FillValue::from_v3_leniently(&data_type, members.get("fill_value"))?;
+    let codecs = codecs(required(members, "codecs")?, limits)?;
+    check_storage_transformers(members, limits)?;
+    let dimension_names = dimension_names(members, shape.len())?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V3,
         shape,
@@ -110,16 +116,20 @@ pub(super) fn array(
         chunk_key_encoding,
         fill_value,
         codecs,
-        attributes: take_attributes(&mut members)?,
+        attributes: checked_attributes(members, attributes)?,
         dimension_names,
     })
 }
 
-fn take_attributes(members: &mut Map<String, Value>) -> Result<Map<String, Value>, MetadataError> {
-    match members.remove("attributes") {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(attributes)) => Ok(attributes),
-        Some(_) => Err(MetadataError::invalid("attributes", "must be an object")),
+/// The attributes, if what stands in their place is an object, `null` or nothing.
+fn checked_attributes(
+    members: &Map<String, Value>,
+    attributes: Option<Attributes>,
+) -> Result<Attributes, MetadataError> {
+    match (attributes, members.get(ATTRIBUTES)) {
+        (Some(attributes), _) => Ok(attributes),
+        (None, None | Some(Value::Null)) => Ok(Attributes::default()),
+        (None, Some(_)) => Err(MetadataError::invalid(ATTRIBUTES, "must be an object")),
     }
 }
 
@@ -221,14 +231,17 @@ mod tests {
         assert_eq!(array.chunk_key_encoding, ChunkKeyEncodingMetadata::Default(Separator::Slash));
         assert_eq!(array.fill_value.as_bytes(), [0xff, 0xff]);
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
-        assert_eq!(array.attributes.get("a"), Some(&json!(1)));
+        assert_eq!(array.attributes.get("a"), Some(json!(1)));
         assert_eq!(array.dimension_names, Some(vec![Some("y".to_owned()), None]));
     }
 
     #[test]
     fn a_group_needs_no_more_than_format_and_type() {
-        let expected =
-            GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated: false, attributes: Map::new() };
+        let expected = GroupMetadata {
+            zarr_format: ZarrFormat::V3,
+            is_consolidated: false,
+            attributes: Attributes::default(),
+        };
         assert_eq!(group(r#"{"zarr_format":3,"node_type":"group"}"#), Ok(expected));
     }
 

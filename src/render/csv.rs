@@ -1,15 +1,18 @@
 //! Elements as rows and columns of text (RFC 4180): cells separated by commas, every row ended by CRLF.
 //!
-//! Rank 0 is one cell, rank 1 a column, rank 2 rows and columns, all without a header. Structs of rank 0 and 1 are a row
-//! each, under a header of their fields' names; fields of a struct within a struct have columns of their own (`p.x`). An
-//! array without elements has no rows.
+//! Rank 0 is one cell, rank 1 a column, rank 2 rows and columns. Structs of rank 0 and 1 are a row each; fields of a struct
+//! within a struct have columns of their own (`p.x`). An array without elements has no rows.
+//!
+//! The first line says what the columns are, unless it is not wanted: the names of the fields; of rank 0 and 1 the array's
+//! name; of rank 2 the indices of the columns in the array, whatever was selected of it.
 //!
 //! | type | cell |
 //! |---|---|
 //! | numbers, dates | as in JSON without quotes; `NaN`, `Infinity`, `-Infinity`, `NaT` |
 //! | complex numbers | `1.0+2.0j`, as Python writes them |
 //! | text | as it is; in quotes where it must be |
-//! | bytes, and text of bytes that is not UTF-8 | hexadecimal |
+//! | text of bytes | as UTF-8, with `\xHH` for each byte that is not and `\\` for `\` |
+//! | bytes | hexadecimal |
 //! | empty text and bytes | `""`, since readers skip blank lines |
 //! | lists, JSON values | their JSON, in quotes |
 //!
@@ -27,8 +30,46 @@ use crate::metadata::DataType;
 pub(super) fn bytes_estimate(contents: &Contents) -> u64 {
     let columns = columns(&contents.data_type);
     let row = columns.iter().map(|column| longest_cell(&column.data_type)).fold(0, u64::saturating_add);
-    let header = columns.iter().map(|column| column.name.len() as u64 * 2 + 4).sum::<u64>();
-    contents.elements().saturating_mul(row).saturating_add(header)
+    contents.elements().saturating_mul(row).saturating_add(header_bytes(contents, &columns))
+}
+
+/// The most bytes of the first line.
+fn header_bytes(Contents { data_type, shape, heading, .. }: &Contents, columns: &[Column]) -> u64 {
+    let quoted = |name: &str| name.len() as u64 * 2 + 4;
+    match heading {
+        None => 0,
+        Some(_) if matches!(data_type, DataType::Struct(_)) => {
+            columns.iter().map(|column| quoted(&column.name)).sum()
+        }
+        // As long as the longest number there is, and a comma.
+        Some(_) if shape.len() == 2 => shape.last().copied().unwrap_or_default().saturating_mul(21),
+        Some(heading) => quoted(&heading.name),
+    }
+}
+
+/// The first line.
+fn header(Contents { data_type, shape, heading, .. }: &Contents, columns: &[Column], out: &mut Vec<u8>) {
+    let Some(heading) = heading else { return };
+    if matches!(data_type, DataType::Struct(_)) {
+        for (place, column) in columns.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            write_quoted(column.name.as_bytes(), out);
+        }
+    } else if let [_, length] = **shape {
+        if length == 0 {
+            return;
+        }
+        for place in 0..length {
+            let comma = if place > 0 { "," } else { "" };
+            // Writing to a vector does not fail.
+            let _ = write!(out, "{comma}{}", heading.columns.at(place));
+        }
+    } else {
+        write_quoted(heading.name.as_bytes(), out);
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 /// The longest cell, and what separates it from the next.
@@ -78,8 +119,8 @@ pub(super) struct CsvWriter {
     written: u64,
     /// Elements of the whole array.
     total: u64,
-    /// What stands before the first row, until it is written.
-    header: Vec<u8>,
+    /// What the first line is made of, until it is written.
+    unheaded: Option<Contents>,
     /// A cell in the making.
     cell: Vec<u8>,
 }
@@ -98,19 +139,17 @@ impl CsvWriter {
         }
         check_bytes(bytes_estimate(contents), limit)?;
         let columns = columns(data_type);
-        let mut header = Vec::new();
-        if is_struct {
-            for (place, column) in columns.iter().enumerate() {
-                if place > 0 {
-                    header.push(b',');
-                }
-                write_quoted(column.name.as_bytes(), &mut header);
-            }
-            header.extend_from_slice(b"\r\n");
-        }
+        let unheaded = Some(contents.clone());
         let row_elements = shape.get(1).copied().unwrap_or(1);
         let (data_type, total) = (data_type.clone(), contents.elements());
-        Ok(Self { data_type, columns, nan, row_elements, written: 0, total, header, cell: Vec::new() })
+        Ok(Self { data_type, columns, nan, row_elements, written: 0, total, unheaded, cell: Vec::new() })
+    }
+
+    /// The first line, once.
+    fn write_header(&mut self, out: &mut Vec<u8>) {
+        if let Some(contents) = self.unheaded.take() {
+            header(&contents, &self.columns, out);
+        }
     }
 
     fn write_one(&mut self, element: &[u8], out: &mut Vec<u8>) -> Result<(), RenderError> {
@@ -138,13 +177,13 @@ impl CsvWriter {
 
 impl Writer for CsvWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
-        out.append(&mut self.header);
+        self.write_header(out);
         let data_type = self.data_type.clone();
         elements.try_each(&data_type, |element| self.write_one(element, out))
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
-        out.append(&mut self.header);
+        self.write_header(out);
         if self.written == self.total { Ok(()) } else { Err(RenderError::ElementCount) }
     }
 }
@@ -210,12 +249,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::chunk::AxisRange;
     use crate::metadata::TimeUnit;
+    use crate::render::Heading;
     use crate::render::test_elements::{contents, fixed, step, structure, subarray, variable, written};
 
     fn csv(data_type: &DataType, shape: &[u64], parts: &[Elements]) -> Result<String, RenderError> {
         let writer = CsvWriter::new(&contents(data_type, shape), NanMode::String, 1 << 20)?;
         Ok(String::from_utf8(written(writer, parts)?).unwrap())
+    }
+
+    /// As [`csv`], below a heading.
+    fn headed(data_type: &DataType, shape: &[u64], columns: AxisRange, parts: &[Elements]) -> String {
+        let heading = Some(Heading { name: "t\"2".to_owned(), columns });
+        let contents = Contents { heading, ..contents(data_type, shape) };
+        let text = written(CsvWriter::new(&contents, NanMode::String, 1 << 20).unwrap(), parts).unwrap();
+        assert!(text.len() as u64 <= bytes_estimate(&contents));
+        String::from_utf8(text).unwrap()
     }
 
     /// One column.
@@ -232,6 +282,33 @@ mod tests {
         assert_eq!(csv(&DataType::UInt8, &[], &[fixed(&[&[7]])]).unwrap(), "7\r\n");
         assert_eq!(csv(&DataType::UInt8, &[0, 3], &[]).unwrap(), "");
         assert_eq!(csv(&DataType::UInt8, &[3, 0], &[]).unwrap(), "");
+    }
+
+    #[test]
+    fn the_first_line_says_what_the_columns_are() {
+        let numbers = [fixed(&[&[1, 2, 3, 4, 5, 6]])];
+        let whole = AxisRange::whole(3);
+        assert_eq!(
+            headed(&DataType::UInt8, &[6], whole, &numbers),
+            "\"t\"\"2\"\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n"
+        );
+        assert_eq!(headed(&DataType::UInt8, &[], whole, &[fixed(&[&[7]])]), "\"t\"\"2\"\r\n7\r\n");
+        assert_eq!(headed(&DataType::UInt8, &[2, 3], whole, &numbers), "0,1,2\r\n1,2,3\r\n4,5,6\r\n");
+        let backwards = AxisRange { start: 109, count: 3, step: -2, keep: true };
+        assert_eq!(
+            headed(&DataType::UInt8, &[2, 3], backwards, &numbers),
+            "109,107,105\r\n1,2,3\r\n4,5,6\r\n"
+        );
+        assert_eq!(headed(&DataType::UInt8, &[0, 3], whole, &[]), "0,1,2\r\n");
+        assert_eq!(headed(&DataType::UInt8, &[3, 0], AxisRange::whole(0), &[]), "");
+    }
+
+    #[test]
+    fn a_first_line_that_may_be_too_long_is_refused_before_it_is_written() {
+        let heading = Some(Heading { name: String::new(), columns: AxisRange::whole(1 << 40) });
+        let contents = Contents { heading, ..contents(&DataType::UInt8, &[0, 1 << 40]) };
+        let result = CsvWriter::new(&contents, NanMode::String, 1 << 20).map(drop);
+        assert!(matches!(result, Err(RenderError::TooLarge { .. })));
     }
 
     #[test]
@@ -279,7 +356,7 @@ mod tests {
         assert_eq!(column(&DataType::VariableBytes, &[b"\x00\xff", b""]), "00ff\r\n\"\"\r\n");
         assert_eq!(column(&DataType::RawBits { bytes: 2 }, &[b"az"]), "617a\r\n");
         let bytes = DataType::NullTerminatedBytes { bytes: 2 };
-        assert_eq!(column(&bytes, &[b"a\0", b"\xe9t"]), "a\r\ne974\r\n");
+        assert_eq!(column(&bytes, &[b"a\0", b"\xe9t", b"\\x"]), "a\r\n\\xe9t\r\n\\\\x\r\n");
         assert_eq!(column(&DataType::Json, &[br#"{"a":[1,2]}"#]), "\"{\"\"a\"\":[1,2]}\"\r\n");
         let arrays = DataType::VariableArray(std::sync::Arc::new(DataType::UInt8));
         assert_eq!(column(&arrays, &[&[1, 2], &[]]), "\"[1,2]\"\r\n[]\r\n");
@@ -290,10 +367,13 @@ mod tests {
         let point = structure(&[("x", DataType::Int8), ("y,z", DataType::UInt8)]);
         let data_type =
             structure(&[("a", DataType::UInt8), ("p", point), ("q", subarray(DataType::UInt8, &[2]))]);
-        let text = "a,p.x,\"p.y,z\",q\r\n1,-1,2,\"[3,4]\"\r\n";
-        assert_eq!(column(&data_type, &[&[1, 0xff, 2, 3, 4]]), text);
-        assert_eq!(csv(&data_type, &[], &[fixed(&[&[1, 0xff, 2, 3, 4]])]).unwrap(), text);
-        assert_eq!(csv(&data_type, &[0], &[]).unwrap(), "a,p.x,\"p.y,z\",q\r\n");
+        let (header, row) = ("a,p.x,\"p.y,z\",q\r\n", "1,-1,2,\"[3,4]\"\r\n");
+        assert_eq!(column(&data_type, &[&[1, 0xff, 2, 3, 4]]), row);
+        let whole = AxisRange::whole(1);
+        let elements = [fixed(&[&[1, 0xff, 2, 3, 4]])];
+        assert_eq!(headed(&data_type, &[1], whole, &elements), format!("{header}{row}"));
+        assert_eq!(headed(&data_type, &[], whole, &elements), format!("{header}{row}"));
+        assert_eq!(headed(&data_type, &[0], whole, &[]), header);
     }
 
     #[test]

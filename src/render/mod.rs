@@ -29,7 +29,7 @@ use self::json::JsonWriter;
 use self::npy_text::NpyTextWriter;
 use self::packed::PackedWriter;
 
-use crate::chunk::Elements;
+use crate::chunk::{AxisRange, Elements};
 use crate::metadata::{DataType, Endianness};
 
 /// The form of an answer.
@@ -67,6 +67,17 @@ pub struct Contents {
     pub shape: Vec<u64>,
     /// The names of the dimensions, if they have any.
     pub dimension_names: Option<Vec<Option<String>>>,
+    /// What stands in the first line of [`Format::Csv`]; `None` for no such line.
+    pub heading: Option<Heading>,
+}
+
+/// What the columns of a table are called, where they are no fields of a struct.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heading {
+    /// The name of a sole column: the array's.
+    pub name: String,
+    /// Of two dimensions, the indices of the columns.
+    pub columns: AxisRange,
 }
 
 impl Contents {
@@ -118,7 +129,7 @@ pub fn writer(
         Format::Json => Some(Box::new(JsonWriter::new(data_type, shape, style.nan, limit_bytes)?)),
         Format::Csv => Some(Box::new(CsvWriter::new(contents, style.nan, limit_bytes)?)),
         Format::Arrow => Some(Box::new(ArrowWriter::new(contents, limit_bytes)?)),
-        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter::new(data_type))),
+        Format::Bytes if data_type.is_variable() => Some(Box::new(PackedWriter)),
         Format::Npy if data_type.is_variable() => {
             Some(Box::new(NpyTextWriter::new(contents, style.endian, limit_bytes)?))
         }

@@ -23,7 +23,7 @@ pub(super) fn fixed(elements: &[&[u8]]) -> Elements {
 
 /// An array without names.
 pub(super) fn contents(data_type: &DataType, shape: &[u64]) -> Contents {
-    Contents { data_type: data_type.clone(), shape: shape.to_vec(), dimension_names: None }
+    Contents { data_type: data_type.clone(), shape: shape.to_vec(), dimension_names: None, heading: None }
 }
 
 /// A struct of these fields.

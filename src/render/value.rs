@@ -4,7 +4,7 @@
 //! own business.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::RenderError;
 use super::date::Date;
@@ -77,7 +77,8 @@ pub(super) enum Value<'a> {
     Date(Date),
     /// A date or a time span that is none: `NaT`.
     NotATime,
-    /// Text, without the zeros behind it.
+    /// Text, without the zeros behind it. Text of bytes has `\xHH` for each byte that is not UTF-8, and `\\` for `\`, so
+    /// that every element has a text of its own.
     Text(Cow<'a, str>),
     /// Bytes that are no text, or in an encoding that is not known.
     Bytes(&'a [u8]),
@@ -140,7 +141,7 @@ impl<'a> Value<'a> {
             DataType::FixedLengthUtf32 { .. } => {
                 Self::Text(utf32_text(element).map_err(|number| RenderError::NotText { number })?.into())
             }
-            DataType::NullTerminatedBytes { .. } => text(without_padding(element)),
+            DataType::NullTerminatedBytes { .. } => Self::Text(escaped(without_padding(element))),
             DataType::String => text(element),
             DataType::Json => Self::Json(element),
             DataType::Struct(structure) => Self::Struct(structure, element),
@@ -163,6 +164,24 @@ impl<'a> Value<'a> {
             | DataType::Complex128 => return Err(RenderError::ElementCount),
         })
     }
+}
+
+/// Text of bytes in an encoding that is not known, as UTF-8 as far as it is.
+fn escaped(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && !text.contains('\\')
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', r"\\"));
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(text, r"\x{byte:02x}");
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// The bytes of an element, if they are as many as its type has.

@@ -59,6 +59,9 @@ pub enum StoreError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The value must be held in memory to be stored, and there is no room for it now; nothing was written.
+    #[error("there is no memory left for a value that must be held to be stored; nothing was written")]
+    NoRoom,
     /// The value would not become as long as the writer of a part says; nothing was written.
     #[error("the value would become {result} bytes long, not {asked}")]
     OtherLength {
@@ -80,6 +83,14 @@ pub enum StoreError {
         class: ErrorClass,
         /// Why.
         source: Shared,
+    },
+    /// A symbolic link stands in the key's place or above it, and no value can be had by it.
+    #[error("a symbolic link at `{key}` or above it {fault}")]
+    Link {
+        /// The key, or the prefix.
+        key: Arc<str>,
+        /// Why not.
+        fault: LinkFault,
     },
     /// The zip file whose entries are the values.
     #[error(transparent)]
@@ -107,6 +118,31 @@ pub enum StoreError {
     Backend(#[source] Shared),
 }
 
+/// Why a symbolic link leads to no value. The text says what whoever runs the server can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkFault {
+    /// No links are followed here.
+    #[error(
+        "is not followed: put what it leads to in its place, or set the mount's option `symlinks` to \"within\" \
+         (Linux with `openat2`) or \"follow\""
+    )]
+    Refused,
+    /// It leads out of the directory, or to what the server keeps there for itself.
+    #[error(
+        "leads out of the mount's directory, as absolute links always do: make it relative and let it stay inside, or \
+         set the mount's option `symlinks` to \"follow\""
+    )]
+    LeadsOut,
+    /// It leads to itself in the end, or through too many others.
+    #[error(
+        "leads in a circle, or through too many others: remove it, or let it lead to a file or a directory"
+    )]
+    Loops,
+    /// It leads to nothing.
+    #[error("leads to nothing: remove it, or restore what it leads to")]
+    Dangles,
+}
+
 /// The cause of a failure, shared.
 pub type Shared = Arc<dyn std::error::Error + Send + Sync>;
 
@@ -122,18 +158,21 @@ impl Classify for StoreError {
             Self::ValueTooLarge { .. } => ErrorClass::CorruptData,
             Self::WrongLength | Self::RootInUse(_) | Self::Backend(_) => ErrorClass::BackendFailed,
             Self::StorageFull(_) => ErrorClass::StorageFull,
-            Self::VersionChanged | Self::Busy(_) | Self::Contended(_) | Self::OutcomeUnknown(_) => {
-                ErrorClass::Overloaded
-            }
+            Self::VersionChanged
+            | Self::Busy(_)
+            | Self::NoRoom
+            | Self::Contended(_)
+            | Self::OutcomeUnknown(_) => ErrorClass::Overloaded,
             Self::TimedOut(_) => ErrorClass::TimedOut,
             Self::Made { class, .. } => *class,
+            Self::Link { .. } => ErrorClass::UnusableLink,
             Self::Zip(error) => error.class(),
         }
     }
 
     fn written(&self) -> Option<Written> {
         match self {
-            Self::Contended(_) | Self::StorageFull(_) => Some(Written::No),
+            Self::Contended(_) | Self::StorageFull(_) | Self::NoRoom => Some(Written::No),
             Self::OutcomeUnknown(_) => Some(Written::Unknown),
             Self::ReadOnly
             | Self::NotListable
@@ -150,6 +189,7 @@ impl Classify for StoreError {
             | Self::OtherLength { .. }
             | Self::PartsTooLarge { .. }
             | Self::Made { .. }
+            | Self::Link { .. }
             | Self::Zip(_)
             | Self::RootInUse(_)
             | Self::Busy(_)

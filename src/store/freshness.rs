@@ -16,11 +16,16 @@ pub enum Freshness {
     Ttl(Duration),
     /// As old as the server: what is stored never changes, though more may come.
     Immutable,
+    /// No older than the request, and no look is enough: every answer is made of what is read for it. For files that are
+    /// written through memory maps, which may not show in their times.
+    Uncached,
 }
 
 /// A text that names no freshness.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not `always`, `immutable` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`")]
+#[error(
+    "`{0}` is not `always`, `immutable`, `uncached` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`"
+)]
 pub struct FreshnessError(String);
 
 impl FromStr for Freshness {
@@ -30,6 +35,7 @@ impl FromStr for Freshness {
         match text {
             "always" => Ok(Self::Always),
             "immutable" => Ok(Self::Immutable),
+            "uncached" => Ok(Self::Uncached),
             _ => text
                 .strip_prefix("ttl:")
                 .and_then(time)
@@ -60,6 +66,7 @@ impl fmt::Display for Freshness {
             Self::Always => f.write_str("always"),
             Self::Ttl(age) => write!(f, "ttl:{}ms", age.as_millis()),
             Self::Immutable => f.write_str("immutable"),
+            Self::Uncached => f.write_str("uncached"),
         }
     }
 }
@@ -85,6 +92,7 @@ mod tests {
         for (text, freshness) in [
             ("always", Freshness::Always),
             ("immutable", Freshness::Immutable),
+            ("uncached", Freshness::Uncached),
             ("ttl:0s", Freshness::Ttl(Duration::ZERO)),
             ("ttl:1500ms", Freshness::Ttl(Duration::from_millis(1500))),
             ("ttl:60s", Freshness::Ttl(Duration::from_mins(1))),

@@ -30,30 +30,30 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, Circuit};
-pub use error::{Shared, StoreError};
+pub use error::{LinkFault, Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
-pub use object::{ObjectBackend, ObjectOptions, name_traces_by};
+pub use object::{ObjectBackend, ObjectOptions, name_traces_by, trouble};
 pub use observed::{Observer, Outcome, Verb, observed};
-pub use open::{OpenError, is_zip, open};
-pub use options::StoreOptions;
+pub use open::{OpenError, is_zip, kind_of, open, open_within};
+pub use options::{StoreOptions, backends_of};
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
 pub use secret::Secret;
 pub use types::{
-    ByteRange, Copied, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value, ValueBody, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 pub use web::Web;
-pub use zip::{ZipError, ZipStore};
+pub use zip::{ZipBudget, ZipError, ZipStore};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 
@@ -147,6 +147,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         Err(StoreError::ReadOnly)
     }
 
+    /// The most bytes of a body that [`Store::set`] holds at one time under a condition, however long the body is. What it
+    /// passes on in small pieces does not count.
+    fn held_by_set(&self, condition: &WriteCondition) -> u64 {
+        self.inner().map_or(0, |inner| inner.held_by_set(condition))
+    }
+
     /// `get` and `set` in one: stores the value of one key under another, whole or not at all; `None` if there is
     /// none. The condition is about the value that is there before, and is checked and kept as [`Store::set`] does.
     ///
@@ -182,12 +188,29 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are
-    /// empty.
+    /// empty. Holds all of it: for a directory that may be long, take [`Store::list_dir_after`].
     ///
     /// # Errors
     /// [`StoreError::NotListable`]; any failure of the backend. A listing that cannot be finished is an error,
     /// never fewer keys.
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError>;
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+        let mut listing = DirListing::default();
+        let mut entries = self.list_dir_after(prefix, "");
+        while let Some(entry) = entries.try_next().await? {
+            match entry {
+                DirEntry::Key(entry) => listing.keys.push(entry),
+                DirEntry::Prefix(prefix) => listing.prefixes.push(prefix),
+            }
+        }
+        Ok(listing)
+    }
+
+    /// `list_dir` as it is read: the keys and prefixes directly under a prefix as one sequence, those whose text comes
+    /// after `after`, which need be no key. A page of it costs little more than the page: what is not taken is not looked
+    /// at, and what is held does not grow with the directory, unless the backend has no other way to list.
+    ///
+    /// Ends in an error as [`Store::list_dir`] does.
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries;
 
     /// `list_prefix` (and `list`, with the root): every key under a prefix, in the order of the keys' bytes,
     /// after `after` if that is given.

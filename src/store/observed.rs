@@ -12,7 +12,7 @@ use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ByteRange, Copied, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
@@ -163,6 +163,26 @@ impl ObservedStore {
         Question { observer, verb, began, outcome: Outcome::Left, bytes: 0 }
     }
 
+    /// A listing, whose question ends with it.
+    fn listed<T: 'static>(
+        &self,
+        verb: Verb,
+        entries: BoxStream<'static, Result<T, StoreError>>,
+    ) -> BoxStream<'static, Result<T, StoreError>> {
+        let mut question = self.ask(verb);
+        // Whoever has seen enough of a listing lets go of it.
+        question.outcome = Outcome::Done;
+        entries
+            .inspect(move |entry| {
+                // All of it, so that it ends with the listing.
+                let question = &mut question;
+                if let Err(error) = entry {
+                    question.outcome = Outcome::of_error(error);
+                }
+            })
+            .boxed()
+    }
+
     fn span(&self, verb: Verb) -> Span {
         tracing::trace_span!(target: "zarrd::span", "backend", verb = verb.name(), mount = &*self.mount)
     }
@@ -254,11 +274,8 @@ impl Store for ObservedStore {
         erased
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        let mut question = self.ask(Verb::ListDir);
-        let listing = self.inner.list_dir(prefix).instrument(self.span(Verb::ListDir)).await;
-        question.outcome = Outcome::of(&listing);
-        listing
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.listed(Verb::ListDir, self.inner.list_dir_after(prefix, after))
     }
 
     fn list_prefix(
@@ -266,19 +283,7 @@ impl Store for ObservedStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        let mut question = self.ask(Verb::ListPrefix);
-        // Whoever has seen enough of a listing lets go of it.
-        question.outcome = Outcome::Done;
-        let entries = self.inner.list_prefix(prefix, after);
-        entries
-            .inspect(move |entry| {
-                // All of it, so that it ends with the listing.
-                let question = &mut question;
-                if let Err(error) = entry {
-                    question.outcome = Outcome::of_error(error);
-                }
-            })
-            .boxed()
+        self.listed(Verb::ListPrefix, self.inner.list_prefix(prefix, after))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
+use object_store::list::PaginatedListStore;
 use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
@@ -20,7 +21,7 @@ use super::backend::Guarded;
 use super::object::Connector;
 use super::{
     LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
-    ZipStore,
+    ZipBudget, ZipStore,
 };
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
@@ -89,19 +90,52 @@ pub fn is_zip(url: &str) -> bool {
 /// How the names of zip files end.
 const ZIP: &str = ".zip";
 
+/// The kind of backend that a URL names; of a zip file, of what it lies in. `None` if there is no such kind.
+#[must_use]
+pub fn kind_of(url: &str) -> Option<StoreKind> {
+    let Some((scheme, _)) = url.split_once("://") else { return Some(StoreKind::Local) };
+    match scheme.to_ascii_lowercase().as_str() {
+        "file" => Some(StoreKind::Local),
+        "memory" => Some(StoreKind::Memory),
+        "s3" => Some(StoreKind::S3),
+        "gs" => Some(StoreKind::Gcs),
+        "az" => Some(StoreKind::Azure),
+        "http" | "https" => Some(StoreKind::Http),
+        _ => None,
+    }
+}
+
 /// Opens the store that a URL names. What it decodes itself, it decodes on `cpu`.
 ///
 /// # Errors
 /// [`OpenError`], in words for the operator.
 pub fn open(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+    open_within(url, options, cpu, &ZipBudget::default())
+}
+
+/// As [`open`], where the directories of zip files share a budget.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_within(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &Cpu,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
     if is_zip(url) && !is_local_directory(url) {
-        return open_zip(url, options, cpu);
+        return open_zip(url, options, cpu, directories);
     }
     open_directory(url, options)
 }
 
 /// The store over the zip file that a URL names, within the store over what it lies in. The file may come later.
-fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+fn open_zip(
+    url: &str,
+    options: &StoreOptions,
+    cpu: &Cpu,
+    directories: &ZipBudget,
+) -> Result<SharedStore, OpenError> {
     if options.writable {
         return Err(OpenError::Options("a zip file is only read, so `writable` must be false"));
     }
@@ -116,7 +150,7 @@ fn open_zip(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore,
         let (directory, name) = url.rsplit_once('/').unwrap_or((url, ""));
         (open_directory(directory, options)?, name_of_file(url, name)?)
     };
-    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone())))
+    Ok(Arc::new(ZipStore::new(directory, StoreKey::parse(&name)?, cpu.clone(), directories.clone())))
 }
 
 /// The last segment of a URL as a key: only those of web servers are percent-encoded.
@@ -156,16 +190,17 @@ fn open_directory(url: &str, options: &StoreOptions) -> Result<SharedStore, Open
         return open_local(&path, options);
     }
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    match scheme.to_ascii_lowercase().as_str() {
-        "memory" if rest.trim_matches('/').is_empty() => {
+    match kind_of(url) {
+        Some(StoreKind::Memory) if rest.trim_matches('/').is_empty() => {
             Ok(Arc::new(ObjectBackend::memory(options.writable)))
         }
-        "memory" => Err(OpenError::InvalidUrl("nothing may stand after `memory://`")),
-        "s3" => open_bucket(StoreKind::S3, rest, options, s3),
-        "gs" => open_bucket(StoreKind::Gcs, rest, options, gcs),
-        "az" => open_bucket(StoreKind::Azure, rest, options, azure),
-        "http" | "https" => open_http(url, options),
-        _ => Err(OpenError::UnknownScheme(scheme.to_owned())),
+        Some(StoreKind::Memory) => Err(OpenError::InvalidUrl("nothing may stand after `memory://`")),
+        Some(kind @ StoreKind::S3) => open_bucket(kind, rest, options, s3),
+        Some(kind @ StoreKind::Gcs) => open_bucket(kind, rest, options, gcs),
+        Some(kind @ StoreKind::Azure) => open_bucket(kind, rest, options, azure),
+        Some(StoreKind::Http) => open_http(url, options),
+        // Paths were opened above.
+        Some(StoreKind::Local | StoreKind::Zip) | None => Err(OpenError::UnknownScheme(scheme.to_owned())),
     }
 }
 
@@ -180,10 +215,10 @@ fn open_local(path: &Path, options: &StoreOptions) -> Result<SharedStore, OpenEr
     Ok(Arc::new(store))
 }
 
-/// A client that can sign URLs as well.
-trait Bucket: ObjectStore + Signer {}
+/// A client that can sign URLs and list in pages as well.
+trait Bucket: ObjectStore + Signer + PaginatedListStore {}
 
-impl<T: ObjectStore + Signer> Bucket for T {}
+impl<T: ObjectStore + Signer + PaginatedListStore> Bucket for T {}
 
 type Build = fn(&str, &StoreOptions, &Connector, RetryConfig) -> Result<Arc<dyn Bucket>, OpenError>;
 
@@ -212,7 +247,8 @@ fn open_bucket(
     if options.signs_urls && is_anonymous(kind, options)? {
         return Err(OpenError::Options("`redirect = true` needs credentials to sign URLs with"));
     }
-    let backend = ObjectBackend::new(kind, inner.clone(), once, prefix, options.object());
+    let backend = ObjectBackend::new(kind, inner.clone(), once.clone(), prefix, options.object())
+        .with_pages(inner.clone(), once);
     let backend = if options.signs_urls { backend.with_signer(inner) } else { backend };
     Ok(guarded(backend, &connector, options))
 }

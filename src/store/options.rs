@@ -6,9 +6,57 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::Restraint;
 use super::object::Patience;
-use super::{Durability, LocalOptions, ObjectOptions, Secret, Symlinks};
+use super::{Durability, LocalOptions, ObjectOptions, Secret, StoreKind, Symlinks};
 
-/// How a store is opened. Each option is for the backends named; the others ignore it.
+const LOCAL: &[StoreKind] = &[StoreKind::Local];
+const REMOTE: &[StoreKind] = &[StoreKind::S3, StoreKind::Gcs, StoreKind::Azure, StoreKind::Http];
+const BUCKETS: &[StoreKind] = &[StoreKind::S3, StoreKind::Gcs, StoreKind::Azure];
+const S3: &[StoreKind] = &[StoreKind::S3];
+const GCS: &[StoreKind] = &[StoreKind::Gcs];
+const AZURE: &[StoreKind] = &[StoreKind::Azure];
+
+/// Which backends each option is for.
+const BACKENDS: &[(&[StoreKind], &[&str])] = &[
+    (LOCAL, &["symlinks", "durability", "concurrency"]),
+    (
+        REMOTE,
+        &[
+            "missing_on_403",
+            "connect_timeout_ms",
+            "read_timeout_ms",
+            "tries",
+            "retry_ms",
+            "retry_percent",
+            "requests",
+            "queue_ms",
+            "breaker_failures",
+            "held_bytes",
+        ],
+    ),
+    (BUCKETS, &["endpoint", "allow_http", "anonymous", "instance_credentials"]),
+    (
+        S3,
+        &[
+            "region",
+            "access_key_id",
+            "secret_access_key",
+            "session_token",
+            "virtual_hosted",
+            "upload_checksum",
+        ],
+    ),
+    (GCS, &["service_account_path", "service_account_key"]),
+    (&[StoreKind::Gcs, StoreKind::Azure], &["bearer_token"]),
+    (AZURE, &["account", "account_key", "sas_token"]),
+];
+
+/// The backends that an option is for, by its key; `None` if there is no such option.
+#[must_use]
+pub fn backends_of(option: &str) -> Option<&'static [StoreKind]> {
+    BACKENDS.iter().find(|(_, options)| options.contains(&option)).map(|(kinds, _)| *kinds)
+}
+
+/// How a store is opened. Each option is for the backends named ([`backends_of`]).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration file")]
@@ -19,6 +67,10 @@ pub struct StoreOptions {
     /// S3, GCS, Azure: whether URLs are signed for callers. A right of the mount: not read from here.
     #[serde(skip)]
     pub signs_urls: bool,
+    /// Local, zip: whether a file that has the times it had is taken for unchanged. A promise of the mount: not read from
+    /// here.
+    #[serde(skip)]
+    pub believes_times: bool,
 
     /// Local: what becomes of symbolic links.
     pub symlinks: Symlinks,
@@ -94,6 +146,7 @@ impl Default for StoreOptions {
         Self {
             writable: false,
             signs_urls: false,
+            believes_times: local.believes_times,
             symlinks: local.symlinks,
             durability: local.durability,
             concurrency: local.concurrency,
@@ -134,6 +187,7 @@ impl StoreOptions {
             durability: self.durability,
             writable: self.writable,
             concurrency: self.concurrency,
+            believes_times: self.believes_times,
         }
     }
 
@@ -164,5 +218,40 @@ impl StoreOptions {
             retry: Duration::from_millis(self.retry_ms),
             retry_percent: self.retry_percent,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_every_option_it_is_known_whose_it_is() {
+        let text = |text: &str| Some(text.to_owned());
+        let secret = || serde_json::from_str::<Secret>("\"x\"").ok();
+        let all = StoreOptions {
+            endpoint: text("x"),
+            anonymous: Some(true),
+            region: text("x"),
+            access_key_id: text("x"),
+            secret_access_key: secret(),
+            session_token: secret(),
+            service_account_path: text("x"),
+            service_account_key: secret(),
+            bearer_token: secret(),
+            account: text("x"),
+            account_key: secret(),
+            sas_token: secret(),
+            ..StoreOptions::default()
+        };
+        let all = serde_json::to_value(&all).unwrap();
+        let mut keys: Vec<&str> = all.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut listed: Vec<&str> =
+            BACKENDS.iter().flat_map(|(_, options)| options.iter().copied()).collect();
+        keys.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(keys, listed);
+        assert_eq!(backends_of("region"), Some(S3));
+        assert_eq!(backends_of("regoin"), None);
     }
 }

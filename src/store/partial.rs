@@ -389,7 +389,7 @@ mod tests {
 
     use super::*;
     use crate::key::StorePrefix;
-    use crate::store::{DirListing, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
+    use crate::store::{DirEntries, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
 
     fn memory() -> SharedStore {
         let cpu = crate::cpu::Cpu::new(crate::cpu::CpuOptions { threads: 1 }).unwrap();
@@ -481,8 +481,8 @@ mod tests {
         async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
             self.inner.erase_prefix(prefix).await
         }
-        async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-            self.inner.list_dir(prefix).await
+        fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+            self.inner.list_dir_after(prefix, after)
         }
         fn list_prefix(
             &self,

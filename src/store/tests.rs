@@ -217,6 +217,9 @@ async fn lists_in_order(store: &dyn Store) {
     assert_eq!(store.list_dir(&prefix("nothing/")).await.unwrap(), DirListing::default());
     assert_eq!(store.list_dir(&prefix("a/")).await.unwrap(), DirListing::default());
 
+    let sequence = ["a", "b-c", "b.d", "b/", "b0", "c/", "zarr.json", "é/"];
+    directories_go_on_after_any_text(store, &[("", &sequence), ("b/", &["b/a/", "b/b"]), ("a/", &[])]).await;
+
     let info = store.head(&key("b/b")).await.unwrap().unwrap();
     let listed = &below.keys[0].info;
     assert_eq!(
@@ -224,6 +227,20 @@ async fn lists_in_order(store: &dyn Store) {
         (info.size, &info.version),
         "a listing says the same as a head"
     );
+}
+
+/// Fails unless these are the entries of directories, after whatever text.
+pub(super) async fn directories_go_on_after_any_text(store: &dyn Store, directories: &[(&str, &[&str])]) {
+    for (under, entries) in directories {
+        for after in
+            ["", "0", "a", "a/", "b", "b-", "b/", "b//", "b/a", "b/a/0", "b/a\0", "b0", "zz", "\u{ff}/"]
+        {
+            let listed = store.list_dir_after(&prefix(under), after);
+            let listed: Vec<_> = listed.map_ok(|entry| entry.text().to_owned()).try_collect().await.unwrap();
+            let expected: Vec<_> = entries.iter().filter(|text| **text > after).copied().collect();
+            assert_eq!(listed, expected, "{under:?} after {after:?}");
+        }
+    }
 }
 
 async fn erases(store: &dyn Store) {
@@ -279,8 +296,8 @@ impl Store for Wrapper {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.0.erase_prefix(prefix).await
     }
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.0.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.0.list_dir_after(prefix, after)
     }
     fn list_prefix(
         &self,

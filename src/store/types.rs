@@ -1,12 +1,15 @@
 //! The nouns of the store interface: ranges, versions, values, conditions and listings.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
+use sha2::{Digest, Sha256};
 
 use super::StoreError;
 use crate::key::{StoreKey, StorePrefix};
@@ -48,29 +51,68 @@ impl StoreKind {
             Self::Zip => "zip",
         }
     }
+
+    /// The kind as an operator calls it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Local => "a directory",
+            Self::Memory => "memory://",
+            Self::S3 => "S3",
+            Self::Gcs => "GCS",
+            Self::Azure => "Azure",
+            Self::Http => "an HTTP server",
+            Self::Zip => "a zip file",
+        }
+    }
 }
 
 /// What names one content of one key: an entity tag without its quotes.
 ///
 /// Equal versions of one key mean equal bytes, if [`Version::is_strong`]; a weak one (the backend gave no
-/// strong tag) only says that the value probably did not change.
+/// strong tag) only says that the value probably did not change. An unsettled one names a look at a value whose next
+/// write may not show in what the backend says of it: it is equal to no other, so nothing is remembered under it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Version {
     tag: Arc<str>,
-    strong: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Strong,
+    Weak,
+    /// The tag ends in `~` and the number of the look.
+    Unsettled,
 }
 
 impl Version {
     /// A version from an opaque tag of visible ASCII without `"`; other characters are replaced by `_`.
     #[must_use]
     pub fn strong(tag: &str) -> Self {
-        Self { tag: clean_tag(tag), strong: true }
+        Self { tag: clean_tag(tag), kind: Kind::Strong }
     }
 
     /// A weak version, from what little a backend says (modification time and size).
     #[must_use]
     pub fn weak(tag: &str) -> Self {
-        Self { tag: clean_tag(tag), strong: false }
+        Self { tag: clean_tag(tag), kind: Kind::Weak }
+    }
+
+    /// The version of one look at a value, from all that the backend says, which the next write may leave as it is.
+    #[must_use]
+    pub fn unsettled(tag: &str) -> Self {
+        // Random too: entity tags of other processes, and of earlier ones, are in the hands of clients.
+        static PROCESS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        static LOOKS: AtomicU64 = AtomicU64::new(0);
+        let look = PROCESS.hash_one(LOOKS.fetch_add(1, Ordering::Relaxed));
+        Self { tag: clean_tag(&format!("{tag}~{look:016x}")), kind: Kind::Unsettled }
+    }
+
+    /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal.
+    #[must_use]
+    pub fn of_text(text: &[u8]) -> Self {
+        Self::strong(&digest_tag(&Sha256::digest(text)))
     }
 
     /// The opaque tag.
@@ -82,14 +124,55 @@ impl Version {
     /// This version, to hold a read to; a weak one names no bytes, so no read can be held to it.
     #[must_use]
     pub fn pin(&self) -> Option<&Self> {
-        self.strong.then_some(self)
+        (self.kind != Kind::Weak).then_some(self)
     }
 
     /// Whether equal versions promise equal bytes.
     #[must_use]
     pub fn is_strong(&self) -> bool {
-        self.strong
+        self.kind == Kind::Strong
     }
+
+    /// Whether the next write is sure to give the value another version.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.kind != Kind::Unsettled
+    }
+
+    /// Whether what is found now is what this version was said of: for an unsettled one, as far as can be told.
+    #[must_use]
+    pub fn holds_for(&self, found: &Self) -> bool {
+        self == found || (!self.is_settled() && found.kind != Kind::Weak && self.said() == found.said())
+    }
+
+    /// The version of a part of what this is the version of: as strong, and as settled.
+    #[must_use]
+    pub fn of_part(&self, name: &str) -> Self {
+        let tag = format!("{}-{name}", self.said());
+        match self.kind {
+            Kind::Strong => Self::strong(&tag),
+            Kind::Weak => Self::weak(&tag),
+            Kind::Unsettled => Self { tag: clean_tag(&format!("{tag}{}", self.look())), kind: self.kind },
+        }
+    }
+
+    /// What the backend says of the value.
+    fn said(&self) -> &str {
+        self.tag.strip_suffix(self.look()).unwrap_or(&self.tag)
+    }
+
+    /// The mark of the look, if the version is unsettled.
+    fn look(&self) -> &str {
+        match self.tag.rfind('~') {
+            Some(at) if !self.is_settled() => self.tag.get(at..).unwrap_or_default(),
+            Some(_) | None => "",
+        }
+    }
+}
+
+fn digest_tag(digest: &[u8]) -> String {
+    let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 fn clean_tag(tag: &str) -> Arc<str> {
@@ -102,7 +185,7 @@ fn clean_tag(tag: &str) -> Arc<str> {
 
 impl fmt::Debug for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{:?}", if self.strong { "" } else { "W/" }, &*self.tag)
+        write!(f, "{}{:?}", if self.is_strong() { "" } else { "W/" }, &*self.tag)
     }
 }
 
@@ -214,6 +297,15 @@ impl Value {
         if bytes.len() == capacity { Ok(bytes) } else { Err(StoreError::WrongLength) }
     }
 
+    /// The same, where it was read at a version that was asked for: for an unsettled one, as far as can be told.
+    #[must_use]
+    pub(super) fn at(mut self, if_match: Option<&Version>) -> Self {
+        if let Some(version) = if_match {
+            self.info.version = version.clone();
+        }
+        self
+    }
+
     /// The body as a stream that ends in an error unless it is exactly as long as [`Value::range`] promises.
     #[must_use]
     pub fn into_exact_stream(self) -> ValueStream {
@@ -262,7 +354,8 @@ pub enum WriteCondition {
 }
 
 impl WriteCondition {
-    /// Compares the condition with what is stored now. A weak version never holds.
+    /// Compares the condition with what is stored now. A weak version never holds, an unsettled one as far as can be told:
+    /// callers have none, so that is for who reads, changes and writes back.
     ///
     /// # Errors
     /// [`StoreError::ConditionFailed`].
@@ -271,7 +364,7 @@ impl WriteCondition {
             Self::Always => true,
             Self::IfAbsent => current.is_none(),
             Self::IfVersion(version) => {
-                version.is_strong() && current.is_some_and(|info| info.version == *version)
+                version.pin().is_some() && current.is_some_and(|info| version.holds_for(&info.version))
             }
         };
         if holds { Ok(()) } else { Err(StoreError::ConditionFailed) }
@@ -314,6 +407,29 @@ pub struct DirListing {
     pub prefixes: Vec<StorePrefix>,
 }
 
+/// What stands directly under a prefix. Keys and prefixes are one sequence, in the order of the bytes of their texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirEntry {
+    /// A key.
+    Key(ListEntry),
+    /// A prefix, which keys are below.
+    Prefix(StorePrefix),
+}
+
+impl DirEntry {
+    /// The text of the key or prefix.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Key(entry) => entry.key.as_str(),
+            Self::Prefix(prefix) => prefix.as_str(),
+        }
+    }
+}
+
+/// Entries of a directory, in their order. Ends in an error rather than early.
+pub type DirEntries = BoxStream<'static, Result<DirEntry, StoreError>>;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -341,6 +457,27 @@ mod tests {
     fn a_version_is_always_fit_for_an_entity_tag() {
         assert_eq!(Version::strong("a\"b\r\nc\u{e9}").tag(), "a_b__c__");
         assert_ne!(Version::strong("x"), Version::weak("x"));
+    }
+
+    #[test]
+    fn an_unsettled_version_is_equal_to_no_other_and_still_tells_what_can_be_told() {
+        let (one, two) = (Version::unsettled("a"), Version::unsettled("a"));
+        assert_ne!(one, two);
+        assert_ne!(one.tag(), two.tag());
+        assert!(!one.is_strong() && !one.is_settled() && one.pin() == Some(&one));
+        for found in [&one, &two, &Version::strong("a")] {
+            assert!(one.holds_for(found), "{found:?}");
+        }
+        for found in [&Version::unsettled("b"), &Version::strong("b"), &Version::weak("a")] {
+            assert!(!one.holds_for(found), "{found:?}");
+        }
+        // Whoever was told a version by its text alone has not this one.
+        let told = [Version::strong("a"), Version::strong(one.tag()), Version::weak(one.tag())];
+        assert!(told.iter().all(|told| !told.holds_for(&one) && !told.holds_for(&two)));
+        let (part, other) = (one.of_part("7"), two.of_part("7"));
+        assert!(part != other && part.holds_for(&other) && part.holds_for(&Version::strong("a-7")));
+        assert_eq!(Version::strong("a").of_part("7"), Version::strong("a-7"));
+        assert_eq!(Version::weak("a").of_part("7"), Version::weak("a-7"));
     }
 
     #[tokio::test]

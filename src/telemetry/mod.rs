@@ -54,7 +54,8 @@ impl Telemetry {
             None => (None, None),
         };
         let layer = match log.format {
-            LogFormat::Text => layer.with_filter(filter).boxed(),
+            // Which part of the program speaks is of no use to a person who reads along.
+            LogFormat::Text => layer.with_target(false).with_filter(filter).boxed(),
             LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
         };
         // A second subscriber is refused; the first then stays, which is as good.

@@ -14,7 +14,7 @@ use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
-use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat, parse_attributes};
+use crate::metadata::{Attributes, GroupMetadata, MetadataLimits, ZarrFormat, parse_attributes};
 use crate::store::{ByteRange, DirListing, SharedStore, StoreError};
 
 /// How often what changes while it is read is read again.
@@ -100,18 +100,24 @@ impl Context {
         })
     }
 
+    /// What attributes say.
+    pub(super) async fn object(&self, attributes: &Attributes) -> Result<Arc<Object>, VectorError> {
+        let (bytes, attributes) = (attributes.text().len() as u64, attributes.clone());
+        Ok(self.cpu.run_document(bytes, move || attributes.object()).await?)
+    }
+
     /// The attributes of a group with those of the `.zattrs` beside it, which win; and the names of those that differ.
     pub(super) async fn merged(
         &self,
         path: &NodePath,
         group: &GroupMetadata,
-    ) -> Result<(Object, Vec<String>), VectorError> {
-        let mut attributes = group.attributes.clone();
+    ) -> Result<(Arc<Object>, Vec<String>), VectorError> {
+        let attributes = self.object(&group.attributes).await?;
         if group.zarr_format != ZarrFormat::V3 {
             return Ok((attributes, Vec::new()));
         }
         let Some(beside) = self.zattrs(path).await? else { return Ok((attributes, Vec::new())) };
-        let mut disagreements = Vec::new();
+        let (mut attributes, mut disagreements) = (Arc::unwrap_or_clone(attributes), Vec::new());
         for (name, value) in beside {
             if let Some(other) = attributes.insert(name.clone(), value)
                 && attributes.get(&name) != Some(&other)
@@ -119,7 +125,7 @@ impl Context {
                 disagreements.push(name);
             }
         }
-        Ok((attributes, disagreements))
+        Ok((Arc::new(attributes), disagreements))
     }
 
     /// What a `.zattrs` says, if there is one.
@@ -131,7 +137,8 @@ impl Context {
         };
         let text = value.bytes(self.metadata.document_bytes as u64).await.map_err(failed)?;
         let limits = self.metadata;
-        let parsed = self.cpu.run_sized(text.len() as u64, move || parse_attributes(&text, &limits)).await?;
+        let parsed =
+            self.cpu.run_document(text.len() as u64, move || parse_attributes(&text, &limits)).await?;
         parsed.map(Some).map_err(|source| HierarchyError::Metadata { key, source }.into())
     }
 

@@ -35,7 +35,7 @@ pub struct Link {
 #[derive(Clone, Debug)]
 pub struct LinkFamily {
     /// What the family says of itself.
-    pub attributes: Object,
+    pub attributes: Arc<Object>,
     /// Levels from this one to the other.
     pub delta: i64,
     /// Endpoints of a record.
@@ -85,7 +85,7 @@ impl LinkFamily {
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
         let path = level.path.child("links")?.child(&folder)?;
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = group.attributes.clone();
+        let attributes = context.object(&group.attributes).await?;
         let width = attributes.get("link_width").and_then(Value::as_u64).unwrap_or(2);
         let width = usize::try_from(width).ok().filter(|width| (1..=64).contains(width));
         let width =

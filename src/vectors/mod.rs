@@ -31,7 +31,7 @@ mod walk;
 
 pub use attributes::{Attribute, Values};
 pub use bbox::{Amplification, Bbox, Interval, Touch};
-pub use cells::{CellArray, Described, Keys, Occupied, ShardPlace};
+pub use cells::{CellArray, Keys, Occupied, ShardPlace};
 pub use choose::FoundObject;
 pub use chunk::ChunkRows;
 pub use context::Context;

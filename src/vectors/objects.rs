@@ -51,7 +51,7 @@ pub struct ObjectValue {
 pub struct ObjectIndex {
     level: Level,
     /// What the index says of itself.
-    pub attributes: super::json::Object,
+    pub attributes: Arc<super::json::Object>,
     manifests: Arc<Array>,
     ids: Option<Arc<Array>>,
     coordinates: usize,
@@ -75,7 +75,7 @@ impl ObjectIndex {
             {
                 return Err(wrong("it holds no pairs of int64"));
             }
-            let attributes = metadata.attributes.clone();
+            let attributes = context.object(&metadata.attributes).await?;
             return Ok(Some(Self {
                 level: level.clone(),
                 attributes,
@@ -85,7 +85,7 @@ impl ObjectIndex {
             }));
         }
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = group.attributes.clone();
+        let attributes = context.object(&group.attributes).await?;
         let manifests =
             context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
         if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
@@ -280,8 +280,8 @@ impl ObjectIndex {
         let array =
             array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
         let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
-        let ranges =
-            array.metadata().attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
+        let attributes = context.object(&array.metadata().attributes).await?;
+        let ranges = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);
             if u64::try_from(members).is_ok_and(|members| members > MOST_OBJECTS) {
@@ -319,7 +319,8 @@ async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectVa
         }
         let cells = context.rows(&array, row..row + 1).await;
         let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
-        let is_absence = text(&metadata.attributes, "fill_sentinel_meaning") == Some("absent");
+        let meaning = metadata.attributes.text_of("fill_sentinel_meaning");
+        let is_absence = meaning == Some("\"absent\"");
         let fill = metadata.fill_value.as_bytes();
         let one = |item: &[u8]| {
             if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) }

@@ -5,6 +5,8 @@
 //! with one array for each ([`Profile::V7`]). Here nothing is judged: what is missing or of another type is `None`, and
 //! `validate` complains.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::VectorError;
@@ -48,7 +50,7 @@ pub struct Root {
     /// Which layout it has.
     pub profile: Profile,
     /// All its attributes.
-    pub attributes: Object,
+    pub attributes: Arc<Object>,
     /// Of the documents' layout: members that stand in two places and differ.
     pub disagreements: Vec<String>,
 }

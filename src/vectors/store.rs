@@ -41,11 +41,9 @@ impl VectorStore {
         let not_a_store = || VectorError::NotAStore { path: path.clone() };
         let opened = context.opener.open(&path).await?;
         let Node::Group(group) = &opened.node else { return Err(not_a_store()) };
-        let (attributes, disagreements) = if Root::is_library(&group.attributes) {
-            (group.attributes.clone(), Vec::new())
-        } else {
-            context.merged(&path, group).await?
-        };
+        let own = context.object(&group.attributes).await?;
+        let (attributes, disagreements) =
+            if Root::is_library(&own) { (own, Vec::new()) } else { context.merged(&path, group).await? };
         let is_library = Root::is_library(&attributes);
         if !is_library && !Root::is_doc(&attributes) {
             return Err(not_a_store());
@@ -90,12 +88,12 @@ impl VectorStore {
     }
 
     /// The attributes of the group of a level; `None` if there is no group.
-    pub(super) async fn level_attributes(&self, path: &NodePath) -> Result<Option<Object>, VectorError> {
+    pub(super) async fn level_attributes(&self, path: &NodePath) -> Result<Option<Arc<Object>>, VectorError> {
         let Some(group) = self.context.group(path).await? else { return Ok(None) };
         if self.root.profile == Profile::Doc {
             return Ok(Some(self.context.merged(path, &group).await?.0));
         }
-        Ok(Some(group.attributes.clone()))
+        self.context.object(&group.attributes).await.map(Some)
     }
 
     /// The payloads of a kind of a level, if there are any.

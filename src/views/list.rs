@@ -14,35 +14,54 @@ use super::order::Wanted;
 use super::section::{Section, Sorter};
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, StoreError};
+use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};
 
 /// Listed keys, in their order.
 pub(super) type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
-/// The keys and prefixes directly under a prefix.
-pub(super) async fn list_dir(view: &ViewStore, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-    let Some(family) = view.family_around(prefix).await? else {
-        let mut listing = view.below().list_dir(prefix).await?;
-        for entry in std::mem::take(&mut listing.keys) {
-            listing.keys.push(view.as_shown(entry).await?);
-        }
-        return Ok(listing);
+/// The keys and prefixes directly under a prefix, after a text.
+pub(super) fn list_dir(view: ViewStore, prefix: StorePrefix, after: String) -> DirEntries {
+    let begin = async move {
+        let Some(family) = view.family_around(&prefix).await? else {
+            let entries = view.below().list_dir_after(&prefix, &after);
+            return Ok::<_, StoreError>(entries.and_then(move |entry| shown(view.clone(), entry)).boxed());
+        };
+        let section = section_below(&view, &family, &prefix, Wanted::behind(&prefix, &after)).await?;
+        let entries =
+            stream::try_unfold((section, prefix, after), |(mut section, prefix, after)| async move {
+                let entry = directly_under(&mut section, &prefix, &after).await?;
+                Ok(entry.map(|entry| (entry, (section, prefix, after))))
+            });
+        Ok(entries.boxed())
     };
-    let wanted = Wanted { prefix: prefix.to_string(), from: String::new() };
-    let mut section = section_below(view, &family, prefix, wanted).await?;
-    let mut listing = DirListing::default();
+    stream::once(begin).try_flatten().boxed()
+}
+
+/// An entry of what is stored, as it is shown.
+async fn shown(view: ViewStore, entry: DirEntry) -> Result<DirEntry, StoreError> {
+    match entry {
+        DirEntry::Key(entry) => view.as_shown(entry).await.map(DirEntry::Key),
+        prefix @ DirEntry::Prefix(_) => Ok(prefix),
+    }
+}
+
+/// The next key or prefix directly under a prefix, after a text. Goes past what is below.
+async fn directly_under(
+    section: &mut Section,
+    prefix: &StorePrefix,
+    after: &str,
+) -> Result<Option<DirEntry>, StoreError> {
     while let Some(entry) = section.next().await? {
         let below = entry.key.as_str().get(prefix.as_str().len()..).unwrap_or_default();
-        let Some((name, _)) = below.split_once('/') else {
-            listing.keys.push(entry);
-            continue;
-        };
+        let Some((name, _)) = below.split_once('/') else { return Ok(Some(DirEntry::Key(entry))) };
         // What begins a key is a prefix.
         let Ok(child) = prefix.join(name) else { continue };
         section.skip(&child);
-        listing.prefixes.push(child);
+        if child.as_str() > after {
+            return Ok(Some(DirEntry::Prefix(child)));
+        }
     }
-    Ok(listing)
+    Ok(None)
 }
 
 /// What is listed of a family below a prefix that is in it.
@@ -70,11 +89,7 @@ async fn section_below(
 /// Every key under a prefix, after `after` if that is given.
 pub(super) fn list_prefix(view: ViewStore, prefix: StorePrefix, after: Option<StoreKey>) -> Entries {
     let begin = async move {
-        let wanted = Wanted {
-            prefix: prefix.to_string(),
-            // The first text behind the key: no key has a control character.
-            from: after.as_ref().map(|after| format!("{after}\0")).unwrap_or_default(),
-        };
+        let wanted = Wanted::behind(&prefix, after.as_ref().map(StoreKey::as_str).unwrap_or_default());
         if let Some(family) = view.family_around(&prefix).await? {
             let section = section_below(&view, &family, &prefix, wanted).await?;
             return Ok::<_, StoreError>(of_section(section).boxed());

@@ -22,6 +22,7 @@ mod plain;
 pub mod rechunk;
 mod section;
 mod shown;
+mod spelling;
 mod unshard;
 mod view;
 

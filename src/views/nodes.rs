@@ -44,6 +44,11 @@ impl Nodes {
         Self(opener)
     }
 
+    /// What opens them.
+    pub(super) fn opener(&self) -> &Opener {
+        &self.0
+    }
+
     /// The store.
     pub(super) fn store(&self) -> &SharedStore {
         self.0.hierarchy().store()

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::shown::Shown;
 use crate::chunk::ChunkCoords;
+use crate::key::StorePrefix;
 use crate::store::ValueInfo;
 
 /// Stored chunks by their coordinates.
@@ -25,6 +26,13 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// Those below a prefix that come after a text.
+    pub(super) fn behind(prefix: &StorePrefix, after: &str) -> Self {
+        // The first text behind it: no key has a control character.
+        let from = if after.is_empty() { String::new() } else { format!("{after}\0") };
+        Self { prefix: prefix.to_string(), from }
+    }
+
     /// Whether a key is wanted.
     pub(super) fn has(&self, key: &str) -> bool {
         key.starts_with(&self.prefix) && key >= self.from.as_str()

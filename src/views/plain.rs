@@ -1,16 +1,14 @@
 //! What the plain view changes in an array's document (Zarr core 3.1, "Extension definition", "Chunk key encoding").
 //!
-//! Names that stand for extension objects become these objects, and what a configuration must have is filled in, as
-//! clients in use refuse a document without. The elements stay the same, and so do the chunks' bytes. Whatever else a
-//! document says is left alone.
+//! Names that stand for extension objects become these objects, what a configuration must have is filled in, and types
+//! and fill values have the spelling that clients in use know, as they refuse a document without. The elements stay the
+//! same, and so do the chunks' bytes. Whatever else a document says is left alone.
 
 use serde_json::{Map, Value, json};
 
-use crate::metadata::ChunkKeyEncodingMetadata;
+use super::spelling::spell_elements;
 use crate::metadata::dependents::is_declaration;
-
-/// What gzip is told where a document does not say. Readers need not know.
-const GZIP_LEVEL: u64 = 5;
+use crate::metadata::{ChunkKeyEncodingMetadata, DataType, spell_out_codecs};
 
 /// The members in which `null` means that there is nothing, and which some clients want left out then.
 const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
@@ -33,7 +31,10 @@ pub(super) fn rebase(document: &mut Map<String, Value>) {
 
 /// Spells an array's document out. Returns whether anything changed.
 pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
-    let mut changed = document.get_mut("codecs").is_some_and(spell_out_codecs);
+    let data_type = document.get("data_type").and_then(|data_type| DataType::from_v3(data_type).ok());
+    let rank = document.get("shape").and_then(Value::as_array).map_or(0, Vec::len);
+    let codecs = document.get_mut("codecs");
+    let mut changed = codecs.is_some_and(|codecs| spell_out_codecs(codecs, rank, data_type.as_ref()));
     let spelt = match document.get("chunk_key_encoding") {
         Some(Value::String(name)) => Some(match name.as_str() {
             "default" => encoding(name, "/"),
@@ -63,7 +64,7 @@ pub(super) fn spell_out(document: &mut Map<String, Value>) -> bool {
         document.insert("data_type".to_owned(), Value::String(name));
         changed = true;
     }
-    changed
+    data_type.is_some_and(|data_type| spell_elements(document, &data_type)) | changed
 }
 
 fn encoding(name: &str, separator: &str) -> Value {
@@ -83,47 +84,6 @@ fn name_alone(extension: &Value) -> Option<String> {
     members.get("name").filter(|_| is_alone)?.as_str().map(str::to_owned)
 }
 
-/// Recursive in the nesting of shards, which is no deeper than a document may be.
-fn spell_out_codecs(codecs: &mut Value) -> bool {
-    let Some(codecs) = codecs.as_array_mut() else { return false };
-    let mut changed = false;
-    for codec in codecs {
-        changed |= spell_out_codec(codec);
-    }
-    changed
-}
-
-fn spell_out_codec(codec: &mut Value) -> bool {
-    let mut changed = false;
-    if let Value::String(name) = codec {
-        *codec = json!({ "name": name });
-        changed = true;
-    }
-    let Some(members) = codec.as_object_mut() else { return changed };
-    let name = members.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    // These must have a configuration, be it empty.
-    if (name == "gzip" || name.starts_with("numcodecs.")) && !members.contains_key("configuration") {
-        members.insert("configuration".to_owned(), json!({}));
-        changed = true;
-    }
-    let Some(configuration) = members.get_mut("configuration").and_then(Value::as_object_mut) else {
-        return changed;
-    };
-    match name.as_str() {
-        "gzip" if !configuration.contains_key("level") => {
-            configuration.insert("level".to_owned(), json!(GZIP_LEVEL));
-            true
-        }
-        "sharding_indexed" => {
-            for list in ["codecs", "index_codecs"] {
-                changed |= configuration.get_mut(list).is_some_and(spell_out_codecs);
-            }
-            changed
-        }
-        _ => changed,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,16 +101,8 @@ mod tests {
     fn names_become_objects_and_gzip_gets_a_level() {
         for (text, expected) in [
             (
-                r#"{"codecs":["bytes","gzip"]}"#,
-                r#"{"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}]}"#,
-            ),
-            (
-                r#"{"codecs":[{"name":"gzip","configuration":{}}]}"#,
-                r#"{"codecs":[{"name":"gzip","configuration":{"level":5}}]}"#,
-            ),
-            (
-                r#"{"codecs":["numcodecs.crc32"]}"#,
-                r#"{"codecs":[{"name":"numcodecs.crc32","configuration":{}}]}"#,
+                r#"{"data_type":"uint8","fill_value":0,"codecs":["bytes","gzip"]}"#,
+                r#"{"data_type":"uint8","fill_value":0,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}]}"#,
             ),
             (
                 r#"{"chunk_key_encoding":"default"}"#,
@@ -160,14 +112,10 @@ mod tests {
                 r#"{"chunk_key_encoding":"v2"}"#,
                 r#"{"chunk_key_encoding":{"name":"v2","configuration":{"separator":"."}}}"#,
             ),
-            (r#"{"data_type":{"name":"int16"}}"#, r#"{"data_type":"int16"}"#),
+            (r#"{"data_type":{"name":"int16"},"fill_value":1}"#, r#"{"data_type":"int16","fill_value":1}"#),
             (
                 r#"{"dimension_names":null,"storage_transformers":null,"attributes":{"b":null,"dependent-arrays":{},"a":1}}"#,
                 r#"{"attributes":{"b":null,"a":1}}"#,
-            ),
-            (
-                r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":["bytes"],"index_codecs":["crc32c"]}}]}"#,
-                r#"{"codecs":[{"name":"sharding_indexed","configuration":{"codecs":[{"name":"bytes"}],"index_codecs":[{"name":"crc32c"}]}}]}"#,
             ),
         ] {
             assert_eq!(spelt_out(text), expected);
@@ -177,11 +125,11 @@ mod tests {
     #[test]
     fn what_every_client_reads_is_left_alone() {
         for text in [
-            r#"{"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":1}}],"fill_value":1.50}"#,
-            r#"{"data_type":"int16","chunk_key_encoding":{"name":"v2"}}"#,
+            r#"{"data_type":"float32","codecs":[{"name":"gzip","configuration":{"level":1}}],"fill_value":1.50}"#,
+            r#"{"data_type":"int16","fill_value":0,"chunk_key_encoding":{"name":"v2"}}"#,
             r#"{"data_type":{"name":"numpy.datetime64","configuration":{"unit":"s"}}}"#,
+            r#"{"data_type":"uint8","fill_value":"no number"}"#,
             r#"{"codecs":1,"chunk_key_encoding":[],"data_type":{}}"#,
-            r#"{"codecs":[1,null,{"name":2},{"name":"sharding_indexed"},{"name":"gzip","configuration":3}]}"#,
             "{}",
         ] {
             assert_eq!(spelt_out(text), text);

@@ -25,7 +25,7 @@ use crate::cpu::Cpu;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
     Version,
 };
 
@@ -34,6 +34,9 @@ pub(super) const TRIES: usize = 3;
 
 /// Documents longer than a node's may be that are changed at a time.
 const LONG_DOCUMENTS: usize = 4;
+
+/// Longer documents are not held for what is shown as it is stored.
+const SHORT_BYTES: u64 = 256 << 10;
 
 /// The documents of v3.
 const ZARR_JSON: &str = "zarr.json";
@@ -77,6 +80,8 @@ enum Shows {
     Bytes(Bytes, ValueInfo),
     /// What is stored under a key.
     Stored(StoreKey),
+    /// What is stored under the key that is asked for, as long as it is what was found there.
+    Unchanged(ValueInfo),
     /// A part of a stored value.
     Part(Arc<StoredValue>, Range<u64>),
 }
@@ -138,7 +143,7 @@ impl ViewStore {
     pub(super) async fn made(&self, family: &Family, key: StoreKey) -> Result<Option<ListEntry>, StoreError> {
         Ok(match self.declared_document(family, &key).await? {
             Shows::Bytes(_, info) => Some(ListEntry { key, info }),
-            Shows::Nothing | Shows::Stored(_) | Shows::Part(..) => None,
+            Shows::Nothing | Shows::Stored(_) | Shows::Unchanged(_) | Shows::Part(..) => None,
         })
     }
 
@@ -148,7 +153,7 @@ impl ViewStore {
             return Ok(entry);
         }
         Ok(match self.document(&entry.key).await? {
-            Shows::Bytes(_, info) => ListEntry { key: entry.key, info },
+            Shows::Bytes(_, info) | Shows::Unchanged(info) => ListEntry { key: entry.key, info },
             // Erased since it was listed, or no document.
             Shows::Nothing | Shows::Stored(_) | Shows::Part(..) => entry,
         })
@@ -185,20 +190,41 @@ impl ViewStore {
         };
         let limits = &self.changes.metadata;
         let most = limits.document_bytes.max(limits.consolidated_bytes) as u64;
-        if value.len() > most {
-            return Ok(Shows::Stored(key.clone()));
-        }
-        let is_long = value.len() > limits.document_bytes as u64;
-        // The gate is never closed.
-        let _room = if is_long { self.gate.acquire().await.ok() } else { None };
+        // Too long a path has no nodes.
+        let path = NodePath::parse(key.parent().as_str()).ok().filter(|_| value.len() <= most);
+        let Some(path) = path else { return Ok(Shows::Stored(key.clone())) };
         let info = value.info.clone();
-        let stored = value.bytes(most).await?;
-        let (changes, document) = (self.changes, stored.clone());
-        let changed = self.cpu.run_sized(stored.len() as u64, move || changes.of(&document)).await;
-        let changed = changed.map_err(|error| failed(ArrayError::from(error)))?;
-        let Some(text) = changed else { return Ok(Shows::Bytes(stored, info)) };
-        let info = ValueInfo { size: text.len() as u64, version: self.made_of(&info.version), ..info };
-        Ok(Shows::Bytes(text.into(), info))
+        let (changes, cpu, gate) = (self.changes, self.cpu.clone(), Arc::clone(&self.gate));
+        let key = key.clone();
+        let made_of = self.made_of(&info.version);
+        // Long ones are read only if something has to be made of them.
+        let (stored, value) = if value.len() <= SHORT_BYTES {
+            let stored = value.bytes(most).await?;
+            let body = ValueBody::Bytes(stored.clone());
+            (Some(stored), Value { info: info.clone(), range: 0..info.size, body })
+        } else {
+            (None, value)
+        };
+        let making = Box::pin(async move {
+            let is_long = value.len() > changes.metadata.document_bytes as u64;
+            // The gate is never closed.
+            let _room = if is_long { gate.acquire().await.ok() } else { None };
+            let document = value.bytes(most).await.map_err(|source| ArrayError::Store { key, source })?;
+            let bytes = document.len() as u64;
+            let text = cpu.run_document(bytes, move || changes.of(&document)).await?;
+            Ok(text.map(|text| (text.into(), made_of)))
+        });
+        let versions = vec![Some(info.version.clone())];
+        let form = self.changes.kind.name();
+        let made = self.nodes.opener().text(&path, form, versions, making).await.map_err(failed)?;
+        Ok(match (made, stored) {
+            (Some((text, version)), _) => {
+                let info = ValueInfo { size: text.len() as u64, version, ..info };
+                Shows::Bytes(text, info)
+            }
+            (None, Some(stored)) => Shows::Bytes(stored, info),
+            (None, None) => Shows::Unchanged(info),
+        })
     }
 
     /// The document of an array that another of its family declares, where nothing is stored.
@@ -213,11 +239,18 @@ impl ViewStore {
         };
         let Some(rebased) = rebased else { return Ok(Shows::Nothing) };
         let shape = family.shown(declared).map(|shown| shown.shape().clone());
-        let (changes, length) = (self.changes, rebased.len() as u64);
-        let text = self.cpu.run_sized(length, move || changes.of_declared(&rebased, shape.as_deref()));
-        let text = text.await.map_err(|error| failed(ArrayError::from(error)))?;
-        let info = ValueInfo { size: text.len() as u64, version: self.made_of(version), modified: None };
-        Ok(Shows::Bytes(text.into(), info))
+        let (changes, cpu, length) = (self.changes, self.cpu.clone(), rebased.len() as u64);
+        let (versions, made_of) = (vec![Some(version.clone())], self.made_of(version));
+        let making = Box::pin(async move {
+            let text = cpu.run_document(length, move || changes.of_declared(&rebased, shape.as_deref()));
+            Ok(Some((text.await?.into(), made_of)))
+        });
+        let form = format!("{} declared", self.changes.kind.name());
+        let made = self.nodes.opener().text(&path, &form, versions, making).await.map_err(failed)?;
+        Ok(made.map_or(Shows::Nothing, |(text, version)| {
+            let info = ValueInfo { size: text.len() as u64, version, modified: None };
+            Shows::Bytes(text, info)
+        }))
     }
 
     /// The version of a document that is made of one of this version.
@@ -316,7 +349,7 @@ impl Store for ViewStore {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         Ok(match self.shows(key).await? {
             Shows::Nothing => None,
-            Shows::Bytes(_, info) => Some(info),
+            Shows::Bytes(_, info) | Shows::Unchanged(info) => Some(info),
             Shows::Stored(key) => self.below().head(&key).await?,
             Shows::Part(value, part) => Some(part_info(&value.info, &part)),
         })
@@ -331,6 +364,22 @@ impl Store for ViewStore {
         for _ in 0..TRIES {
             let (value, part) = match self.shows(key).await? {
                 Shows::Nothing => return Ok(None),
+                Shows::Unchanged(info) => {
+                    if if_match.is_some_and(|version| *version != info.version) {
+                        return Err(StoreError::VersionChanged);
+                    }
+                    let found = self.below().get(key, range, info.version.pin()).await;
+                    match found {
+                        Ok(Some(value)) if value.info.version == info.version => return Ok(Some(value)),
+                        // It may be shown otherwise by now, or be no longer there.
+                        Ok(_) | Err(StoreError::VersionChanged) => {}
+                        Err(error) => return Err(error),
+                    }
+                    if if_match.is_some() {
+                        return Err(StoreError::VersionChanged);
+                    }
+                    continue;
+                }
                 Shows::Stored(key) => return self.below().get(&key, range, if_match).await,
                 Shows::Bytes(bytes, info) => {
                     let range = resolve(&info, range, if_match)?;
@@ -349,8 +398,8 @@ impl Store for ViewStore {
         Err(StoreError::VersionChanged)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        list::list_dir(self, prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
     }
 
     fn list_prefix(

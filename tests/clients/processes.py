@@ -53,7 +53,7 @@ class Zarrd:
 
 def root(line, mounts):
     """Where a mount of these is at the root, if that is what the printed line tells."""
-    told = re.fullmatch(r"  (http://127\.0\.0\.1:\d+)/ is /store/(\S+)", line)
+    told = re.fullmatch(r"  (http://127\.0\.0\.1:\d+)/ is /store/(\S+)/", line)
     return {told[2]: told[1]} if told and told[2] in mounts else {}
 
 

@@ -13,6 +13,8 @@ import zarr
 import clients
 import images
 import processes
+import programs
+import table
 import wire
 from arrays import ARRAYS, path
 from programs import array
@@ -216,3 +218,45 @@ def test_the_cache_of_the_browser_is_revalidated(facts):
     etag = facts["first"]["fields"]["ETag"]
     assert [request.get("if-none-match") for request in (first, second, third)] == [None, etag, etag]
     assert facts["third"]["fields"]["ETag"] != etag
+
+
+@pytest.fixture(scope="module")
+def documentation(folder, tmp_path_factory):
+    """Tries an operation of the documentation of a server with an array within groups; what the page says then."""
+    arrays = tmp_path_factory.mktemp("documented")
+    zarr.create_array(
+        arrays / "group/inner/array", data=numpy.arange(12, dtype="int32").reshape(3, 4), dimension_names=["time", "lat"]
+    )
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(processes.zarrd(f"docs={arrays}"))
+        ask = stack.enter_context(programs.running("node", folder / "docs.mjs", table.program("chromium")))
+
+        def tried(operation, png=None, **parameters):
+            question = {"url": f"{running.base}/docs/", "operation": operation, "parameters": parameters}
+            found = ask(question | {"png": png and str(png)})
+            assert "error" not in found, found
+            return found
+
+        yield tried
+
+
+@pytest.mark.parametrize("operation", ["data-get_data", "nodes-get_node"])
+def test_the_documentation_can_be_tried_with_arrays_within_groups(documentation, screenshots, operation):
+    found = documentation(operation, screenshots / f"{operation}.png", mount="docs", path="group/inner/array")
+    assert found["status"] == "200", found
+    # That is how the page must write it.
+    assert "group%2Finner%2Farray" in found["asked"]
+
+
+def test_the_documentation_can_be_tried_with_names_of_dimensions(documentation, screenshots):
+    names = {"isel.NAME": json.dumps({"isel.time": "1", "isel.lat": "1:3"}), "format": "json"}
+    png = screenshots / "isel.png"
+    found = documentation("data-get_data", png, mount="docs", path="group/inner/array", **names)
+    assert found["status"] == "200", found
+    assert "isel.time=1&isel.lat=1%3A3" in found["asked"]
+
+
+def test_the_documentation_lists_each_route_once_and_begins_with_the_store(documentation):
+    found = documentation("service-healthz")
+    assert (found["status"], found["tags"][0], found["tags"][-1]) == ("200", "store", "vectors")
+    assert "HEAD" not in found["methods"]

@@ -166,7 +166,10 @@ def test_numpy_reads_each_field(server):
 
 def rows(server, name, zarr_format, **query):
     text = ask(server, name, zarr_format, format="csv", **query).decode()
-    return list(csv.reader(io.StringIO(text, newline="")))
+    first, *rest = csv.reader(io.StringIO(text, newline=""))
+    # What the columns are: the array's name, or their indices.
+    assert first == [f"{name}{zarr_format}"] or first == [str(column) for column in range(len(first))], first
+    return rest
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -81,7 +81,7 @@ class KeysOfObstore(Keys):
 
 @pytest.mark.client("zarr-python + obstore", "read")
 def test_obstore_reads_no_part_behind_the_end(server, empty):
-    store = CLIENTS["zarr-python + obstore"](server, empty)
+    store = CLIENTS["zarr-python + obstore (patched)"](server, empty)
     sync(store.set("key", cpu.Buffer.from_bytes(b"1234")))
     prototype = default_buffer_prototype()
     (part,) = sync(store.get_partial_values(prototype, [("key", RangeByteRequest(2, 9))]))

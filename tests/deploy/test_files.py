@@ -1,9 +1,11 @@
 """The files of `config/deploy` are valid, fit one another, and fit what the server says of itself."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import urllib.request
 
 import kubernetes_validate
 import processes
@@ -55,11 +57,12 @@ def told_of_memory(file, environment):
         text=True,
     ) as process:
         try:
-            line = next(line for line in process.stdout if line.startswith("Memory: at most "))
+            base = re.fullmatch("zarrd listens on (.*)\n", process.stdout.readline())[1]
+            with urllib.request.urlopen(f"{base}/v1/mounts", timeout=processes.SECONDS) as answer:
+                memory = json.load(answer)["memory"]
         finally:
             process.kill()
-    mib, kib = int(line.split()[3]), int(re.search(r"(\d+) KiB a connection", line)[1])
-    return (mib << 20) + connections * (kib << 10)
+    return memory["most_bytes"] + connections * memory["connection_bytes"]
 
 
 def seconds(file, key):
@@ -132,6 +135,7 @@ def test_the_pods_configuration_is_valid_and_fits_its_memory(config_map):
     environment = {entry["name"]: entry.get("value", "x") for entry in container()["env"]}
     check(config_map, environment)
     environment["ZARRD__SERVER__ADMIN_LISTEN"] = "127.0.0.1:0"
+    environment["ZARRD__SERVER__MEMORY_LIMIT_BYTES"] = "2GiB"
     limit = container()["resources"]["limits"]["memory"]
     assert limit == "2Gi" and told_of_memory(config_map, environment) <= 2 << 30
 
@@ -155,6 +159,7 @@ def test_the_composed_replicas_have_a_valid_configuration_that_fits_their_memory
         service = services[name]
         environment = {name: str(value) for name, value in service["environment"].items()}
         check(DEPLOY / "zarrd.toml", environment)
+        environment["ZARRD__SERVER__MEMORY_LIMIT_BYTES"] = "2GiB"
         assert service["mem_limit"] == "2g" and told_of_memory(DEPLOY / "zarrd.toml", environment) <= 2 << 30
         assert service["read_only"] and service["cap_drop"] == ["ALL"]
         grace = int(service["stop_grace_period"].removesuffix("s"))
@@ -181,3 +186,12 @@ def test_nginx_waits_longer_than_the_server_and_keeps_connections_for_less():
 def test_the_images_configuration_is_valid():
     check(ROOT / "config" / "container.toml", {})
     assert "container.toml /etc/zarrd/zarrd.toml" in (ROOT / "Dockerfile").read_text()
+
+
+def test_a_file_of_ones_own_lies_over_the_images(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text("[cache]\ndecoded_bytes = 1234567\n")
+    (base,) = re.findall(r"^ENV ZARRD_BASE_CONFIG=(\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert f"COPY config/container.toml {base}\n" in (ROOT / "Dockerfile").read_text()
+    told = check(own, {"ZARRD_BASE_CONFIG": str(ROOT / "config" / "container.toml")})
+    assert 'listen = "0.0.0.0:8000"' in told and "decoded_bytes = 1234567" in told

@@ -180,20 +180,55 @@ async fn what_is_remembered_is_changed_at_the_admin_listener_alone() {
         let answer = server.tell(method, &format!("/v1/cache/{path}"), &[], "").await;
         answer.refuses(403, "forbidden", &format!("{method} {path}"));
     }
-    admin.tell("DELETE", "/v1/cache/none/a", &[], "").await.refuses(404, "unknown-mount", "no such mount");
-    admin.tell("POST", "/v1/cache/m/g?level=all", &[], "").await.refuses(
+    admin.tell("DELETE", "/v1/cache/none/a", &[], "").await.is_problem(404, "unknown-mount", "no such mount");
+    admin.tell("POST", "/v1/cache/m/g?level=all", &[], "").await.is_problem(
         400,
         "invalid-request",
         "no such level",
     );
-    admin.tell("POST", "/v1/cache/m/g?much=1", &[], "").await.refuses(
+    admin.tell("POST", "/v1/cache/m/g?much=1", &[], "").await.is_problem(
         400,
         "invalid-request",
         "no such parameter",
     );
-    admin.tell("DELETE", "/v1/cache/m/a%2fb", &[], "").await.refuses(
+    admin.tell("DELETE", "/v1/cache/m/a%2fb", &[], "").await.is_problem(
         400,
         "invalid-request",
         "an escaped slash",
     );
+}
+
+#[tokio::test]
+async fn no_page_reads_or_changes_anything_at_the_admin_listener() {
+    let (_, admin, _) = served(Counting::new).await;
+    let asked = [
+        ("GET", "/metrics"),
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("GET", "/nowhere"),
+        ("OPTIONS", "/v1/cache/m/g"),
+        ("POST", "/v1/cache/m/g"),
+        ("DELETE", "/v1/cache/m/g"),
+    ];
+    let told =
+        |answer: &Answer| answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+    for (method, url) in asked {
+        for (host, origin, status, code) in [
+            ("127.0.0.1:8002", "https://evil.example", 403, "cross-origin"),
+            ("127.0.0.1:8002", "http://127.0.0.1:8000", 403, "cross-origin"),
+            ("127.0.0.1:8002", "null", 403, "cross-origin"),
+            ("evil.example:8002", "http://evil.example:8002", 421, "unknown-host"),
+        ] {
+            let answer = admin.tell(method, url, &[("host", host), ("origin", origin)], "").await;
+            assert_eq!((answer.status.as_u16(), &*answer.code()), (status, code), "{method} {url} {origin}");
+            assert!(!told(&answer), "{method} {url} {origin}: {:?}", answer.headers);
+        }
+        // Whoever runs it asks by programs, under any name, or by a page of the listener itself.
+        let own = ("origin", "http://localhost:8002");
+        for headers in [vec![], vec![("host", "zarrd:8002")], vec![("host", "localhost:8002"), own]] {
+            let answer = admin.tell(method, url, &headers, "").await;
+            assert!(![403, 421].contains(&answer.status.as_u16()), "{method} {url}: {:?}", answer.body);
+            assert!(!told(&answer), "{method} {url}: {:?}", answer.headers);
+        }
+    }
 }

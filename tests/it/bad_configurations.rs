@@ -14,7 +14,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[servr]\nlisten = 'x'", 1, "`servr`; did you mean `server`?"),
     ("[server]\nlistne = 'x'", 2, "`server.listne`; did you mean `listen`?"),
     ("[server]\nlisten = 8000", 2, "`server.listen`"),
-    ("[server]\nlisten = 'localhost:8000'", 2, "`server.listen`"),
+    ("[server]\nlisten = 'example.org:8000'", 2, "`server.listen`"),
     ("[server]\nlisten = '127.0.0.1'", 2, "`server.listen`"),
     ("[server]\nadmin_listen = 'here'", 2, "`server.admin_listen`"),
     ("[server]\nlisten = '127.0.0.1:7'\nadmin_listen = '127.0.0.1:7'", 3, "`server.admin_listen`"),
@@ -24,7 +24,12 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[server]\nmax_connections = 0", 2, "`server.max_connections`"),
     ("[server]\n\nfirst_byte_seconds = 0", 3, "`server.first_byte_seconds`"),
     ("[server]\nheader_seconds = 1e9", 2, "`server.header_seconds`"),
-    ("[server]\nidle_seconds = '30s'", 2, "`server.idle_seconds`"),
+    (
+        "[server]\nidle_seconds = '30'",
+        2,
+        "`server.idle_seconds`: expected a time such as 90 (seconds) or \"90s\"",
+    ),
+    ("[server]\nidle_seconds = '1500ms'", 2, "`server.idle_seconds`"),
     ("[server]\nwrite_stall_seconds = 0", 2, "`server.write_stall_seconds`"),
     ("[server]\ndrain_seconds = 90000", 2, "`server.drain_seconds`"),
     ("[server]\nworkers = 1\nworkers = 2", 3, "duplicate key"),
@@ -45,7 +50,8 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[read]\nchunks = -1", 2, "`read.chunks`"),
     ("[read]\nband = 1", 2, "`read.band`"),
     ("[fetch]\nconcurrency = '32'", 2, "`fetch.concurrency`"),
-    ("[cache]\ndecoded_bytes = '1 GiB'", 2, "`cache.decoded_bytes`"),
+    ("[cache]\ndecoded_bytes = '1 gigabyte'", 2, "`cache.decoded_bytes`: expected a size such as"),
+    ("[cache]\ndecoded_bytes = 'much'", 2, "`cache.decoded_bytes`"),
     ("[cache]\nvalues_bytes = 1", 2, "did you mean `value_bytes`?"),
     ("[cpu]\nthreads = 1.5", 2, "`cpu.threads`"),
     ("[log]\nlevel = 'loud'", 2, "`log.level`"),
@@ -87,7 +93,30 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
     ("[mounts.a]\nurl = 's3://b'\noptions.secret_access_key = 'canary-hunter2", 3, ""),
     ("[mounts.a]\nurl = 's3://b'\noptions.tries = 'canary-hunter2'", 3, "`mounts.a.options.tries`"),
+    // Budgets.
+    ("[server]\nmemory_limit_bytes = 100000000", 2, "`server.memory_limit_bytes`: the budgets add up to"),
+    (
+        "[server]\nmemory_limit_bytes = '1GiB'\n[cache]\ndecoded_bytes = '2GiB'",
+        2,
+        "and the process may take 1024 MiB",
+    ),
+    // Options of other backends.
+    (
+        "[mounts.a]\nurl = '/tmp'\noptions.region = 'x'",
+        3,
+        "`mounts.a.options.region`: is for S3, and the mount is a directory",
+    ),
+    (
+        "[mounts.a]\nurl = 's3://b'\noptions.durability = 'fsync'",
+        3,
+        "is for a directory, and the mount is S3",
+    ),
+    ("[mounts.a]\nurl = 'gs://b'\noptions.account_key = 'canary-hunter2'", 3, "is for Azure"),
+    ("[mounts.a]\nurl = 'https://h'\noptions.endpoint = 'https://e'", 3, "is for S3, GCS, Azure"),
+    ("[mounts.a]\nurl = 'memory://'\noptions.tries = 1", 3, "is for S3, GCS, Azure, an HTTP server"),
+    ("[mounts.a]\nurl = '/tmp/a.zip'\noptions.region = 'x'", 3, "is for S3"),
     // Found when the mounts are opened.
+    ("[mounts.a]\nurl = 's3://b'\noptions.endpoint = 'http://127.0.0.1:1'", 2, "`mounts.a`"),
     ("[mounts.a]\nurl = 's3://b'\noptions.access_key_id = 'canary-hunter2'", 2, "`mounts.a`"),
     (
         "[mounts.a]\nurl = 's3://b'\n[mounts.a.options]\nanonymous = true\naccess_key_id = 'a'\nsecret_access_key = 'canary-hunter2'",
@@ -103,22 +132,27 @@ const FILES: &[(&str, usize, &str)] = &[
     ),
 ];
 
+/// What a command says of a file.
+fn said_of(command: &str, file: &std::path::Path) -> std::process::Output {
+    // Where it is served after all, it must not be for ever.
+    std::process::Command::new("timeout")
+        .args(["20", env!("CARGO_BIN_EXE_zarrd"), command, "--config"])
+        .arg(file)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .output()
+        .unwrap()
+}
+
 #[test]
-fn each_is_refused_in_one_line_with_its_place_and_its_key() {
+fn serve_and_check_refuse_each_in_the_same_line_with_its_place_and_its_key() {
     assert!(FILES.len() >= 60);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("zarrd.toml");
     let mut wrong = Vec::new();
     for (content, line, key) in FILES {
         std::fs::write(&file, content).unwrap();
-        // Where it is served after all, it must not be for ever.
-        let output = std::process::Command::new("timeout")
-            .args(["20", env!("CARGO_BIN_EXE_zarrd"), "serve", "--config"])
-            .arg(&file)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .output()
-            .unwrap();
+        let [output, checked] = ["serve", "check"].map(|command| said_of(command, &file));
         let (said, shown) = (text(&output.stderr), text(&output.stdout));
         let is_fine = output.status.code() == Some(78)
             && said.lines().count() == 1
@@ -127,11 +161,38 @@ fn each_is_refused_in_one_line_with_its_place_and_its_key() {
             && !said.contains("panicked")
             && !said.contains(CANARY)
             && shown.is_empty();
-        if !is_fine {
-            wrong.push(format!("{content:?} at {line}, {key}\n  {:?} {said}{shown}", output.status));
+        let is_same = (checked.status.code(), &checked.stderr, &checked.stdout)
+            == (output.status.code(), &output.stderr, &output.stdout);
+        if !(is_fine && is_same) {
+            let checked = text(&checked.stderr);
+            wrong.push(format!(
+                "{content:?} at {line}, {key}\n  {:?} {said}{shown}  check: {checked}",
+                output.status
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_message_has_words_of_the_language_that_the_program_is_written_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zarrd.toml");
+    for content in [
+        "log = 1",
+        "demo = 'yes'",
+        "[http]\nheaders = 'x'",
+        "[telemetry]\nsample = 'x'",
+        "[limits]\nrank = -1",
+    ] {
+        std::fs::write(&file, content).unwrap();
+        // The folder's name is made of any letters.
+        let said = text(&said_of("check", &file).stderr).replace(file.to_str().unwrap(), "");
+        for word in ["u8", "u16", "u32", "u64", "usize", "f64", "struct", "boolean", "Options"] {
+            assert!(!said.contains(word), "{content:?}: {said}");
+        }
+        assert!(said.contains("expected"), "{said}");
+    }
 }
 
 #[test]
@@ -141,6 +202,9 @@ fn a_bad_variable_is_refused_by_its_name() {
         ("ZARRD__TELEMETRY__SAMPLE", "often", "`telemetry.sample`"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://u:canary-hunter2@collector", "`telemetry.otlp_endpoint`"),
         ("ZARRD__MOUNTS__A__OPTIONS__SAS_TOKE", CANARY, "sas_toke"),
+        ("ZARRD__MOUNTS__A__OPTIONS__SAS_TOKEN", CANARY, "is for Azure"),
+        ("ZARRD_SERVER_LISTEN", "127.0.0.1:1", "did you mean `ZARRD__SERVER__LISTEN`?"),
+        ("ZARRD_PORT", CANARY, "there is no setting of this name"),
     ] {
         let output = zarrd(&["check", "a=memory://"]).env(name, value).output().unwrap();
         let said = text(&output.stderr);

@@ -1,9 +1,12 @@
 //! Consolidated metadata: what is stored names the children of groups and never more; what is made says what the
 //! documents say now.
 
-use axum::http::{Method, StatusCode};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use zarrd::http::Mount;
+use zarrd::http::{Mount, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::SharedStore;
 
@@ -81,6 +84,42 @@ async fn a_store_that_cannot_list_has_the_children_that_consolidated_metadata_na
 }
 
 #[tokio::test]
+async fn names_with_two_underscores_are_reserved_in_v3_and_names_like_any_in_v2() {
+    let store = memory();
+    put(&store, "v2/.zgroup", ZGROUP).await;
+    put(&store, "v2/__categories/.zgroup", ZGROUP).await;
+    v2_array(&[2]).store(&store, "v2/__categories/__a").await;
+    put(&store, "v3/zarr.json", GROUP).await;
+    put(&store, "v3/__reserved/zarr.json", GROUP).await;
+    // A node of v3 in a group of v2 stays reserved.
+    put(&store, "v2/__reserved/zarr.json", GROUP).await;
+    let copies = json!({ ".zgroup": {}, "__categories/.zgroup": {}, "__categories/__a/.zarray": {} });
+    for (server, is_stored) in
+        [(Server::of(store.clone()), false), (Server::of(Blind::new(store.clone())), true)]
+    {
+        if is_stored {
+            put(&store, "v2/.zmetadata", zmetadata(&copies)).await;
+            let copies = json!({ "__reserved": { "node_type": "group" } });
+            put(&store, "v3/zarr.json", group_with(&copies)).await;
+        }
+        assert_eq!(
+            children(&server, "m/v2").await,
+            named(&[("__categories", "group")]),
+            "stored: {is_stored}"
+        );
+        assert_eq!(children(&server, "m/v2/__categories").await, named(&[("__a", "array")]));
+        assert_eq!(children(&server, "m/v3").await, []);
+        let views = ["store/m", "plain/m", "unshard/m", "rechunk/m/auto/raw"];
+        for view in views.iter().filter(|_| !is_stored) {
+            let made = server.get(&format!("/{view}/v2/.zmetadata?consolidated")).await.json();
+            assert!(made["metadata"]["__categories/__a/.zarray"].is_object(), "{view}: {made}");
+            let made = server.get(&format!("/{view}/v3/zarr.json?consolidated")).await.json();
+            assert_eq!(made["consolidated_metadata"]["metadata"], json!({}), "{view}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_listing_with_consolidated_metadata_is_right_though_that_is_stale() {
     for format in [2, 3] {
         let store = memory();
@@ -124,14 +163,16 @@ async fn names_in_consolidated_metadata_that_are_no_nodes_do_no_harm() {
     let inline: Value =
         names.map(|name| (name.to_owned(), json!({ "node_type": "group" }))).into_iter().collect();
     let v2: Value = names.map(|name| (format!("{name}/.zgroup"), json!({}))).into_iter().collect();
-    for (key, marker, document) in
-        [("zarr.json", "zarr.json", group_with(&inline)), (".zmetadata", ".zgroup", zmetadata(&v2))]
-    {
+    // Names with two underscores are reserved in v3 alone.
+    for (key, marker, document, found) in [
+        ("zarr.json", "zarr.json", group_with(&inline), &[("ok", "group")][..]),
+        (".zmetadata", ".zgroup", zmetadata(&v2), &[("__zarr", "group"), ("ok", "group")]),
+    ] {
         let store = memory();
         put(&store, marker, if marker == ".zgroup" { ZGROUP } else { GROUP }).await;
         put(&store, key, document.clone()).await;
         let blind = Server::of(Blind::new(store.clone()));
-        assert_eq!(children(&blind, "m").await, named(&[("ok", "group")]), "{key}");
+        assert_eq!(children(&blind, "m").await, named(found), "{key}");
         assert_eq!(children(&Server::of(store.clone()), "m").await, named(&[]), "{key}");
         assert_eq!(blind.get(&format!("/store/m/{key}")).await.body, document);
     }
@@ -393,4 +434,57 @@ async fn erased_nodes_leave_the_consolidated_metadata_that_is_made() {
     erase(&store, "v3/g/deep/zarr.json").await;
     let made = server.get("/store/m/v3/g/zarr.json?consolidated").await.json();
     assert_eq!(made["consolidated_metadata"]["metadata"].as_object().unwrap().len(), 1);
+}
+
+/// A group with nodes below it, and attributes that make its consolidated metadata so many bytes long.
+async fn long_hierarchy(bytes: usize) -> SharedStore {
+    let store = memory();
+    put(&store, "zarr.json", GROUP).await;
+    for number in 0..16 {
+        let attributes = json!({ "text": "x".repeat(bytes / 16) });
+        let group = json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes });
+        put(&store, &format!("g{number}/zarr.json"), group.to_string()).await;
+    }
+    store
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_made_once_for_all_who_wait_for_it() {
+    let counting = Counting::new(long_hierarchy(1 << 20).await);
+    let server = Server::of(Arc::clone(&counting) as SharedStore);
+    let all = (0..20).map(|_| server.get("/store/m/zarr.json?consolidated"));
+    let given = futures::future::join_all(all).await;
+    assert!(given.iter().all(|answer| answer.status == StatusCode::OK && answer.body == given[0].body));
+    // Once for the first, and once for all who came while that was made.
+    assert_eq!(counting.documents(), 2 * 17);
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_for_all() {
+    let long = 4 << 20;
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(long).await));
+    server.http.queue_ms = 1;
+    let server = server.finish();
+    let (site, before) = (server.site(), server.under_way_bytes());
+    let ask = || {
+        let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
+        site.answer(request.unwrap(), Peer::LOOPBACK)
+    };
+    let answers = futures::future::join_all((0..4).map(|_| ask())).await;
+    assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
+    // Two makings, of which the second is three answers', and what each stream is taken to hold.
+    let (held, long) = (server.under_way_bytes() - before, long as u64);
+    assert!((2 * long - (4 << 20)..3 * long).contains(&held) && held >= long, "{held}");
+    drop(answers);
+    assert_eq!(server.under_way_bytes(), before);
+}
+
+#[tokio::test]
+async fn consolidated_metadata_for_which_there_is_no_room_is_refused_and_nothing_is_held() {
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(4 << 20).await));
+    (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
+    let server = server.finish();
+    let problem = server.get("/store/m/zarr.json?consolidated").await;
+    problem.refuses(503, "overloaded", "longer than all there is");
+    assert_eq!(server.under_way_bytes(), 0);
 }

@@ -26,8 +26,13 @@ fn rebased() -> Vec<(String, String, Value)> {
 async fn every_array_of_a_family_is_shown_with_its_rebased_document() {
     let server = server();
     let mut shown = 0;
-    for (family, path, expected) in rebased() {
+    for (family, path, mut expected) in rebased() {
         let what = at(&family, &path);
+        if expected["diagnostics"].to_string().contains("bytes_codec_without_endian") {
+            // Views say the byte order, which some readers want to be told.
+            expected["rebased"]["codecs"][0] =
+                json!({"name": "bytes", "configuration": {"endian": "little"}});
+        }
         for view in ["plain", "unshard"] {
             let document = server.get(&format!("/{view}/{what}/zarr.json")).await;
             assert_eq!(document.status, StatusCode::OK, "{view} {what}");

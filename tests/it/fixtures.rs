@@ -53,6 +53,22 @@ fn with_plain_nans(elements: &[u8]) -> Vec<u8> {
     elements.chunks(2).flat_map(|pair| plain(number(pair)).to_le_bytes()).collect()
 }
 
+/// JSON values as the fixtures' hashes have them: a string as the text it stands for, without quotes.
+fn with_bare_strings(packed: &[u8]) -> Vec<u8> {
+    let (mut rest, mut bare) = (packed, Vec::new());
+    while let Some((length, behind)) = rest.split_first_chunk() {
+        let (text, next) = behind.split_at(u32::from_le_bytes(*length).try_into().unwrap());
+        let text = match serde_json::from_slice(text).unwrap() {
+            Value::String(string) => string.into_bytes(),
+            _ => text.to_vec(),
+        };
+        bare.extend(u32::try_from(text.len()).unwrap().to_le_bytes());
+        bare.extend(text);
+        rest = next;
+    }
+    bare
+}
+
 fn encode(path: &str) -> String {
     path.split('/')
         .map(|name| {
@@ -101,10 +117,12 @@ pub async fn check_through(root: &Path, server: &Server) -> (usize, Vec<String>)
                     let answer = server.get(&format!("{url}?slice={slice}")).await;
                     // zarr-python loses what a float16 NaN carries; the specification, and we, keep it.
                     let is_half = fixture.0["dtype"] == "float16";
+                    let is_json = fixture.0["codecs"].to_string().contains("json2");
                     if answer.status != StatusCode::OK {
                         wrong.push(format!("{path} [{slice}]: {} {:?}", answer.status, answer.body));
                     } else if hash(&answer.body) != sha256
                         && !(is_half && hash(&with_plain_nans(&answer.body)) == sha256)
+                        && !(is_json && hash(&with_bare_strings(&answer.body)) == sha256)
                     {
                         wrong.push(format!("{path} [{slice}]: other bytes than its readers agree on"));
                     }

@@ -109,9 +109,10 @@ async fn ok(server: &Server, url: &str) -> Answer {
     answer
 }
 
+/// The rows, without the line that says what the columns are.
 async fn csv(server: &Server, path: &str) -> String {
-    let answer = ok(server, &format!("{path}?format=csv")).await;
-    assert_eq!(answer.header("content-type"), "text/csv");
+    let answer = ok(server, &format!("{path}?format=csv&header=absent")).await;
+    assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=absent");
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
@@ -152,7 +153,7 @@ async fn a_struct_is_answered_in_every_format() {
             { "a": -3000, "p": { "x": 768, "y": 3.5 }, "q": [3, 13], "s": "c" },
         ])
     );
-    let rows = "a,p.x,p.y,q,s\r\n-1000,256,1.5,\"[1,11]\",one\r\n-2000,512,2.5,\"[2,12]\",\"a,b\"\r\n\
+    let rows = "-1000,256,1.5,\"[1,11]\",one\r\n-2000,512,2.5,\"[2,12]\",\"a,b\"\r\n\
                 -3000,768,3.5,\"[3,13]\",c\r\n";
     assert_eq!(csv(&server, "struct").await, rows);
     let batch = arrow(&server, "struct?").await;
@@ -176,7 +177,7 @@ async fn one_field_is_its_own_elements_in_every_format() {
     assert_eq!((answer.header("array-shape"), answer.header("array-data-type")), ("[3]", "int16"));
     assert_eq!(ok(&server, "struct?fields=p.x&endian=big").await.body[..], [1, 0, 2, 0, 3, 0]);
     assert_eq!(ok(&server, "struct?fields=s&format=json").await.json(), json!(["one", "a,b", "c"]));
-    assert_eq!(csv(&server, "struct").await.lines().count(), 4);
+    assert_eq!(csv(&server, "struct").await.lines().count(), 3);
     let batch = arrow(&server, "struct?fields=p.x&").await;
     assert_eq!(
         batch.column_by_name("values").unwrap().as_primitive::<Int16Type>().values(),
@@ -189,7 +190,54 @@ async fn one_field_is_its_own_elements_in_every_format() {
     let (header, _) = npy(&server, "struct?fields=q&format=npy").await;
     assert_eq!(header, "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }");
     let columns = ok(&server, "struct?fields=q&format=csv").await.body;
-    assert_eq!(columns, "1,11\r\n2,12\r\n3,13\r\n");
+    assert_eq!(columns, "0,1\r\n1,11\r\n2,12\r\n3,13\r\n");
+}
+
+#[tokio::test]
+async fn the_first_line_of_csv_says_what_the_columns_are() {
+    let server = server().await;
+    for (url, line) in [
+        ("struct?", "a,p.x,p.y,q,s"),
+        ("struct?fields=s,a&", "s,a"),
+        ("struct?fields=p.x&", "p.x"),
+        ("dates?", "dates"),
+        ("dates?slice=1&", "dates"),
+        ("texts?", "0,1"),
+        ("texts?slice=1,::-1&", "texts"),
+        ("texts?slice=:,::-1&", "1,0"),
+    ] {
+        let answer = ok(&server, &format!("{url}format=csv")).await;
+        assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8; header=present", "{url}");
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        let rest = text.strip_prefix(&format!("{line}\r\n")).unwrap_or_else(|| panic!("{url}: {text}"));
+        for absent in ["absent", "no"] {
+            let without = ok(&server, &format!("{url}format=csv&header={absent}")).await;
+            assert_eq!(without.body, rest, "{url}");
+            assert_ne!(without.header("etag"), answer.header("etag"), "{url}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_downloaded_has_a_name_and_an_extension() {
+    let server = server().await;
+    for (url, name) in [
+        ("/v1/data/m/struct", "struct.bin"),
+        ("/v1/data/m/struct?format=npy", "struct.npy"),
+        ("/v1/data/m/struct?format=json", "struct.json"),
+        ("/v1/data/m/struct?format=csv", "struct.csv"),
+        ("/v1/data/m/struct?format=arrow", "struct.arrow"),
+        ("/v1/chunk/m/struct/c/0?format=npy", "struct.c.0.npy"),
+    ] {
+        for _ in 0..3 {
+            let answer = server.get(url).await;
+            assert_eq!(answer.header("content-disposition"), format!("inline; filename=\"{name}\""), "{url}");
+        }
+    }
+    let part = server.ask(Method::GET, "/v1/data/m/struct", &[("range", "bytes=0-1")]).await;
+    assert_eq!(part.header("content-disposition"), "inline; filename=\"struct.bin\"");
+    let refused = server.get("/v1/data/m/struct?slice=9").await;
+    assert_eq!(refused.header("content-disposition"), "");
 }
 
 #[tokio::test]
@@ -412,11 +460,14 @@ async fn an_answer_that_grows_beyond_the_limit_is_refused() {
 #[tokio::test]
 async fn a_client_may_ask_for_the_formats_by_their_media_types() {
     let server = server().await;
-    for media_type in
-        ["text/csv", "application/vnd.apache.arrow.stream", "application/json", "application/x-npy"]
-    {
+    for (media_type, told) in [
+        ("text/csv", "text/csv; charset=utf-8; header=present"),
+        ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.stream"),
+        ("application/json", "application/json"),
+        ("application/x-npy", "application/x-npy"),
+    ] {
         let answer = server.ask(Method::GET, "/v1/data/m/dates", &[("accept", media_type)]).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, media_type));
+        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, told));
     }
 }
 
@@ -444,4 +495,27 @@ async fn the_name_of_a_type_fits_into_a_header_and_the_node_tells_all_of_it() {
         &server.get("/v1/nodes/m/wide").await.json()["metadata"]["data_type"]["configuration"]["fields"];
     assert_eq!(fields.as_array().unwrap().len(), 1000);
     assert_eq!(fields[999], json!({ "name": "field 999", "data_type": "uint8" }));
+}
+
+#[tokio::test]
+async fn rows_are_counted_though_nothing_is_in_them() {
+    let store = memory();
+    put(&store, ".zarray", array_v2_document(&[3, 2, 2])).await;
+    let server = Server::of(store);
+    for (slice, rows) in [(":,:,5:", 3), (":,5:,:", 3), ("5:,:,:", 0), (":2,:,5:", 2)] {
+        let answer = server.get(&format!("/v1/data/m?slice={slice}&format=arrow")).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        let reader = StreamReader::try_new(&answer.body[..], None).unwrap();
+        let found: usize = reader.map(|batch| batch.unwrap().num_rows()).sum();
+        assert_eq!(found, rows, "{slice}");
+    }
+}
+
+/// A `.zarray` of bytes without chunks.
+fn array_v2_document(shape: &[u64]) -> String {
+    json!({
+        "zarr_format": 2, "shape": shape, "chunks": shape, "dtype": "|u1", "compressor": null, "filters": null,
+        "order": "C", "fill_value": 0,
+    })
+    .to_string()
 }

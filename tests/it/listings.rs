@@ -7,6 +7,7 @@ use zarrd::http::Mount;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
 use crate::support::hierarchy::memory;
+use crate::support::s3::{Kind, TestS3};
 use crate::support::server::{Server, cpu, put};
 
 /// Names that URLs, HTML, XML or file systems treat in ways of their own.
@@ -105,8 +106,13 @@ impl Asked<'_> {
         let links: Vec<&str> =
             html.lines().filter_map(|line| line.strip_prefix("<a href=\"")?.split('"').next()).collect();
         let mut from_html = Vec::new();
-        for link in links.into_iter().filter(|link| *link != "../") {
-            from_html.push(self.entry(&format!("{at}{link}")).await);
+        for link in links {
+            if link == "../" {
+                let above = at.trim_end_matches('/').rsplit_once('/').unwrap().0;
+                assert_eq!(self.text("GET", &format!("{above}/"), "").await.0, StatusCode::OK, "above {at}");
+            } else {
+                from_html.push(self.entry(&format!("{at}{link}")).await);
+            }
         }
         let (_, xml) = self.text("PROPFIND", &at, if recursive { "infinity" } else { "1" }).await;
         let mut from_xml = Vec::new();
@@ -282,7 +288,7 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
         text.matches(mark).count()
     };
     assert_eq!(count("GET", "/store/m/a/c/", "", "<a href=").await, 10_001);
-    assert_eq!(count("GET", "/store/m/?recursive", "", "<a href=").await, 10_001);
+    assert_eq!(count("GET", "/store/m/?recursive", "", "<a href=").await, 10_000);
     assert_eq!(count("PROPFIND", "/store/m/a/c", "1", "<D:response>").await, 10_001);
     assert_eq!(count("PROPFIND", "/store/m", "infinity", "<D:response>").await, 10_003);
     let (mut after, mut seen) = (String::new(), 0);
@@ -296,4 +302,61 @@ async fn ten_thousand_keys_in_one_prefix_are_all_listed() {
         }
     }
     assert_eq!(seen, 10_000);
+}
+
+/// What is listed by JSON directly under a prefix, in pages of so many.
+async fn in_pages(server: &Server, at: &str, limit: usize) -> Vec<String> {
+    let asked = Asked { server, rooted: false };
+    let (mut after, mut seen) = (String::new(), Vec::new());
+    loop {
+        let url = format!("{at}?format=json&limit={limit}{after}");
+        let (status, text) = asked.text("GET", &url, "").await;
+        assert_eq!(status, StatusCode::OK, "{url}: {text}");
+        let page: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let keys = page["keys"].as_array().unwrap().iter().map(|key| key["key"].as_str().unwrap().to_owned());
+        let prefixes =
+            page["prefixes"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
+        let mut page_of_both: Vec<String> = keys.chain(prefixes).collect();
+        assert!(page_of_both.len() <= limit);
+        page_of_both.sort_unstable();
+        seen.extend(page_of_both);
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={}", encoded(next)),
+            None => return seen,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_bucket_is_a_page_of_its_backend_and_directories_that_tools_leave_are_none() {
+    let s3 = TestS3::start().await;
+    s3.page_keys(10);
+    let mut expected = Vec::new();
+    for number in 0..40 {
+        s3.insert(&format!("d/{number:02}"), "x");
+        s3.insert(&format!("d/{number:02}+/y"), "x");
+        expected.extend([format!("d/{number:02}"), format!("d/{number:02}+/")]);
+    }
+    // An empty object by the name of a prefix, which comes on a later page; and one that is a key.
+    s3.insert("d/7", "");
+    (0..15).for_each(|number| drop(s3.insert(&format!("d/7-{number:02}"), "x")));
+    s3.insert("d/7/z", "x");
+    s3.insert("d/8", "");
+    expected.extend((0..15).map(|number| format!("d/7-{number:02}")));
+    expected.extend(["d/7/".to_owned(), "d/8".to_owned()]);
+    expected.sort_unstable();
+    let server = Server::of(s3.store());
+    for limit in [1, 7, 1000] {
+        assert_eq!(in_pages(&server, "/store/m/d/", limit).await, expected, "{limit}");
+    }
+    let before = s3.requests(Kind::List);
+    let asked = Asked { server: &server, rooted: false };
+    for url in [
+        "/store/m/d/?format=json&limit=5&after=d/30",
+        "/s3/m?list-type=2&prefix=d/&delimiter=/&max-keys=5&start-after=d/30",
+        "/s3/m?list-type=2&prefix=d/30&delimiter=/&max-keys=5",
+    ] {
+        assert_eq!(asked.text("GET", url, "").await.0, StatusCode::OK);
+    }
+    assert_eq!(s3.requests(Kind::List) - before, 3, "one for each");
 }

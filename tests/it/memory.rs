@@ -5,7 +5,6 @@
 //! `ZARRD_SELECTION_MIB=10240 ZARRD_BINARY=… cargo test --test it memory -- --nocapture`.
 #![cfg(target_os = "linux")]
 
-use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -102,14 +101,9 @@ fn start(root: &Path, settings: &[(&str, u64)]) -> (Running, u64) {
     for (name, value) in settings {
         command.env(format!("ZARRD__{name}"), value.to_string());
     }
-    let mut server = Running::of(command);
-    let mut line = String::new();
-    while !line.starts_with("Memory: at most ") {
-        line.clear();
-        assert!(server.stdout.read_line(&mut line).unwrap() > 0, "it does not say what it takes");
-    }
-    let mib = line.split(' ').nth(3).unwrap().parse::<u64>().unwrap();
-    (server, mib << 20)
+    let server = Running::of(command);
+    let bound = server.get("/v1/mounts")["memory"]["most_bytes"].as_u64().unwrap();
+    (server, bound)
 }
 
 /// An answer, whose body is still to be read.
@@ -161,7 +155,7 @@ async fn readers_that_hardly_read_are_served_within_the_bound() {
         ("READ__BAND_BYTES", 1 << 20),
         // Room for all of the readers' bands, of which each has two, for what is kept free of them, and for what one
         // caller leaves to others.
-        ("HTTP__INFLIGHT_BYTES", 192 << 20),
+        ("HTTP__INFLIGHT_BYTES", 256 << 20),
         // On a busy machine it takes a while until it is known that a reader has left.
         ("HTTP__QUEUE_MS", 10_000),
         ("FETCH__INFLIGHT_BYTES", 64 << 20),

@@ -113,7 +113,6 @@ async fn chains_that_cannot_be_are_invalid_metadata_when_elements_are_asked_for(
         json!(["gzip"]),
         json!([&bytes, &bytes]),
         json!([{ "name": "gzip", "configuration": { "level": 1 } }, &bytes]),
-        json!(["bytes"]),
         json!([{ "name": "transpose", "configuration": { "order": [0, 0] } }, &bytes]),
         json!([{ "name": "transpose", "configuration": { "order": [0] } }, &bytes]),
         json!([&bytes, { "name": "gzip", "configuration": { "level": 11 } }]),

@@ -244,7 +244,7 @@ async fn metrics_are_for_the_public_only_where_the_configuration_says_so() {
     assert_eq!(admin.get("/metrics").await.status, StatusCode::OK);
     assert_eq!(admin.get("/healthz").await.status, StatusCode::OK);
     assert_eq!(admin.get("/readyz").await.json()["mounts"]["m"], "ready");
-    admin.get("/store/m/k").await.refuses(404, "not-found", "what is stored is not at the admin listener");
+    admin.get("/store/m/k").await.is_problem(404, "not-found", "what is stored is not at the admin listener");
     let (server, _) = served(|http| http.public_metrics = true).await;
     assert_eq!(server.get("/metrics").await.status, StatusCode::OK);
 }

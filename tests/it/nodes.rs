@@ -1,7 +1,9 @@
 //! What a node is told to be, in one form for all versions; single chunks; and the demo, seen as any hierarchy.
 
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
+use zarrd::http::Peer;
 use zarrd::store::{ByteRange, SharedStore};
 
 use crate::support::counting::Counting;
@@ -144,8 +146,8 @@ async fn a_change_of_a_document_is_seen_at_once() {
 }
 
 #[tokio::test]
-async fn documents_are_parsed_once_unless_they_are_so_long_that_they_would_fill_the_memory() {
-    for (bytes, reads) in [(10, 1), (10 << 10, 1), (2 << 20, 3)] {
+async fn documents_are_parsed_once_however_long_they_are() {
+    for (bytes, reads) in [(10, 1), (10 << 10, 1), (2 << 20, 1)] {
         let store = memory();
         let counting = Counting::new(store.clone());
         let attributes = json!({ "long": "x".repeat(bytes) });
@@ -252,4 +254,37 @@ async fn every_array_of_the_demo_opens_and_has_its_values() {
         let url = line.split('\'').nth(1).unwrap().replace("/demo/", "/m/");
         assert_eq!(server.get(&url).await.status, StatusCode::OK, "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_answers() {
+    let store = memory();
+    let group = |number: usize| {
+        let attributes = json!({ "long": vec![json!({ "": number }); 60_000] });
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes }).to_string()
+    };
+    put(&store, "g/zarr.json", group(1)).await;
+    let counting = Counting::new(std::sync::Arc::clone(&store));
+    let server = Server::of(std::sync::Arc::clone(&counting) as SharedStore);
+    let before = server.under_way_bytes();
+    let (site, ask) =
+        (server.site(), || Request::builder().uri("/v1/nodes/m/g").body(Body::empty()).unwrap());
+    let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.answer(ask(), Peer::LOOPBACK))).await;
+    let held = server.under_way_bytes() - before;
+    // The text, and what each of eight streams is taken to hold.
+    assert!((group(1).len() as u64..(8 << 20) + (1 << 20)).contains(&held), "{held}");
+    let tag = |answer: &axum::response::Response| answer.headers()["etag"].clone();
+    assert!(
+        answers.iter().all(|answer| answer.status() == StatusCode::OK && tag(answer) == tag(&answers[0]))
+    );
+    drop(answers);
+    assert_eq!(server.under_way_bytes(), before);
+    let first = server.get("/v1/nodes/m/g").await;
+    assert_eq!(first.json()["metadata"].to_string(), group(1));
+    assert_eq!(counting.documents(), 1);
+    put(&store, "g/zarr.json", group(2)).await;
+    let second = server.get("/v1/nodes/m/g").await;
+    assert_eq!(second.json()["metadata"].to_string(), group(2));
+    assert_ne!(first.header("etag"), second.header("etag"));
+    assert_eq!(counting.documents(), 2);
 }

@@ -301,6 +301,229 @@ async fn a_selection_over_a_limit_is_413_with_slices_that_work() {
     }
 }
 
+/// A slice that is suggested in place of what is over a limit can be asked for, in whatever format.
+#[test]
+fn a_suggested_slice_is_never_over_a_limit() {
+    use proptest::prelude::*;
+    use proptest::test_runner::TestRunner;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shapes = prop::collection::vec(1_usize..30, 1..=3);
+    let limits = (prop_oneof![Just(1 << 20), 8_u64..400], prop_oneof![Just(1 << 20), 1_u64..6]);
+    let formats = prop::sample::select(vec!["json", "csv", "npy", "bytes", "arrow"]);
+    let steps = prop::collection::vec(prop::sample::select(vec![-3_i64, -1, 1, 2]), 3);
+    let asked = (shapes, limits, 1_u64..3000, formats, steps, any::<bool>());
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) });
+    let suggested = std::cell::Cell::new(0);
+    let ran = runner.run(&asked, |(shape, (response_bytes, chunks), whole_bytes, format, steps, header)| {
+        runtime.block_on(async {
+            let store = memory();
+            let edges = vec![4; shape.len()];
+            Array::of(&shape).chunks(&edges).store(&store, "a").await;
+            let mut server = Server::build(Mount::read_only("m", store));
+            server.read.response_bytes = response_bytes;
+            server.read.chunks = chunks;
+            server.http.whole_bytes = whole_bytes;
+            let server = server.finish();
+            let slice: Vec<String> = shape.iter().zip(&steps).map(|(_, step)| format!("::{step}")).collect();
+            let header = if header { "present" } else { "absent" };
+            let url = |slice: &str| format!("/v1/data/m/a?slice={slice}&format={format}&header={header}");
+            let answer = server.get(&url(&slice.join(","))).await;
+            if answer.status != 413 {
+                return Ok(());
+            }
+            let problem = answer.json();
+            prop_assert!(
+                problem["setting"].is_string() && problem["suggested_slices_truncated"].is_boolean()
+            );
+            prop_assert!(problem["detail"].as_str().unwrap().contains(problem["setting"].as_str().unwrap()));
+            for slice in problem["suggested_slices"].as_array().unwrap() {
+                let answer = server.get(&url(slice.as_str().unwrap())).await;
+                prop_assert_eq!(
+                    answer.status.as_u16(),
+                    200,
+                    "{}: {:?}",
+                    url(slice.as_str().unwrap()),
+                    answer.body
+                );
+                suggested.set(suggested.get() + 1);
+            }
+            Ok(())
+        })
+    });
+    ran.unwrap();
+    assert!(suggested.get() > 100, "{suggested:?}");
+}
+
+#[tokio::test]
+async fn whoever_is_refused_for_length_is_told_the_setting_and_whether_the_list_is_cut() {
+    let store = memory();
+    Array::of(&[100, 100]).chunks(&[10, 10]).store(&store, "a").await;
+    let mut server = Server::build(Mount::read_only("m", store));
+    server.http.whole_bytes = 1000;
+    server.read.chunks = 60;
+    let server = server.finish();
+    let problem = server.get("/v1/data/m/a?slice=:10&format=json").await.json();
+    assert_eq!(
+        (&problem["setting"], &problem["limit"]),
+        (&"http.whole_bytes".into(), &1000.into()),
+        "{problem}"
+    );
+    assert_eq!(problem["suggested_slices_truncated"], true);
+    assert!(!problem["suggested_slices"].as_array().unwrap().is_empty());
+    let problem = server.get("/v1/data/m/a").await.json();
+    assert_eq!(
+        (&problem["setting"], &problem["suggested_slices_truncated"]),
+        (&"read.chunks".into(), &false.into())
+    );
+}
+
+#[tokio::test]
+async fn a_method_that_is_not_offered_is_answered_with_what_to_set() {
+    let store = memory();
+    put(&store, "k", "v").await;
+    let server = Server::build(Mount::read_only("data", store.clone()))
+        .beside(Mount { writable: true, ..Mount::read_only("w", store.clone()) })
+        .finish();
+    for (method, url, said) in [
+        ("PUT", "/store/data/k", "set `mounts.data.writable = true`"),
+        ("PATCH", "/store/data/k", "`--writable`"),
+        ("DELETE", "/store/data/k", "the mount `data` is read-only"),
+        ("DELETE", "/store/data/p/", "the mount `data` is read-only"),
+        ("PUT", "/store/data/p/", "the mount `data` is read-only"),
+        ("PUT", "/store/data/", "the mount `data` is read-only"),
+        ("MKCOL", "/store/data/p/", "the mount `data` is read-only"),
+        ("COPY", "/store/data/k", "the mount `data` is read-only"),
+        ("POST", "/v1/erase/data", "set `mounts.data.writable = true`"),
+        ("DELETE", "/store/w/p/", "set `mounts.w.allow_prefix_delete = true`"),
+        ("DELETE", "/store/w/", "set `mounts.w.allow_prefix_delete = true`"),
+        ("PUT", "/store/w/p/", "leave the slash out"),
+        ("PUT", "/store/w/", "leave the slash out"),
+        ("PUT", "/plain/w/k", "write to `/store/w/`"),
+        ("DELETE", "/unshard/w/k/", "write to `/store/w/`"),
+        ("PUT", "/v1/data/w/a", "`/store/{mount}/{key}`"),
+        ("POST", "/v1/data/w/a", "GET and HEAD"),
+        ("PATCH", "/v1/nodes/w", "`/store/{mount}/{key}`"),
+        ("DELETE", "/v1/chunk/w/a/c/0", "`/store/{mount}/{key}`"),
+    ] {
+        let answer = server.tell(method, url, &[("destination", "/store/data/x")], "").await;
+        let detail = answer.refuses(405, "not-allowed", url);
+        assert!(detail.contains(said), "{method} {url}: {detail}");
+        assert!(!answer.header("allow").is_empty(), "{method} {url}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_is_missing_is_answered_with_what_is_there_instead() {
+    let store = memory();
+    let group = r#"{"zarr_format": 3, "node_type": "group"}"#;
+    put(&store, "climate.zarr/zarr.json", group).await;
+    for name in ["climate.zarr/t2m", "climate.zarr/precip", "images/cells"] {
+        Array::of(&[2]).store(&store, name).await;
+    }
+    let server = Server::build(Mount::read_only("data", store)).finish();
+    for (url, said, member, value) in [
+        (
+            "/v1/data/data/climate.zarr/t2",
+            "did you mean `/climate.zarr/t2m`?",
+            "did_you_mean",
+            "climate.zarr/t2m",
+        ),
+        ("/v1/nodes/data/climate.zarr/percip", "of the mount `data`", "did_you_mean", "climate.zarr/precip"),
+        ("/v1/chunk/data/climate.zar/t2m/c/0", "at `/climate.zar/t2m`", "did_you_mean", "climate.zarr/t2m"),
+        ("/v1/nodes/data/climate.zarr/wind", "is the group `/climate.zarr`", "nearest", "climate.zarr"),
+        (
+            "/v1/nodes/data/climate.zarr/t2m/x/y",
+            "is the array `/climate.zarr/t2m`",
+            "nearest",
+            "climate.zarr/t2m",
+        ),
+        ("/v1/nodes/data/images/wells", "did you mean `/images/cells`?", "nearest", "images"),
+    ] {
+        let answer = server.get(url).await;
+        let detail = answer.refuses(404, "not-found", url);
+        assert!(detail.contains(said), "{url}: {detail}");
+        let problem = answer.json();
+        let told = problem[member].as_str().unwrap_or_default().trim_start_matches('/');
+        assert_eq!((told, &problem["mount"]), (value, &"data".into()), "{url}: {problem}");
+    }
+    for (url, names) in [
+        ("/v1/nodes/data", vec![("climate.zarr", "group".into()), ("images", Value::Null)]),
+        ("/v1/nodes/data/", vec![("climate.zarr", "group".into()), ("images", Value::Null)]),
+        ("/v1/data/data/images", vec![("cells", "array".into())]),
+    ] {
+        let answer = server.get(url).await;
+        assert!(answer.refuses(404, "not-found", url).contains("a folder: `"), "{url}");
+        let problem = answer.json();
+        let children = problem["children"].as_array().unwrap();
+        let found: Vec<_> = children
+            .iter()
+            .map(|child| (child["name"].as_str().unwrap(), child["node_type"].clone()))
+            .collect();
+        assert_eq!(found, names, "{url}");
+        for child in children.iter().filter(|child| !child["node_type"].is_null()) {
+            assert_eq!(server.get(child["href"].as_str().unwrap()).await.status, 200, "{child}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_parameter_is_answered_with_the_one_that_may_be_meant() {
+    let store = memory();
+    let named = Array::of(&[4, 4]).members(serde_json::json!({ "dimension_names": ["time", "lat"] }));
+    named.store(&store, "air/t2m").await;
+    let server = Server::build(Mount::read_only("data", store)).finish();
+    for (query, said) in [
+        ("slcie=0", "did you mean `slice`?"),
+        ("Format=json", "did you mean `format`?"),
+        ("time=2020-03-01", "`isel.time=0:10`"),
+        ("time=2020-03-01", "`/v1/data/data/air/time`"),
+        ("sel.lat=47.4", "`isel.lat=0:10`"),
+        ("slice=2020-03-01", "selected by index"),
+        ("isel.time=2020-03-01", "selected by index"),
+    ] {
+        let detail = server.get(&format!("/v1/data/data/air/t2m?{query}")).await.refuses(
+            400,
+            "invalid-request",
+            query,
+        );
+        assert!(detail.contains(said), "{query}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn browsers_find_an_icon_and_pages_name_it() {
+    let server = server().await;
+    for (url, kind) in [("/favicon.ico", "image/x-icon"), ("/favicon.svg", "image/svg+xml")] {
+        let answer = server.get(url).await;
+        assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, kind), "{url}");
+        assert!(answer.header("cache-control").contains("max-age="), "{url}");
+    }
+    let page = server.ask(Method::GET, "/", &[("accept", "text/html")]).await;
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    for part in ["<html lang=\"en\">", "name=\"viewport\"", "href=\"/favicon.svg\""] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_the_documentation_has_each_route_once() {
+    let server = server().await;
+    let script = String::from_utf8(server.get("/docs/swagger-initializer.js").await.body.to_vec()).unwrap();
+    assert!(script.contains("../openapi.json?head=no"), "{script}");
+    let (all, short) = (server.get("/openapi.json").await, server.get("/openapi.json?head=no").await);
+    let operations = |document: &Value, method: &str| {
+        document["paths"].as_object().unwrap().values().filter(|item| item.get(method).is_some()).count()
+    };
+    assert!(operations(&all.json(), "head") > 20);
+    assert_eq!(operations(&short.json(), "head"), 0);
+    assert_eq!(operations(&short.json(), "get"), operations(&all.json(), "get"));
+    assert_ne!(all.header("etag"), short.header("etag"));
+    let tags: Vec<Value> =
+        short.json()["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone()).collect();
+    assert_eq!(tags, ["store", "nodes", "data", "views", "s3", "service", "vectors"]);
+}
+
 #[tokio::test]
 async fn json_that_would_be_too_long_is_413_before_anything_is_read() {
     let store = memory();

@@ -26,16 +26,14 @@ fn start(folder: &Path) -> (Running, [SocketAddr; 2]) {
     for line in &mut lines {
         running.stdout.read_line(line).unwrap();
     }
-    assert_eq!(
-        lines[..2],
-        ["  /store/a  memory, read-write: memory://\n", "  /store/b  memory, read-write: memory://\n"]
-    );
     let port = running.address.port();
-    assert_eq!(lines[2], format!("  http://data.example:{port}/ is /store/a\n"));
+    let mount = |name| format!("  http://127.0.0.1:{port}/store/{name}/  read-write, memory: memory://\n");
+    assert_eq!(lines[..2], [mount("a"), mount("b")]);
+    assert_eq!(lines[2], format!("  http://data.example:{port}/ is /store/a/\n"));
     let address = |line: &str, name: &str| {
         let line = line
             .strip_prefix("  http://")
-            .and_then(|line| line.strip_suffix(&format!("/ is /store/{name}\n")));
+            .and_then(|line| line.strip_suffix(&format!("/ is /store/{name}/\n")));
         line.unwrap_or_else(|| panic!("{line:?}")).parse().unwrap()
     };
     let roots = [address(&lines[3], "a"), address(&lines[4], "b")];

@@ -48,6 +48,7 @@ async fn serve(case: &Case, setup: &Setup) -> (Server, Model, Array) {
             node_bytes: 0,
             value_bytes: 0,
             encoded_bytes: 0,
+            zip_directory_bytes: 0,
         };
     }
     (server.finish(), model, array)

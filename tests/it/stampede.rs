@@ -182,8 +182,14 @@ async fn a_value_rewritten_between_requests_is_never_served_from_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_shard_rewritten_while_it_is_read_never_gives_a_mixed_answer() {
-    let none =
-        CacheOptions { decoded_bytes: 0, index_bytes: 0, node_bytes: 0, value_bytes: 0, encoded_bytes: 0 };
+    let none = CacheOptions {
+        decoded_bytes: 0,
+        index_bytes: 0,
+        node_bytes: 0,
+        value_bytes: 0,
+        encoded_bytes: 0,
+        zip_directory_bytes: 0,
+    };
     for cache in [CacheOptions::default(), none] {
         let scene = Scene::with(Counting::new, 0, cache).await;
         // Encoded to different lengths: an old index on a new shard would point astray.

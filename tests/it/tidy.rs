@@ -50,7 +50,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("utoipa_axum", &["http"]),
     ("utoipa_swagger_ui", &["http"]),
     ("clap", &["config"]),
-    ("strsim", &["config"]),
+    ("strsim", &["error"]),
     ("toml", &["config"]),
     ("hyper_util", &["app"]),
     ("rustls", &["store", "config", "app", "main"]),

@@ -13,7 +13,7 @@ const LITTLE: Codec = Codec::Bytes { big: false };
 
 /// A document with short-hand names, and what clients in use can open of it.
 const SHORT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":{"name":"uint8"},"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":"default","fill_value":1.0e1,"codecs":["bytes","gzip"],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
-const SPELT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":1.0e+1,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
+const SPELT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":10,"codecs":[{"name":"bytes"},{"name":"gzip","configuration":{"level":5}}],"attributes":{"codecs":["gzip"],"n":1.50}}"#;
 const GROUP: &str = r#"{ "zarr_format": 3, "node_type": "group" }"#;
 
 /// A hierarchy of a group `g` with a sharded array `g/s`, one without shards, one of v2 and something else.
@@ -48,6 +48,39 @@ async fn what_needs_no_change_is_what_is_stored() {
             assert_eq!(unsharded.get(&key), Some(&value), "{key}");
         }
     }
+}
+
+#[tokio::test]
+async fn pages_of_a_view_follow_each_other_and_are_what_is_listed_at_once() {
+    let (server, _) = hierarchy().await;
+    for view in ["/store/m/", "/plain/m/", "/unshard/m/", "/rechunk/m/auto/raw/"] {
+        for prefix in ["", "g/", "g/s/", "g/s/c/", "g/s/c/0/", "g/u/", "g/u/c/2/", "g/v2/", "none/"] {
+            let whole = list_page(&server, &format!("{view}{prefix}?format=json")).await;
+            assert_eq!(whole.1, None);
+            assert!(whole.0.is_empty() == (prefix == "none/") || prefix.contains("/c/"), "{view}{prefix}");
+            let (mut seen, mut after) = (Vec::new(), String::new());
+            loop {
+                let page = list_page(&server, &format!("{view}{prefix}?format=json&limit=1{after}")).await;
+                seen.extend(page.0);
+                let Some(next) = page.1 else { break };
+                after = format!("&after={next}");
+            }
+            assert_eq!(seen, whole.0, "{view}{prefix}");
+        }
+    }
+}
+
+/// Keys and prefixes of a page in order, and where the next begins.
+async fn list_page(server: &Server, url: &str) -> (Vec<String>, Option<String>) {
+    let answer = server.get(url).await;
+    assert_eq!(answer.status, StatusCode::OK, "{url}");
+    let page: Value = serde_json::from_slice(&answer.body).unwrap();
+    let text = |text: &Value| text.as_str().unwrap().to_owned();
+    let mut names: Vec<String> =
+        page["keys"].as_array().unwrap().iter().map(|key| text(&key["key"])).collect();
+    names.extend(page["prefixes"].as_array().unwrap().iter().map(text));
+    names.sort_unstable();
+    (names, page["next"].as_str().map(str::to_owned))
 }
 
 #[tokio::test]

@@ -9,10 +9,14 @@ import sys
 import traceback
 
 import cuts
+import documents
+import fair
 import leaks
+import memory
 import overload
 import paths
 import slow
+import stale
 import storm
 import suites
 
@@ -22,9 +26,13 @@ PARTS = {
     "killed": suites.killed,
     "writers": suites.writers,
     "paths": paths.run,
+    "stale": stale.run,
     "storm": storm.run,
+    "memory": memory.run,
     "slow": slow.run,
+    "fair": fair.run,
     "overload": overload.run,
+    "documents": documents.run,
     "leaks": leaks.run,
     "replicas": suites.replicas,
 }

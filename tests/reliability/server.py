@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -22,10 +23,10 @@ class Server:
         self.base = re.fullmatch("zarrd listens on (.*)\n", process.stdout.readline())[1]
         self.host, _, port = self.base.removeprefix("http://").partition(":")
         self.port = int(port)
-        memory = next(line for line in process.stdout if line.startswith("Memory: at most "))
-        self.bound = int(memory.split()[3]) << 20
+        memory = json.loads(self.get("/v1/mounts")[1])["memory"]
+        self.bound = memory["most_bytes"]
         """What it says it takes at most, without connections."""
-        self.connection = int(re.search(r"(\d+) KiB a connection", memory)[1]) << 10
+        self.connection = memory["connection_bytes"]
 
     def resident(self, field="VmRSS"):
         """Bytes of memory now; with `VmHWM`, the most so far."""
@@ -76,8 +77,9 @@ class Clients:
 
     ADDRESS = "127.0.0.2"
 
-    def __init__(self, server, answers, count, also=()):
+    def __init__(self, server, answers, count, also=(), headers=None):
         self.server = server
+        self.headers = headers or {}
         self.answers = list(answers.items())
         self.also = set(also)
         """Statuses that are no failure, but those of somebody who is to come back."""
@@ -94,7 +96,7 @@ class Clients:
             n += 1
             begun = time.perf_counter()
             try:
-                connection.request("GET", path)
+                connection.request("GET", path, headers=self.headers)
                 answer = connection.getresponse()
                 body = answer.read()
             except (OSError, http.client.HTTPException) as error:
@@ -125,9 +127,9 @@ class Clients:
 
 
 @contextlib.contextmanager
-def clients(server, answers, count=4, also=()):
+def clients(server, answers, count=4, also=(), headers=None):
     """Clients as long as the block lasts."""
-    running = Clients(server, answers, count, also)
+    running = Clients(server, answers, count, also, headers)
     for thread in running.threads:
         thread.start()
     try:

@@ -78,8 +78,12 @@ impl<'a> Frame<'a> {
         if version != VERSION {
             return Err(corrupt("not of version 2 of the format"));
         }
-        if number(bytes, 12) != Some(bytes.len()) {
-            return Err(corrupt("the header gives another length"));
+        match number(bytes, 12) {
+            Some(length) if length == bytes.len() => {}
+            Some(length) if (HEADER_BYTES..bytes.len()).contains(&length) => {
+                return Err(CodecError::trailing(NAME));
+            }
+            _ => return Err(corrupt("the header gives another length")),
         }
         let (Some(decoded_bytes), Some(block_bytes)) = (number(bytes, 4), number(bytes, 8)) else {
             return Err(corrupt("a length is negative"));

@@ -87,7 +87,7 @@ impl BytesToBytes for Lzma {
             Ok(Step::between(before, after, status == Status::StreamEnd))
         })?;
         if !rest.is_empty() {
-            return Err(CodecError::corrupt(NAME, "something stands behind the end"));
+            return Err(CodecError::trailing(NAME));
         }
         let decoded = output.finish();
         size.check(NAME, decoded.len())?;

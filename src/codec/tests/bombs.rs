@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{Items, byte_chain, is_corrupt, unhex};
-use crate::codec::{CodecError, inflate};
+use crate::codec::{CodecError, Inflated, Inflater};
 
 fn gzip(data: &[u8]) -> Vec<u8> {
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -32,21 +32,50 @@ fn a_bare_stream_is_what_it_was_said_to_be_or_corrupt() {
     let whole = gzip(&data);
     let (encoded, trailer) = whole[10..].split_at(whole.len() - 18);
     let crc = u32::from_le_bytes(trailer[..4].try_into().unwrap());
-    assert_eq!(inflate(encoded, 1 << 20, crc).unwrap(), data);
     let behind = [encoded, &[0]].concat();
-    for (encoded, size, crc) in [
-        (encoded, (1 << 20) - 1, crc),
-        (encoded, (1 << 20) + 1, crc),
-        (encoded, 0, crc),
-        (encoded, u64::MAX, crc),
-        (encoded, 1 << 20, crc ^ 1),
-        (&encoded[..encoded.len() - 1], 1 << 20, crc),
-        (&behind, 1 << 20, crc),
-        (&[], 0, 0),
-    ] {
-        let error = inflate(encoded, size, crc).unwrap_err();
-        assert!(matches!(error, CodecError::Corrupt { .. }), "{size}: {error:?}");
+    // All at once, and a few bytes at a time.
+    for (input_bytes, room_bytes) in [(usize::MAX, 2 << 20), (1, 5000), (100, 1 << 10)] {
+        let inflate = |encoded, size, crc| inflate(encoded, size, crc, input_bytes, room_bytes);
+        assert_eq!(inflate(encoded, 1 << 20, crc).unwrap(), data);
+        for (encoded, size, crc) in [
+            (encoded, (1 << 20) - 1, crc),
+            (encoded, (1 << 20) + 1, crc),
+            (encoded, 0, crc),
+            (encoded, u64::MAX, crc),
+            (encoded, 1 << 20, crc ^ 1),
+            (&encoded[..encoded.len() - 1], 1 << 20, crc),
+            (&behind, 1 << 20, crc),
+            (&[], 0, 0),
+        ] {
+            let error = inflate(encoded, size, crc).unwrap_err();
+            assert!(matches!(error, CodecError::Corrupt { .. }), "{size}: {error:?}");
+        }
     }
+}
+
+/// Decodes a bare stream with so many bytes of input and of room at a time.
+fn inflate(
+    encoded: &[u8],
+    size: u64,
+    crc: u32,
+    input_bytes: usize,
+    room_bytes: usize,
+) -> Result<Vec<u8>, CodecError> {
+    let mut inflater = Inflater::new(encoded.len() as u64, size, crc)?;
+    let (mut decoded, mut room) = (Vec::new(), vec![0; room_bytes]);
+    for input in encoded.chunks(input_bytes) {
+        let mut rest = input;
+        loop {
+            let Inflated { consumed, written } = inflater.inflate(rest, &mut room)?;
+            decoded.extend_from_slice(&room[..written]);
+            rest = &rest[consumed..];
+            if consumed == 0 && written == 0 {
+                break;
+            }
+        }
+        assert!(rest.is_empty());
+    }
+    inflater.finish().map(|()| decoded)
 }
 
 #[test]

@@ -198,7 +198,6 @@ fn configurations_that_cannot_be_are_refused() {
         ("codecs", json!(["bytes", "bytes"])),
         ("codecs", json!(["unheard-of"])),
         ("index_codecs", Value::Null),
-        ("index_codecs", json!(["bytes"])),
         ("index_location", json!("middle")),
         ("index_location", json!(1)),
     ] {

@@ -58,7 +58,7 @@ impl Algorithm {
 }
 
 /// What a key's own `kty` and `crv` say of it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Material {
     Rsa { n: Vec<u8>, e: Vec<u8> },
     P256(Vec<u8>),
@@ -67,7 +67,7 @@ enum Material {
 }
 
 /// A public key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VerifyingKey {
     /// The only algorithm it is for, if it says so.
     only: Option<Algorithm>,

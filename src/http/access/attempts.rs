@@ -1,7 +1,8 @@
 //! [`Attempts`]: how often callers have failed to show who they are, by address, in this second.
 //!
-//! Whoever fails too often is not listened to until the second is over: guessing is slow, and so is having signatures
-//! checked for nothing. The table has a fixed size whatever the number of addresses, and no lock: where it is full, the
+//! From an address that fails too often nothing is verified that costs work until the second is over, so that nobody has
+//! signatures checked for nothing. What costs little is looked at all the same: whoever shares an address with somebody who
+//! fails is not shut out. The table has a fixed size whatever the number of addresses, and no lock: where it is full, the
 //! address that failed least makes room, so that an address alone is always counted to the end.
 
 use std::hash::{BuildHasher, RandomState};

@@ -1,7 +1,8 @@
 //! [`admit`]: the decision about one request, and what follows from it for the answer.
 //!
 //! Who shows nothing and is granted nothing is told 401, whether or not there is such a mount; who is known and may not,
-//! 403. Who fails to show who it is too often is told 429, and is not listened to for the rest of the second.
+//! 403. Who fails to show who it is too often is told 429 for the rest of the second. That is said of credentials that fail
+//! alone: a good one from the same address is believed, unless telling that it is good would take work.
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use super::issuer::NotBelieved;
 use super::jwt::Unverified;
 use super::principal::{Principal, Rights};
 use super::rules::{self, About, Asked};
+use super::signed::SignedUrl;
 use super::token::Tokens;
 use crate::http::caller::{Administrator, Caller};
 use crate::http::frame::Route;
@@ -90,27 +92,29 @@ async fn decide(
     let brought = Brought::by(request, allowed, speaks_s3);
     // The URL is as handlers see it from here on.
     let asked = rules::asked(state, about, rooted, request)?;
-    if !matches!(brought, Ok(Brought { credential: None, .. })) && state.attempts().are_too_many(address) {
-        return Err(too_many().into());
-    }
+    let fails = || {
+        if state.attempts().are_too_many(address) {
+            return too_many();
+        }
+        state.attempts().count(address);
+        bad_credential()
+    };
     let Brought { credential, in_query } = match brought {
         Ok(brought) => brought,
         Err(Misbrought::Several) => return Err(several().into()),
-        Err(Misbrought::NotOne) => {
-            state.attempts().count(address);
-            return Err(bad_credential().into());
-        }
+        Err(Misbrought::NotOne) => return Err(fails().into()),
     };
     let principal = match &credential {
         None => Ok(Arc::clone(&access.nobody)),
-        Some(credential) => access.holder(credential, &asked).await,
+        Some(credential) => {
+            let may_work = || !state.attempts().are_too_many(address);
+            access.holder(credential, &asked, may_work).await
+        }
     };
     let principal = match principal {
         Ok(principal) => principal,
-        Err(NotBelieved::Bad) => {
-            state.attempts().count(address);
-            return Err(bad_credential().into());
-        }
+        Err(NotBelieved::Bad) => return Err(fails().into()),
+        Err(NotBelieved::Unverified) => return Err(too_many().into()),
         Err(NotBelieved::Unknown) => return Err(unknown().into()),
     };
     let rights = Rights::Of { access, principal };
@@ -121,10 +125,15 @@ async fn decide(
             check(state, &rights, &asked, refused).await?;
             transfer(state, &rights, rooted, request)?;
             let is_for_all = |need| rights.is_for_all(&asked.mount, need);
-            asked.needs.is_empty() || !asked.needs.iter().all(is_for_all)
+            asked.needs.is_empty() || !asked.needs.iter().chain(&asked.of_more).all(is_for_all)
         }
     };
     Caller::decide(request.extensions_mut(), rights);
+    if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
+        && let Some(signed) = SignedUrl::of(signed, query)
+    {
+        request.extensions_mut().insert(signed);
+    }
     Ok(Leave { in_query, is_private })
 }
 
@@ -192,8 +201,13 @@ fn transfer(
 }
 
 impl Access {
-    /// Whoever a credential shows.
-    async fn holder(&self, credential: &Credential, asked: &Asked) -> Result<Arc<Principal>, NotBelieved> {
+    /// Whoever a credential shows. What takes work is done only where that may be.
+    async fn holder(
+        &self,
+        credential: &Credential,
+        asked: &Asked,
+        may_work: impl Fn() -> bool,
+    ) -> Result<Arc<Principal>, NotBelieved> {
         let now = self.now();
         match credential {
             Credential::Signed(query) => {
@@ -204,10 +218,10 @@ impl Access {
                 self.tokens.holder(token, now).map(Arc::clone).ok_or(NotBelieved::Bad)
             }
             Credential::Bearer(token) => {
-                let token = Unverified::parse(token).ok_or(NotBelieved::Bad)?;
-                let issuer = self.issuers.iter().find(|issuer| issuer.has_issued(&token));
+                let unverified = Unverified::parse(token).ok_or(NotBelieved::Bad)?;
+                let issuer = self.issuers.iter().find(|issuer| issuer.has_issued(&unverified));
                 let issuer = issuer.ok_or(NotBelieved::Bad)?;
-                issuer.holder(token, now).await.map(Arc::new)
+                issuer.holder(token, unverified, now, may_work).await
             }
         }
     }
@@ -274,7 +288,7 @@ fn several() -> Problem {
 
 fn too_many() -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts")
-        .detail("too many bad credentials came from this address; ask again in a second")
+        .detail("too many bad credentials came from this address, and this is none that is known; ask again in a second")
         .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
 }
 

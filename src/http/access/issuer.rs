@@ -20,6 +20,7 @@ use super::jwt::{Claims, Unverified};
 use super::key_set::{KEY_SET_BYTES, KeySet};
 use super::options::{GrantOptions, IssuerOptions};
 use super::principal::Principal;
+use super::verified::Verified;
 use crate::http::problem::causes;
 use crate::store::StoreError;
 
@@ -48,6 +49,8 @@ pub(super) enum NotBelieved {
     Bad,
     /// Nobody can tell now.
     Unknown,
+    /// To tell would take work that is not to be done.
+    Unverified,
 }
 
 /// An issuer of tokens.
@@ -61,6 +64,7 @@ pub(super) struct Issuer {
     algorithms: Vec<Algorithm>,
     grants: Vec<(Grant, Option<(String, String)>)>,
     keys: Arc<Keys>,
+    verified: Verified,
 }
 
 /// An issuer's keys.
@@ -104,6 +108,7 @@ impl Issuer {
             algorithms: options.algorithms.clone(),
             grants: grants.collect(),
             keys: Arc::new(keys),
+            verified: Verified::default(),
         }
     }
 
@@ -112,15 +117,35 @@ impl Issuer {
         token.issuer() == Some(self.iss.as_str())
     }
 
-    /// Whoever holds a token.
-    pub(super) async fn holder(&self, token: Unverified<'_>, now: u64) -> Result<Principal, NotBelieved> {
+    /// Whoever holds a token, `text` as it came. One that was verified before with the same key is believed at once; another
+    /// is verified where work may be done.
+    pub(super) async fn holder(
+        &self,
+        text: &str,
+        token: Unverified<'_>,
+        now: u64,
+        may_work: impl Fn() -> bool,
+    ) -> Result<Arc<Principal>, NotBelieved> {
         if !self.algorithms.contains(&token.algorithm) {
             return Err(NotBelieved::Bad);
         }
+        let before = self.verified.find(text, now);
+        // Keys are not fetched either for whoever brings one bad token after the other.
+        if before.is_none() && !may_work() {
+            return Err(NotBelieved::Unverified);
+        }
         let known = self.keys.for_token(&token).await?;
         let key = known.keys.find(&token.key, token.algorithm).ok_or(NotBelieved::Bad)?;
+        if let Some(principal) = before.and_then(|before| before.holder_by(key)) {
+            return Ok(principal);
+        }
+        if !may_work() {
+            return Err(NotBelieved::Unverified);
+        }
         let claims = token.verify(key, &self.audience, now).ok_or(NotBelieved::Bad)?;
-        Ok(self.principal(&claims))
+        let principal = Arc::new(self.principal(&claims));
+        self.verified.keep(text, key, claims.good_until(), &principal);
+        Ok(principal)
     }
 
     fn principal(&self, claims: &Claims) -> Principal {

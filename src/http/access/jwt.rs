@@ -91,6 +91,13 @@ impl<'a> Unverified<'a> {
 }
 
 impl Claims {
+    /// The second since 1970 from which it is no longer good.
+    pub(super) fn good_until(&self) -> u64 {
+        let expires = self.0.get("exp").and_then(time).unwrap_or_default();
+        // Exact up to 2^53, and no later than it is refused by.
+        format!("{:.0}", (expires + LEEWAY).floor()).parse().unwrap_or(u64::MAX)
+    }
+
     /// Whom it is about, if it says so.
     pub(super) fn subject(&self) -> Option<&str> {
         self.0.get("sub")?.as_str()

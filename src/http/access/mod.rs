@@ -24,6 +24,7 @@ mod rules;
 mod scope;
 mod signed;
 mod token;
+mod verified;
 
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;
@@ -39,6 +40,7 @@ pub(super) use attempts::Attempts;
 pub(super) use grant::{Need, Reach};
 pub(super) use guard::{Refusal, admit, forbidden};
 pub(super) use principal::{Principal, Rights};
+pub(super) use signed::SignedUrl;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -12,6 +12,8 @@ use crate::key::StorePrefix;
 #[derive(Clone, Debug, Default)]
 pub(in crate::http) struct Principal {
     name: Option<Arc<str>>,
+    /// Which of several callers of this name it is.
+    part: u8,
     grants: Vec<Grant>,
     /// What the grants lie within: those of the key that signed them.
     within: Option<Arc<[Grant]>>,
@@ -20,12 +22,17 @@ pub(in crate::http) struct Principal {
 impl Principal {
     /// Somebody.
     pub(in crate::http) fn named(name: impl Into<Arc<str>>, grants: Vec<Grant>) -> Self {
-        Self { name: Some(name.into()), grants, within: None }
+        Self { name: Some(name.into()), part: 0, grants, within: None }
     }
 
     /// Whoever has a URL that somebody signed who could give no more than this.
-    pub(in crate::http) fn signed(name: impl Into<Arc<str>>, grant: Grant, within: Arc<[Grant]>) -> Self {
-        Self { name: Some(name.into()), grants: vec![grant], within: Some(within) }
+    pub(in crate::http) fn signed(
+        name: impl Into<Arc<str>>,
+        part: u8,
+        grant: Grant,
+        within: Arc<[Grant]>,
+    ) -> Self {
+        Self { name: Some(name.into()), part, grants: vec![grant], within: Some(within) }
     }
 }
 
@@ -52,6 +59,14 @@ impl Rights {
         match self {
             Self::Undecided | Self::All => None,
             Self::Of { principal, .. } => principal.name.as_ref(),
+        }
+    }
+
+    /// Which of several callers of its name the caller is.
+    pub(in crate::http) fn part(&self) -> u8 {
+        match self {
+            Self::Undecided | Self::All => 0,
+            Self::Of { principal, .. } => principal.part,
         }
     }
 

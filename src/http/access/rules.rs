@@ -6,22 +6,24 @@
 //! - Values: GET and HEAD of a key need `read`; listings in any shape, `list`; PUT, PATCH and MKCOL, `write`; DELETE,
 //!   `delete`. COPY needs `read` of its source, MOVE `delete` as well; both `write` of the destination, and `delete` of it
 //!   where a prefix there may be replaced.
-//! - Consolidated metadata is made of all documents below a group, so it needs `read` of all that.
+//! - Consolidated metadata is made of all documents below a group and names them, so it needs `read` and `list` of all that.
+//!   Where the mount has it made unasked, whoever lacks one of these is given the stored document.
 //! - What is made of nodes (views, nodes, elements, vectors) needs `read` of all of the node. It reads other keys on the
 //!   way than those that are asked for; `inside` sees to it that they lie within what is granted.
 //! - Requests that name keys in their bodies are let through to whoever may do anything with the mount; the handler asks for
 //!   each key.
 
 use axum::extract::Request;
-use axum::http::{Method, Uri};
+use axum::http::Method;
 
 use super::grant::{Need, Reach};
 use super::scope::Scope;
 use crate::http::extract::{Place, node_of, place_of, rechunked_place};
 use crate::http::problem::Problem;
+use crate::http::routes::consolidated::{self, WantedBy};
 use crate::http::routes::{data, s3, vectors};
 use crate::http::state::{AppState, Mount};
-use crate::key::{StoreKey, StorePrefix};
+use crate::key::StorePrefix;
 
 /// What a route is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub(super) struct Asked {
     pub(super) place: Option<Place>,
     /// All that must be met; if that is nothing, the caller must know of the mount.
     pub(super) needs: Vec<Need>,
+    /// Whoever meets these too is told more.
+    pub(super) of_more: Vec<Need>,
 }
 
 /// What a route is about, by its template; `None` for a route that has no rule.
@@ -91,7 +95,8 @@ pub(super) fn about(template: &str, is_rooted: bool) -> Option<About> {
         "/v1/partial/{mount}" | "/v1/erase/{mount}" => About::Keys,
         "/v1/cache/{mount}" | "/v1/cache/{mount}/" | "/v1/cache/{mount}/{*prefix}" => About::Cache,
         "/" | "/v1/mounts" | "/readyz" | "/s3" | "/s3/" => About::Mounts,
-        "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" => About::Nothing,
+        "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" | "/favicon.ico"
+        | "/favicon.svg" => About::Nothing,
         _ => return None,
     })
 }
@@ -134,14 +139,14 @@ pub(super) fn asked(
     let raw_path = uri.path();
     let (mount, place, reach) = match about {
         About::Nothing | About::Mounts => {
-            return Ok(Asked { mount: String::new(), place: None, needs: Vec::new() });
+            return Ok(Asked { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() });
         }
         About::Values => {
             let (name, place) = match rooted {
                 Some(mount) => (mount.name.clone(), Place::at_root(raw_path)?),
                 None => place_of(raw_path).map(|(name, place)| (name.into_owned(), place))?,
             };
-            let reach = reach_of(state, &name, &place, uri);
+            let reach = reach_of(&place);
             (name, Some(place), reach)
         }
         About::View | About::Rechunked => {
@@ -149,7 +154,7 @@ pub(super) fn asked(
                 About::View => place_of(raw_path)?,
                 _ => rechunked_place(raw_path).map(|(name, _, _, place)| (name, place))?,
             };
-            let reach = reach_of(state, &name, &place, uri);
+            let reach = reach_of(&place);
             (name.into_owned(), Some(place), reach)
         }
         About::Bucket => {
@@ -169,29 +174,33 @@ pub(super) fn asked(
     let is_prefix = matches!(place, Some(Place::Prefix(_)));
     let is_derived =
         matches!(about, About::View | About::Rechunked | About::Node | About::Chunk | About::Vectors);
-    let needs = if let Some(scopes) = scopes(about, method, is_prefix) {
-        let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
+    let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
+    let mut needs: Vec<Need> = if let Some(scopes) = scopes(about, method, is_prefix) {
         scopes.iter().map(need).collect()
     } else {
         let all = Reach::Below(StorePrefix::root());
         EVERYTHING.iter().map(|scope| Need::derived(*scope, all.clone())).collect()
     };
-    Ok(Asked { mount, place: place.filter(|_| !is_derived), needs })
+    // The children of a node are told to those who may list them.
+    let mut of_more = if about == About::Node { vec![need(&Scope::List)] } else { Vec::new() };
+    if let (Some(Place::Key(key)), &Method::GET | &Method::HEAD) = (&place, method) {
+        let is_made = state.mount(&mount).is_some_and(|mount| mount.consolidated);
+        // What cannot be understood, the handler says.
+        match consolidated::wanted(is_made, key, uri).unwrap_or_default() {
+            Some(WantedBy::Request) => needs = consolidated::needs(key, is_derived).into(),
+            Some(WantedBy::Mount) => of_more = consolidated::needs(key, is_derived).into(),
+            None => {}
+        }
+    }
+    Ok(Asked { mount, place: place.filter(|_| !is_derived), needs, of_more })
 }
 
-/// What is read or written of a place. Documents that may be made of those below them are read with those.
-fn reach_of(state: &AppState, mount: &str, place: &Place, uri: &Uri) -> Reach {
+/// What is read or written of a place.
+fn reach_of(place: &Place) -> Reach {
     match place {
         Place::Prefix(prefix) => Reach::Below(prefix.clone()),
-        Place::Key(key) if may_be_consolidated(state, mount, key, uri) => Reach::Below(key.parent()),
         Place::Key(key) => Reach::Key(key.clone()),
     }
-}
-
-fn may_be_consolidated(state: &AppState, mount: &str, key: &StoreKey, uri: &Uri) -> bool {
-    let is_made = || state.mount(mount).is_some_and(|mount| mount.consolidated);
-    // Any query may ask for it: how that is written is not looked at here.
-    matches!(key.name(), "zarr.json" | ".zmetadata") && (uri.query().is_some() || is_made())
 }
 
 /// What a COPY or MOVE needs of where it goes.

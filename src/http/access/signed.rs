@@ -19,6 +19,9 @@ use crate::key::StorePrefix;
 
 /// The first line of what is signed: no other use of the same key signs the same.
 const PURPOSE: &str = "zarrd signed URL 1";
+/// As how many callers the holders of all URLs of one key count at most. One of them seldom shares with another, and however
+/// many URLs somebody collects, they are bounded together.
+const CALLERS: u8 = 64;
 /// Most digits of a time.
 const TIME_DIGITS: usize = 12;
 
@@ -29,6 +32,38 @@ pub(super) struct SignedQuery {
     pub(super) key: Option<String>,
     pub(super) signature: Option<String>,
     pub(super) below: Option<String>,
+}
+
+/// The signature that a request came with, where it is good for all below a prefix: what is linked to from there can be
+/// seen with the same.
+///
+/// A token that came in a query is not carried on like this: it may do more than look, has no end of its own, and a link
+/// that is passed on would pass it on.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct SignedUrl {
+    query: String,
+    below: StorePrefix,
+}
+
+impl SignedUrl {
+    pub(in crate::http) fn new(query: &str, below: StorePrefix) -> Self {
+        Self { query: query.to_owned(), below }
+    }
+
+    /// That of a request whose signature was good, of which this is the text.
+    pub(super) fn of(signed: &SignedQuery, query: &str) -> Option<Self> {
+        Some(Self::new(query, StorePrefix::parse(signed.below.as_deref()?).ok()?))
+    }
+
+    /// Its parameters, as they were written.
+    pub(in crate::http) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// What it is good for.
+    pub(in crate::http) fn below(&self) -> &StorePrefix {
+        &self.below
+    }
 }
 
 /// All keys that URLs are signed with.
@@ -81,7 +116,9 @@ impl SigningKeys {
             Reach::Below(_) | Reach::Beginning(_) => Scopes::SIGNED,
         };
         let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
-        Some(Principal::signed(format!("signed/{name}"), grant, Arc::clone(within)))
+        // Whoever has a URL cannot choose its signature.
+        let part = signature.first().map_or(0, |byte| byte % CALLERS);
+        Some(Principal::signed(format!("signed/{name}"), part, grant, Arc::clone(within)))
     }
 }
 

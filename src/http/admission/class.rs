@@ -43,7 +43,7 @@ impl Class {
             Self::Metadata => 0,
             Self::Values => 1,
             Self::Elements => 2,
-            Self::Bulk => 4,
+            Self::Bulk => 3,
         }
     }
 

@@ -2,7 +2,10 @@
 //!
 //! The currency is bytes, not requests, and the line is bounded by time, not by length. No answer counts less than its part
 //! of the budget, so that their number is bounded as well. A [`Permit`] lives until the body of the answer has ended or was
-//! dropped, because it is the body that holds memory. Who goes first is `gate`'s business: by [`Class`], and between
+//! dropped, because it is the body that holds memory. Where it is not known beforehand how much an answer holds, its permit
+//! grows with it ([`Permit::grow`]): at once or not at all, never by waiting, so that two that grow cannot wait for each
+//! other. Requests to stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream does asks for
+//! the rest by [`Admission::extra`]. Who goes first is `gate`'s business: by [`Class`], and between
 //! callers ([`Share`]) by what each has under way. How often a caller may ask is `rates`'. Health routes do not come through
 //! here.
 
@@ -13,7 +16,6 @@ mod share;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -33,9 +35,12 @@ use self::gate::{Ask, Gate};
 use super::options::HttpOptions;
 use super::problem::Problem;
 use super::state::AppState;
+use crate::error::ErrorClass;
 
 /// Bytes that one unit of the budget stands for.
 const UNIT_BYTES: u64 = 1024;
+/// An answer that holds more than one of so many parts of the budget is long, unless a stream may hold as much.
+const SHORT_PARTS: u64 = 128;
 
 /// The gate, and how long is waited in front of it.
 #[derive(Debug)]
@@ -47,7 +52,8 @@ pub(super) struct Admission {
     /// Who would wait longer than this is turned away at once. How long somebody will wait is a guess: it is better not to
     /// have waited than to have waited in vain.
     hope: Duration,
-    turned_away: [AtomicU64; Class::ALL.len()],
+    /// What requests to stored bytes are admitted with.
+    stream_bytes: u64,
 }
 
 /// Who comes, and for what.
@@ -57,11 +63,30 @@ pub(super) struct Entrant {
     share: Share,
 }
 
-/// The right to have an answer under way.
+/// The right to hold so many bytes for an answer in flight. They are given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit {
     gate: Arc<Gate>,
     ask: Ask,
+    /// Units that it never has less than.
+    least_units: u64,
+    /// Bytes held by now.
+    bytes: u64,
+    /// Bytes of these that another permit of the same request is for.
+    covered_bytes: u64,
+}
+
+/// In an answer's extensions: its body is in memory, all of it, until the client has taken the last byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldWhole(u64);
+
+impl HeldWhole {
+    /// Says so of an answer whose body is so long. What any answer may hold need not be said.
+    pub(super) fn put(bytes: u64, extensions: &mut Extensions) {
+        if bytes > LAST_BYTES as u64 {
+            extensions.insert(Self(bytes));
+        }
+    }
 }
 
 /// What is under way.
@@ -109,12 +134,13 @@ impl Admission {
     /// The gate that the options ask for.
     pub(super) fn new(options: &HttpOptions) -> Self {
         let capacity = units(options.inflight_bytes);
+        let short_units = units(options.stream_bytes).max(capacity / SHORT_PARTS);
         Self {
-            gate: Arc::new(Gate::new(capacity)),
+            gate: Arc::new(Gate::new(capacity, short_units)),
             least_units: capacity / options.inflight_requests.max(1),
             patience: Duration::from_millis(options.queue_ms),
             hope: Duration::from_millis(options.queue_ms) / 2,
-            turned_away: Default::default(),
+            stream_bytes: options.stream_bytes,
         }
     }
 
@@ -124,11 +150,32 @@ impl Admission {
     /// 503 with `Retry-After` once the time has passed, or at once if it is likely to.
     pub(super) async fn enter(&self, entrant: Entrant, bytes: u64) -> Result<Permit, Problem> {
         let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
-        if self.gate.try_take(ask) {
-            return Ok(Permit { gate: Arc::clone(&self.gate), ask });
+        if !self.gate.try_take(ask) {
+            // Boxed, as few come here and all futures would be as long.
+            Box::pin(self.wait(ask)).await?;
         }
-        // Boxed, as few come here and all futures would be as long.
-        Box::pin(self.wait(ask)).await
+        Ok(self.permit(ask, bytes, 0))
+    }
+
+    /// A permit for what a request holds beyond what [`admit`] let it in with. It is for nothing yet, and [`Permit::grow`]
+    /// counts from the request's first byte: what a stream may hold costs nothing more. One for a request is enough.
+    pub(super) fn extra(&self, entrant: Entrant) -> Permit {
+        self.permit(Ask::nothing(entrant.class, entrant.share), 0, self.stream_bytes)
+    }
+
+    /// A permit for nothing yet, for what a request holds beside all that it has been admitted for.
+    pub(super) fn beside(&self, entrant: Entrant) -> Permit {
+        self.permit(Ask::nothing(entrant.class, entrant.share), 0, 0)
+    }
+
+    fn permit(&self, ask: Ask, bytes: u64, covered_bytes: u64) -> Permit {
+        Permit { gate: Arc::clone(&self.gate), ask, least_units: ask.units(), bytes, covered_bytes }
+    }
+
+    /// Room for `bytes` if there is any now: for what can be done without.
+    pub(super) fn try_enter(&self, entrant: Entrant, bytes: u64) -> Option<Permit> {
+        let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
+        self.gate.try_take(ask).then(|| self.permit(ask, bytes, 0))
     }
 
     /// Turns away whoever will find no room however little is asked for, before anything is done for the answer: to say no
@@ -138,32 +185,23 @@ impl Admission {
     /// As [`Admission::enter`].
     pub(super) fn glance(&self, entrant: Entrant) -> Result<(), Problem> {
         let least = self.gate.ask(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.is_hopeless(least, self.hope) { Err(self.turn_away(least)) } else { Ok(()) }
+        if self.gate.is_hopeless(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
     }
 
-    async fn wait(&self, ask: Ask) -> Result<Permit, Problem> {
+    /// Waits until what is asked for is taken.
+    async fn wait(&self, ask: Ask) -> Result<(), Problem> {
         if let Some(turn) = self.gate.join(ask, self.hope)
-            && let Ok(ask) = timeout(self.patience, turn.wait()).await
+            && timeout(self.patience, turn.wait()).await.is_ok()
         {
-            return Ok(Permit { gate: Arc::clone(&self.gate), ask });
+            return Ok(());
         }
-        Err(self.turn_away(ask))
-    }
-
-    fn turn_away(&self, ask: Ask) -> Problem {
-        if let Some(count) = self.turned_away.get(ask.class().place()) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        overloaded()
+        Err(reject(&self.gate, ask))
     }
 
     /// What is under way now.
     pub(super) fn load(&self) -> Load {
         let (capacity, free) = (self.gate.capacity(), self.gate.free());
-        let count = |class: Class| {
-            let count = self.turned_away.get(class.place());
-            (class.name(), count.map_or(0, |count| count.load(Ordering::Relaxed)))
-        };
+        let count = |class: Class| (class.name(), self.gate.rejected(class));
         Load {
             budget_bytes: capacity.saturating_mul(UNIT_BYTES),
             under_way_bytes: capacity.saturating_sub(free).saturating_mul(UNIT_BYTES),
@@ -173,10 +211,24 @@ impl Admission {
     }
 }
 
+fn reject(gate: &Gate, ask: Ask) -> Problem {
+    gate.count_rejected(ask.class());
+    overloaded()
+}
+
 /// The answer to those for whom there is no room.
 pub(super) fn overloaded() -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded")
         .detail("the server is busy; nothing was done; `Retry-After` says when to ask again")
+}
+
+/// The answer to those for whom there would be no room if they were alone.
+fn beyond_all(limit: u64) -> Problem {
+    Problem::of_class(ErrorClass::TooLarge)
+        .detail(format!(
+            "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_bytes`)"
+        ))
+        .extension("limit", limit)
 }
 
 fn units(bytes: u64) -> u64 {
@@ -203,8 +255,48 @@ impl Drop for Permit {
 }
 
 impl Permit {
-    /// Ties the permit to an answer's body.
-    pub(super) fn hold(self, response: Response) -> Response {
+    /// Makes it a permit for so many bytes more, without waiting.
+    ///
+    /// # Errors
+    /// 503 with `Retry-After` if there is no room, 413 if there never is; then it is what it was. After the head, the answer
+    /// has to break off.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.resize(self.bytes.saturating_add(bytes))
+    }
+
+    /// Makes it a permit for so many bytes, more or less than before, without waiting.
+    ///
+    /// # Errors
+    /// As [`Permit::grow`]; less is always granted.
+    pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Problem> {
+        let wanted = bytes.saturating_sub(self.covered_bytes).div_ceil(UNIT_BYTES).max(self.least_units);
+        let has = self.ask.units();
+        if wanted < has {
+            self.gate.shrink(&mut self.ask, has - wanted);
+        } else if wanted > has && wanted > self.most_units() {
+            return Err(beyond_all(self.most_units().saturating_mul(UNIT_BYTES)));
+        } else if wanted > has && !self.gate.try_grow(&mut self.ask, wanted - has) {
+            return Err(reject(&self.gate, self.ask));
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// What it can be for if nothing else is in flight.
+    fn most_units(&self) -> u64 {
+        let covered = self.covered_bytes.div_ceil(UNIT_BYTES);
+        self.gate.most(self.ask.class()).saturating_sub(covered)
+    }
+
+    /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`HeldWhole`]) and is longer than
+    /// what it was admitted for, the permit grows first, or the answer is 503.
+    pub(super) fn hold(mut self, mut response: Response) -> Response {
+        if let Some(HeldWhole(bytes)) = response.extensions_mut().remove()
+            && bytes > self.bytes
+            && let Err(problem) = self.resize(bytes)
+        {
+            return problem.into_response();
+        }
         response.map(|body| Body::new(Held { body, permit: Some(self) }))
     }
 }
@@ -289,6 +381,60 @@ mod tests {
             queue_ms: 1,
             ..HttpOptions::default()
         })
+    }
+
+    #[tokio::test]
+    async fn a_permit_in_flight_grows_and_shrinks_with_what_is_held() {
+        let gate = gate(4);
+        let mut permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+        let in_flight = || gate.load().under_way_bytes / UNIT_BYTES;
+        permit.grow(1).unwrap();
+        assert_eq!(in_flight(), 2);
+        permit.grow(UNIT_BYTES - 1).unwrap();
+        assert_eq!(in_flight(), 2, "bytes are added up before they are rounded");
+        let other = gate.enter(Entrant::of(Class::Metadata, Share::numbered(2)), UNIT_BYTES).await.unwrap();
+        assert_eq!(permit.grow(2 * UNIT_BYTES).unwrap_err().status(), 503);
+        assert_eq!(permit.grow(4 * UNIT_BYTES).unwrap_err().status(), 413, "nor if it were alone");
+        assert_eq!(in_flight(), 3, "what is refused changes nothing");
+        drop(other);
+        permit.resize(0).unwrap();
+        assert_eq!(in_flight(), 1, "never less than it came in with");
+        drop(permit);
+        assert_eq!((in_flight(), gate.load().turned_away[0]), (0, ("metadata", 1)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_held_whole_is_charged_whole_or_not_given() {
+        let gate = Admission::new(&HttpOptions { inflight_bytes: 16 << 20, ..HttpOptions::default() });
+        let answer = async |bytes: u64| {
+            let mut answer = Response::new(Body::empty());
+            HeldWhole::put(bytes, answer.extensions_mut());
+            gate.enter(ONE, 1 << 20).await.unwrap().hold(answer)
+        };
+        let short = answer(1 << 10).await;
+        assert_eq!((short.status().as_u16(), gate.load().under_way_bytes), (200, 1 << 20));
+        let long = answer(10 << 20).await;
+        assert_eq!((long.status().as_u16(), gate.load().under_way_bytes), (200, 11 << 20));
+        let other = answer(10 << 20).await;
+        assert_eq!((other.status().as_u16(), gate.load().under_way_bytes), (503, 11 << 20));
+        assert_eq!(answer(20 << 20).await.status(), 413, "nor if it were alone");
+    }
+
+    #[tokio::test]
+    async fn what_a_stream_may_hold_costs_a_request_nothing_more() {
+        let options = HttpOptions {
+            inflight_bytes: 8 * UNIT_BYTES,
+            stream_bytes: 2 * UNIT_BYTES,
+            ..HttpOptions::default()
+        };
+        let gate = Admission::new(&options);
+        let mut extra = gate.extra(ONE);
+        for (bytes, units) in [(1, 0), (2 * UNIT_BYTES - 1, 0), (1, 1), (UNIT_BYTES, 2)] {
+            extra.grow(bytes).unwrap();
+            assert_eq!(gate.load().under_way_bytes, units * UNIT_BYTES);
+        }
+        extra.resize(0).unwrap();
+        assert_eq!(gate.load().under_way_bytes, 0);
     }
 
     const ONE: Entrant = Entrant::of(Class::Metadata, Share::numbered(1));

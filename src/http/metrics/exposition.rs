@@ -184,8 +184,10 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         "What one request's elements took, summed over what ran side by side",
         stages.map(|(stage, histogram)| ([("stage", stage)], histogram)),
     )?;
-    let chunks = reads.chunks().flat_map(|(mount, hits, misses)| {
-        [("memory", hits), ("store", misses)].map(|(from, count)| ([("mount", mount), ("from", from)], count))
+    let chunks = reads.chunks();
+    let chunks = chunks.iter().flat_map(|(mount, hits, misses)| {
+        [("memory", *hits), ("store", *misses)]
+            .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
     });
     writer.counter(name!("chunks"), "Decoded chunks that elements were taken from", chunks)
 }

@@ -40,16 +40,13 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// For routes of these templates and mounts of these names.
-    pub(super) fn new<'t, 'm>(
-        templates: impl IntoIterator<Item = &'t str>,
-        mounts: impl IntoIterator<Item = &'m str>,
-    ) -> Self {
+    /// For routes of these templates.
+    pub(super) fn new<'t>(templates: impl IntoIterator<Item = &'t str>) -> Self {
         Self {
             routes: RouteTable::new(templates),
             codes: Codes::default(),
             under_way: AtomicU64::new(0),
-            reads: Arc::new(Reads::new(mounts)),
+            reads: Arc::default(),
             connections: Arc::default(),
             surroundings: OnceLock::new(),
         }
@@ -64,6 +61,11 @@ impl Counts {
     /// A request has ended.
     pub(super) fn end(&self) {
         self.under_way.fetch_sub(1, Relaxed);
+    }
+
+    /// From now on counts for mounts of these names; what was counted of them stays.
+    pub(super) fn know_mounts<'m>(&self, names: impl Iterator<Item = &'m str>) {
+        self.reads.know(names);
     }
 
     /// Who is told what was read.

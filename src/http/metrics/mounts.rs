@@ -1,8 +1,11 @@
 //! [`BackendCounts`]: what a mount's backend was asked, and how that ended; [`Reads`]: what was read of each mount.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use arc_swap::ArcSwap;
 
 use super::histogram::Histogram;
 use crate::array::{TraceObserver, Work};
@@ -66,13 +69,13 @@ impl BackendCounts {
 }
 
 /// What was read, by mount, and how long each stage of it took.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) plan: Histogram,
     pub(super) fetch: Histogram,
     pub(super) decode: Histogram,
     pub(super) encode: Histogram,
-    mounts: BTreeMap<Box<str>, MountReads>,
+    mounts: ArcSwap<BTreeMap<Box<str>, Arc<MountReads>>>,
 }
 
 /// Chunks of one mount.
@@ -83,18 +86,26 @@ struct MountReads {
 }
 
 impl Reads {
-    pub(super) fn new<'a>(mounts: impl IntoIterator<Item = &'a str>) -> Self {
-        let mounts = mounts.into_iter().map(|name| (name.into(), MountReads::default())).collect();
-        let [plan, fetch, decode, encode] = std::array::from_fn(|_| Histogram::default());
-        Self { plan, fetch, decode, encode, mounts }
+    /// From now on counts for mounts of these names, too.
+    pub(super) fn know<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let mut mounts = BTreeMap::clone(&self.mounts.load());
+        for name in names {
+            mounts.entry(name.into()).or_default();
+        }
+        self.mounts.store(Arc::new(mounts));
     }
 
     /// Of each mount: its name, chunks that were remembered, chunks that were loaded.
-    pub(super) fn chunks(&self) -> impl Iterator<Item = (&str, u64, u64)> {
-        self.mounts
-            .iter()
-            .map(|(name, MountReads { hits, misses })| (&**name, hits.load(Relaxed), misses.load(Relaxed)))
+    pub(super) fn chunks(&self) -> Vec<(Box<str>, u64, u64)> {
+        let mounts = self.mounts.load();
+        let count = |count: &AtomicU64| count.load(Relaxed);
+        mounts.iter().map(|(name, reads)| (name.clone(), count(&reads.hits), count(&reads.misses))).collect()
     }
+}
+
+/// The name of a mount, by what its values are remembered under.
+fn name_of(remembered_as: &str) -> &str {
+    remembered_as.split('#').next().unwrap_or(remembered_as)
 }
 
 impl TraceObserver for Reads {
@@ -110,7 +121,9 @@ impl TraceObserver for Reads {
                 histogram.add(time);
             }
         }
-        if let Some(MountReads { hits, misses }) = self.mounts.get(mount) {
+        if let Some(MountReads { hits, misses }) =
+            self.mounts.load().get(name_of(mount)).map(|reads| &**reads)
+        {
             hits.fetch_add(work.hits, Relaxed);
             misses.fetch_add(work.misses, Relaxed);
         }

@@ -2,17 +2,26 @@
 //!
 //! With `?consolidated` it is made anew, since what is stored may be stale. A mount can have it made for every group
 //! that has none. Otherwise documents are what is stored, byte for byte.
+//!
+//! It names all nodes below the group, so it is for those who may list them and read their documents. Who may not and asks
+//! for it is refused; where the mount has it made unasked, such a caller gets what is stored.
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::Query;
-use axum::http::{HeaderMap, Uri};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::{Hierarchy, HierarchyError};
+use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, NoRoom, Room};
+use crate::http::access::{Need, Reach, Scope};
+use crate::http::admission::{Class, Entrant, Permit, Share};
+use crate::http::caller::Caller;
 use crate::http::dependents::is_yes;
-use crate::http::json_answer::{text_answer, version_of};
+use crate::http::json_answer::text_answer;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
@@ -39,21 +48,62 @@ enum Document {
     ZarrJson,
 }
 
+impl Document {
+    fn of(key: &StoreKey) -> Option<Self> {
+        match key.name() {
+            ".zmetadata" => Some(Self::Zmetadata),
+            "zarr.json" => Some(Self::ZarrJson),
+            _ => None,
+        }
+    }
+}
+
+/// Who wants consolidated metadata in place of a stored document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum WantedBy {
+    /// Whoever asks.
+    Request,
+    /// The mount, unless whoever asks says otherwise.
+    Mount,
+}
+
+/// Who wants it of a key of a mount that has it made or not; `None` if nobody does.
+///
+/// # Errors
+/// 400 if the query cannot be understood.
+pub(in crate::http) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Result<Option<WantedBy>, Problem> {
+    if Document::of(key).is_none() {
+        return Ok(None);
+    }
+    Ok(match query(uri)?.consolidated.as_deref().map(is_yes) {
+        Some(true) => Some(WantedBy::Request),
+        None if is_made => Some(WantedBy::Mount),
+        Some(false) | None => None,
+    })
+}
+
+/// What must be granted to whoever is given it of a key; `is_derived` as in [`Need`].
+pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Need; 2] {
+    let reach = Reach::Below(key.parent());
+    [Scope::Read, Scope::List].map(|scope| Need { scope, reach: reach.clone(), is_derived })
+}
+
+fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
+    let Query(query) = Query::try_from_uri(uri)
+        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
+    Ok(query)
+}
+
 /// The answer for a key of a mount with these nodes, or of a view of it, whose value is to be made; `None` if the stored
 /// value is the answer.
 pub(super) async fn answer<'a>(
     state: &AppState,
     (mount, nodes, is_view): (&Mount, impl FnOnce() -> Option<&'a Hierarchy>, bool),
     key: &StoreKey,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
-    let document = match key.name() {
-        ".zmetadata" => Document::Zmetadata,
-        "zarr.json" => Document::ZarrJson,
-        _ => return Ok(None),
-    };
-    Box::pin(made(state, (mount, nodes(), is_view), key, document, uri, headers)).await
+    let Some(document) = Document::of(key) else { return Ok(None) };
+    Box::pin(made(state, (mount, nodes(), is_view), key, document, head)).await
 }
 
 async fn made(
@@ -61,51 +111,59 @@ async fn made(
     (mount, nodes, is_view): (&Mount, Option<&Hierarchy>, bool),
     key: &StoreKey,
     document: Document,
-    uri: &Uri,
-    headers: &HeaderMap,
+    head: &Parts,
 ) -> Result<Option<Response>, Problem> {
-    let Query(query) = Query::<ConsolidatedQuery>::try_from_uri(uri)
-        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
-    let asked = query.consolidated.as_deref().map(is_yes);
-    let below_arrays = is_view && query.with_declared.as_deref().is_some_and(is_yes);
-    let Some(hierarchy) = nodes.filter(|_| asked.unwrap_or(mount.consolidated)) else {
+    let wanted = wanted(mount.consolidated, key, &head.uri)?;
+    let (Some(wanted), Some(hierarchy)) = (wanted, nodes) else { return Ok(None) };
+    let below_arrays = is_view && query(&head.uri)?.with_declared.as_deref().is_some_and(is_yes);
+    let asked = wanted == WantedBy::Request;
+    let rights = Caller::of(&head.extensions).rights();
+    // Who asked for it and may not was refused before.
+    if !asked && !needs(key, is_view).iter().all(|need| rights.meet(&mount.name, need)) {
         return Ok(None);
-    };
-    let asked = asked.is_some();
+    }
     if !asked && matches!(document, Document::Zmetadata) && mount.store.head(key).await?.is_some() {
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let text = match make(hierarchy, document, &path, asked, below_arrays).await {
-        Ok(Some(text)) => text,
-        Ok(None) => return Ok(None),
-        // Who asked for a stored document gets that one, and can open the nodes one by one.
-        Err(error) if !asked && is_about_the_nodes(&error) => {
-            tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let (text, version) = state
-        .cpu()
-        .run(move || {
-            let version = version_of(&text);
-            (text, version)
-        })
-        .await?;
-    Ok(Some(text_answer(headers, text, version)))
+    let permit = state.admission().extra(Entrant::of(Class::Bulk, Share::of(&head.extensions)));
+    let room = Arc::new(PermitRoom(Mutex::new(permit)));
+    let Consolidated { text, version } =
+        match make(hierarchy, document, &path, (asked, below_arrays), room).await {
+            Ok(Some(made)) => made,
+            Ok(None) => return Ok(None),
+            // Who asked for a stored document gets that one, and can open the nodes one by one.
+            Err(error) if !asked && is_about_the_nodes(&error) => {
+                tracing::warn!(mount = mount.name, %key, %error, "consolidated metadata cannot be made");
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+    Ok(Some(text_answer(&head.headers, [text], version)))
+}
+
+/// Room that a permit gives.
+#[derive(Debug)]
+struct PermitRoom(Mutex<Permit>);
+
+impl Room for PermitRoom {
+    fn hold(&self, bytes: u64) -> Result<(), NoRoom> {
+        // No code panics while it holds the lock.
+        let resized = self.0.lock().unwrap_or_else(PoisonError::into_inner).resize(bytes);
+        resized.map_err(|problem| NoRoom { is_for_now: problem.status() == StatusCode::SERVICE_UNAVAILABLE })
+    }
 }
 
 async fn make(
     hierarchy: &Hierarchy,
     document: Document,
     path: &NodePath,
-    anew: bool,
-    below_arrays: bool,
-) -> Result<Option<String>, HierarchyError> {
+    (anew, below_arrays): (bool, bool),
+    room: Arc<dyn Room>,
+) -> Result<Option<Consolidated>, HierarchyError> {
     match document {
-        Document::Zmetadata => hierarchy.make_zmetadata(path).await,
-        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays).await,
+        Document::Zmetadata => hierarchy.make_zmetadata(path, room).await,
+        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays, room).await,
     }
 }
 

@@ -14,13 +14,15 @@ use crate::array::Opened;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
 use crate::http::admission::Entrant;
-use crate::http::dependents::{check_collision, problem_of, reading};
+use crate::http::caller::Caller;
+use crate::http::dependents::{check_collision, reading};
 use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
-use crate::http::extract::NodeTarget;
+use crate::http::extract::{NodeTarget, encode};
 use crate::http::kept::KeptAnswer;
+use crate::http::missing;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
-use crate::http::query::DataQuery;
+use crate::http::query::{DataQuery, QueryError};
 use crate::http::state::AppState;
 use crate::key::NodePath;
 use crate::render::Style;
@@ -32,8 +34,9 @@ use crate::render::Style;
 pub(in crate::http) struct SliceParams {
     /// numpy's slices: `0:10,::2,...,-1`. Alias `select`.
     slice: Option<String>,
-    /// An index or slice of the dimension called NAME; not together with `slice`.
-    #[param(rename = "isel.NAME")]
+    /// An index or slice for each dimension that has a name, such as `{"isel.time": "0:10", "isel.lat": "5"}` for
+    /// `isel.time=0:10&isel.lat=5`; not together with `slice`.
+    #[param(rename = "isel.NAME", style = Form, explode, example = json!({}), value_type = Option<std::collections::BTreeMap<String, String>>)]
     isel: Option<String>,
     /// Refuse (409) if the array's shape is another, such as `10,20`.
     expected_shape: Option<String>,
@@ -56,6 +59,8 @@ pub(in crate::http) struct FormatParams {
     endian: Option<String>,
     /// How JSON and CSV write NaN and infinities: `string` (default) or `null`.
     nan: Option<String>,
+    /// Whether the first line of CSV says what its columns are: `present` (default) or `absent`.
+    header: Option<String>,
 }
 
 /// What routes that give elements answer.
@@ -105,13 +110,15 @@ pub(in crate::http) enum ElementsResponses {
 
 /// The elements of a selection.
 ///
-/// Without `slice` the whole array.
+/// Without `slice` the whole array. Elements are the numbers that are stored: `scale_factor`, `add_offset`, `units` and the
+/// like, which CF has in the attributes, are not applied. They are selected by index; labels are in the coordinate arrays.
 ///
 /// - `bytes` (the default) is C order, little-endian, packed: `bool` a byte, dates and time spans `int64`, structs field by
 ///   field. An element of variable length is its number of bytes, a little-endian `uint32`, and the bytes.
 /// - `npy` is a file numpy opens. Text of variable length is as long as the longest.
 /// - `json` is nested lists; structs are objects, dates strings in ISO 8601.
-/// - `csv` is rows and columns, so of at most two dimensions; structs are rows under a header of their fields.
+/// - `csv` is rows and columns, so of at most two dimensions. The first line names the fields of structs, the array, or the
+///   indices of the columns; `header=absent` leaves it out.
 /// - `arrow` is a stream of record batches with the outermost dimension as rows: a column `values`, or one for each field of
 ///   a struct.
 #[utoipa::path(
@@ -142,9 +149,12 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
         let started = Instant::now();
         let plan = async {
             let target = NodeTarget::of(state, &head.uri)?;
-            let query = query(&head.uri)?;
+            let query = match query(&head.uri) {
+                Ok(query) => query,
+                Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
+            };
             let rendering = rendering(&head.headers, &query)?;
-            let node = open(&target, &target.path, &query).await?;
+            let node = open(head, &target, &target.path, &query).await?;
             let array = Arc::clone(node.array()?);
             query.check_shape(&array.metadata().shape)?;
             let subset = query.subset(array.metadata())?;
@@ -218,7 +228,7 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
         }
         let rendering = rendering(&head.headers, &query)?;
         let (path, chunk) = split_chunk(&target.path).ok_or_else(no_such_chunk)?;
-        let node = open(&target, &path, &query).await?;
+        let node = open(head, &target, &path, &query).await?;
         let array = Arc::clone(node.array()?);
         query.check_shape(&array.metadata().shape)?;
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
@@ -230,15 +240,53 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
 }
 
 /// What the query of a URL says of a selection and its form.
-fn query(uri: &Uri) -> Result<DataQuery, Problem> {
+fn query(uri: &Uri) -> Result<DataQuery, QueryError> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
-        .map_err(|error| Problem::of_class(ErrorClass::InvalidRequest).detail(error.body_text()))?;
-    Ok(DataQuery::parse(&pairs)?)
+        .map_err(|error| QueryError::Unreadable(error.body_text()))?;
+    DataQuery::parse(&pairs)
+}
+
+/// The problem of a query. Whoever asks for a dimension by its name alone is told how to, and where its labels are.
+async fn about_dimensions(error: QueryError, target: &NodeTarget) -> Problem {
+    let QueryError::Unknown(name) = &error else { return error.into() };
+    let dimension = name.strip_prefix("sel.").unwrap_or(name);
+    let opened = target.opener.find(&target.path).await.ok().flatten();
+    let array = opened.as_ref().and_then(|node| node.array().ok());
+    let names = array.and_then(|array| array.metadata().dimension_names.as_ref());
+    let is_one = names.is_some_and(|names| names.iter().flatten().any(|known| known == dimension));
+    if !is_one {
+        return error.into();
+    }
+    let beside = target.path.parent().unwrap_or_else(NodePath::root).child(dimension);
+    let labels = beside.map(|path| format!("; its labels, if they are stored: `{}`", url(target, &path)));
+    let detail = format!(
+        "`{name}` is not a parameter here. `{dimension}` is a dimension, and elements are selected by index: \
+         `isel.{dimension}=0:10`{}",
+        labels.unwrap_or_default()
+    );
+    Problem::from(error).detail(detail)
+}
+
+/// Where the elements of a node of the same mount are.
+fn url(target: &NodeTarget, path: &NodePath) -> String {
+    let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
+    format!("/v1/data/{}/{}", target.mount.name, segments.join("/"))
 }
 
 /// The node whose elements are asked for.
-async fn open(target: &NodeTarget, path: &NodePath, query: &DataQuery) -> Result<Arc<Opened>, Problem> {
-    let node = target.opener.open_as(path, reading(query.strict)).await.map_err(problem_of)?;
+async fn open(
+    head: &Parts,
+    target: &NodeTarget,
+    path: &NodePath,
+    query: &DataQuery,
+) -> Result<Arc<Opened>, Problem> {
+    let node = match target.opener.open_as(path, reading(query.strict)).await {
+        Ok(node) => node,
+        Err(error) => {
+            let rights = Caller::of(&head.extensions).rights();
+            return Err(Box::pin(missing::problem_of(error, rights, target, path)).await);
+        }
+    };
     check_collision(&node, query.allow_collision)?;
     Ok(node)
 }
@@ -246,7 +294,7 @@ async fn open(target: &NodeTarget, path: &NodePath, query: &DataQuery) -> Result
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let offer = negotiate::choose(headers, query.format.as_deref(), OFFERS)?;
     let style = Style { format: format_of(offer), endian: query.endian, nan: query.nan };
-    Ok(Rendering { offer, style, fields: query.fields.clone() })
+    Ok(Rendering { offer, style, fields: query.fields.clone(), header: query.header })
 }
 
 fn no_such_chunk() -> Problem {

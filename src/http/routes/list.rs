@@ -9,28 +9,26 @@ use axum::extract::{Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ErrorClass;
 use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
-use crate::http::listing::{self, ListingPage};
+use crate::http::listed::{self, Page};
+use crate::http::listing::{HTML_FOOT, Links, ListingPage};
 use crate::http::negotiate::{self, Offer};
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{DirListing, StoreError};
+use crate::store::{DirEntry, StoreError};
 
 static OFFERS: &[Offer] = &[
     Offer { name: "html", media_type: "text/html" },
     Offer { name: "json", media_type: "application/json" },
 ];
-/// Lines of a long page that are sent together.
-const LINES: usize = 500;
 
 /// What a listing can be asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -117,13 +115,9 @@ pub(super) async fn answer(
     let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;
-    let listed = match (offer.name, query.is_recursive()) {
-        ("json", recursive) => {
-            let limit = query.page_keys(options.list_page_keys)?;
-            json(mount, prefix, recursive, query.after.as_deref(), limit).await
-        }
-        (_, false) => html(mount, prefix, head).await,
-        (_, true) => recursive_html(mount, prefix, head).await,
+    let listed = match offer.name {
+        "json" => json(mount, prefix, &query, options).await,
+        _ => html(mount, prefix, query.is_recursive(), head).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
     listed.map(|response| (head, response).into_response()).map_err(|error| match error {
@@ -148,60 +142,39 @@ impl From<StoreError> for ListError {
 async fn json(
     mount: &Mount,
     prefix: &StorePrefix,
-    recursive: bool,
-    after: Option<&str>,
-    limit: usize,
+    query: &ListQuery,
+    options: &HttpOptions,
 ) -> Result<Response, ListError> {
-    if !recursive {
-        let dir = mount.store.list_dir(prefix).await?;
-        return Ok(Json(listing::dir_page(prefix, dir, after.unwrap_or_default(), limit)).into_response());
+    let limit = query.page_keys(options.list_page_keys).map_err(ListError::Problem)?;
+    let (recursive, after) = (query.is_recursive(), query.after.as_deref().unwrap_or_default());
+    if recursive && !after.is_empty() {
+        StoreKey::parse(after).map_err(|error| ListError::Problem(error.into()))?;
     }
-    let after = match after.map(StoreKey::parse) {
-        None => None,
-        Some(Ok(key)) => Some(key),
-        Some(Err(error)) => {
-            let problem = Problem::from(error);
-            return Err(ListError::Problem(problem));
-        }
-    };
-    let entries = mount.store.list_prefix(prefix, after.as_ref()).take(limit.saturating_add(1));
-    let entries: Vec<_> = entries.try_collect().await?;
-    Ok(Json(listing::recursive_page(prefix, entries, limit)).into_response())
+    let page = Page::of(listed::entries(&*mount.store, prefix, recursive, after), limit).await?;
+    Ok(Json(ListingPage::new(prefix, page)).into_response())
 }
 
-async fn html(mount: &Mount, prefix: &StorePrefix, head: &Parts) -> Result<Response, ListError> {
-    let dir = mount.store.list_dir(prefix).await?;
-    if dir == DirListing::default() && !prefix.is_root() {
-        return Err(unknown_prefix());
+async fn html(
+    mount: &Mount,
+    prefix: &StorePrefix,
+    recursive: bool,
+    head: &Parts,
+) -> Result<Response, ListError> {
+    let entries = listed::entries(&*mount.store, prefix, recursive, "");
+    let links = Links::new(prefix, head.extensions.get());
+    let begin = links.head(&path_of(head));
+    let empty = prefix.is_root().then(|| format!("{begin}{HTML_FOOT}"));
+    let line = move |page: &mut String, entry: DirEntry| links.push(page, entry.text());
+    match (listed::text(entries, begin, line, HTML_FOOT).await?, empty) {
+        (Some(body), _) => Ok(html_response(body)),
+        (None, Some(empty)) => Ok(html_response(Body::from(empty))),
+        (None, None) => Err(unknown_prefix()),
     }
-    Ok(html_response(Body::from(listing::dir_html(&path_of(head), prefix, &dir))))
 }
 
 /// The path of a request as its client sees it.
 fn path_of(head: &Parts) -> String {
     Base::of(&head.extensions).as_str().to_owned() + head.uri.path()
-}
-
-/// Sends the page while the backend lists, so that memory does not grow with the tree.
-async fn recursive_html(mount: &Mount, prefix: &StorePrefix, head: &Parts) -> Result<Response, ListError> {
-    // Fused, as the listing of an empty store has ended before the page is made of it.
-    let mut entries = mount.store.list_prefix(prefix, None).fuse();
-    let first = entries.try_next().await?;
-    if first.is_none() && !prefix.is_root() {
-        return Err(unknown_prefix());
-    }
-    let base = prefix.clone();
-    let lines = stream::iter(first.map(Ok)).chain(entries).ready_chunks(LINES).map(move |entries| {
-        let mut lines = String::new();
-        for entry in entries {
-            lines.push_str(&listing::html_line(&base, entry?.key.as_str()));
-        }
-        Ok::<_, StoreError>(Bytes::from(lines))
-    });
-    let page = stream::iter([Ok(Bytes::from(listing::html_head(&path_of(head))))])
-        .chain(lines)
-        .chain(stream::iter([Ok(Bytes::from_static(listing::HTML_FOOT.as_bytes()))]));
-    Ok(html_response(Body::from_stream(page)))
 }
 
 fn html_response(body: Body) -> Response {

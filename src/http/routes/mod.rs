@@ -6,6 +6,7 @@ pub(super) mod cache;
 pub(super) mod consolidated;
 pub(super) mod data;
 mod dav;
+pub(super) mod icon;
 pub(super) mod list;
 pub(super) mod nodes;
 pub(super) mod partial;

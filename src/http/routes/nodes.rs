@@ -1,27 +1,36 @@
 //! `/v1/nodes/{mount}/{path}`: what a node is, in one form for all format versions.
 
-use axum::extract::Query;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use crate::array::{Array, Opened};
-use crate::hierarchy::{Child, Children, Node};
+use crate::array::{Array, MadeText, Opened};
+use crate::error::ErrorClass;
+use crate::hierarchy::{Child, Children, Dependents, Node};
 use crate::http::access::{Need, Reach, Scope};
+use crate::http::admission::{Class, Entrant, Share};
 use crate::http::base::Base;
 use crate::http::caller::Caller;
-use crate::http::dependents::{self, NodeQuery, problem_of};
+use crate::http::dependents::{self, NodeQuery, View, problem_of};
 use crate::http::extract::{NodeTarget, encode};
-use crate::http::json_answer::json_answer;
-use crate::http::levels;
+use crate::http::json_answer::text_answer;
+use crate::http::levels::{self, Level};
+use crate::http::missing;
 use crate::http::problem::Problem;
-use crate::http::state::Mount;
+use crate::http::state::{AppState, Mount};
 use crate::key::NodePath;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
 use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
+use crate::store::Version;
 
 /// The views that a node has a link to.
 const VIEWS: [&str; 2] = ["plain", "unshard"];
+
+/// The member that is the node's document.
+const METADATA: &str = "metadata";
 
 /// Children that are listed of a group.
 const MOST_CHILDREN: usize = 1000;
@@ -37,6 +46,9 @@ const MOST_CHILDREN: usize = 1000;
 ///
 /// A group with the attribute `multiscales` of the convention of that name has each of its levels' nodes (`multiscales`),
 /// which may be dependent arrays.
+///
+/// Where there is no node, but a folder of some, the 404 lists them (`children`), as far as the caller may list; else it says
+/// what is nearest to the path (`nearest`), and which node may have been meant (`did_you_mean`).
 #[utoipa::path(
     method(get, head),
     path = "/v1/nodes/{mount}/{*path}",
@@ -56,34 +68,39 @@ const MOST_CHILDREN: usize = 1000;
     )
 )]
 pub(in crate::http) async fn get_node(
+    State(state): State<AppState>,
     target: NodeTarget,
-    caller: Caller,
+    (caller, share): (Caller, Share),
     Query(query): Query<NodeQuery>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let listed = Need::derived(Scope::List, Reach::Below(target.path.prefix().clone()));
     let reading = query.reading();
-    let node = target.opener.open_as(&target.path, reading).await.map_err(problem_of)?;
+    let node = match target.opener.open_as(&target.path, reading).await {
+        Ok(node) => node,
+        Err(error) => {
+            return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
+        }
+    };
     let found = target.opener.dependents(&target.path, &node, reading).await.map_err(problem_of)?;
     let children = match &node.node {
         Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
         Node::Array(_) => Children::default(),
     };
-    let at = Links { base: base.as_str(), mount: &target.mount };
-    let mut document = describe(at, &target.path, &node, &children);
-    if let Some(dependent) = &node.dependent {
-        dependents::describe(&mut document, dependent, query.view())?;
-    }
-    let href = |path: &NodePath| at.of_node(path);
-    if let Node::Group(group) = &node.node {
-        levels::describe(&mut document, &target.opener, &target.path, group, href).await?;
-    }
-    if let Some(found) = &found {
-        dependents::list(&mut document, &target.path, found, query.view(), href);
-    }
-    Ok(json_answer(&headers, &Value::Object(document)))
+    let levels = match &node.node {
+        Node::Group(group) => levels::look(&target.opener, state.cpu(), &target.path, group).await?,
+        Node::Array(_) => None,
+    };
+    let found = found.map(Arc::new);
+    let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
+    let permit = state.admission().extra(Entrant::of(Class::Metadata, share));
+    let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
+    let told = Told { base, target, node, children, found, levels };
+    let (before, behind, version) =
+        state.cpu().run_document(told.bytes(), move || told.around(&of_metadata)).await?;
+    Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
 }
 
 /// The node at the root of a mount.
@@ -98,15 +115,125 @@ pub(in crate::http) async fn get_node(
     )
 )]
 pub(in crate::http) async fn get_root_node(
+    state: State<AppState>,
     target: NodeTarget,
-    caller: Caller,
+    callers: (Caller, Share),
     query: Query<NodeQuery>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_node(target, caller, query, base, headers).await
+    get_node(state, target, callers, query, base, headers).await
 }
 
+/// The document of a node, made once for each version of what is stored.
+async fn metadata(
+    state: &AppState,
+    target: &NodeTarget,
+    node: &Arc<Opened>,
+    found: Option<&Arc<Dependents>>,
+    query: &NodeQuery,
+) -> Result<MadeText, Problem> {
+    let view = query.view();
+    if let Some(dependent) = &node.dependent {
+        dependents::metadata(dependent, view)?;
+    }
+    // How chunks' keys are written, it may be the chunks of a v2 array that tell.
+    let keys = match &node.node {
+        Node::Array(array) => Some(&array.chunk_key_encoding),
+        Node::Group(_) => None,
+    };
+    let form = format!("{} {keys:?}", query.form());
+    let versions = node.located.versions().map(Option::<&Version>::cloned).collect();
+    let (cpu, node, found) = (state.cpu().clone(), Arc::clone(node), found.map(Arc::clone));
+    let making = Box::pin(async move {
+        let bytes = node.located.document_bytes();
+        let make = move || {
+            let text = text_of(&node, found.as_deref(), view);
+            let version = Version::of_text(text.as_bytes());
+            (text.into(), version)
+        };
+        Ok(Some(cpu.run_document(bytes, make).await?))
+    });
+    let made = target.opener.text(&target.path, &form, versions, making).await?;
+    made.ok_or_else(|| Problem::of_class(ErrorClass::NotFound))
+}
+
+fn text_of(node: &Opened, found: Option<&Dependents>, view: View) -> String {
+    let rebased = found.and_then(|found| found.rebased.as_ref()).filter(|_| view == View::Rebased);
+    match (&node.dependent, &node.node) {
+        (Some(dependent), _) => {
+            let text = dependents::metadata(dependent, view).unwrap_or_default();
+            if text.is_empty() { "null".to_owned() } else { text.to_owned() }
+        }
+        (None, Node::Group(group)) => group.to_text(),
+        (None, Node::Array(array)) => match rebased {
+            Some(rebased) => serde_json::to_string(rebased).unwrap_or_default(),
+            None => array.to_text(),
+        },
+    }
+}
+
+/// What is told of a node beside its document.
+struct Told {
+    base: Base,
+    target: NodeTarget,
+    node: Arc<Opened>,
+    children: Children,
+    found: Option<Arc<Dependents>>,
+    levels: Option<Vec<Level>>,
+}
+
+impl Told {
+    /// Bytes of all this, roughly.
+    fn bytes(&self) -> u64 {
+        /// A name, a kind and a link.
+        const ENTRY_BYTES: usize = 200;
+        let children = self.children.children.as_ref().map_or(0, Vec::len);
+        let dependents = self.found.as_ref().map_or(0, |found| found.dependents.len());
+        let chunks = match &self.node.node {
+            Node::Group(_) => 0,
+            Node::Array(array) => {
+                let attributes = array.attributes.text().len() as u64;
+                self.node.located.document_bytes().saturating_sub(attributes)
+            }
+        };
+        chunks.saturating_add((children.saturating_add(dependents).saturating_mul(ENTRY_BYTES)) as u64)
+    }
+
+    /// What stands before the metadata and behind it, and the version of all, where the metadata is of this one.
+    fn around(self, metadata: &Version) -> (String, String, Version) {
+        let path = &self.target.path;
+        let at = Links { base: self.base.as_str(), mount: &self.target.mount };
+        let href = |path: &NodePath| at.of_node(path);
+        let mut document = describe(at, path, &self.node, &self.children);
+        if let Some(dependent) = &self.node.dependent {
+            dependents::describe(&mut document, dependent);
+        }
+        if let Some(levels) = &self.levels {
+            levels::describe(&mut document, levels, href);
+        }
+        if let Some(found) = &self.found {
+            dependents::list(&mut document, path, found, href);
+        }
+        let (mut before, mut behind, mut is_behind) = ("{".to_owned(), String::new(), false);
+        for (place, (name, value)) in document.iter().enumerate() {
+            let text = if is_behind { &mut behind } else { &mut before };
+            text.push_str(if place == 0 { "" } else { "," });
+            text.push_str(&Value::from(name.as_str()).to_string());
+            text.push(':');
+            if name == METADATA {
+                is_behind = true;
+            } else {
+                text.push_str(&value.to_string());
+            }
+        }
+        behind.push('}');
+        let version = Version::of_text([&before, metadata.tag(), &behind].concat().as_bytes());
+        (before, behind, version)
+    }
+}
+
+/// All but the metadata, which has its place.
 fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
@@ -116,7 +243,7 @@ fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -
         Node::Group(group) => {
             put("node_type", json!("group"));
             put("zarr_format", json!(group.zarr_format.number()));
-            put("metadata", group.to_document());
+            put(METADATA, Value::Null);
             // Where nobody knows, there is no list rather than an empty one.
             let children = below.children.as_ref();
             put("children", children.map_or(Value::Null, |children| children_of(at, path, children)));
@@ -131,7 +258,7 @@ fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -
         Node::Array(metadata) => {
             put("node_type", json!("array"));
             put("zarr_format", json!(metadata.zarr_format.number()));
-            put("metadata", metadata.to_document());
+            put(METADATA, Value::Null);
             match opened.array() {
                 Ok(array) => put("chunks", chunks_of(array)),
                 // The metadata can be read though the elements cannot: say why.

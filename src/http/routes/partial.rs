@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -26,15 +26,17 @@ use crate::http::access::{Need, Reach, Scope, forbidden};
 use crate::http::admission::{Class, Entrant};
 use crate::http::body::exact_body;
 use crate::http::caller::Caller;
-use crate::http::cors;
 use crate::http::extract::NodeTarget;
+use crate::http::held::Held;
 use crate::http::json_body::{Few, read_json};
+use crate::http::origin;
 use crate::http::problem::Problem;
+use crate::http::routes::write::read_only;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::entity_tag;
 use crate::key::{KeyError, StoreKey};
 use crate::store::{
-    ByteRange, PartFailure, PartialWrite, SharedStore, StoreError, ValuePart, erase_values,
+    ByteRange, PartFailure, PartialWrite, SharedStore, StoreError, ValuePart, WriteCondition, erase_values,
     get_partial_values, set_partial_values,
 };
 
@@ -180,7 +182,7 @@ pub(in crate::http) async fn post_partial(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let crosses = !cors::may_write(&state.options().cors, request.uri(), request.headers());
+    let may_write = origin::check_write(&state, request.uri(), request.headers(), request.extensions());
     let entrant = Entrant::new(Class::Bulk, request.extensions());
     let PartialRequest { get, set } = read_json(&state, Class::Bulk, request).await?;
     match (get, set) {
@@ -188,9 +190,11 @@ pub(in crate::http) async fn post_partial(
             permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
             read(&state, entrant, &target.mount.store, parts).await
         }
-        (None, Some(_)) if crosses => Err(cross_origin()),
-        (None, Some(_)) if !target.mount.writable => Err(read_only()),
         (None, Some(Few(parts))) => {
+            may_write?;
+            if !target.mount.writable {
+                return Err(refused(&target.mount));
+            }
             permit(&caller, &target.mount, Scope::Write, parts.iter().map(|part| &part.key))?;
             write(&state, entrant, &target.mount.store, parts).await
         }
@@ -226,10 +230,7 @@ pub(in crate::http) async fn post_erase(
 ) -> Result<Response, Problem> {
     let mount: &Mount = &target.mount;
     if !mount.writable {
-        return Err(read_only());
-    }
-    if !cors::may_write(&state.options().cors, request.uri(), request.headers()) {
-        return Err(cross_origin());
+        return Err(refused(mount));
     }
     let EraseRequest { keys: Few(texts) } = read_json(&state, Class::Bulk, request).await?;
     permit(&caller, mount, Scope::Delete, texts.iter())?;
@@ -256,13 +257,8 @@ fn permit<'a>(
     refused.map_or(Ok(()), |(part, _)| Err(forbidden().extension("part", part)))
 }
 
-fn read_only() -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail("this mount is read-only").allow("POST, OPTIONS")
-}
-
-fn cross_origin() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "cross-origin-write")
-        .detail("a page of this origin may not write here; `http.cors.writes` in the server's configuration allows it")
+fn refused(mount: &Mount) -> Problem {
+    Problem::of_class(ErrorClass::NotAllowed).detail(read_only(&mount.name)).allow("POST, OPTIONS")
 }
 
 fn parse_key(part: usize, text: &str) -> Result<StoreKey, PartError> {
@@ -359,7 +355,16 @@ async fn write(
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
         // All of these are waited for, so that what is told is what was written.
-        let results = some.iter().map(|(_, write)| set_partial_values(&**store, write, |_| Ok(())));
+        let results = some.iter().map(|(_, write)| async move {
+            let held = Held::new(state.admission().beside(entrant));
+            set_partial_values(&**store, write, |current| {
+                let end =
+                    write.parts.iter().map(|part| part.offset.saturating_add(part.bytes.len() as u64)).max();
+                let length = end.max(current.map(|info| info.size)).unwrap_or_default();
+                held.charge_set(&**store, &WriteCondition::IfAbsent, 0, length)
+            })
+            .await
+        });
         let mut failure = None;
         for ((part, write), result) in some.iter().zip(join_all(results).await) {
             match result {

@@ -1,7 +1,8 @@
 //! PATCH of the store routes: `set_partial_values` of Zarr core 3.1 for one value and one part.
 //!
 //! `Content-Range` says where the body goes (RFC 9110, sections 14.4 and 14.5). The value is replaced whole, by what it
-//! becomes: readers see it before or after. The part is held in memory, and admitted by its length; the value is not.
+//! becomes: readers see it before or after. The part is held in memory, and charged by its length; the value is if the store
+//! takes it only whole.
 //! Rules for uploads are those of PUT (`write`). Many parts at once are in `partial`.
 
 use std::sync::Arc;
@@ -19,10 +20,11 @@ use crate::http::body::collect;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
 use crate::http::extract::StoreTarget;
+use crate::http::held::Held;
 use crate::http::problem::Problem;
 use crate::http::range::{self, Written};
 use crate::http::state::AppState;
-use crate::store::{PartialWrite, StoreError, ValuePart, set_partial_values};
+use crate::store::{PartialWrite, StoreError, ValueInfo, ValuePart, WriteCondition, set_partial_values};
 
 /// Says which bodies PATCH takes (RFC 5789, section 3.1).
 pub(super) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -77,7 +79,8 @@ pub(in crate::http) async fn patch_key(
         return Err(too_large(limit_bytes));
     }
     let length = range.end.saturating_sub(range.start);
-    let permit = state.admission().enter(Entrant::new(Class::Values, &head.extensions), length).await?;
+    let held = Held::new(state.admission().extra(Entrant::new(Class::Values, &head.extensions)));
+    held.charge(length)?;
     let bytes = part(&state, declared, length, checking, body).await?;
 
     // As with PUT: once all bytes are here, the client's leaving does not stop the write.
@@ -85,9 +88,12 @@ pub(in crate::http) async fn patch_key(
     let write = PartialWrite { key: key.clone(), parts, result_bytes, limit_bytes };
     let (store, conditions) = (Arc::clone(&mount.store), Conditions::from_headers(&head.headers));
     let commit = tokio::spawn(async move {
-        let _held = permit;
-        let may_write = |current: Option<&_>| match conditions.for_write(current) {
-            Some(_) => Ok(()),
+        let may_write = |current: Option<&ValueInfo>| match conditions.for_write(current) {
+            Some(_) => {
+                // What is stored anew is all of the value, under a condition.
+                let result = range.end.max(current.map_or(0, |info| info.size));
+                held.charge_set(&*store, &WriteCondition::IfAbsent, length, result)
+            }
             None => Err(StoreError::ConditionFailed),
         };
         set_partial_values(&*store, &write, may_write).await

@@ -5,20 +5,22 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::http::base::Base;
 use crate::http::caller::{Administrator, Caller};
+use crate::http::compression::Fixed;
+use crate::http::json_answer::text_answer;
+use crate::http::memory::MemoryInfo;
 use crate::http::metrics::{self, CONTENT_TYPE};
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
-use crate::http::router;
+use crate::http::router::{self, Operations};
 use crate::http::state::{AppState, Mount, MountState};
-use crate::http::validators::JSON;
 
 static OFFERS: &[Offer] = &[
     Offer { name: "json", media_type: "application/json" },
@@ -99,6 +101,9 @@ impl MountLinks {
 pub(in crate::http) struct MountList {
     /// Sorted by name.
     mounts: Vec<MountInfo>,
+    /// How much memory the server takes at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryInfo>,
 }
 
 /// How the server is.
@@ -142,7 +147,9 @@ pub(in crate::http) async fn service_document(
         stores: known(&state, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
     };
     let body = match negotiate::choose(&headers, None, OFFERS)?.name {
-        "html" => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(&document)).into_response(),
+        "html" => {
+            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(base, &document)).into_response()
+        }
         _ => Json(document).into_response(),
     };
     Ok(([(header::VARY, "Accept")], body).into_response())
@@ -154,9 +161,12 @@ pub(super) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterato
 }
 
 /// The service document for people. Mount names need no escaping: they are unreserved characters only.
-fn page(document: &ServiceDocument) -> String {
+fn page(base: &str, document: &ServiceDocument) -> String {
     let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>zarrd</title></head>\n\
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>zarrd</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <link rel=\"icon\" href=\"{base}/favicon.svg\" type=\"image/svg+xml\">\n\
+         <link rel=\"alternate icon\" href=\"{base}/favicon.ico\"></head>\n\
          <body><h1>zarrd {}</h1>\n<ul>\n",
         document.version
     );
@@ -198,7 +208,7 @@ pub(in crate::http) async fn list_mounts(
         state: state_of(&mount.name).map_or("unavailable", MountState::word),
         why: state_of(&mount.name).and_then(MountState::why),
     });
-    Json(MountList { mounts: mounts.collect() })
+    Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
 }
 
 /// Liveness
@@ -274,13 +284,37 @@ pub(in crate::http) async fn metrics(State(state): State<AppState>, request: Req
     (headers, metrics::text(&state).await).into_response()
 }
 
+/// What the description of the API can be asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::http) struct DescriptionQuery {
+    /// `no` leaves out the operations of HEAD, which are those of GET without a body.
+    head: Option<String>,
+}
+
 /// Describe this API to programs
 #[utoipa::path(
     method(get, head),
     path = "/openapi.json",
     tag = "service",
-    responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json"))
+    params(DescriptionQuery),
+    responses(
+        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
+        (status = 304, description = "Not modified"),
+    )
 )]
-pub(in crate::http) async fn openapi_json(base: Base) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, JSON)], router::openapi_below(&base))
+pub(in crate::http) async fn openapi_json(
+    base: Base,
+    Query(query): Query<DescriptionQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let operations = match query.head.as_deref() {
+        Some("no") => Operations::WithoutHead,
+        _ => Operations::All,
+    };
+    let (text, version) = router::openapi_below(&base, operations);
+    let fixed = Fixed(version.tag().to_owned());
+    let mut answer = text_answer(&headers, [text], version);
+    answer.extensions_mut().insert(fixed);
+    answer
 }

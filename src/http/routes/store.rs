@@ -17,8 +17,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::response::{IntoResponse, Response};
 
 use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
+use super::write::{refusal, writable_key};
 use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
+use crate::http::admission::HeldWhole;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
 use crate::http::extract::{Place, StoreTarget, encode};
@@ -28,7 +30,7 @@ use crate::http::read::{Look, Read, look, read};
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::{content_type, put_validators};
 use crate::key::StoreKey;
-use crate::store::ValueInfo;
+use crate::store::{ValueBody, ValueInfo};
 
 /// Read a value, or list a prefix
 ///
@@ -91,8 +93,7 @@ pub(in crate::http) async fn read_or_list(
                 state,
                 (mount, || target.hierarchy(state), target.view.is_some()),
                 key,
-                uri,
-                headers,
+                head,
             )
             .await? =>
         {
@@ -164,6 +165,10 @@ pub(in crate::http) async fn other_method(
         "MKCOL" => dav::mkcol(&target?, request).await,
         "COPY" => dav::transfer(&state, &target?, dav::Verb::Copy, &request.into_parts().0).await,
         "MOVE" => dav::transfer(&state, &target?, dav::Verb::Move, &request.into_parts().0).await,
+        "PUT" | "PATCH" if let Err(refused) = writable_key(target.as_ref().map_err(Clone::clone)?) => {
+            Err(refused)
+        }
+        "DELETE" => Err(refusal(&target?)),
         _ => Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
     }
 }
@@ -187,7 +192,11 @@ pub(in crate::http) async fn get_value(
     if status == StatusCode::PARTIAL_CONTENT {
         head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
     }
+    let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
     let mut answer = Response::new(value_body(value).await?);
+    if let Some(bytes) = held_whole {
+        HeldWhole::put(bytes, answer.extensions_mut());
+    }
     *answer.status_mut() = status;
     *answer.headers_mut() = head;
     Ok(Some(answer))

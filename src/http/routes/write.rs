@@ -13,10 +13,12 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::ErrorClass;
+use crate::http::admission::{Class, Entrant};
 use crate::http::body::upload;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
 use crate::http::extract::{Place, StoreTarget};
+use crate::http::held::Held;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
@@ -52,6 +54,7 @@ use crate::store::{SetOutcome, ValueInfo, WriteCondition};
         (status = 412, description = "The condition does not hold; nothing was written"),
         (status = 413, description = "The value is too large; nothing was written"),
         (status = 415, description = "The body is content-encoded; nothing was written"),
+        (status = 503, description = "The backend takes the value only whole, and there is no memory for it now, or too busy; nothing was written"),
         (status = 507, description = "The backend has no room left; nothing was written"),
     )
 )]
@@ -76,7 +79,12 @@ pub(in crate::http) async fn put_key(
     // the client left. Until then the client's leaving ends the stream in an error.
     let (upload, stream) = upload(state.options(), declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
-    let commit = tokio::spawn(async move { store.set(&name, stream, condition).await });
+    let held = Held::new(state.admission().extra(Entrant::new(Class::Values, &parts.extensions)));
+    let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
+    let commit = tokio::spawn(async move {
+        let _held = held;
+        store.set(&name, stream, condition).await
+    });
     upload.checked(checking).run(body).await?;
     committed(&state, commit).await?.map(stored).map_err(Problem::from)
 }
@@ -116,7 +124,7 @@ pub(in crate::http) async fn delete_key(
 ) -> Result<Response, Problem> {
     if let Place::Prefix(prefix) = &target.place {
         if !target.mount.may_erase_prefixes() {
-            return Err(not_offered().allow(target.mount.prefix_methods()));
+            return Err(refusal(&target));
         }
         target.mount.store.erase_prefix(prefix).await?;
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -156,13 +164,33 @@ pub(in crate::http) async fn delete_root(
 pub(super) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     match &target.place {
         Place::Key(key) if target.mount.writable => Ok((&target.mount, key)),
-        Place::Key(_) => Err(not_offered().allow(target.mount.key_methods())),
-        Place::Prefix(_) => Err(not_offered().allow(target.mount.prefix_methods())),
+        Place::Prefix(_) if target.mount.writable => Err(Problem::of_class(ErrorClass::NotAllowed)
+            .detail("a path with a slash at its end is a prefix, and values are written to keys: leave the slash out")
+            .allow(target.methods())),
+        _ => Err(refusal(target)),
     }
 }
 
-pub(super) fn not_offered() -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail("this mount does not offer that here; see `Allow`")
+/// Why nothing is written, moved or erased here, and what would have to be set for that.
+pub(super) fn refusal(target: &StoreTarget) -> Problem {
+    let name = &target.mount.name;
+    let detail = if target.is_view() {
+        format!("views are read only: write to `/store/{name}/`, where the mount is writable")
+    } else if !target.mount.writable {
+        read_only(name)
+    } else {
+        format!(
+            "the mount `{name}` does not let prefixes be erased: set `mounts.{name}.allow_prefix_delete = true`"
+        )
+    };
+    Problem::of_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
+}
+
+/// What would have to be set for a mount to take writes.
+pub(super) fn read_only(mount: &str) -> String {
+    format!(
+        "the mount `{mount}` is read-only: start with `--writable`, or set `mounts.{mount}.writable = true`"
+    )
 }
 
 /// The condition of a write does not hold.

@@ -6,13 +6,14 @@ use axum::body::Body;
 use axum::http::Request;
 
 use super::Server;
-use crate::http::{HttpOptions, Peer, openapi};
+use crate::http::{CorsOptions, HttpOptions, Peer, openapi};
 use crate::store::StoreError;
 
 #[tokio::test]
 async fn every_status_carries_the_cross_origin_headers() {
-    let server =
-        Server::with_options(&[("a/b", b"0123456789")], HttpOptions { url_bytes: 100, ..Default::default() });
+    let cors = CorsOptions { writes: true, ..Default::default() };
+    let options = HttpOptions { url_bytes: 100, cors, ..Default::default() };
+    let server = Server::with_options(&[("a/b", b"0123456789")], options);
     let long = format!("/store/m/{}", "x".repeat(100));
     let mut seen = std::collections::BTreeSet::new();
     for (method, url, headers) in [

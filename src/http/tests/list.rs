@@ -1,6 +1,14 @@
 //! Listings.
 
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use bytes::Bytes;
+use futures::TryStreamExt;
+
 use super::Server;
+use crate::http::Peer;
 
 const VALUES: &[(&str, &[u8])] =
     &[("zarr.json", b"{}"), ("a/zarr.json", b"{}"), ("a/c/0", b"0"), ("a/c/1", b"1")];
@@ -15,7 +23,7 @@ async fn browsers_and_clients_without_a_preference_get_html() {
         assert_eq!(
             answer.text(),
             "<!DOCTYPE html>\n<html><head><title>Index of /store/m/a/</title></head>\n<body><pre>\n\
-             <a href=\"../\">../</a>\n<a href=\"zarr.json\">zarr.json</a>\n<a href=\"c/\">c/</a>\n\
+             <a href=\"../\">../</a>\n<a href=\"c/\">c/</a>\n<a href=\"zarr.json\">zarr.json</a>\n\
              </pre></body></html>\n"
         );
     }
@@ -110,10 +118,10 @@ async fn a_listing_that_breaks_off_is_never_a_shorter_one() {
     *server.store.list_cut.lock().unwrap() = Some(2);
     let json = server.get("/store/m/?recursive&format=json").await;
     assert_eq!((json.status.as_u16(), json.problem().as_str()), (502, "backend-failed"));
-    let html = server.get("/store/m/?recursive").await;
-    assert!(html.body.is_err(), "{html:?}");
-    *server.store.list_cut.lock().unwrap() = Some(0);
-    assert_eq!(server.get("/store/m/?recursive").await.status.as_u16(), 502);
+    for cut in [2, 0] {
+        *server.store.list_cut.lock().unwrap() = Some(cut);
+        assert_eq!(server.get("/store/m/?recursive").await.problem(), "backend-failed");
+    }
 }
 
 #[tokio::test]
@@ -143,4 +151,75 @@ async fn a_name_that_is_only_a_prefix_is_no_key_to_delete() {
     assert!(server.store.value("a/c/0").is_some());
     assert_eq!(server.send("DELETE", "/store/m/a/", &[]).await.status.as_u16(), 204);
     assert!(server.store.value("a/c/0").is_none() && server.store.value("zarr.json").is_some());
+}
+
+#[tokio::test]
+async fn what_nobody_reads_yet_is_not_listed_yet() {
+    let server = Server::new(&[]);
+    (0..20_000).for_each(|number| drop(server.store.insert(&format!("d/{number:05}"), Bytes::new())));
+    for (method, url, depth) in [
+        ("GET", "/store/m/d/", ""),
+        ("GET", "/store/m/?recursive", ""),
+        ("PROPFIND", "/store/m/d/", "1"),
+        ("PROPFIND", "/store/m/", "infinity"),
+    ] {
+        server.store.taken.store(0, Ordering::Relaxed);
+        let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
+        let request = request.header("depth", depth).body(Body::empty()).unwrap();
+        let mut body = server.site.answer(request, Peer::LOOPBACK).await.into_body().into_data_stream();
+        let mut held = 0;
+        for _ in 0..2 {
+            held = held.max(body.try_next().await.unwrap().unwrap().len());
+        }
+        let taken = server.store.taken.load(Ordering::Relaxed);
+        assert!(taken < 5_000, "{method} {url}: {taken} of 20000 entries for two parts of the answer");
+        assert!(held < 70 << 10, "{method} {url}: {held} bytes at once");
+        while body.try_next().await.unwrap().is_some() {}
+        assert_eq!(server.store.taken.load(Ordering::Relaxed), 20_000);
+    }
+}
+
+#[tokio::test]
+async fn a_page_takes_no_more_of_a_listing_than_it_shows() {
+    let server = Server::new(&[]);
+    (0..5_000).for_each(|number| drop(server.store.insert(&format!("d/{number:05}"), Bytes::new())));
+    for url in [
+        "/store/m/d/?format=json&limit=10&after=d/02000",
+        "/store/m/?format=json&recursive&limit=10&after=d/02000",
+        "/s3/m?list-type=2&prefix=d/&delimiter=/&max-keys=10&start-after=d/02000",
+        "/s3/m?list-type=2&prefix=d/0202&delimiter=/&max-keys=10",
+        "/s3/m?list-type=2&prefix=d/0202&max-keys=10",
+    ] {
+        server.store.taken.store(0, Ordering::Relaxed);
+        let answer = server.get(url).await;
+        assert_eq!(
+            answer.text().matches("etag\":").count().max(answer.text().matches("<Key>").count()),
+            10,
+            "{url}"
+        );
+        let taken = server.store.taken.load(Ordering::Relaxed);
+        assert!((10..=11).contains(&taken), "{url}: {taken}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_listing_that_cannot_be_finished_is_cut_off() {
+    let server = Server::new(&[]);
+    (0..20_000).for_each(|number| drop(server.store.insert(&format!("d/{number:05}"), Bytes::new())));
+    for (cut, begins) in [(5, false), (15_000, true)] {
+        *server.store.list_cut.lock().unwrap() = Some(cut);
+        for (method, url, depth) in [
+            ("GET", "/store/m/d/", ""),
+            ("GET", "/store/m/?recursive", ""),
+            ("PROPFIND", "/store/m/d/", "1"),
+            ("PROPFIND", "/store/m/", "infinity"),
+        ] {
+            let answer = server.send(method, url, &[("depth", depth)]).await;
+            if begins {
+                assert!(answer.status.is_success() && answer.body.is_err(), "{method}: {}", answer.status);
+            } else {
+                assert_eq!(answer.status.as_u16(), 502, "{method}");
+            }
+        }
+    }
 }

@@ -33,8 +33,8 @@ async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response
 async fn the_last_part_of_the_room_is_for_what_goes_before() {
     let server = with_room_for_sixteen(100);
     let asked = [
-        ("GET", "/store/m/a/?recursive", 12),
-        ("GET", "/store/m/a/c/0", 3),
+        ("GET", "/store/m/a/?recursive", 13),
+        ("GET", "/store/m/a/c/0", 2),
         ("GET", "/store/m/zarr.json", 1),
     ];
     let mut under_way = Vec::new();

@@ -1,11 +1,14 @@
 //! PUT and DELETE.
 
+use std::sync::atomic::Ordering;
+
 use axum::body::Body;
 use bytes::Bytes;
 use futures::StreamExt;
 
 use super::Server;
 use crate::http::HttpOptions;
+use crate::http::admission::{Class, Entrant, Share};
 
 fn small() -> Server {
     let options = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
@@ -104,6 +107,42 @@ async fn a_client_that_leaves_in_the_middle_stores_nothing() {
     }
     assert_eq!(server.store.take_asked(), ["set"]);
     assert_eq!(server.store.value("old").unwrap(), "before");
+}
+
+#[tokio::test]
+async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
+    let options = HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, ..HttpOptions::default() };
+    let server = Server::with_options(&[("old", b"before")], options);
+    server.store.holds.store(u64::MAX, Ordering::Relaxed);
+    let anyone = Entrant::of(Class::Metadata, Share::numbered(1));
+    let _others = server.state.admission().enter(anyone, 8 << 10).await.unwrap();
+    let unread = || {
+        Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
+            panic!("the body was read")
+        }))
+    };
+    for (bytes, status, code) in [("9000", 503, "overloaded"), ("20000", 413, "too-large")] {
+        let answer = server.send_body("PUT", "/store/m/old", &[("content-length", bytes)], unread()).await;
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (status, code), "{bytes}");
+        assert_eq!(answer.json()["written"], false, "{bytes}");
+        assert_eq!(answer.header("retry-after").is_empty(), status != 503);
+    }
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    // Of unknown length: as it comes.
+    let pieces = |count: usize| {
+        Body::from_stream(futures::stream::iter(
+            (0..count).map(|_| Ok::<_, String>(Bytes::from(vec![7; 1 << 10]))),
+        ))
+    };
+    let refused = server.send_body("PUT", "/store/m/old", &[], pieces(9)).await;
+    assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (503, "overloaded"));
+    assert_eq!(refused.json()["written"], false);
+    assert_eq!(server.store.value("old").unwrap(), "before");
+    assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(4)).await.status.as_u16(), 204);
+    assert_eq!(server.state.load().under_way_bytes, 8 << 10, "what was charged is given back");
+    // A store that passes on what comes takes bodies of any length.
+    server.store.holds.store(0, Ordering::Relaxed);
+    assert_eq!(server.send_body("PUT", "/store/m/old", &[], pieces(30)).await.status.as_u16(), 204);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! Zarr core 3.1 "Data types" and the extensions to it. `v2` and `v3` read and write what documents call them; the
 //! rules of fill values are next door.
 
+mod numpy;
 mod small_float;
 mod structure;
 mod time;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{DependentError, Diagnostic, DiagnosticCode};
 use crate::key::MAX_KEY_BYTES;
 use crate::metadata::json::parse_declaring;
-use crate::metadata::{MetadataLimits, shortened};
+use crate::metadata::{Attributes, MetadataLimits, shortened};
 
 /// The attribute that declares dependents.
 const KEY: &str = "dependent-arrays";
@@ -27,7 +27,7 @@ pub enum Reading {
 
 /// Whether attributes may declare dependents, in either spelling.
 #[must_use]
-pub fn is_declared(attributes: &Map<String, Value>) -> bool {
+pub fn is_declared(attributes: &Attributes) -> bool {
     attributes.contains_key(KEY) || attributes.contains_key(ALIAS)
 }
 

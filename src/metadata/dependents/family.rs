@@ -75,8 +75,8 @@ impl Member<'_> {
     /// Why it is none.
     pub fn array(&self) -> Result<ArrayMetadata, DependentError> {
         let mut array = self.array.clone()?;
-        array.attributes =
-            self.document.as_ref().and_then(|document| document.attributes(true)).unwrap_or_default();
+        let attributes = self.document.as_ref().and_then(|document| document.attributes(true));
+        array.attributes = attributes.unwrap_or_default().into();
         Ok(array)
     }
 

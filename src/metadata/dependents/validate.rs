@@ -71,7 +71,7 @@ impl Check<'_, '_> {
             .map(|(name, value)| (name.to_owned(), value.clone()))
             .collect();
         members.insert("codecs".to_owned(), codecs);
-        v3::array(members, self.limits).map_err(|error| {
+        v3::array(&members, self.limits, None).map_err(|error| {
             let inherited = match &error {
                 MetadataError::Invalid { member, .. } => {
                     let field = member.split(['[', '.']).next().unwrap_or_default();

@@ -23,7 +23,8 @@ impl FillValue {
     #[must_use]
     pub fn to_v2(&self, data_type: &DataType) -> Value {
         match data_type {
-            DataType::RawBits { .. } | DataType::Struct(_) => {
+            // With all zeros behind it: not every reader fills up text.
+            DataType::RawBits { .. } | DataType::Struct(_) | DataType::NullTerminatedBytes { .. } => {
                 Value::from(BASE64_STANDARD.encode(self.as_bytes()))
             }
             DataType::DateTime64(_) | DataType::TimeDelta64(_) => <[u8; 8]>::try_from(self.as_bytes())
@@ -211,6 +212,7 @@ mod tests {
             FillValue::from_bytes(element).to_v2(data_type).to_string()
         };
         assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[0, 255]), "\"AP8=\"");
+        assert_eq!(emitted(&DataType::NullTerminatedBytes { bytes: 3 }, b"ab\0"), "\"YWIA\"");
         assert_eq!(emitted(&DataType::DateTime64(step()), &i64::MIN.to_le_bytes()), "-9223372036854775808");
         assert_eq!(emitted(&DataType::Float32, &0xffc0_0001_u32.to_le_bytes()), "\"NaN\"");
         let pair = [1.5_f32.to_le_bytes(), 0xffc0_0001_u32.to_le_bytes()].concat();

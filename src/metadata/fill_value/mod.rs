@@ -1,10 +1,10 @@
 //! [`FillValue`]: the element that absent chunks consist of (Zarr core 3.1, "Fill value").
 //!
-//! `v3` reads what the specification permits, `v2` that and what writers put there besides, `emit` writes. All
-//! work on exact bits. How large an element may be is the data type's business.
+//! `v3` reads what the specification permits, `lenient` that and what writers of either version put there besides, `emit`
+//! writes. All work on exact bits. How large an element may be is the data type's business.
 
 mod emit;
-mod v2;
+mod lenient;
 mod v3;
 
 use std::ops::RangeInclusive;

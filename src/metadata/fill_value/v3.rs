@@ -10,7 +10,8 @@ use super::{FillValue, MetadataError, NOT_A_TIME, base64_bytes, integer, invalid
 use crate::metadata::{DataType, SmallFloat, StructType, decimal, text};
 
 impl FillValue {
-    /// The fill value that a v3 document gives; `None` is a document that gives none.
+    /// The fill value that a v3 document gives, as the specification has it; `None` is a document that gives none. See
+    /// [`from_v3_leniently`](Self::from_v3_leniently).
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] if the data type does not permit it: out of range, a fraction in an integer.

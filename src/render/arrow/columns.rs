@@ -114,6 +114,20 @@ pub(super) fn nested(elements: ArrayRef, lists: &ArrowType, depth: usize) -> Res
     }
 }
 
+/// So many lists of this type, in which there is no element.
+pub(super) fn empty(lists: &ArrowType, count: usize) -> Result<ArrayRef, RenderError> {
+    match lists {
+        ArrowType::FixedSizeList(item, size) => {
+            let inner = usize::try_from(*size).ok().and_then(|size| size.checked_mul(count));
+            let inner = empty(item.data_type(), inner.ok_or(RenderError::ElementCount)?)?;
+            let lists = FixedSizeListArray::try_new_with_length(Arc::clone(item), *size, inner, None, count)?;
+            Ok(Arc::new(lists))
+        }
+        // Some list around it has no items.
+        other => Ok(arrow_array::new_empty_array(other)),
+    }
+}
+
 /// The columns that the fields of structs are.
 pub(super) fn of_struct(structs: &ArrayRef) -> Result<Vec<ArrayRef>, RenderError> {
     Ok(structs.as_struct_opt().ok_or(RenderError::ElementCount)?.columns().to_vec())

@@ -2,8 +2,8 @@
 //!
 //! The outermost dimension is the rows; a row's elements are nested lists of fixed size, or, of numbers, one such list
 //! that is a tensor (Arrow canonical extension types, "Fixed shape tensor"). Rank 0 is one row. The one column is called
-//! `values`; structs of rank 0 and 1 have a column for each field instead. An array without elements has no rows. What
-//! rows and columns do not tell stands in the schema's metadata as JSON: `zarr.shape`, `zarr.dimension_names`,
+//! `values`; structs of rank 0 and 1 have a column for each field instead. Rows without elements are rows of empty lists.
+//! What rows and columns do not tell stands in the schema's metadata as JSON: `zarr.shape`, `zarr.dimension_names`,
 //! `zarr.data_type`. Which type becomes which is the business of `types`.
 
 mod columns;
@@ -40,6 +40,8 @@ pub(super) struct ArrowWriter {
     taken: u64,
     /// Elements of the whole array.
     total: u64,
+    /// Rows, if no element is in any of them.
+    empty_rows: usize,
     /// Items of a row that is not whole yet.
     items: Vec<u8>,
     /// The same of elements of variable length.
@@ -58,13 +60,20 @@ impl From<ArrowError> for RenderError {
     }
 }
 
+/// The rows of an array, if Arrow can count them.
+fn rows(shape: &[u64]) -> Result<usize, RenderError> {
+    let rows = shape.first().copied().unwrap_or(1);
+    let limit = i64::MAX.unsigned_abs();
+    usize::try_from(rows).ok().filter(|_| rows <= limit).ok_or(RenderError::TooLarge { bytes: rows, limit })
+}
+
 impl ArrowWriter {
     /// A writer for these elements.
     ///
     /// # Errors
     /// [`RenderError::TooLarge`].
     pub(super) fn new(contents: &Contents, limit: u64) -> Result<Self, RenderError> {
-        let Contents { data_type, shape, dimension_names } = contents;
+        let Contents { data_type, shape, dimension_names, .. } = contents;
         check_bytes(bytes_estimate(contents), limit)?;
         let inner = shape.get(1..).unwrap_or_default();
         let row_elements = product(inner);
@@ -97,6 +106,7 @@ impl ArrowWriter {
             schema,
             taken: 0,
             total: contents.elements(),
+            empty_rows: if row_elements == 0 { rows(shape)? } else { 0 },
             items: Vec::new(),
             texts: Vec::new(),
         })
@@ -155,6 +165,10 @@ impl Writer for ArrowWriter {
     fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), RenderError> {
         if self.taken != self.total {
             return Err(RenderError::ElementCount);
+        }
+        if self.empty_rows > 0 {
+            let lists = columns::empty(self.schema.field(0).data_type(), self.empty_rows)?;
+            self.stream.write(&RecordBatch::try_new(Arc::clone(&self.schema), vec![lists])?)?;
         }
         self.stream.finish()?;
         out.append(self.stream.get_mut());

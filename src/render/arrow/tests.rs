@@ -68,11 +68,32 @@ fn rows_of_other_elements_are_lists_of_lists() {
 }
 
 #[test]
-fn rank_0_is_one_row_and_no_elements_are_no_rows() {
+fn rank_0_is_one_row_and_rows_without_elements_are_rows_of_empty_lists() {
     let (_, one) = batches(&DataType::UInt8, &[], &[fixed(&[&[7]])]);
     assert_eq!(one[0].column(0).as_primitive::<UInt8Type>().values(), &[7]);
-    for shape in [&[0_u64] as &[u64], &[3, 0], &[0, 1 << 20]] {
+    for shape in [&[0_u64] as &[u64], &[0, 0], &[0, 1 << 20]] {
         assert!(batches(&DataType::UInt8, shape, &[]).1.is_empty(), "{shape:?}");
+    }
+    let complex = DataType::Complex64;
+    for data_type in
+        [DataType::UInt8, DataType::Bool, DataType::String, complex, structure(&[("a", DataType::Int8)])]
+    {
+        for shape in [&[3_u64, 0] as &[u64], &[3, 2, 0], &[3, 0, 2], &[1 << 40, 0]] {
+            let (_, batches) = batches(&data_type, shape, &[]);
+            assert_eq!(
+                (batches.len(), batches[0].num_rows() as u64),
+                (1, shape[0]),
+                "{data_type:?} {shape:?}"
+            );
+            let inner = usize::try_from(shape[1]).unwrap();
+            let is_tensor = data_type == DataType::UInt8;
+            let length = if is_tensor { 0 } else { inner };
+            assert_eq!(
+                batches[0].column(0).as_fixed_size_list().value(0).len(),
+                length,
+                "{data_type:?} {shape:?}"
+            );
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 //! | dates | a string in ISO 8601 (see [`Date`]) |
 //! | time spans | the number of steps; the data type says how long one is |
 //! | text | a string, without the zeros behind it |
-//! | text of bytes that is not UTF-8 | a list of its bytes, since its encoding is not known |
+//! | text of bytes | a string of it as UTF-8, with `\xHH` for each byte that is not and `\\` for `\` |
 //! | bytes and arrays of any length, subarrays | a list |
 //! | structs | an object, the fields in their order |
 //! | JSON values | as they are |

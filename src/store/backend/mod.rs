@@ -20,7 +20,7 @@ use self::breaker::Breaker;
 use self::turns::Turns;
 use super::object::is_unwell;
 use super::{
-    ByteRange, Copied, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ByteRange, Copied, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
     ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -87,6 +87,18 @@ impl Inner {
         let outcome = question.await;
         attempt.end(outcome.as_ref().is_err_and(is_unwell));
         outcome
+    }
+
+    /// A listing, which begins when it is its turn.
+    fn listed<T: Send + 'static>(
+        self: Arc<Self>,
+        mut entries: BoxStream<'static, Result<T, StoreError>>,
+    ) -> BoxStream<'static, Result<T, StoreError>> {
+        let listed = async move {
+            let first = self.ask(entries.try_next()).await?;
+            Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(self.watched(entries)))
+        };
+        stream::once(listed).try_flatten().boxed()
     }
 
     /// The same, with failures counted.
@@ -164,8 +176,8 @@ impl Store for Guarded {
         self.0.ask(self.0.store.erase_prefix(prefix)).await
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.0.ask(self.0.store.list_dir(prefix)).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        Arc::clone(&self.0).listed(self.0.store.list_dir_after(prefix, after))
     }
 
     fn list_prefix(
@@ -173,12 +185,7 @@ impl Store for Guarded {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        let (inner, mut entries) = (Arc::clone(&self.0), self.0.store.list_prefix(prefix, after));
-        let listed = async move {
-            let first = inner.ask(entries.try_next()).await?;
-            Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(inner.watched(entries)))
-        };
-        stream::once(listed).try_flatten().boxed()
+        Arc::clone(&self.0).listed(self.0.store.list_prefix(prefix, after))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

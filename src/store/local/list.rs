@@ -1,60 +1,62 @@
 //! Listing: the directories below a prefix as keys, in the order of the keys' bytes.
 //!
 //! A directory's names are sorted with `/` after those of directories, which is where their keys stand. What can
-//! be no key (names that are not UTF-8, special files, links that are not followed, what vanished meanwhile) is
-//! left out; a directory that cannot be read is an error. The walk goes on in bounded steps as it is asked for.
+//! be no key (names that are not UTF-8, special files, what vanished meanwhile) is left out; a directory that cannot
+//! be read is an error. A link that is not followed is listed as a key: whoever reads it is told why it is none, and
+//! nobody takes it for absent. The walk goes on in bounded steps as it is asked for.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
+use futures::stream::{StreamExt, TryStreamExt, iter, unfold};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::Area;
 use super::blocking::Blocking;
 use super::failure::os;
+use super::names::{Names, Selection};
 use super::root::{Root, is_file};
 use super::version::info_of;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::own_names::is_reserved;
-use crate::store::{DirListing, ListEntry, StoreError, ValueInfo};
+use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, ValueInfo};
 
-/// The most names that one step of a walk looks at.
+/// Names that the first step of a walk looks at, and the most that any does: those who want few wait for few.
+const FIRST_STEP: usize = 64;
 const NAMES_PER_STEP: usize = 1024;
+/// Text of keys after which a step ends.
+const STEP_BYTES: usize = 64 << 10;
+/// Names that the first reading of a directory keeps, and how many times as many each further one does.
+const FIRST_NAMES: usize = 1024;
+const MORE_NAMES: usize = 8;
+/// Bytes of names that a walk holds, all its directories together; and the least that one directory has of them.
+pub(super) const NAMES_BYTES: usize = 512 << 10;
+const LEAST_BYTES: usize = 4 << 10;
 
 /// What tells one directory from another: device and number.
 type Identity = (u64, u64);
 
-/// The keys and prefixes directly under a prefix.
-pub(super) fn list_dir(root: &Root, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-    let mut listing = DirListing::default();
-    let Some(directory) = root.open_directory(prefix.as_str())? else {
-        return Ok(listing);
-    };
-    for name in names(root, &directory, prefix)? {
-        if let Some(below) = name.strip_suffix('/').and_then(|name| prefix.join(name).ok()) {
-            if holds_a_key(root, &below, &mut HashSet::new()) {
-                listing.prefixes.push(below);
-            }
-        } else if let Ok(key) = prefix.key(&name)
-            && let Some(info) = look_at(root, &directory, &name, &key)?
-        {
-            listing.keys.push(ListEntry { key, info });
-        }
-    }
-    Ok(listing)
+/// Which entries a walk has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Below {
+    /// The keys and prefixes directly under where it begins.
+    Directly,
+    /// All keys.
+    All,
 }
 
-/// Every key under a prefix, after `after`.
-pub(super) fn list_prefix(
+/// The entries below a prefix, after a text.
+pub(super) fn list(
     area: Arc<Area>,
     blocking: Blocking,
+    below: Below,
     prefix: &StorePrefix,
-    after: Option<&StoreKey>,
-) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-    let walk = Walk { area, after: after.cloned(), next: Some(prefix.clone()), frames: Vec::new() };
+    after: &str,
+) -> DirEntries {
+    let walk = Walk::new(area, below, prefix, after);
     unfold(Some((walk, blocking)), |state| async {
         let (mut walk, blocking) = state?;
         let step = blocking.run(move || walk.step().map(|entries| (entries, walk))).await;
@@ -70,12 +72,15 @@ pub(super) fn list_prefix(
 }
 
 /// A walk through the tree, between two steps. It holds names, but no open directory.
-struct Walk {
+pub(super) struct Walk {
     area: Arc<Area>,
-    after: Option<StoreKey>,
+    below: Below,
+    after: String,
     /// The directory that is to be read next.
     next: Option<StorePrefix>,
     frames: Vec<Frame>,
+    /// Names that the next step looks at.
+    step: usize,
 }
 
 /// A directory on the way down, and what of it is still to be visited.
@@ -83,20 +88,39 @@ struct Frame {
     prefix: StorePrefix,
     /// What it is, to notice a link that leads back up.
     stat: Stat,
-    names: std::vec::IntoIter<String>,
+    names: Names,
+    /// How many names the last reading was to keep.
+    kept: usize,
 }
 
 impl Walk {
-    fn is_done(&self) -> bool {
-        self.next.is_none() && self.frames.is_empty()
+    pub(super) fn new(area: Arc<Area>, below: Below, prefix: &StorePrefix, after: &str) -> Self {
+        // All keys below the prefix come before such a text.
+        let is_passed = after > prefix.as_str() && !after.starts_with(prefix.as_str());
+        let next = (!is_passed).then(|| prefix.clone());
+        Self { area, below, after: after.to_owned(), next, frames: Vec::new(), step: FIRST_STEP }
     }
 
-    fn step(&mut self) -> Result<Vec<ListEntry>, StoreError> {
+    pub(super) fn is_done(&self) -> bool {
+        self.next.is_none()
+            && self.frames.iter().all(|frame| frame.names.is_over() && frame.names.is_complete())
+    }
+
+    /// Bytes of names that it holds.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.frames.iter().map(|frame| frame.names.held_bytes()).sum()
+    }
+
+    /// The next entries. Every one of them is looked at, and nothing else.
+    pub(super) fn step(&mut self) -> Result<Vec<DirEntry>, StoreError> {
         let area = Arc::clone(&self.area);
         let root = &area.root;
-        let mut entries = Vec::new();
+        let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut open: Option<(StorePrefix, Option<OwnedFd>)> = None;
-        for _ in 0..NAMES_PER_STEP {
+        for _ in 0..self.step {
+            if bytes > STEP_BYTES {
+                break;
+            }
             if let Some(prefix) = self.next.take() {
                 self.enter(root, prefix)?;
             }
@@ -104,34 +128,44 @@ impl Walk {
                 break;
             };
             let Some(name) = frame.names.next() else {
-                self.frames.pop();
+                self.read_on(root)?;
                 continue;
             };
             if let Some(below) = name.strip_suffix('/').and_then(|name| frame.prefix.join(name).ok()) {
-                let passed = self.after.as_ref().is_some_and(|after| {
-                    below.as_str() < after.as_str() && !after.as_str().starts_with(below.as_str())
-                });
-                self.next = (!passed).then_some(below);
+                let is_passed = below.as_str() <= self.after.as_str();
+                match self.below {
+                    Below::Directly if !is_passed && holds_a_key(root, &below, &mut HashSet::new()) => {
+                        bytes += below.as_str().len();
+                        entries.push(DirEntry::Prefix(below));
+                    }
+                    Below::All if !is_passed || self.after.starts_with(below.as_str()) => {
+                        self.next = Some(below);
+                    }
+                    Below::Directly | Below::All => {}
+                }
                 continue;
             }
-            let Ok(key) = frame.prefix.key(&name) else {
+            let Ok(key) = frame.prefix.key(name) else {
                 continue;
             };
-            if self.after.as_ref().is_some_and(|after| key <= *after) {
+            if key.as_str() <= self.after.as_str() {
                 continue;
             }
             if open.as_ref().is_none_or(|(prefix, _)| *prefix != frame.prefix) {
                 open = Some((frame.prefix.clone(), root.open_directory(frame.prefix.as_str())?));
             }
             if let Some((_, Some(directory))) = &open
-                && let Some(info) = look_at(root, directory, &name, &key)?
+                && let Some(info) = look_at(root, directory, name, &key)?
             {
-                entries.push(ListEntry { key, info });
+                bytes += key.as_str().len();
+                entries.push(DirEntry::Key(ListEntry { key, info }));
             }
         }
+        self.step = NAMES_PER_STEP.min(self.step * 2);
         Ok(entries)
     }
 
+    /// Goes down into a directory.
     fn enter(&mut self, root: &Root, prefix: StorePrefix) -> Result<(), StoreError> {
         let Some(directory) = root.open_directory(prefix.as_str())? else {
             return Ok(());
@@ -141,17 +175,58 @@ impl Walk {
         if self.frames.iter().any(|above| is_same(&above.stat)) {
             return Ok(());
         }
-        let names = names(root, &directory, &prefix)?.into_iter();
-        self.frames.push(Frame { prefix, stat, names });
+        // What is listed comes after the name that the text goes on with here, or is below that.
+        let rest = self.after.strip_prefix(prefix.as_str()).unwrap_or_default();
+        let after = rest.split('/').next().unwrap_or_default();
+        let names = first_names(root, &directory, &prefix, after, FIRST_NAMES, self.room())?;
+        self.frames.push(Frame { prefix, stat, names, kept: FIRST_NAMES });
         Ok(())
+    }
+
+    /// Reads on in the directory that it is in, or leaves it.
+    fn read_on(&mut self, root: &Root) -> Result<(), StoreError> {
+        let Some(Frame { prefix, stat, names, kept }) = self.frames.pop() else {
+            return Ok(());
+        };
+        let Some(after) = names.last().filter(|_| !names.is_complete()).map(str::to_owned) else {
+            return Ok(());
+        };
+        // Gone before others are held in its place.
+        drop(names);
+        let Some(directory) = root.open_directory(prefix.as_str())? else {
+            return Ok(());
+        };
+        let kept = kept.saturating_mul(MORE_NAMES);
+        let names = first_names(root, &directory, &prefix, &after, kept, self.room())?;
+        self.frames.push(Frame { prefix, stat, names, kept });
+        Ok(())
+    }
+
+    /// Bytes of names that one directory more may hold: where others may lie below it, some are left for them.
+    fn room(&self) -> usize {
+        let free = NAMES_BYTES.saturating_sub(self.held_bytes());
+        match self.below {
+            Below::Directly => free,
+            Below::All => (free / 4 * 3).max(LEAST_BYTES),
+        }
     }
 }
 
-/// The names in a directory that can be keys or, with a `/` after them, prefixes; sorted.
-fn names(root: &Root, directory: &OwnedFd, prefix: &StorePrefix) -> Result<Vec<String>, StoreError> {
-    let mut names = Vec::new();
+/// The first names behind `after` in a directory that can be keys or, with a `/` after them, prefixes; sorted.
+fn first_names(
+    root: &Root,
+    directory: &OwnedFd,
+    prefix: &StorePrefix,
+    after: &str,
+    names: usize,
+    bytes: usize,
+) -> Result<Names, StoreError> {
+    let mut first = Selection::new(after, names, bytes);
     for entry in Dir::read_from(directory).map_err(|errno| os("read a directory", errno))? {
         let entry = entry.map_err(|errno| os("read a directory", errno))?;
+        if !first.may_take(entry.file_name().to_bytes()) {
+            continue;
+        }
         let Ok(name) = entry.file_name().to_str() else {
             continue;
         };
@@ -159,13 +234,12 @@ fn names(root: &Root, directory: &OwnedFd, prefix: &StorePrefix) -> Result<Vec<S
             continue;
         };
         match kind_of(root, directory, name, &key, entry.file_type())? {
-            Some(FileType::RegularFile) => names.push(name.to_owned()),
-            Some(FileType::Directory) => names.push(format!("{name}/")),
+            Some(FileType::RegularFile) => first.take(name, false),
+            Some(FileType::Directory) => first.take(name, true),
             _ => {}
         }
     }
-    names.sort_unstable();
-    Ok(names)
+    Ok(first.into_names())
 }
 
 /// Whether an entry is a file, a directory, or something that is not listed.
@@ -189,13 +263,11 @@ fn kind_of(
     if kind != FileType::Symlink {
         return Ok(Some(kind));
     }
-    if !root.follows_links() {
-        return Ok(None);
+    match root.open_file(key.as_str()) {
+        Ok(Some(_)) | Err(StoreError::Link { .. }) => Ok(Some(FileType::RegularFile)),
+        Ok(None) => Ok(root.open_directory(key.as_str())?.map(|_| FileType::Directory)),
+        Err(error) => Err(error),
     }
-    if root.open_file(key.as_str())?.is_some() {
-        return Ok(Some(FileType::RegularFile));
-    }
-    Ok(root.open_directory(key.as_str())?.map(|_| FileType::Directory))
 }
 
 /// Size and version of a directory's file; `None` if it is gone or was replaced by something that is none.
@@ -205,10 +277,14 @@ fn look_at(
     name: &str,
     key: &StoreKey,
 ) -> Result<Option<ValueInfo>, StoreError> {
+    let began = SystemTime::now();
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&stat))),
-        Ok(stat) if root.follows_links() && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
-            super::read::head(root, key)
+        Ok(stat) if is_file(&stat) => Ok(Some(info_of(&root.looked(stat, began)))),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            match super::read::head(root, key) {
+                Err(StoreError::Link { .. }) => Ok(Some(info_of(&root.looked(stat, began)))),
+                found => found,
+            }
         }
         Ok(_) | Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(os("look at an entry of a directory", errno)),

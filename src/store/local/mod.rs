@@ -11,10 +11,12 @@ mod disk;
 mod failure;
 mod list;
 mod locks;
+mod names;
 mod now;
 mod read;
 mod reserved;
 mod root;
+mod settled;
 mod version;
 mod watch;
 mod write;
@@ -26,22 +28,25 @@ pub use blocking::MAX_CONCURRENCY;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::stream::{BoxStream, TryStreamExt};
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use self::blocking::Blocking;
 use self::directories::NewDirectories;
 use self::disk::Disk;
 use self::failure::os;
+use self::list::Below;
 use self::read::Started;
 use self::reserved::Reserved;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirListing, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -52,10 +57,11 @@ use crate::key::{StoreKey, StorePrefix};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Symlinks {
-    /// A link is no key, wherever it leads.
-    #[default]
+    /// Links are not followed, wherever they lead: what is behind one is an error, and not absent.
     Deny,
-    /// Links are followed as long as they do not leave the root (absolute links do). Needs Linux.
+    /// Links are followed as long as they do not leave the root (absolute links do, wherever they lead). Needs the
+    /// system call `openat2` of Linux: without it, no link is followed.
+    #[default]
     Within,
     /// Links are followed wherever they lead, out of the root as well.
     Follow,
@@ -83,11 +89,20 @@ pub struct LocalOptions {
     pub writable: bool,
     /// How many file operations that may wait can be under way at once: 1 to [`MAX_CONCURRENCY`].
     pub concurrency: usize,
+    /// Whether a file that has the times it had is taken for unchanged. Writes through a memory map may not show in them:
+    /// without this, nothing is known of a file but what a read gives.
+    pub believes_times: bool,
 }
 
 impl Default for LocalOptions {
     fn default() -> Self {
-        Self { symlinks: Symlinks::Deny, durability: Durability::Fsync, writable: false, concurrency: 32 }
+        Self {
+            symlinks: Symlinks::default(),
+            durability: Durability::Fsync,
+            writable: false,
+            concurrency: 32,
+            believes_times: true,
+        }
     }
 }
 
@@ -145,10 +160,9 @@ impl LocalStore {
     /// server was killed, until all of the file system is on the disk.
     ///
     /// # Errors
-    /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there;
-    /// [`StoreError::NotSupported`] for [`Symlinks::Within`] where the kernel cannot keep to it.
+    /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
-        let root = Root::open(root, options.symlinks)?;
+        let root = Root::open(root, options)?;
         let reserved =
             if options.writable { Some(Arc::new(Reserved::open(&root, options.durability)?)) } else { None };
         let area = Area {
@@ -160,6 +174,33 @@ impl LocalStore {
             watcher: Watcher::default(),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })
+    }
+
+    async fn look(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
+        if let Ok(found) = read::head_now(&self.area.root, key) {
+            return Ok(found);
+        }
+        let (area, key) = (Arc::clone(&self.area), key.clone());
+        self.blocking.run(move || read::head(&area.root, &key)).await
+    }
+
+    async fn start(
+        &self,
+        key: &StoreKey,
+        range: ByteRange,
+        if_match: Option<&Version>,
+    ) -> Result<Option<Started>, StoreError> {
+        if let Ok(started) = read::start_now(&self.area.root, key, range, if_match) {
+            return started;
+        }
+        let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
+        self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await
+    }
+
+    /// How long to wait before looking again, where what was just found has no version to believe in yet and soon will.
+    fn settles_in(&self, found: Option<&ValueInfo>) -> Option<Duration> {
+        let unsettled = found.filter(|info| !info.version.is_settled())?;
+        self.area.root.settling.settles_in(unsettled.modified)
     }
 }
 
@@ -183,11 +224,10 @@ impl Store for LocalStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        if let Ok(found) = read::head_now(&self.area.root, key) {
-            return Ok(found);
-        }
-        let (area, key) = (Arc::clone(&self.area), key.clone());
-        self.blocking.run(move || read::head(&area.root, &key)).await
+        let found = self.look(key).await?;
+        let Some(wait) = self.settles_in(found.as_ref()) else { return Ok(found) };
+        tokio::time::sleep(wait).await;
+        self.look(key).await
     }
 
     fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
@@ -210,12 +250,14 @@ impl Store for LocalStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let started = if let Ok(started) = read::start_now(&self.area.root, key, range, if_match) {
-            started?
-        } else {
-            let (area, key, if_match) = (Arc::clone(&self.area), key.clone(), if_match.cloned());
-            self.blocking.run(move || read::start(&area.root, &key, range, if_match.as_ref())).await?
-        };
+        let mut started = self.start(key, range, if_match).await?;
+        // What is read at a version that somebody has already is read at once.
+        if if_match.is_none()
+            && let Some(wait) = self.settles_in(started.as_ref().map(Started::info))
+        {
+            tokio::time::sleep(wait).await;
+            started = self.start(key, range, None).await?;
+        }
         Ok(started.map(|started| match started {
             Started::Complete(value) => value,
             Started::Streamed(opened) => opened.into_value(self.blocking.clone()),
@@ -252,9 +294,8 @@ impl Store for LocalStore {
         Ok(erased)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        let (area, prefix) = (Arc::clone(&self.area), prefix.clone());
-        self.blocking.run(move || list::list_dir(&area.root, &prefix)).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::Directly, prefix, after)
     }
 
     fn list_prefix(
@@ -262,7 +303,13 @@ impl Store for LocalStore {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
-        list::list_prefix(Arc::clone(&self.area), self.blocking.clone(), prefix, after)
+        let after = after.map(StoreKey::as_str).unwrap_or_default();
+        list::list(Arc::clone(&self.area), self.blocking.clone(), Below::All, prefix, after)
+            .try_filter_map(|entry| {
+                let DirEntry::Key(entry) = entry else { return ready(Ok(None)) };
+                ready(Ok(Some(entry)))
+            })
+            .boxed()
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -2,16 +2,16 @@
 //!
 //! To hand a read to another thread costs more than to read a small value. So names are tried with `RESOLVE_CACHED` of
 //! `openat2`, which looks them up in memory alone, and bytes with `RWF_NOWAIT` of `preadv2`, which reads no disk. What
-//! these cannot answer goes to a thread and begins there anew. Which links are followed, what absence is and which
+//! these cannot answer, and what is behind a link, goes to a thread and begins there anew. What absence is and which
 //! bytes are of one version is decided by `root` and `read`, as for every other read.
 //!
 //! Only file systems of this machine are tried, and no way over a mount point: elsewhere a look at an open file may wait
 //! for another machine or another program. This is for Linux; on other systems all reads go to a thread.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{is_for, open, read};
+pub(super) use linux::{has_own_clock, is_for, open, read};
 #[cfg(not(target_os = "linux"))]
-pub(super) use nowhere::{is_for, open, read};
+pub(super) use nowhere::{has_own_clock, is_for, open, read};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -22,8 +22,10 @@ mod linux {
     use rustix::fs::{Mode, OFlags, ResolveFlags, fstatfs, openat2};
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-    use crate::store::local::Symlinks;
-    use crate::store::local::root::kernel::policy;
+    use crate::store::local::root::kernel::BENEATH;
+
+    const HOW: ResolveFlags =
+        BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::CACHED).union(ResolveFlags::NO_XDEV);
 
     /// By their numbers in `statfs(2)`: ext4, XFS, Btrfs, F2FS, tmpfs.
     const OWN_FILE_SYSTEMS: [i128; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
@@ -34,15 +36,18 @@ mod linux {
         kind.is_ok_and(|kind| OWN_FILE_SYSTEMS.contains(&kind))
     }
 
-    /// Opens a file that is found without waiting.
-    pub(in crate::store::local) fn open(
-        root: &OwnedFd,
-        path: &str,
-        flags: OFlags,
-        symlinks: Symlinks,
-    ) -> Result<OwnedFd, Errno> {
-        let how = policy(symlinks) | ResolveFlags::CACHED | ResolveFlags::NO_XDEV;
-        openat2(root, path, flags, Mode::empty(), how)
+    /// Of this machine as well, by its clock: overlays (containers), ZFS.
+    const WITH_OWN_CLOCK: [i128; 2] = [0x794c_7630, 0x2fc1_2fc1];
+
+    /// Whether the times of files below a root are from the clock of this machine.
+    pub(in crate::store::local) fn has_own_clock(root: &OwnedFd) -> bool {
+        let kind = fstatfs(root).map(|about| i128::from(about.f_type));
+        is_for(root) || kind.is_ok_and(|kind| WITH_OWN_CLOCK.contains(&kind))
+    }
+
+    /// Opens a file that is found without waiting, and by no link.
+    pub(in crate::store::local) fn open(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        openat2(root, path, flags, Mode::empty(), HOW)
     }
 
     /// Fills a buffer from a place in a file; `false` if that takes waiting, or if there is not as much.
@@ -61,9 +66,11 @@ mod nowhere {
     use rustix::fs::OFlags;
     use rustix::io::Errno;
 
-    use crate::store::local::Symlinks;
-
     pub(in crate::store::local) fn is_for(_root: &OwnedFd) -> bool {
+        false
+    }
+
+    pub(in crate::store::local) fn has_own_clock(_root: &OwnedFd) -> bool {
         false
     }
 
@@ -71,7 +78,6 @@ mod nowhere {
         _root: &OwnedFd,
         _path: &str,
         _flags: OFlags,
-        _symlinks: Symlinks,
     ) -> Result<OwnedFd, Errno> {
         Err(Errno::NOSYS)
     }

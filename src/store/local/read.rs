@@ -16,7 +16,8 @@ use rustix::fs::{Stat, fstat};
 use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
 use super::now;
-use super::root::{LookNow, OpenNow, Root};
+use super::root::{OpenNow, Root};
+use super::settled::Looked;
 use super::version::{info_of, is_version_of, was_written_between};
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, ValueInfo, ValueStream, Version};
@@ -37,7 +38,7 @@ const TRIES: usize = 3;
 
 /// Size and version of a key's value.
 pub(super) fn head(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-    Ok(root.open_file(key.as_str())?.map(|(_, stat)| info_of(&stat)))
+    Ok(root.open_file(key.as_str())?.map(|(_, looked)| info_of(&looked)))
 }
 
 /// As [`head`], if it can be told without waiting; `Err` if it cannot.
@@ -45,19 +46,18 @@ pub(super) fn head_now(root: &Root, key: &StoreKey) -> Result<Option<ValueInfo>,
     match root.open_file_now(key.as_str()) {
         OpenNow::Unknown => Err(Waits),
         OpenNow::Absent => Ok(None),
-        OpenNow::Found(file, stat) => {
-            let_go(file, &stat);
-            Ok(Some(info_of(&stat)))
+        OpenNow::Found(file, looked) => {
+            let_go(file, &looked.stat);
+            Ok(Some(info_of(&looked)))
         }
     }
 }
 
 /// Whether it is plain that a key's file is of this version, or (`None`) that there is none.
 pub(super) fn still_has(root: &Root, key: &StoreKey, version: Option<&Version>) -> bool {
-    match (root.look_now(key.as_str()), version) {
-        (LookNow::Found(stat), Some(version)) => is_version_of(version, &stat),
-        (LookNow::Absent, None) => true,
-        (LookNow::Found(_) | LookNow::Absent | LookNow::Unknown, _) => false,
+    match version {
+        Some(version) => root.look_now(key.as_str()).is_some_and(|stat| is_version_of(version, &stat)),
+        None => root.is_absent_now(key.as_str()),
     }
 }
 
@@ -67,13 +67,24 @@ pub(super) struct Waits;
 /// What [`start`] found: a value that is complete, or one that is still to be streamed.
 pub(super) enum Started {
     Complete(Value),
-    Streamed(Opened),
+    Streamed(Box<Opened>),
+}
+
+impl Started {
+    /// What is known of the value.
+    pub(super) fn info(&self) -> &ValueInfo {
+        match self {
+            Self::Complete(value) => &value.info,
+            Self::Streamed(opened) => &opened.info,
+        }
+    }
 }
 
 /// An open file and what is wanted of it.
 pub(super) struct Opened {
     file: Arc<File>,
     stat: Stat,
+    info: ValueInfo,
     range: Range<u64>,
     /// Buffers that were handed out, the one that is used next first.
     lent: [Bytes; 2],
@@ -91,14 +102,14 @@ pub(super) fn start(
     if_match: Option<&Version>,
 ) -> Result<Option<Started>, StoreError> {
     for _ in 0..TRIES {
-        let Some((file, stat)) = root.open_file(key.as_str())? else {
+        let Some((file, looked)) = root.open_file(key.as_str())? else {
             return Ok(None);
         };
-        let (info, range) = wanted(&stat, range, if_match)?;
+        let (info, range) = wanted(&looked, range, if_match)?;
         if range.end - range.start > AT_ONCE_BYTES {
-            return Ok(Some(Started::Streamed(Opened::new(file, stat, range, root.now))));
+            return Ok(Some(Started::Streamed(Opened::new(file, looked.stat, info, range, root.now))));
         }
-        if let Some(bytes) = read_piece(&file, &stat, range.clone())? {
+        if let Some(bytes) = read_piece(&file, &looked.stat, range.clone())? {
             return Ok(Some(Started::Complete(Value { info, range, body: ValueBody::Bytes(bytes) })));
         }
     }
@@ -112,18 +123,18 @@ pub(super) fn start_now(
     range: ByteRange,
     if_match: Option<&Version>,
 ) -> Result<Result<Option<Started>, StoreError>, Waits> {
-    let (file, stat) = match root.open_file_now(key.as_str()) {
+    let (file, looked) = match root.open_file_now(key.as_str()) {
         OpenNow::Unknown => return Err(Waits),
         OpenNow::Absent => return Ok(Ok(None)),
-        OpenNow::Found(file, stat) => (file, stat),
+        OpenNow::Found(file, looked) => (file, looked),
     };
-    let (info, range) = match wanted(&stat, range, if_match) {
+    let (info, range) = match wanted(&looked, range, if_match) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(Err(error)),
     };
-    let length = range.end - range.start;
+    let (length, stat) = (range.end - range.start, looked.stat);
     if length > AT_ONCE_BYTES {
-        return Ok(Ok(Some(Started::Streamed(Opened::new(file, stat, range, root.now)))));
+        return Ok(Ok(Some(Started::Streamed(Opened::new(file, stat, info, range, root.now)))));
     }
     let mut bytes = match usize::try_from(length) {
         Ok(capacity) if length <= NOW_BYTES => vec![0; capacity],
@@ -139,13 +150,16 @@ pub(super) fn start_now(
 
 /// What is known of a file, and which of its bytes are wanted.
 fn wanted(
-    stat: &Stat,
+    looked: &Looked,
     range: ByteRange,
     if_match: Option<&Version>,
 ) -> Result<(ValueInfo, Range<u64>), StoreError> {
-    let info = info_of(stat);
-    if if_match.is_some_and(|version| *version != info.version) {
-        return Err(StoreError::VersionChanged);
+    let mut info = info_of(looked);
+    if let Some(version) = if_match {
+        if !version.holds_for(&info.version) {
+            return Err(StoreError::VersionChanged);
+        }
+        info.version = version.clone();
     }
     let size = info.size;
     let range = range.resolve(size).ok_or(StoreError::RangeNotSatisfiable { size })?;
@@ -184,13 +198,14 @@ fn let_go(file: File, stat: &Stat) {
 }
 
 impl Opened {
-    fn new(file: File, stat: Stat, range: Range<u64>, now: bool) -> Self {
-        Self { file: Arc::new(file), stat, range, lent: [const { Bytes::new() }; 2], pieces: NOW_PIECES, now }
+    fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, now: bool) -> Box<Self> {
+        let lent = [const { Bytes::new() }; 2];
+        Box::new(Self { file: Arc::new(file), stat, info, range, lent, pieces: NOW_PIECES, now })
     }
 
     /// The value, whose bytes are read as they are asked for.
     pub(super) fn into_value(self, blocking: Blocking) -> Value {
-        let (info, range) = (info_of(&self.stat), self.range.clone());
+        let (info, range) = (self.info.clone(), self.range.clone());
         Value { info, range, body: ValueBody::Stream(self.stream(blocking)) }
     }
 

@@ -185,6 +185,11 @@ impl Staged {
         Ok(true)
     }
 
+    /// The time that it got last.
+    pub(super) fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
     /// Makes the bytes durable.
     pub(super) fn sync(&self) -> Result<(), Errno> {
         self.disk.call(Step::SyncFile, || fsync(&*self.file))

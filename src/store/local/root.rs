@@ -2,23 +2,31 @@
 //!
 //! A key never leads out of the root. On Linux the kernel sees to that (`openat2`), in one call and without a
 //! moment between looking and opening; elsewhere, and where `openat2` is filtered away, the path is walked one
-//! segment at a time and no symbolic link is followed. Only regular files are values: pipes, sockets and devices
-//! are opened without waiting for them and then treated as absent.
+//! segment at a time and no symbolic link is followed. Names are opened as if there were no links; where one stands
+//! in the way, it is followed if it may be, and else it is an error: what is behind it is not absent. Only regular
+//! files are values: pipes, sockets and devices are opened without waiting for them and then treated as absent.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::failure::{is_absence, os};
-use super::{Symlinks, now};
-use crate::store::StoreError;
+use super::settled::{Looked, Settling};
+use super::{LocalOptions, Symlinks, now};
 use crate::store::own_names::is_reserved;
+use crate::store::{LinkFault, StoreError};
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// For what is looked at and not read.
+#[cfg(target_os = "linux")]
+const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const NAME: OFlags = FILE;
 
 /// An open root directory and the policy under which names are resolved below it.
 #[derive(Debug)]
@@ -32,6 +40,8 @@ pub(super) struct Root {
     pub(super) by_kernel: bool,
     /// Whether what the kernel has in memory is tried without a blocking thread.
     pub(super) now: bool,
+    /// Which versions are believed.
+    pub(super) settling: Settling,
 }
 
 /// What can be said of a key's file without waiting.
@@ -41,33 +51,29 @@ pub(super) enum OpenNow {
     /// There is none.
     Absent,
     /// It is open.
-    Found(File, Stat),
+    Found(File, Looked),
 }
 
-/// What can be said of a key's file by its name alone.
-pub(super) enum LookNow {
-    /// Nothing.
-    Unknown,
-    /// There is none.
-    Absent,
-    /// There is this file.
-    Found(Stat),
+/// Why nothing was opened.
+pub(super) enum Unopened {
+    /// What the system says, where no link stands in the way.
+    Plainly(Errno),
+    /// A link.
+    Link(LinkFault),
 }
 
 impl Root {
     /// Opens an existing directory.
-    pub(super) fn open(path: &Path, symlinks: Symlinks) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let path =
             path.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
         let by_kernel = kernel::is_there(&fd);
-        if symlinks == Symlinks::Within && !by_kernel {
-            return Err(StoreError::NotSupported("links within the root, without the system call `openat2`"));
-        }
-        let now = by_kernel && now::is_for(&fd);
         let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
-        Ok(Self { fd, path, symlinks, device, by_kernel, now })
+        let settling = Settling::new(options.believes_times, now::has_own_clock(&fd).then_some(device));
+        let (symlinks, now) = (options.symlinks, by_kernel && now::is_for(&fd));
+        Ok(Self { fd, path, symlinks, device, by_kernel, now, settling })
     }
 
     /// The root's own descriptor.
@@ -85,23 +91,27 @@ impl Root {
         self.device
     }
 
-    /// Whether links are resolved at all.
-    pub(super) fn follows_links(&self) -> bool {
-        self.symlinks != Symlinks::Deny
+    /// What a look is that began at `began`, before the file was looked at.
+    pub(super) fn looked(&self, stat: Stat, began: SystemTime) -> Looked {
+        self.settling.looked(stat, began)
+    }
+
+    /// What is known of a file that this process wrote and gave this time.
+    pub(super) fn note_own(&self, stat: Stat, modified: SystemTime) -> Looked {
+        let began = SystemTime::now();
+        self.settling.note_own(stat, modified);
+        self.settling.looked(stat, began)
     }
 
     /// Opens the regular file of a key. `None` if there is none.
-    pub(super) fn open_file(&self, key: &str) -> Result<Option<(File, Stat)>, StoreError> {
+    pub(super) fn open_file(&self, key: &str) -> Result<Option<(File, Looked)>, StoreError> {
         if is_reserved(key) {
             return Ok(None);
         }
-        let fd = match self.resolve(key, FILE) {
-            Ok(fd) => fd,
-            Err(errno) if is_absence(errno) => return self.absent(),
-            Err(errno) => return Err(os("open the value's file", errno)),
-        };
+        let began = SystemTime::now();
+        let Some(fd) = self.resolved(key, FILE, "open the value's file")? else { return Ok(None) };
         let stat = fstat(&fd).map_err(|errno| os("look at the value's file", errno))?;
-        Ok(is_file(&stat).then(|| (File::from(fd), stat)))
+        Ok(is_file(&stat).then(|| (File::from(fd), self.looked(stat, began))))
     }
 
     /// As [`Root::open_file`], from what the kernel has in memory alone. Whatever is not plain to see there is
@@ -113,9 +123,10 @@ impl Root {
         if is_reserved(key) {
             return OpenNow::Absent;
         }
-        match now::open(&self.fd, key, FILE, self.symlinks) {
+        let began = SystemTime::now();
+        match now::open(&self.fd, key, FILE) {
             Ok(fd) => match fstat(&fd) {
-                Ok(stat) if is_file(&stat) => OpenNow::Found(File::from(fd), stat),
+                Ok(stat) if is_file(&stat) => OpenNow::Found(File::from(fd), self.looked(stat, began)),
                 Ok(_) | Err(_) => OpenNow::Unknown,
             },
             Err(Errno::NOENT) if self.check().is_ok() => OpenNow::Absent,
@@ -124,23 +135,25 @@ impl Root {
     }
 
     /// Looks at a key's file by its name alone, without opening it: for names that were opened a moment ago and so are in
-    /// the kernel's memory.
+    /// the kernel's memory. `None` if nothing can be said of it so.
     ///
     /// What a file is, by device, inode, times and size, says that it is the very file that was opened before and was
     /// not written to since: its bytes are those that the root's policy gave out. It does not say that every directory
-    /// on the way is still none but a directory. Where links are no keys, one that has taken the place of a directory
-    /// and leads to the very same file is taken for that directory, until the name is opened again; wherever else a link
-    /// leads, another file is found, and nothing is given out. What stands on another device than the root is unknown.
-    pub(super) fn look_now(&self, key: &str) -> LookNow {
+    /// on the way is still none but a directory: a link that has taken the place of one and leads to the very same file
+    /// is taken for it, until the name is opened again; wherever else a link leads, another file is found, and nothing
+    /// is given out. What stands on another device than the root is unknown.
+    pub(super) fn look_now(&self, key: &str) -> Option<Stat> {
         if !self.now || is_reserved(key) {
-            return LookNow::Unknown;
+            return None;
         }
-        let flags = if self.follows_links() { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        match statat(&self.fd, key, flags) {
-            Ok(stat) if stat.st_dev == self.device && is_file(&stat) => LookNow::Found(stat),
-            Err(Errno::NOENT) if self.check().is_ok() => LookNow::Absent,
-            Ok(_) | Err(_) => LookNow::Unknown,
-        }
+        let stat = statat(&self.fd, key, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (stat.st_dev == self.device && is_file(&stat)).then_some(stat)
+    }
+
+    /// Whether it is plain that there is no file of a key, and no link on the way.
+    pub(super) fn is_absent_now(&self, key: &str) -> bool {
+        let is_absent = || matches!(now::open(&self.fd, key, NAME), Err(Errno::NOENT));
+        self.now && !is_reserved(key) && is_absent() && self.check().is_ok()
     }
 
     /// Opens the directory of a prefix, or of the root for an empty text. `None` if there is none.
@@ -149,16 +162,36 @@ impl Root {
         if is_reserved(path) {
             return Ok(None);
         }
-        match self.try_directory(path) {
-            Ok(fd) => Ok(Some(fd)),
-            Err(errno) if is_absence(errno) => self.absent(),
-            Err(errno) => Err(os("open a directory", errno)),
-        }
+        self.resolved(if path.is_empty() { "." } else { path }, DIRECTORY, "open a directory")
     }
 
-    /// As [`Root::open_directory`], with the error number for those who create what is missing.
+    /// As [`Root::open_directory`], with the error number for those who create what is missing. A link that is not
+    /// followed is `ELOOP`.
     pub(super) fn try_directory(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.resolve(if path.is_empty() { "." } else { path }, DIRECTORY)
+        self.resolve(if path.is_empty() { "." } else { path }, DIRECTORY).map_err(|unopened| match unopened {
+            Unopened::Plainly(errno) => errno,
+            Unopened::Link(_) => Errno::LOOP,
+        })
+    }
+
+    /// Opens a directory or (without its bytes) whatever else has this name, by no link.
+    pub(super) fn open_plainly(&self, path: &str, is_directory: bool) -> Result<OwnedFd, Errno> {
+        self.plainly(if path.is_empty() { "." } else { path }, if is_directory { DIRECTORY } else { NAME })
+    }
+
+    /// What a name leads to, or that it leads to nothing.
+    fn resolved(
+        &self,
+        path: &str,
+        flags: OFlags,
+        doing: &'static str,
+    ) -> Result<Option<OwnedFd>, StoreError> {
+        match self.resolve(path, flags) {
+            Ok(fd) => Ok(Some(fd)),
+            Err(Unopened::Plainly(errno)) if is_absence(errno) => self.absent(),
+            Err(Unopened::Plainly(errno)) => Err(os(doing, errno)),
+            Err(Unopened::Link(fault)) => Err(StoreError::Link { key: path.into(), fault }),
+        }
     }
 
     /// Absence, unless the root itself was removed: then nothing can be said of any key.
@@ -187,14 +220,52 @@ impl Root {
         }
     }
 
-    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn resolve(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Unopened> {
+        match self.plainly(path, flags) {
+            Err(Errno::LOOP) => self.by_links(path, flags),
+            opened => opened.map_err(Unopened::Plainly),
+        }
+    }
+
+    /// Opens what a path leads to by no link; `ELOOP` where one stands in the way.
+    fn plainly(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        if self.by_kernel {
+            return retry(|| kernel::open_beneath(&self.fd, path, flags, false));
+        }
+        self.walk(path, flags)
+    }
+
+    /// Opens what a path leads to that has links in it.
+    fn by_links(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Unopened> {
+        if self.symlinks == Symlinks::Deny || (self.symlinks == Symlinks::Within && !self.by_kernel) {
+            return Err(Unopened::Link(LinkFault::Refused));
+        }
+        self.follow(path, flags).map_err(|errno| match errno {
+            Errno::LOOP => Unopened::Link(LinkFault::Loops),
+            Errno::XDEV => Unopened::Link(LinkFault::LeadsOut),
+            Errno::NOENT | Errno::NOTDIR if !self.is_absent_behind_links(path) => {
+                Unopened::Link(LinkFault::Dangles)
+            }
+            errno => Unopened::Plainly(errno),
+        })
+    }
+
+    fn follow(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         if self.symlinks == Symlinks::Follow {
             return retry(|| openat(&self.fd, path, flags, Mode::empty()));
         }
-        if self.by_kernel {
-            return retry(|| kernel::open_beneath(&self.fd, path, flags, self.symlinks));
+        retry(|| kernel::open_beneath(&self.fd, path, flags, true)).and_then(kernel::not_reserved)
+    }
+
+    /// Of a path that has links in it and could not be opened: whether they lead to where the rest of it would be, or to a
+    /// file where a directory was asked for. If not, one of them leads to nothing itself.
+    fn is_absent_behind_links(&self, path: &str) -> bool {
+        let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+        match self.resolve(above, DIRECTORY) {
+            Ok(directory) => !is_link(&directory, name) || self.follow(path, NAME).is_ok(),
+            Err(Unopened::Plainly(errno)) => is_absence(errno),
+            Err(Unopened::Link(_)) => false,
         }
-        self.walk(path, flags)
     }
 
     /// Opens each segment in turn, none of them through a link.
@@ -205,7 +276,10 @@ impl Root {
             let from = directory.as_ref().map_or(self.fd.as_fd(), AsFd::as_fd);
             let last = segments.peek().is_none();
             let flags = if last { flags } else { DIRECTORY } | OFlags::NOFOLLOW;
-            let opened = retry(|| openat(from, segment, flags, Mode::empty()))?;
+            let opened = retry(|| openat(from, segment, flags, Mode::empty())).map_err(|errno| {
+                // Whether a directory was asked for is looked at first.
+                if errno == Errno::NOTDIR && is_link(from, segment) { Errno::LOOP } else { errno }
+            })?;
             if last {
                 return Ok(opened);
             }
@@ -218,6 +292,12 @@ impl Root {
 /// Whether this is a regular file.
 pub(super) fn is_file(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// Whether a name in a directory is a symbolic link.
+fn is_link(directory: impl AsFd, name: &str) -> bool {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// Asks again when a signal came in between, or (`openat2`) a rename somewhere else did.
@@ -235,33 +315,37 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, 
 pub(super) mod kernel {
     //! Resolution by the kernel.
 
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsRawFd, OwnedFd};
 
-    use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2, readlinkat};
     use rustix::io::Errno;
 
-    use super::{DIRECTORY, Symlinks};
+    use super::DIRECTORY;
+    use crate::store::own_names::is_reserved;
+
+    /// How names are resolved: never out of the root.
+    pub(in crate::store::local) const BENEATH: ResolveFlags =
+        ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
     pub(super) fn is_there(root: &OwnedFd) -> bool {
-        open_beneath(root, ".", DIRECTORY, Symlinks::Deny).is_ok()
+        open_beneath(root, ".", DIRECTORY, false).is_ok()
     }
 
     pub(super) fn open_beneath(
         root: &OwnedFd,
         path: &str,
         flags: OFlags,
-        symlinks: Symlinks,
+        follows_links: bool,
     ) -> Result<OwnedFd, Errno> {
-        openat2(root, path, flags, Mode::empty(), policy(symlinks))
+        let how = if follows_links { BENEATH } else { BENEATH.union(ResolveFlags::NO_SYMLINKS) };
+        openat2(root, path, flags, Mode::empty(), how)
     }
 
-    /// How names are resolved where links are not followed wherever they lead.
-    pub(in crate::store::local) fn policy(symlinks: Symlinks) -> ResolveFlags {
-        match symlinks {
-            Symlinks::Deny => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS,
-            Symlinks::Within => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
-            Symlinks::Follow => ResolveFlags::empty(),
-        }
+    /// What a link leads to, unless that belongs to the store itself: this is as far from callers as what is outside.
+    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
+        let path = readlinkat(CWD, format!("/proc/self/fd/{}", opened.as_raw_fd()), Vec::new());
+        let is_free = path.is_ok_and(|path| !is_reserved(&path.to_string_lossy()));
+        if is_free { Ok(opened) } else { Err(Errno::XDEV) }
     }
 }
 
@@ -274,8 +358,6 @@ mod kernel {
     use rustix::fs::OFlags;
     use rustix::io::Errno;
 
-    use super::Symlinks;
-
     pub(super) fn is_there(_root: &OwnedFd) -> bool {
         false
     }
@@ -284,8 +366,12 @@ mod kernel {
         _root: &OwnedFd,
         _path: &str,
         _flags: OFlags,
-        _symlinks: Symlinks,
+        _follows_links: bool,
     ) -> Result<OwnedFd, Errno> {
         Err(Errno::NOSYS)
+    }
+
+    pub(super) fn not_reserved(opened: OwnedFd) -> Result<OwnedFd, Errno> {
+        Ok(opened)
     }
 }

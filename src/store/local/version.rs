@@ -1,9 +1,11 @@
 //! Versions of files, and the clock that keeps them apart.
 //!
 //! A file's version is its inode, both its times to the nanosecond and its size. Kernels stamp files with a
-//! coarse clock and reuse the inodes of removed files, so that alone can name two contents alike. Hence every
-//! write of this process gets a modification time of its own from [`next_modified`], later than any it gave out
-//! before and than the one of the file it replaces.
+//! coarse clock and reuse the inodes of removed files, so that alone can name two contents alike. Hence what was
+//! written a moment ago has no version to believe in (see `settled`), and every write of this process gets a
+//! modification time of its own from [`next_modified`], later than any it gave out before and than the one of the
+//! file it replaces. Writes through a memory map change the times once at most: what `stat` does not show, nobody
+//! sees here.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +13,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Stat, Timespec};
 
+use super::settled::Looked;
 use crate::store::{ValueInfo, Version};
 
 /// What a store knows of a file.
-pub(super) fn info_of(stat: &Stat) -> ValueInfo {
-    ValueInfo { size: size_of(stat), version: version_of(stat), modified: modified_of(stat) }
+pub(super) fn info_of(looked: &Looked) -> ValueInfo {
+    let stat = &looked.stat;
+    ValueInfo { size: size_of(stat), version: version_of(looked), modified: modified_of(stat) }
 }
 
 /// The length in bytes.
@@ -23,15 +27,15 @@ pub(super) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }
 
-fn version_of(stat: &Stat) -> Version {
+fn version_of(Looked { stat, is_settled }: &Looked) -> Version {
     // Room for six numbers of 64 bits and what stands between them.
     let mut tag = String::with_capacity(6 * 17);
     // Writing to a `String` cannot fail.
     let _ = spell(stat, &mut tag);
-    Version::strong(&tag)
+    if *is_settled { Version::strong(&tag) } else { Version::unsettled(&tag) }
 }
 
-/// Whether a file's version is this one; nothing is written anywhere to tell.
+/// Whether a file's version is this one, which was settled when it was given; nothing is written anywhere to tell.
 pub(super) fn is_version_of(version: &Version, stat: &Stat) -> bool {
     let mut rest = Rest(version.tag());
     version.is_strong() && spell(stat, &mut rest).is_ok() && rest.0.is_empty()

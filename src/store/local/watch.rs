@@ -1,10 +1,10 @@
 //! [`Watcher`]: being told by the kernel that something changed, so that nobody need look at every name (`inotify(7)`).
 //!
-//! The directories above some keys are watched, up to the root. Whatever changes what a name there leads to, or what is in
-//! the file it leads to, is told before the call that did it returns; so where nothing was told, every name still is what
-//! it was. What happened is of no interest: anything at all ends the quiet, for all who rely on it. A file that has other
-//! names elsewhere could be written to by these, so such keys are not watched; nor is what is behind links or on other
-//! devices. What is written through a memory map is not told: who relies on the quiet looks all the same now and then.
+//! The directories above some keys are watched, up to the root, and the files themselves: these may be written to by
+//! other names, made before or later. Whatever changes what a name there leads to, or what is in the file it leads to, is
+//! told before the call that did it returns; so where nothing was told, every name still is what it was. What happened is
+//! of no interest: anything at all ends the quiet, for all who rely on it. What is behind links or on other devices is not
+//! watched. What is written through a memory map is not told: who relies on the quiet looks all the same now and then.
 //! This is for Linux and its own file systems; elsewhere nothing is watched.
 
 #[cfg(target_os = "linux")]
@@ -15,35 +15,35 @@ pub(super) use nowhere::Watcher;
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::BTreeSet;
+    use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, OwnedFd};
     use std::sync::{Mutex, MutexGuard, PoisonError};
     use std::time::{Duration, Instant};
 
     use rustix::fs::fstat;
-    use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
-    use rustix::io::{Errno, read};
+    use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+    use rustix::io::Errno;
 
     use crate::key::StoreKey;
     use crate::store::Quiet;
     use crate::store::local::directories::{ancestors, parent_path};
-    use crate::store::local::root::{LookNow, Root};
+    use crate::store::local::root::{Root, is_file};
 
-    /// Directories of one store that are watched at most: each takes about a kilobyte of the kernel's memory.
-    const MOST_DIRECTORIES: usize = 8192;
+    /// Directories and files of one store that are watched at most: each takes about a kilobyte of the kernel's memory.
+    const MOST_WATCHED: usize = 16 << 10;
     /// Where there is no room for more, all is begun anew, but not more often than this.
     const BETWEEN_BEGINNINGS: Duration = Duration::from_mins(1);
     /// What is told is read in pieces of this length,
     const TOLD_BYTES: usize = 4 << 10;
-    /// and when it is more than so many pieces, it is dropped with all that is watched.
-    const TOLD_PIECES: usize = 16;
+    /// and when more than so much was told, it is dropped with all that is watched.
+    const MOST_TOLD: usize = 4 << 10;
     const CHANGES: WatchFlags = WatchFlags::MODIFY
         .union(WatchFlags::ATTRIB)
         .union(WatchFlags::CREATE)
         .union(WatchFlags::DELETE)
         .union(WatchFlags::DELETE_SELF)
         .union(WatchFlags::MOVE)
-        .union(WatchFlags::MOVE_SELF)
-        .union(WatchFlags::ONLYDIR);
+        .union(WatchFlags::MOVE_SELF);
 
     /// What is watched of one store.
     #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ mod linux {
     impl Watcher {
         /// Watches all that could give these keys other values. `None` if that cannot be, or if something changes just now.
         pub(in crate::store::local) fn watch(&self, root: &Root, keys: &[StoreKey]) -> Option<Quiet> {
-            if !root.now || root.follows_links() {
+            if !root.now {
                 return None;
             }
             let prefixes: BTreeSet<_> = keys.iter().map(StoreKey::parent).collect();
@@ -71,17 +71,14 @@ mod linux {
                 .flat_map(|prefix| ancestors(parent_path(prefix.as_str())))
                 .chain([""])
                 .collect();
-            let before = self.state().begin(directories.len())?;
+            let before = self.state().begin(directories.len().saturating_add(keys.len()))?;
             for directory in directories {
-                self.state().add(root, directory)?;
+                self.state().add(root, directory, true)?;
             }
-            let has_one_name = |key: &StoreKey| match root.look_now(key.as_str()) {
-                LookNow::Found(stat) => stat.st_nlink == 1,
-                LookNow::Absent => true,
-                LookNow::Unknown => false,
-            };
-            let is_quiet = keys.iter().all(has_one_name) && self.state().changes_by_now() == before;
-            is_quiet.then_some(Quiet(before))
+            for key in keys {
+                self.state().add(root, key.as_str(), false)?;
+            }
+            (self.state().changes_by_now() == before).then_some(Quiet(before))
         }
 
         /// Whether nothing was told since then.
@@ -96,12 +93,12 @@ mod linux {
     }
 
     impl State {
-        /// Makes room for so many directories. Returns how often something had been told.
-        fn begin(&mut self, directories: usize) -> Option<u64> {
+        /// Makes room for so many directories and files. Returns how often something had been told.
+        fn begin(&mut self, more: usize) -> Option<u64> {
             let now = Instant::now();
-            if self.watched.len().saturating_add(directories) > MOST_DIRECTORIES {
+            if self.watched.len().saturating_add(more) > MOST_WATCHED {
                 let is_early = self.begun.is_some_and(|begun| now - begun < BETWEEN_BEGINNINGS);
-                if is_early || directories > MOST_DIRECTORIES {
+                if is_early || more > MOST_WATCHED {
                     return None;
                 }
                 self.forget();
@@ -113,12 +110,18 @@ mod linux {
             Some(self.changes_by_now())
         }
 
-        fn add(&mut self, root: &Root, directory: &str) -> Option<()> {
-            let opened = root.try_directory(directory).ok()?;
-            if fstat(&opened).ok()?.st_dev != root.device() {
+        /// Watches a directory that must be there, or a file that may be.
+        fn add(&mut self, root: &Root, path: &str, is_directory: bool) -> Option<()> {
+            let opened = match root.open_plainly(path, is_directory) {
+                // It would be made in a directory that is watched.
+                Err(Errno::NOENT) if !is_directory => return Some(()),
+                opened => opened.ok()?,
+            };
+            let stat = fstat(&opened).ok()?;
+            if stat.st_dev != root.device() || !(is_directory || is_file(&stat)) {
                 return None;
             }
-            // The very directory that was opened, wherever its name leads by now.
+            // The very one that was opened, wherever its name leads by now.
             let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
             self.watched.insert(add_watch(self.told.as_ref()?, path, CHANGES).ok()?);
             Some(())
@@ -127,12 +130,19 @@ mod linux {
         /// How often something was told, with what is told now.
         fn changes_by_now(&mut self) -> u64 {
             let Some(told) = &self.told else { return self.changes };
-            let mut buffer = [0; TOLD_BYTES];
-            for _ in 0..TOLD_PIECES {
-                match read(told, &mut buffer) {
+            let mut buffer = [MaybeUninit::uninit(); TOLD_BYTES];
+            let mut events = Reader::new(told, &mut buffer);
+            for _ in 0..MOST_TOLD {
+                match events.next() {
                     Err(Errno::AGAIN) => return self.changes,
-                    Ok(1..) => self.changes += 1,
-                    Ok(_) | Err(_) => break,
+                    Ok(event) => {
+                        self.changes += 1;
+                        // What is gone is watched no more.
+                        if event.events().contains(ReadFlags::IGNORED) {
+                            self.watched.remove(&event.wd());
+                        }
+                    }
+                    Err(_) => break,
                 }
             }
             self.forget();

@@ -25,7 +25,7 @@ use super::version::info_of;
 use super::{Area, Durability};
 use crate::key::StoreKey;
 use crate::store::own_names::{check_not_reserved, is_reserved};
-use crate::store::{SetOutcome, StoreError, ValueStream, WriteCondition};
+use crate::store::{SetOutcome, StoreError, ValueInfo, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.
 const PIECE_BYTES: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub(super) async fn set(
     let prepared = blocking.run(move || {
         let reserved = ours.writable()?;
         // Only to spare the sender the way; what counts is the check at the commit.
-        wanted.check(head(&ours.root, &name)?.as_ref())?;
+        wanted.check(ours.before(&name, &wanted)?.as_ref())?;
         Staged::create(reserved, Arc::clone(&ours.disk))
     });
     let (staged, rest) = receive(prepared.await?, blocking, body).await?;
@@ -119,7 +119,7 @@ impl Area {
         condition: &WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         self.writable()?;
-        let current = head(&self.root, key)?;
+        let current = self.before(key, condition)?;
         condition.check(current.as_ref())?;
         if staged.stamp(current.as_ref())? {
             self.sync_value(&staged)?;
@@ -127,8 +127,16 @@ impl Area {
         let directory = self.publish(&mut staged, key)?;
         self.sync_directory("make the directory durable", &directory)?;
         self.sync_new_directories(key)?;
-        let version = info_of(&staged.stat()?).version;
+        let version = info_of(&self.root.note_own(staged.stat()?, staged.modified())).version;
         Ok(SetOutcome { created: current.is_none(), version: Some(version) })
+    }
+
+    /// The value that a write replaces. A symbolic link in its place that leads to none is replaced itself.
+    fn before(&self, key: &StoreKey, condition: &WriteCondition) -> Result<Option<ValueInfo>, StoreError> {
+        match head(&self.root, key) {
+            Err(StoreError::Link { .. }) if *condition == WriteCondition::Always => Ok(None),
+            found => found,
+        }
     }
 
     fn publish(&self, staged: &mut Staged, key: &StoreKey) -> Result<OwnedFd, StoreError> {
@@ -178,10 +186,16 @@ impl Area {
         durable: bool,
     ) -> Result<bool, StoreError> {
         self.writable()?;
-        let current = head(&self.root, key)?;
-        condition.check(current.as_ref())?;
-        if current.is_none() {
-            return Ok(false);
+        match head(&self.root, key) {
+            // A symbolic link that leads to no value: it is removed itself, and not followed.
+            Err(StoreError::Link { .. }) if *condition == WriteCondition::Always => {}
+            found => {
+                let current = found?;
+                condition.check(current.as_ref())?;
+                if current.is_none() {
+                    return Ok(false);
+                }
+            }
         }
         let prefix = key.parent();
         let path = parent_path(prefix.as_str());

@@ -67,11 +67,77 @@ pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
         | StoreError::OtherLength { .. }
         | StoreError::PartsTooLarge { .. }
         | StoreError::Made { .. }
+        | StoreError::Link { .. }
         | StoreError::Zip(_)
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
+        | StoreError::NoRoom
         | StoreError::Contended(_) => false,
     }
+}
+
+/// What is wrong with a backend in a few words, which name no hosts, buckets or paths.
+#[must_use]
+pub fn trouble(error: &StoreError) -> String {
+    let own = || error.to_string();
+    let (StoreError::Busy(source)
+    | StoreError::TimedOut(source)
+    | StoreError::OutcomeUnknown(source)
+    | StoreError::Backend(source)) = error
+    else {
+        return own();
+    };
+    if let Some(error) = source.downcast_ref::<Error>() {
+        return remote_trouble(error).unwrap_or_else(own);
+    }
+    match source.downcast_ref::<std::io::Error>() {
+        Some(error) => format!("{}: {}", own(), error.kind()),
+        None => own(),
+    }
+}
+
+/// The same of one that is elsewhere.
+fn remote_trouble(error: &Error) -> Option<String> {
+    if let Some(status) = status(error) {
+        let meaning = match status {
+            300..=399 => "it is somewhere else; perhaps in another region",
+            401 => "it does not accept the credentials",
+            403 => "it refuses access",
+            404 => "there is no such bucket, container or path",
+            408 | 504 => "it did not answer in time",
+            429 | 503 => "it is too busy",
+            500.. => "it failed",
+            _ => "it refuses the request",
+        };
+        return Some(format!("{meaning} (status {status})"));
+    }
+    if is_out_of_descriptors(error) {
+        return Some("there is no file descriptor left for a connection to it".to_owned());
+    }
+    let is_io = |kind: std::io::ErrorKind| {
+        chain(error).any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == kind))
+    };
+    let by_kind = |wanted: HttpErrorKind| {
+        chain(error).any(|cause| cause.downcast_ref::<HttpError>().is_some_and(|http| http.kind() == wanted))
+    };
+    // Neither resolvers nor TLS have errors that can be told apart but by their texts.
+    let says = |word: &str| chain(error).any(|cause| cause.to_string().to_ascii_lowercase().contains(word));
+    let reason = if says("dns error") || says("failed to lookup address") {
+        "DNS: no such host"
+    } else if says("certificate") {
+        "TLS: its certificate is not accepted"
+    } else if is_io(std::io::ErrorKind::ConnectionRefused) {
+        "connection refused"
+    } else if by_kind(HttpErrorKind::Timeout) {
+        "no answer in time"
+    } else if by_kind(HttpErrorKind::Connect) {
+        "no connection"
+    } else if is_transport(error) {
+        "the connection broke off"
+    } else {
+        return None;
+    };
+    Some(format!("it cannot be reached: {reason}"))
 }
 
 /// Whether there was no descriptor left for a connection: this server is too busy, not the backend.
@@ -132,5 +198,6 @@ mod tests {
         }
         let refused = connect(Errno::CONNREFUSED);
         assert!(matches!(refused, StoreError::Backend(_)) && is_unwell(&refused), "{refused:?}");
+        assert_eq!(trouble(&refused), "it cannot be reached: connection refused");
     }
 }

@@ -1,44 +1,60 @@
 //! Listing a remote backend, in the order of the keys' bytes.
 //!
 //! S3, GCS, Azure and memory list in that order; an answer of a web server (`PROPFIND`, all of it at once) is
-//! sorted here. Empty objects whose names end in `/`, which some tools leave behind as "directories", are no keys.
+//! sorted here. What stands directly under a prefix comes in pages (`pages`) where the backend has them. Empty objects
+//! whose names end in `/`, which some tools leave behind as "directories", are no keys.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 
 use futures::stream::{BoxStream, Peekable, StreamExt, TryStreamExt, iter, once, try_unfold};
-use object_store::{Error, ObjectMeta, ObjectStore};
+use object_store::{Error, ListResult, ObjectMeta, ObjectStore};
 
 use super::ObjectBackend;
 use super::failure::{failure, is_transport, status};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, StoreError, StoreKind};
+use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, StoreKind};
 
 type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 
 impl ObjectBackend {
-    pub(super) async fn list_directly_under(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+    pub(super) fn list_directly_under(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        if self.pages.is_some() {
+            return super::pages::list(self.clone(), prefix, after);
+        }
+        let (ours, prefix, after) = (self.clone(), prefix.clone(), after.to_owned());
+        once(async move { ours.whole_directory(&prefix, &after).await })
+            .map_ok(|entries| iter(entries.into_iter().map(Ok)))
+            .try_flatten()
+            .boxed()
+    }
+
+    /// All of a directory after a text, from a backend that has no pages.
+    async fn whole_directory(&self, prefix: &StorePrefix, after: &str) -> Result<Vec<DirEntry>, StoreError> {
         let directory = self.directory(prefix)?;
         let under = (!directory.as_ref().is_empty()).then_some(&directory);
-        let found = match self.client().list_with_delimiter(under).await {
-            Ok(found) => found,
-            Err(Error::NotFound { .. }) => return Ok(DirListing::default()),
-            Err(error) => return Err(list_failure(error, self.kind)),
-        };
-        let is_under = |text: &str| text.len() > prefix.as_str().len() && text.starts_with(prefix.as_str());
-        let mut prefixes: Vec<_> = found.common_prefixes.iter().filter_map(|path| self.key(path)).collect();
-        prefixes.retain(|key| is_under(key.as_str()));
-        prefixes.sort_unstable();
-        prefixes.dedup();
-        let mut keys: Vec<_> = found.objects.iter().filter_map(|meta| self.entry(meta)).collect();
-        keys.retain(|entry| {
-            let is_marker = entry.info.size == 0 && prefixes.binary_search(&entry.key).is_ok();
-            is_under(entry.key.as_str()) && !is_marker
+        match self.client().list_with_delimiter(under).await {
+            Ok(found) => Ok(self.entries(prefix, after, &found)),
+            Err(Error::NotFound { .. }) => Ok(Vec::new()),
+            Err(error) => Err(list_failure(error, self.kind)),
+        }
+    }
+
+    /// What of a backend's answer is directly under a prefix of this store and after a text, in order.
+    pub(super) fn entries(&self, prefix: &StorePrefix, after: &str, found: &ListResult) -> Vec<DirEntry> {
+        let prefixes: BTreeSet<_> = found.common_prefixes.iter().filter_map(|path| self.key(path)).collect();
+        let is_marker = |entry: &ListEntry| entry.info.size == 0 && prefixes.contains(&entry.key);
+        let keys = found.objects.iter().filter_map(|meta| self.entry(meta));
+        let keys = keys.filter(|entry| !is_marker(entry)).map(DirEntry::Key);
+        let mut entries: Vec<_> =
+            keys.chain(prefixes.iter().map(|key| DirEntry::Prefix(key.as_prefix()))).collect();
+        entries.retain(|entry| {
+            let text = entry.text();
+            text.len() > prefix.as_str().len() && text.starts_with(prefix.as_str()) && text > after
         });
-        keys.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        keys.dedup_by(|a, b| a.key == b.key);
-        let mut prefixes: Vec<_> = prefixes.iter().map(StoreKey::as_prefix).collect();
-        prefixes.sort_unstable();
-        Ok(DirListing { keys, prefixes })
+        entries.sort_unstable_by(|one, other| one.text().cmp(other.text()));
+        entries.dedup_by(|one, other| one.text() == other.text());
+        entries
     }
 
     pub(super) fn list_all_under(&self, prefix: &StorePrefix, after: Option<&StoreKey>) -> Entries {
@@ -109,7 +125,7 @@ async fn sorted(entries: Entries) -> Result<Vec<Result<ListEntry, StoreError>>, 
 }
 
 /// A web server that does not know `PROPFIND` says so in many ways; it cannot list.
-fn list_failure(error: Error, kind: StoreKind) -> StoreError {
+pub(super) fn list_failure(error: Error, kind: StoreKind) -> StoreError {
     let refused = match status(&error) {
         Some(status) => matches!(status, 501 | 400 | 403 | 405..=407 | 409..=428 | 300..=399),
         None => !is_transport(&error),

@@ -9,6 +9,7 @@ mod client;
 mod conditional;
 mod failure;
 mod list;
+mod pages;
 mod patient;
 mod read;
 mod retries;
@@ -20,6 +21,7 @@ mod tests;
 
 pub(super) use client::{Connector, Patience};
 pub(super) use failure::is_unwell;
+pub use failure::trouble;
 pub use trace_context::name_traces_by;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -30,6 +32,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use object_store::list::PaginatedListStore;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::signer::Signer;
@@ -41,7 +44,7 @@ use self::failure::failure;
 use self::retries::RetryBudget;
 use super::own_names::{RESERVED, check_not_reserved, is_reserved};
 use super::{
-    ByteRange, DirListing, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
+    ByteRange, DirEntries, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
     ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -84,6 +87,21 @@ pub struct ObjectBackend {
     heeds_conditions: Arc<OnceCell<bool>>,
     /// What signs URLs, if the store does.
     signer: Option<Arc<dyn Signer>>,
+    /// What lists in pages, if the backend does.
+    pages: Option<Pages>,
+}
+
+/// The same clients as those of the store, as far as they list in pages.
+#[derive(Clone)]
+struct Pages {
+    inner: Arc<dyn PaginatedListStore>,
+    once: Arc<dyn PaginatedListStore>,
+}
+
+impl std::fmt::Debug for Pages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pages")
+    }
 }
 
 /// What values in memory need beyond what the backend does.
@@ -118,6 +136,7 @@ impl ObjectBackend {
             memory: None,
             heeds_conditions,
             signer: None,
+            pages: None,
         }
     }
 
@@ -129,8 +148,27 @@ impl ObjectBackend {
 
     /// The backend, for what may be done twice.
     fn client(&self) -> &Arc<dyn ObjectStore> {
-        let may_retry = self.retries.as_ref().is_none_or(|retries| retries.has_any());
-        if may_retry { &self.inner } else { &self.once }
+        if self.may_retry() { &self.inner } else { &self.once }
+    }
+
+    /// The same, as far as it lists in pages.
+    fn pages(&self) -> Option<&Arc<dyn PaginatedListStore>> {
+        let pages = self.pages.as_ref()?;
+        Some(if self.may_retry() { &pages.inner } else { &pages.once })
+    }
+
+    fn may_retry(&self) -> bool {
+        self.retries.as_ref().is_none_or(|retries| retries.has_any())
+    }
+
+    /// The same store, which lists directories page by page: by the clients that [`Self::new`] was given.
+    #[must_use]
+    pub(super) fn with_pages(
+        self,
+        inner: Arc<dyn PaginatedListStore>,
+        once: Arc<dyn PaginatedListStore>,
+    ) -> Self {
+        Self { pages: Some(Pages { inner, once }), ..self }
     }
 
     /// The same store, which signs URLs with this.
@@ -161,6 +199,7 @@ impl ObjectBackend {
             memory: Some(Arc::new(memory)),
             heeds_conditions: Arc::new(OnceCell::new_with(Some(true))),
             signer: None,
+            pages: None,
         }
     }
 
@@ -284,6 +323,10 @@ impl Store for ObjectBackend {
         self.read(key, range, if_match).await
     }
 
+    fn held_by_set(&self, condition: &WriteCondition) -> u64 {
+        self.held_by_write(condition)
+    }
+
     async fn set(
         &self,
         key: &StoreKey,
@@ -310,8 +353,8 @@ impl Store for ObjectBackend {
         self.remove_prefix(prefix).await
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.list_directly_under(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.list_directly_under(prefix, after)
     }
 
     fn list_prefix(

@@ -25,6 +25,21 @@ const PART_BYTES: u64 = 8 << 20;
 const PARTS_UNDER_WAY: usize = 3;
 
 impl ObjectBackend {
+    /// Whether long values are uploaded in parts.
+    fn writes_in_parts(&self, condition: &WriteCondition) -> bool {
+        *condition == WriteCondition::Always
+            && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure)
+    }
+
+    /// The most bytes of a body that are in memory at once: the parts in flight and the one that is filled, or all.
+    pub(super) fn held_by_write(&self, condition: &WriteCondition) -> u64 {
+        if self.writes_in_parts(condition) {
+            PART_BYTES * (PARTS_UNDER_WAY as u64 + 1)
+        } else {
+            self.options.held_bytes
+        }
+    }
+
     pub(super) async fn write(
         &self,
         key: &StoreKey,
@@ -32,8 +47,7 @@ impl ObjectBackend {
         condition: WriteCondition,
     ) -> Result<SetOutcome, StoreError> {
         let path = self.path(key)?;
-        let in_parts = condition == WriteCondition::Always
-            && matches!(self.kind, StoreKind::S3 | StoreKind::Gcs | StoreKind::Azure);
+        let in_parts = self.writes_in_parts(&condition);
         let limit = if in_parts { PART_BYTES } else { self.options.held_bytes };
         let (pieces, is_all) = hold(&mut body, limit).await?;
         if !is_all {

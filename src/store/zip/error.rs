@@ -29,6 +29,17 @@ pub enum ZipError {
         /// How large it may be.
         limit: u64,
     },
+    /// Its directory does not fit into what the directories of all zip files may take of memory.
+    #[error(
+        "the zip file's directory of entries takes {needed} bytes of memory, and the {limit} bytes for those of all zip files \
+         have no room for it: raise `cache.zip_directory_bytes`"
+    )]
+    OverBudget {
+        /// Bytes that it takes, or at least takes.
+        needed: u64,
+        /// Bytes for all of them.
+        limit: u64,
+    },
     /// An entry's bytes are not what its header says.
     #[error("the zip entry cannot be decoded: {0}")]
     Inflate(#[from] CodecError),
@@ -42,7 +53,9 @@ impl Classify for ZipError {
         match self {
             Self::NoFile => ErrorClass::BackendFailed,
             Self::Broken(_) => ErrorClass::CorruptData,
-            Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } => ErrorClass::Unsupported,
+            Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } | Self::OverBudget { .. } => {
+                ErrorClass::Unsupported
+            }
             Self::Inflate(error) => error.class(),
             Self::Cpu(error) => error.class(),
         }

@@ -1,13 +1,15 @@
 //! The central directory of the file as it is now: read once for each version of it, and remembered.
 //!
-//! Whoever comes while it is read waits for it instead of reading it, too. That a version of a file is broken is
-//! remembered like a directory; that a backend failed is not.
+//! Whoever comes while it is read waits for it instead of reading it, too, and has its failure if it fails. That a version of
+//! a file is broken is remembered like a directory; that a backend failed is not. Its memory is reserved before it is read,
+//! and that of the version before is given back first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::directory::{Directory, MAX_DIRECTORY_BYTES};
+use super::directory::Directory;
 use super::record::{END_BYTES, find_end};
 use super::{TRIES, ZipError, ZipStore};
 use crate::store::{ByteRange, StoreError, ValueInfo, Version};
@@ -22,8 +24,10 @@ type Outcome = Result<Arc<Directory>, ZipError>;
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     last: Mutex<Option<(Version, Outcome)>>,
-    /// Held by whoever reads the directory.
-    loading: tokio::sync::Mutex<()>,
+    /// Held by whoever reads the directory: the last failure that says nothing of the file.
+    loading: tokio::sync::Mutex<Option<StoreError>>,
+    /// How many such failures there were.
+    failures: AtomicU64,
 }
 
 impl Remembered {
@@ -36,8 +40,10 @@ impl Remembered {
         self.last().filter(|(known, _)| known == version).map(|(_, outcome)| outcome)
     }
 
-    fn set(&self, version: Version, outcome: Outcome) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((version, outcome));
+    /// A file that may still change unseen is not remembered.
+    fn set(&self, known: Option<(Version, Outcome)>) {
+        let known = known.filter(|(version, _)| version.is_settled());
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 }
 
@@ -54,18 +60,30 @@ impl ZipStore {
             if let Some(outcome) = self.remembered.of(&info.version) {
                 return Ok(outcome?);
             }
-            let _turn = self.remembered.loading.lock().await;
+            let failures = self.remembered.failures.load(Ordering::Relaxed);
+            let mut failure = self.remembered.loading.lock().await;
             if let Some(outcome) = self.remembered.of(&info.version) {
                 return Ok(outcome?);
             }
+            if let Some(failure) = &*failure
+                && self.remembered.failures.load(Ordering::Relaxed) != failures
+            {
+                // It failed while this one waited for it.
+                return Err(failure.clone());
+            }
+            // Two versions need not fit beside each other.
+            self.remembered.set(None);
             let version = info.version.clone();
             let outcome = match self.load(info).await {
                 Ok(directory) => Ok(Arc::new(directory)),
                 Err(StoreError::Zip(error)) if is_lasting(&error) => Err(error),
                 Err(StoreError::VersionChanged) => continue,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.remembered.failures.fetch_add(1, Ordering::Relaxed);
+                    return Err(failure.insert(error).clone());
+                }
             };
-            self.remembered.set(version, outcome.clone());
+            self.remembered.set(Some((version, outcome.clone())));
             return Ok(outcome?);
         }
         Err(StoreError::VersionChanged)
@@ -80,18 +98,19 @@ impl ZipStore {
         let tail = self.part(tail_start, file.size, &file.version, TAIL_BYTES).await?;
         let size = file.size;
         let (end, tail) = self.work(move || Ok((find_end(&tail, size)?, tail))).await?;
-        Directory::check_limits(&end)?;
-        let bytes = if end.directory.is_empty() {
-            Bytes::new()
-        } else if let Some(start) = end.directory.start.checked_sub(tail_start) {
-            let range = usize::try_from(start).ok().zip(usize::try_from(end.directory.end - tail_start).ok());
-            let (start, end) = range.filter(|(_, end)| *end <= tail.len()).ok_or(StoreError::WrongLength)?;
-            tail.slice(start..end)
+        let range = end.directory.clone();
+        let mut reserved = self.budget.nothing();
+        reserved.grow(range.end.saturating_sub(range.start))?;
+        let bytes = if let Some(start) = range.start.checked_sub(tail_start) {
+            let places = usize::try_from(start).ok().zip(usize::try_from(range.end - tail_start).ok());
+            let (start, end) = places.filter(|(_, end)| *end <= tail.len()).ok_or(StoreError::WrongLength)?;
+            // A copy, as it stays for long and the rest of the tail need not.
+            Bytes::copy_from_slice(tail.get(start..end).unwrap_or_default())
         } else {
-            let range = &end.directory;
-            self.part(range.start, range.end, &file.version, MAX_DIRECTORY_BYTES).await?
+            self.part(range.start, range.end, &file.version, range.end - range.start).await?
         };
-        self.work(move || Directory::parse(&bytes, &end, file)).await
+        drop(tail);
+        self.work(move || Directory::parse(bytes, end, file, reserved)).await
     }
 
     /// A part of one version of the file, which is known to have it.
@@ -124,6 +143,8 @@ impl ZipStore {
 fn is_lasting(error: &ZipError) -> bool {
     match error {
         ZipError::Broken(_) | ZipError::Method(_) | ZipError::Feature(_) | ZipError::TooLarge { .. } => true,
+        // Where it would be too large alone; else it waits for others to end.
+        ZipError::OverBudget { needed, limit } => needed > limit,
         ZipError::NoFile | ZipError::Inflate(_) | ZipError::Cpu(_) => false,
     }
 }

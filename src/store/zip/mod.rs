@@ -1,12 +1,14 @@
 //! A store whose values are the entries of a zip file (PKWARE APPNOTE 6.3.10), which lies in another store.
 //!
 //! What is asked of it becomes byte ranges of that file, all of one version of it: ranges of a stored entry go
-//! through as they are, a deflated one is decoded whole. The central directory is read once for each version of
-//! the file. It does not write, nor read encrypted files, files in several parts, or other compressions. The
+//! through as they are, a deflated one is decoded as it is sent, from its beginning to its end, in little memory. The
+//! central directory is read once for each version of the file, and held within a budget. It does not write, nor read encrypted files, files in several parts, or other compressions. The
 //! CRC-32 of a stored entry is not compared, since mostly parts of it are read; that of a deflated one is.
 
+mod budget;
 mod directory;
 mod error;
+mod inflating;
 mod load;
 mod read;
 mod record;
@@ -14,18 +16,18 @@ mod record;
 #[cfg(test)]
 mod tests;
 
+pub use budget::ZipBudget;
 pub use error::ZipError;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
-use tokio::sync::Semaphore;
 
 use self::directory::Directory;
 use self::load::Remembered;
 use super::{
-    BackendState, ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
+    BackendState, ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, Version,
 };
 use crate::cpu::Cpu;
@@ -33,8 +35,6 @@ use crate::key::{StoreKey, StorePrefix};
 
 /// How often a read begins again because the file changed meanwhile.
 const TRIES: usize = 3;
-/// How many deflated entries are decoded at a time: each takes memory for all of it.
-const INFLATING: usize = 4;
 
 /// A read-only store over a zip file. Clones share what is remembered of it.
 #[derive(Clone, Debug)]
@@ -43,16 +43,16 @@ pub struct ZipStore {
     /// The zip file's key in `inner`.
     file: StoreKey,
     cpu: Cpu,
+    budget: ZipBudget,
     remembered: Arc<Remembered>,
-    inflating: Arc<Semaphore>,
 }
 
 impl ZipStore {
-    /// A store over the zip file that is the value of `file` in `inner`. Nothing is read yet.
+    /// A store over the zip file that is the value of `file` in `inner`, whose directory is held within a budget. Nothing is
+    /// read yet.
     #[must_use]
-    pub fn new(inner: SharedStore, file: StoreKey, cpu: Cpu) -> Self {
-        let inflating = Arc::new(Semaphore::new(INFLATING));
-        Self { inner, file, cpu, remembered: Arc::default(), inflating }
+    pub fn new(inner: SharedStore, file: StoreKey, cpu: Cpu, budget: ZipBudget) -> Self {
+        Self { inner, file, cpu, budget, remembered: Arc::default() }
     }
 }
 
@@ -72,7 +72,7 @@ impl Store for ZipStore {
             return Ok(None);
         };
         entry.kept()?;
-        Ok(Some(directory.info(entry)))
+        Ok(Some(directory.info(&entry)))
     }
 
     fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
@@ -81,7 +81,7 @@ impl Store for ZipStore {
         let Some(directory) = self.remembered().filter(|directory| is_current(directory)) else {
             return false;
         };
-        directory.find(key).map(|entry| directory.info(entry).version).as_ref() == version
+        directory.find(key).map(|entry| directory.info(&entry).version).as_ref() == version
     }
 
     async fn get(
@@ -100,21 +100,27 @@ impl Store for ZipStore {
             let Some(entry) = directory.find(key) else {
                 return Ok(None);
             };
-            if if_match.is_some_and(|version| *version != directory.info(entry).version) {
+            if if_match.is_some_and(|version| !version.holds_for(&directory.info(&entry).version)) {
                 return Err(StoreError::VersionChanged);
             }
-            match self.read(&directory, entry, range).await {
+            match self.read(&directory, &entry, range).await {
                 Err(StoreError::VersionChanged) => {}
-                outcome => return outcome.map(Some),
+                outcome => return outcome.map(|value| Some(value.at(if_match))),
             }
         }
         Err(StoreError::VersionChanged)
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        let (directory, prefix) = (self.current().await?, prefix.clone());
-        let listing = self.cpu.run(move || directory.list_dir(&prefix)).await;
-        Ok(listing.map_err(ZipError::Cpu)?)
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        let (store, prefix, after) = (self.clone(), prefix.clone(), after.to_owned());
+        let entries = async move {
+            let directory = store.current().await?;
+            let mut next = directory.begin(&prefix, &after);
+            let entries = std::iter::from_fn(move || directory.next_under(&prefix, &mut next));
+            let entries = entries.filter(move |entry| entry.text() > after.as_str());
+            Ok::<_, StoreError>(iter(entries.map(Ok)))
+        };
+        once(entries).try_flatten().boxed()
     }
 
     fn list_prefix(
@@ -125,7 +131,7 @@ impl Store for ZipStore {
         let (store, prefix, after) = (self.clone(), prefix.clone(), after.cloned());
         let entries = async move {
             let directory = store.current().await?;
-            let first = directory.begin(&prefix, after.as_ref());
+            let first = directory.begin(&prefix, after.as_ref().map(StoreKey::as_str).unwrap_or_default());
             let entries = (first..).map_while(move |at| directory.listed(at, &prefix));
             Ok::<_, StoreError>(iter(entries.map(Ok)))
         };

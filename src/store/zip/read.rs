@@ -8,9 +8,9 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::directory::{Directory, Entry, Kept};
+use super::inflating::inflated;
 use super::record::{LOCAL_BYTES, local_length};
 use super::{ZipError, ZipStore};
-use crate::codec::inflate;
 use crate::key::StoreKey;
 use crate::store::{ByteRange, StoreError, Value, ValueBody, Version};
 
@@ -27,12 +27,12 @@ impl ZipStore {
         if_match: Option<&Version>,
     ) -> Option<Result<Value, StoreError>> {
         let entry = directory.find(key)?;
-        let is_wanted = if_match.is_none_or(|version| *version == directory.info(entry).version);
+        let is_wanted = if_match.is_none_or(|version| *version == directory.info(&entry).version);
         let has_bytes = range.resolve(entry.size).is_some_and(|range| !range.is_empty());
         if !is_wanted || !has_bytes || entry.kept().is_err() {
             return None;
         }
-        match self.read(directory, entry, range).await {
+        match self.read(directory, &entry, range).await {
             Err(StoreError::VersionChanged) => None,
             outcome => Some(outcome),
         }
@@ -42,7 +42,7 @@ impl ZipStore {
     pub(super) async fn read(
         &self,
         directory: &Directory,
-        entry: &Entry,
+        entry: &Entry<'_>,
         range: ByteRange,
     ) -> Result<Value, StoreError> {
         let kept = entry.kept()?;
@@ -52,41 +52,31 @@ impl ZipStore {
             _ if range.is_empty() => ValueBody::Bytes(Bytes::new()),
             Kept::Stored => self.stored(directory, entry, range.clone()).await?,
             Kept::Deflated => {
-                let bytes = self.inflated(directory, entry).await?;
-                ValueBody::Bytes(cut(&bytes, &range)?)
+                let body = self.stored(directory, entry, 0..entry.compressed).await?;
+                let (info, all) = (directory.file.clone(), 0..entry.compressed);
+                let encoded = Value { info, range: all, body }.into_exact_stream();
+                inflated(self.cpu.clone(), entry, encoded, range.clone()).await?
             }
         };
         Ok(Value { info: directory.info(entry), range, body })
-    }
-
-    /// An entry's bytes, decoded.
-    async fn inflated(&self, directory: &Directory, entry: &Entry) -> Result<Bytes, StoreError> {
-        // The gate is never closed.
-        let _permit = self.inflating.acquire().await.ok();
-        let (size, crc, compressed) = (entry.size, entry.crc, entry.compressed);
-        let body = self.stored(directory, entry, 0..compressed).await?;
-        let file = directory.file.clone();
-        let encoded = Value { info: file, range: 0..compressed, body }.bytes(compressed).await?;
-        self.work(move || Ok(inflate(&encoded, size, crc)?)).await
     }
 
     /// A range of the bytes that an entry takes in the file.
     async fn stored(
         &self,
         directory: &Directory,
-        entry: &Entry,
+        entry: &Entry<'_>,
         range: Range<u64>,
     ) -> Result<ValueBody, StoreError> {
         let version = &directory.file.version;
-        let data = if let Some(data) = entry.data.get() {
-            *data
+        let data = if let Some(data) = directory.data(entry) {
+            data
         } else {
             let window = window(entry)?;
             let header = self.part(window.start, window.end, version, window.end - window.start).await?;
-            let length = local_length(&header, entry.key.as_str(), entry.method)?;
+            let length = local_length(&header, entry.key, entry.method)?;
             let data = data_start(entry, length)?;
-            // Others may have come to the same at the same time.
-            let _ = entry.data.set(data);
+            directory.keep_header_length(entry, length);
             if window.end == entry.end {
                 let bytes = length.saturating_add(range.start)..length.saturating_add(range.end);
                 return Ok(ValueBody::Bytes(cut(&header, &bytes)?));
@@ -101,8 +91,8 @@ impl ZipStore {
 }
 
 /// What is read to learn where an entry's bytes begin: its header, or all of it if that is little.
-fn window(entry: &Entry) -> Result<Range<u64>, ZipError> {
-    let header = entry.offset.checked_add(LOCAL_BYTES + entry.key.as_str().len() as u64);
+fn window(entry: &Entry<'_>) -> Result<Range<u64>, ZipError> {
+    let header = entry.offset.checked_add(LOCAL_BYTES + entry.key.len() as u64);
     match header {
         Some(header) if header <= entry.end => {
             let all = entry.end - entry.offset <= AT_ONCE_BYTES;
@@ -113,7 +103,7 @@ fn window(entry: &Entry) -> Result<Range<u64>, ZipError> {
 }
 
 /// Where an entry's bytes begin, if they end before something else begins.
-fn data_start(entry: &Entry, header_length: u64) -> Result<u64, ZipError> {
+fn data_start(entry: &Entry<'_>, header_length: u64) -> Result<u64, ZipError> {
     let data = entry.offset.checked_add(header_length);
     let end = data.and_then(|data| data.checked_add(entry.compressed));
     match (data, end) {

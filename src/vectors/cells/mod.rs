@@ -11,7 +11,6 @@ mod short_keys;
 pub use keys::{Keys, ShardPlace};
 pub use list::Occupied;
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,7 +24,7 @@ use crate::chunk::{AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::key::NodePath;
-use crate::metadata::{ArrayMetadata, DataType, GroupMetadata};
+use crate::metadata::DataType;
 
 /// The payloads of one kind of a level.
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ pub struct CellArray {
     /// Where they stand.
     pub path: NodePath,
     /// What the node that holds them says.
-    pub attributes: Described,
+    pub attributes: Arc<Object>,
     kind: Kind,
     /// Spatial axes.
     dims: usize,
@@ -41,26 +40,6 @@ pub struct CellArray {
     lead: usize,
     /// The coordinates of the first cell.
     origin: Coord,
-}
-
-/// What the document of a node says of it. Clones share it: it may name a great many chunks.
-#[derive(Clone, Debug)]
-pub enum Described {
-    /// Of an array.
-    Array(Arc<ArrayMetadata>),
-    /// Of a group.
-    Group(Arc<GroupMetadata>),
-}
-
-impl Deref for Described {
-    type Target = Object;
-
-    fn deref(&self) -> &Object {
-        match self {
-            Self::Array(metadata) => &metadata.attributes,
-            Self::Group(metadata) => &metadata.attributes,
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -86,7 +65,7 @@ impl CellArray {
     ) -> Result<Option<Self>, VectorError> {
         let Some(opened) = context.node(&path).await? else { return Ok(None) };
         let (kind, attributes, rank) = match (&opened.node, profile) {
-            (Node::Group(group), Profile::V7) => (Kind::Children, Described::Group(Arc::clone(group)), dims),
+            (Node::Group(group), Profile::V7) => (Kind::Children, &group.attributes, dims),
             (Node::Array(metadata), Profile::V9) => {
                 if metadata.data_type != DataType::VariableBytes {
                     let found = metadata.data_type.name();
@@ -96,20 +75,22 @@ impl CellArray {
                     ));
                 }
                 let array = Arc::clone(opened.array()?);
-                (Kind::Ragged(array), Described::Array(Arc::clone(metadata)), metadata.shape.len())
+                (Kind::Ragged(array), &metadata.attributes, metadata.shape.len())
             }
             (Node::Array(metadata), Profile::Doc) => {
                 if metadata.data_type.is_variable() || metadata.shape.len() <= dims {
                     return Err(wrong_node(&path, "it is no dense array of chunks"));
                 }
                 let array = Arc::clone(opened.array()?);
-                (Kind::Dense(array), Described::Array(Arc::clone(metadata)), dims)
+                (Kind::Dense(array), &metadata.attributes, dims)
             }
             (Node::Array(_), Profile::V7) => return Err(wrong_node(&path, "it is an array, not a group")),
             (Node::Group(_), Profile::V9 | Profile::Doc) => {
                 return Err(wrong_node(&path, "it is a group, not an array"));
             }
         };
+        // Shared, as it may name a great many chunks.
+        let attributes = context.object(attributes).await?;
         let lead = rank.checked_sub(dims).filter(|&lead| lead <= 1).ok_or_else(|| {
             let detail = format!("`{}` has {rank} dimensions for {dims} axes", path.as_str());
             VectorError::invalid("chunk_grid_consistent", detail)

@@ -13,7 +13,7 @@ use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
+    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.
@@ -79,8 +79,8 @@ impl Store for ShortKeys {
         }
     }
 
-    async fn list_dir(&self, _: &StorePrefix) -> Result<DirListing, StoreError> {
-        Err(StoreError::NotListable)
+    fn list_dir_after(&self, _: &StorePrefix, _: &str) -> DirEntries {
+        stream::once(std::future::ready(Err(StoreError::NotListable))).boxed()
     }
 
     fn list_prefix(

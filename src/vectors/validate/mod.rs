@@ -102,7 +102,7 @@ async fn is_hinted(context: &Context, path: &NodePath, error: &VectorError) -> R
     {
         let attributes = match context.merged(path, group).await {
             Ok((attributes, _)) => attributes,
-            Err(_) => group.attributes.clone(),
+            Err(_) => context.object(&group.attributes).await?,
         };
         if Root::is_hinted(&attributes) {
             return Ok(true);

@@ -6,7 +6,7 @@ use super::Report;
 use super::structure::{FoundLevel, Kind, look};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, DataType};
-use crate::vectors::json::{integers, text};
+use crate::vectors::json::{Object, integers, text};
 use crate::vectors::payload::number_type;
 use crate::vectors::root::Profile;
 use crate::vectors::shapes::Shapes;
@@ -17,6 +17,7 @@ use crate::vectors::{VectorError, parse_dotted};
 struct Gridded {
     path: NodePath,
     metadata: std::sync::Arc<ArrayMetadata>,
+    attributes: std::sync::Arc<Object>,
     /// What its payloads are.
     what: What,
 }
@@ -84,7 +85,8 @@ async fn gridded(store: &VectorStore, level: &FoundLevel) -> Result<Vec<Gridded>
     let mut arrays = Vec::new();
     for (path, what) in paths {
         if let Kind::Array(metadata) = look(store, &path).await? {
-            arrays.push(Gridded { path, metadata, what });
+            let attributes = store.context.object(&metadata.attributes).await?;
+            arrays.push(Gridded { path, metadata, attributes, what });
         }
     }
     Ok(arrays)
@@ -102,7 +104,7 @@ fn grid_of(array: &Gridded, dims: usize, profile: Profile) -> Option<Vec<(i64, u
         return Some(shape.get(..dims)?.iter().map(|&length| (0, length)).collect());
     }
     let lead = shape.len().checked_sub(dims)?;
-    let origin = match array.metadata.attributes.get("chunk_grid_origin").filter(|origin| !origin.is_null()) {
+    let origin = match array.attributes.get("chunk_grid_origin").filter(|origin| !origin.is_null()) {
         None => vec![0; shape.len()],
         written => integers(written)?,
     };
@@ -112,7 +114,7 @@ fn grid_of(array: &Gridded, dims: usize, profile: Profile) -> Option<Vec<(i64, u
 
 fn grids(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded], report: &mut Report) {
     let root = &store.root;
-    let empty = crate::vectors::json::Object::new();
+    let empty = Object::new();
     let block = level.block.as_ref().unwrap_or(&empty);
     let (Ok(shapes), Some((_, high))) = (Shapes::of(root, &level.name.name, block), root.bounds()) else {
         return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are not known");
@@ -156,7 +158,7 @@ fn grids(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded], report: &m
 }
 
 fn doc_array_shapes(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded], report: &mut Report) {
-    let empty = crate::vectors::json::Object::new();
+    let empty = Object::new();
     let block = level.block.as_ref().unwrap_or(&empty);
     let Some(dims) = store.root.dims() else { return };
     let bins = Shapes::of(&store.root, &level.name.name, block).ok().and_then(|shapes| shapes.bins_per_chunk);
@@ -206,7 +208,7 @@ fn doc_array_shapes(store: &VectorStore, level: &FoundLevel, arrays: &[Gridded],
 
 /// What an array of the newer layout says of its payloads.
 fn array_attrs(store: &VectorStore, array: &Gridded, report: &mut Report) {
-    let (at, attributes) = (array.path.as_str(), &array.metadata.attributes);
+    let (at, attributes) = (array.path.as_str(), &array.attributes);
     report.pass("array_attrs", at);
     let mut wrong = |message: String| report.error("array_attrs", at, message);
     let kind = text(attributes, "dtype");

@@ -16,7 +16,7 @@ use crate::vectors::{LevelName, VectorError};
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Nothing,
-    Group(Object),
+    Group(std::sync::Arc<Object>),
     Array(std::sync::Arc<ArrayMetadata>),
     /// Something that cannot be used.
     Broken(String),
@@ -69,7 +69,7 @@ pub(super) async fn look(store: &VectorStore, path: &NodePath) -> Result<Kind, V
     match store.context.node(path).await {
         Ok(None) => Ok(Kind::Nothing),
         Ok(Some(opened)) => Ok(match &opened.node {
-            Node::Group(group) => Kind::Group(group.attributes.clone()),
+            Node::Group(group) => Kind::Group(store.context.object(&group.attributes).await?),
             Node::Array(metadata) => match opened.array() {
                 Ok(_) => Kind::Array(std::sync::Arc::clone(metadata)),
                 Err(error) => Kind::Broken(error.to_string()),

@@ -168,11 +168,6 @@ async fn elements(reader: &Reader, snapshot: Snapshot, trace: &Arc<Trace>) -> Re
     }
 }
 
-/// The version of a text: a digest.
-pub(super) fn version_of(text: &str) -> Version {
-    Version::strong(&hex(&Sha256::digest(text)))
-}
-
 /// The front of a digest: 128 bits in hexadecimal.
 fn hex(digest: &[u8]) -> String {
     let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);

@@ -1,12 +1,12 @@
 //! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` (Zarr v2, "Metadata").
 //!
 //! Chunk keys have `/` between their numbers. The names of dimensions stand in the attribute in which xarray looks for
-//! them. The documents of v3 are the model's own.
+//! them. Those of v3 are next door.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::rechunked::{ARRAY_DIMENSIONS, Rechunked, filter};
-use crate::metadata::ArrayMetadata;
+use crate::metadata::{ArrayMetadata, Attributes};
 
 /// The `.zarray`; `None` if v2 has no word for the elements' type.
 pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
@@ -25,15 +25,15 @@ pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
 }
 
 /// The `.zattrs` of an array.
-pub(super) fn zattrs(array: &ArrayMetadata) -> Value {
-    let mut attributes: Map<String, Value> = array.attributes.clone();
+pub(super) fn zattrs(array: &ArrayMetadata) -> Attributes {
+    let attributes = &array.attributes;
     let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
     if let Some(names) = names.filter(|_| array.dimension_names.is_some())
         && !attributes.contains_key(ARRAY_DIMENSIONS)
     {
-        attributes.insert(ARRAY_DIMENSIONS.to_owned(), json!(names));
+        return attributes.with(ARRAY_DIMENSIONS, &json!(names));
     }
-    Value::Object(attributes)
+    attributes.clone()
 }
 
 /// The `.zgroup`.

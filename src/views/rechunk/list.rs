@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::ready;
@@ -17,7 +18,7 @@ use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
 use crate::chunk::ChunkAxis;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
-use crate::store::{DirListing, ListEntry, Store, StoreError, ValueInfo, Version};
+use crate::store::{DirEntries, DirEntry, ListEntry, Store, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::StoredArray;
 
@@ -29,6 +30,7 @@ const MOST_STORED: usize = 1 << 20;
 const MOST_SIDE_BY_SIDE: usize = 1 << 17;
 
 type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
+type Items = BoxStream<'static, Result<Item, StoreError>>;
 
 /// What is directly below a prefix.
 #[derive(Debug)]
@@ -60,18 +62,11 @@ struct Chunks {
     stored: Vec<Vec<RangeInclusive<u64>>>,
 }
 
-/// The keys and prefixes directly under a prefix.
-pub(super) async fn list_dir(store: &RechunkStore, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-    let items = items(store, prefix, &mut None).await?;
-    let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
-    for item in items {
-        match item {
-            Item::Prefix(prefix) => prefixes.push(prefix),
-            key => keys.push(key),
-        }
-    }
-    let keys = entries(store.clone(), stream::iter(keys).map(Ok).boxed()).try_collect().await?;
-    Ok(DirListing { keys, prefixes })
+/// The keys and prefixes directly under a prefix, after a text.
+pub(super) fn list_dir(store: RechunkStore, prefix: StorePrefix, after: String) -> DirEntries {
+    let below = store.clone();
+    let items = async move { items(&below, &prefix, &after, &mut None).await };
+    entries(store, stream::once(items).try_flatten().boxed())
 }
 
 /// Every key under a prefix, after `after` if that is given.
@@ -80,27 +75,35 @@ pub(super) fn list_prefix(store: RechunkStore, prefix: StorePrefix, after: Optio
     let keys = stream::try_unfold(walk, |mut walk| async move {
         Ok::<_, StoreError>(walk.next().await?.map(|item| (item, walk)))
     });
-    entries(store, keys.boxed())
+    let entries = entries(store, keys.boxed());
+    let keys = entries.try_filter_map(|entry| {
+        let DirEntry::Key(entry) = entry else { return ready(Ok(None)) };
+        ready(Ok(Some(entry)))
+    });
+    keys.boxed()
 }
 
 /// What a look at each key says; those that turn out to be gone are left out.
-fn entries(store: RechunkStore, keys: BoxStream<'static, Result<Item, StoreError>>) -> Entries {
-    keys.map_ok(move |item| {
-        let store = store.clone();
-        async move {
-            match item {
-                Item::Stored(entry) => Ok(Some(entry)),
-                Item::Made(key) => match store.head(&key).await {
-                    Err(error) if is_about_the_value(error.class()) => Ok(Some(unmade(key))),
-                    info => Ok(info?.map(|info| ListEntry { key, info })),
-                },
-                Item::Prefix(_) => Ok(None),
+fn entries(store: RechunkStore, items: Items) -> DirEntries {
+    items
+        .map_ok(move |item| {
+            let store = store.clone();
+            async move {
+                match item {
+                    Item::Stored(entry) => Ok(Some(DirEntry::Key(entry))),
+                    Item::Prefix(prefix) => Ok(Some(DirEntry::Prefix(prefix))),
+                    Item::Made(key) => match store.head(&key).await {
+                        Err(error) if is_about_the_value(error.class()) => {
+                            Ok(Some(DirEntry::Key(unmade(key))))
+                        }
+                        info => Ok(info?.map(|info| DirEntry::Key(ListEntry { key, info }))),
+                    },
+                }
             }
-        }
-    })
-    .try_buffered(TOGETHER)
-    .try_filter_map(|entry| ready(Ok(entry)))
-    .boxed()
+        })
+        .try_buffered(TOGETHER)
+        .try_filter_map(|entry| ready(Ok(entry)))
+        .boxed()
 }
 
 /// Whether a value cannot be made because of what is stored and asked for, so that asking again would fail again.
@@ -110,6 +113,7 @@ fn is_about_the_value(class: ErrorClass) -> bool {
         ErrorClass::CorruptData
             | ErrorClass::InvalidMetadata
             | ErrorClass::TooLarge
+            | ErrorClass::UnusableLink
             | ErrorClass::Unsupported
     )
 }
@@ -123,7 +127,7 @@ fn unmade(key: StoreKey) -> ListEntry {
 struct Walk {
     store: RechunkStore,
     after: Option<StoreKey>,
-    levels: Vec<std::vec::IntoIter<Item>>,
+    levels: Vec<Items>,
     begin: Option<StorePrefix>,
     /// The array that it is in.
     chunks: Option<Arc<Chunks>>,
@@ -135,7 +139,7 @@ impl Walk {
             self.enter(&prefix).await?;
         }
         while let Some(level) = self.levels.last_mut() {
-            match level.next() {
+            match level.try_next().await? {
                 None => {
                     self.levels.pop();
                 }
@@ -148,8 +152,12 @@ impl Walk {
     }
 
     async fn enter(&mut self, prefix: &StorePrefix) -> Result<(), StoreError> {
-        let items = items(&self.store, prefix, &mut self.chunks).await?;
-        self.levels.push(items.into_iter());
+        // What comes after the key is after the name that the key goes on with here, or below that.
+        let rest = self.after.as_ref().and_then(|after| after.as_str().strip_prefix(prefix.as_str()));
+        let name = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let after = if name.is_empty() { String::new() } else { format!("{prefix}{name}") };
+        let items = items(&self.store, prefix, &after, &mut self.chunks).await?;
+        self.levels.push(items);
         Ok(())
     }
 }
@@ -159,50 +167,61 @@ fn is_before(item: &Item, after: &str) -> bool {
     item.text() <= after && !(matches!(item, Item::Prefix(_)) && after.starts_with(item.text()))
 }
 
-/// What is directly below a prefix, in the order of the keys. `chunks` are those of the array that was met last.
+/// What is directly below a prefix and after a text, in the order of the keys. `chunks` are those of the array that was
+/// met last.
 async fn items(
     store: &RechunkStore,
     prefix: &StorePrefix,
+    after: &str,
     chunks: &mut Option<Arc<Chunks>>,
-) -> Result<Vec<Item>, StoreError> {
+) -> Result<Items, StoreError> {
     let below =
         |known: &Chunks| prefix.as_str().strip_prefix(known.path.prefix().as_str()).map(str::to_owned);
-    if let Some(known) = chunks
+    let items = if let Some(known) = chunks
         && let Some(below) = below(known)
     {
-        return known.items(prefix, &below);
-    }
-    match store.above(prefix).await? {
-        None => of_group(store, prefix).await,
-        Some(StoredArray { path, array, .. }) => {
-            // Without its codecs, no more than its document is there to say why.
-            let known = if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(path) };
-            let known = Arc::new(known);
-            let below = below(&known).unwrap_or_default();
-            let items = known.items(prefix, &below);
-            *chunks = Some(known);
-            items
+        known.items(prefix, &below)?
+    } else {
+        match store.above(prefix).await? {
+            None => return Ok(of_group(store, prefix, after)),
+            Some(StoredArray { path, array, .. }) => {
+                // Without its codecs, no more than its document is there to say why.
+                let known = if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(path) };
+                let known = Arc::new(known);
+                let items = known.items(prefix, &below(&known).unwrap_or_default());
+                *chunks = Some(known);
+                items?
+            }
         }
-    }
+    };
+    let after = after.to_owned();
+    Ok(stream::iter(items.into_iter().filter(move |item| item.text() > after.as_str()).map(Ok)).boxed())
 }
 
-/// What is stored directly below a prefix that is in no array, with one document in place of those of a group.
-async fn of_group(store: &RechunkStore, prefix: &StorePrefix) -> Result<Vec<Item>, StoreError> {
-    let listing = store.below().list_dir(prefix).await?;
-    let mut items: Vec<Item> = listing.prefixes.into_iter().map(Item::Prefix).collect();
-    let mut is_node = false;
-    for entry in listing.keys {
-        match entry.key.name() {
-            ZARR_JSON | ZGROUP => is_node = true,
-            ZARRAY | ZATTRS | ZMETADATA => {}
-            _ => items.push(Item::Stored(entry)),
-        }
-    }
-    if is_node && let Ok(key) = prefix.key(ZARR_JSON) {
-        items.push(Item::Made(key));
-    }
-    items.sort_by(|one, other| one.text().cmp(other.text()));
-    Ok(items)
+/// What is stored directly below a prefix that is in no array, with one document in place of those of a group. Whether
+/// there is a group, the look at its document says.
+fn of_group(store: &RechunkStore, prefix: &StorePrefix, after: &str) -> Items {
+    let made = prefix.key(ZARR_JSON).ok().filter(|key| key.as_str() > after);
+    let stored = store.below().list_dir_after(prefix, after).try_filter_map(|entry| {
+        ready(Ok(match entry {
+            DirEntry::Prefix(prefix) => Some(Item::Prefix(prefix)),
+            DirEntry::Key(entry) => match entry.key.name() {
+                ZARR_JSON | ZGROUP | ZARRAY | ZATTRS | ZMETADATA => None,
+                _ => Some(Item::Stored(entry)),
+            },
+        }))
+    });
+    let merged = stream::try_unfold((stored.boxed().peekable(), made), |(mut stored, mut made)| async move {
+        let next = Pin::new(&mut stored).peek().await;
+        let is_made_next = match (&made, next) {
+            (Some(made), Some(Ok(next))) => made.as_str() < next.text(),
+            (made, None) => made.is_some(),
+            _ => false,
+        };
+        let item = if is_made_next { made.take().map(Item::Made) } else { stored.try_next().await? };
+        Ok::<_, StoreError>(item.map(|item| (item, (stored, made))))
+    });
+    merged.boxed()
 }
 
 impl Chunks {

@@ -9,6 +9,7 @@
 mod chunk;
 mod chunk_shape;
 mod document_v2;
+mod document_v3;
 mod list;
 mod named;
 mod rechunked;

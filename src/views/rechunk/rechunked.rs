@@ -163,11 +163,10 @@ impl Rechunked {
     /// The array's metadata, as v3 has it.
     pub(super) fn metadata(&self) -> ArrayMetadata {
         let ArrayMetadata { shape, attributes, dimension_names, .. } = self.array.metadata();
-        let mut attributes = attributes.clone();
         // What v3 has a member for is no attribute there.
-        if dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(&json!(dimension_names)) {
-            attributes.shift_remove(ARRAY_DIMENSIONS);
-        }
+        let is_told =
+            dimension_names.is_some() && attributes.get(ARRAY_DIMENSIONS) == Some(json!(dimension_names));
+        let attributes = if is_told { attributes.without(ARRAY_DIMENSIONS) } else { attributes.clone() };
         ArrayMetadata {
             zarr_format: ZarrFormat::V3,
             shape: shape.clone(),

@@ -11,23 +11,22 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use serde_json::Value as Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::chunk::{Chunk, version_of};
+use super::chunk::Chunk;
 use super::rechunked::Rechunked;
 use super::recipe::Recipe;
-use super::{document_v2, list, named};
+use super::{document_v2, document_v3, list, named};
 use crate::array::{Opened, Opener, ReadLimits, Reader};
 use crate::cache::EncodedCache;
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::{Hierarchy, HierarchyError, Node};
+use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, NoRoom, Node, Room};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
+    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
     Version,
 };
 use crate::views::error::{ViewError, failed};
@@ -165,11 +164,22 @@ enum Shows {
     /// Nothing.
     Nothing,
     /// A document that is made.
-    Made(String),
+    Made(Bytes, ValueInfo),
     /// What is stored under the key.
     Stored,
     /// A chunk that is to be made.
     Chunk(Arc<Chunk>),
+}
+
+impl Shows {
+    fn made(text: Bytes, version: Version) -> Self {
+        let info = ValueInfo { size: text.len() as u64, version, modified: None };
+        Self::Made(text, info)
+    }
+
+    fn consolidated(made: Consolidated) -> Self {
+        Self::made(made.text, made.version)
+    }
 }
 
 impl RechunkStore {
@@ -187,7 +197,7 @@ impl RechunkStore {
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
         let alone = Self { inner: Arc::clone(&self.inner), consolidates: false };
-        self.shared().opener.hierarchy().over(Arc::new(alone))
+        self.shared().opener.hierarchy().over(Arc::new(alone), self.recipe_text())
     }
 
     /// What opens the stored nodes.
@@ -232,41 +242,48 @@ impl RechunkStore {
         let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(Shows::Nothing) };
         let opened = named::node(&self.shared().opener, &path).await.map_err(failed)?;
         let Some(opened) = opened else { return Ok(Shows::Nothing) };
-        let made = match (&opened.node, key.name()) {
-            (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => None,
-            (Node::Group(group), ZARR_JSON) => Some(self.group(&path, group).await?),
-            (Node::Group(group), ZMETADATA) => self.zmetadata(&path, group).await?,
-            (Node::Group(group), ZATTRS) => Some(Json::Object(group.attributes.clone()).to_string()),
-            (Node::Group(_), _) => Some(document_v2::zgroup().to_string()),
-            (Node::Array(array), name) => {
-                let rechunked = self.rechunked(&path, &opened)?;
-                let made = match name {
-                    ZARR_JSON => rechunked.is_in_v3().then(|| rechunked.metadata().to_document()),
-                    ZARRAY => document_v2::zarray(&rechunked),
-                    _ => rechunked.dtype().map(|_| document_v2::zattrs(array)),
-                };
-                made.map(|document| document.to_string())
+        match (&opened.node, key.name()) {
+            (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => return Ok(Shows::Nothing),
+            (Node::Group(group), ZMETADATA) => {
+                let is_made = self.is_consolidated(&path, group).await?;
+                let made = if is_made { self.zmetadata(&path).await? } else { None };
+                return Ok(made.map_or(Shows::Nothing, Shows::consolidated));
             }
+            (Node::Group(group), ZARR_JSON) if self.is_consolidated(&path, group).await? => {
+                if let Some(made) = self.inline(&path).await? {
+                    return Ok(Shows::consolidated(made));
+                }
+            }
+            _ => {}
+        }
+        let rechunked = match &opened.node {
+            Node::Array(_) => Some(self.rechunked(&path, &opened)?),
+            Node::Group(_) => None,
         };
-        Ok(made.map_or(Shows::Nothing, Shows::Made))
+        let (cpu, name) = (self.shared().cpu.clone(), key.name().to_owned());
+        let form = format!("{} {name}", self.recipe_text());
+        let versions = opened.located.versions().map(Option::<&Version>::cloned).collect();
+        let making = Box::pin(async move {
+            let bytes = opened.located.document_bytes();
+            let make = move || {
+                let text = text_of(&opened.node, rechunked.as_ref(), &name)?;
+                let version = Version::of_text(text.as_bytes());
+                Some((text.into(), version))
+            };
+            Ok(cpu.run_document(bytes, make).await?)
+        });
+        let made = self.opener().text(&path, &form, versions, making).await.map_err(failed)?;
+        Ok(made.map_or(Shows::Nothing, |(text, version)| Shows::made(text, version)))
     }
 
-    /// A group's `zarr.json`.
-    async fn group(&self, path: &NodePath, group: &GroupMetadata) -> Result<String, StoreError> {
-        if self.is_consolidated(path, group).await?
-            && let Some(text) = made(self.hierarchy().make_inline(path, true, false).await)?
-        {
-            return Ok(text);
-        }
-        Ok(group.to_document().to_string())
+    /// A group's `zarr.json` with consolidated metadata.
+    async fn inline(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
+        made(self.hierarchy().make_inline(path, true, false, Arc::new(Unbounded)).await)
     }
 
     /// A group's `.zmetadata`.
-    async fn zmetadata(&self, path: &NodePath, group: &GroupMetadata) -> Result<Option<String>, StoreError> {
-        if !self.is_consolidated(path, group).await? {
-            return Ok(None);
-        }
-        made(self.hierarchy().make_zmetadata(path).await)
+    async fn zmetadata(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
+        made(self.hierarchy().make_zmetadata(path, Arc::new(Unbounded)).await)
     }
 
     /// Whether consolidated metadata is stored of a group.
@@ -279,10 +296,38 @@ impl RechunkStore {
     }
 }
 
+/// The text of a document of this name of a node, and of what the recipe makes of it if it is an array; `None` if there is
+/// none.
+fn text_of(node: &Node, rechunked: Option<&Rechunked>, name: &str) -> Option<String> {
+    match (node, rechunked) {
+        (Node::Group(group), _) => Some(match name {
+            ZARR_JSON => group.to_text(),
+            ZATTRS => group.attributes.text().to_owned(),
+            _ => document_v2::zgroup().to_string(),
+        }),
+        (Node::Array(_), None) => None,
+        (Node::Array(array), Some(rechunked)) => match name {
+            ZARR_JSON => rechunked.is_in_v3().then(|| document_v3::zarr_json(rechunked)),
+            ZARRAY => document_v2::zarray(rechunked).map(|zarray| zarray.to_string()),
+            _ => rechunked.dtype().map(|_| document_v2::zattrs(array).text().to_owned()),
+        },
+    }
+}
+
+/// Room that nobody counts: who answers with a value counts what it holds.
+#[derive(Debug)]
+struct Unbounded;
+
+impl Room for Unbounded {
+    fn hold(&self, _bytes: u64) -> Result<(), NoRoom> {
+        Ok(())
+    }
+}
+
 /// Consolidated metadata that was made; `None` if it cannot be, because of what the hierarchy is: its nodes can be opened
 /// one by one.
-fn made(text: Result<Option<String>, HierarchyError>) -> Result<Option<String>, StoreError> {
-    match text {
+fn made(made: Result<Option<Consolidated>, HierarchyError>) -> Result<Option<Consolidated>, StoreError> {
+    match made {
         Err(error)
             if matches!(
                 error.class(),
@@ -294,13 +339,8 @@ fn made(text: Result<Option<String>, HierarchyError>) -> Result<Option<String>, 
         }
         Err(HierarchyError::Store { source, .. }) => Err(source),
         Err(error) => Err(failed(crate::array::ArrayError::from(error))),
-        Ok(text) => Ok(text),
+        Ok(made) => Ok(made),
     }
-}
-
-/// What is known of a document that was made.
-fn document_info(text: &str) -> ValueInfo {
-    ValueInfo { size: text.len() as u64, version: version_of(text), modified: None }
 }
 
 /// A range of what was made.
@@ -329,7 +369,7 @@ impl Store for RechunkStore {
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         match self.shows(key).await? {
             Shows::Nothing => Ok(None),
-            Shows::Made(text) => Ok(Some(document_info(&text))),
+            Shows::Made(_, info) => Ok(Some(info)),
             Shows::Stored => self.below().head(key).await,
             Shows::Chunk(chunk) => {
                 let made = chunk.make(self.shared()).await.map_err(failed)?;
@@ -345,7 +385,7 @@ impl Store for RechunkStore {
         Some(Box::pin(async move {
             match self.shows(key).await? {
                 Shows::Nothing => Ok(None),
-                Shows::Made(text) => Ok(Some(document_info(&text))),
+                Shows::Made(_, info) => Ok(Some(info)),
                 Shows::Stored => self.below().head(key).await,
                 Shows::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
             }
@@ -360,10 +400,7 @@ impl Store for RechunkStore {
     ) -> Result<Option<Value>, StoreError> {
         match self.shows(key).await? {
             Shows::Nothing => Ok(None),
-            Shows::Made(text) => {
-                let info = document_info(&text);
-                part(&text.into(), info, range, if_match).map(Some)
-            }
+            Shows::Made(text, info) => part(&text, info, range, if_match).map(Some),
             Shows::Stored => self.below().get(key, range, if_match).await,
             Shows::Chunk(chunk) => {
                 // What is of another version need not be made.
@@ -381,8 +418,8 @@ impl Store for RechunkStore {
         }
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        list::list_dir(self, prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        list::list_dir(self.clone(), prefix.clone(), after.to_owned())
     }
 
     fn list_prefix(

@@ -6,24 +6,33 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use super::{access, ask, get_as, grant, known, server, stranger, token};
+use super::{access, ask, filled, get_as, grant, known, server, stranger, token};
+use crate::support::server::{Server, put};
 use axum::body::Body;
 use axum::http::Request;
-use zarrd::http::Scope;
+use zarrd::http::{Mount, Scope};
 
 /// One way to write a key in a URL: with escapes where it needs none, in either case, slashes twice, and what is no part of
 /// it.
 fn written(key: &str, choices: &[u8]) -> String {
+    written_below("/store/m/", key, choices)
+}
+
+/// One way to write what is below a route and a mount. Of a node, slashes may be escaped.
+fn written_below(route: &str, key: &str, choices: &[u8]) -> String {
+    let of_nodes = route.starts_with("/v1/");
     let mut choices = choices.iter().cycle();
     let mut next = || *choices.next().unwrap();
     let mut url = match next() % 3 {
         0 => "http://any.example".to_owned(),
         _ => String::new(),
     };
-    url.push_str("/store/m/");
+    url.push_str(route);
     for letter in key.bytes() {
         match (letter, next() % 4) {
             (b'/', 0) => url.push_str("//"),
+            (b'/', 1) if of_nodes => url.push_str("%2F"),
+            (b'/', 2) if of_nodes => url.push_str("%2f/"),
             (b'/', _) => url.push('/'),
             (letter, 0) => write!(url, "%{letter:02x}").unwrap(),
             (letter, 1) => write!(url, "%{letter:02X}").unwrap(),
@@ -75,6 +84,57 @@ fn however_a_key_is_written_the_decision_is_the_same() {
         Ok(())
     });
     ran.unwrap();
+}
+
+#[test]
+fn however_a_node_is_written_the_decision_is_the_same() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let reader = known("reader", json!([grant("m", "g", &["read"]), grant("m", "a/b", &["read"])]));
+    let (server, _) = runtime.block_on(server(json!({ "tokens": { "reader": reader } }), &[]));
+    let bearer = format!("Bearer {}", token("reader"));
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) });
+    let ran = runner.run(&keys_and_ways(), |(path, ways)| {
+        let is_granted =
+            ["g", "a/b"].iter().any(|prefix| path == *prefix || path.starts_with(&format!("{prefix}/")));
+        for route in ["/v1/data/m/", "/v1/nodes/m/", "/v1/chunk/m/", "/v1/vectors/m/"] {
+            // What is asked of a chunk is about the node before its coordinates.
+            let path = if route.contains("chunk") { format!("{path}/c/0") } else { path.clone() };
+            for way in &ways {
+                let url = written_below(route, &path, way);
+                let headers = [("authorization", &*bearer)];
+                let status = runtime.block_on(ask(&server, "GET", &url, &headers, "")).status;
+                prop_assert_eq!(status != 403, is_granted, "{} of {}: {}", url, path, status);
+                prop_assert_ne!(status, 401);
+            }
+        }
+        Ok(())
+    });
+    ran.unwrap();
+}
+
+#[tokio::test]
+async fn escaped_slashes_lead_to_no_other_node_than_the_caller_may_read() {
+    let g = known("g", json!([grant("m", "g", &["read"])]));
+    let (server, _) = server(json!({ "tokens": { "g": g } }), &[]).await;
+    let get = async |url: &str| get_as(&server, &token("g"), url).await.status.as_u16();
+    for route in ["data", "nodes"] {
+        for (path, status) in [
+            ("g%2Fin", 200),
+            ("g%2f%2Fin", 200),
+            ("%2Fg/in", 200),
+            ("g%2F..%2Farr", 400),
+            ("g%2F%2e%2e%2Farr", 400),
+            ("g%252Fin", 403),
+            ("arr%2F", 403),
+            ("%2Farr", 403),
+        ] {
+            assert_eq!(get(&format!("/v1/{route}/m/{path}")).await, status, "{route} {path}");
+        }
+    }
+    assert_eq!(get("/v1/chunk/m/g%2Fin%2Fc%2F0").await, 200);
+    assert_eq!(get("/v1/chunk/m/arr%2Fc%2F0").await, 403);
+    assert_eq!(get("/v1/nodes/m%2Fg").await, 400);
 }
 
 #[tokio::test]
@@ -166,6 +226,33 @@ async fn a_prefix_holds_all_that_is_read_for_the_nodes_in_it() {
 }
 
 #[tokio::test]
+async fn what_is_near_a_missing_node_is_told_to_those_who_may_list_it() {
+    let at = |scopes: &[&str]| json!([grant("m", "g", scopes)]);
+    let tokens =
+        json!({ "reads": known("reads", at(&["read"])), "lists": known("lists", at(&["read", "list"])) });
+    let (server, _) = server(json!({ "tokens": tokens }), &[]).await;
+    for (holder, url, nearest, meant) in [
+        ("reads", "/v1/nodes/m/g/inn", None, None),
+        ("reads", "/v1/data/m/g/inn", None, None),
+        ("lists", "/v1/nodes/m/g/inn", Some("g"), Some("g/in")),
+        ("lists", "/v1/data/m/g/inn", Some("g"), Some("g/in")),
+        ("lists", "/v1/data/m/g/elsewhere", Some("g"), None),
+    ] {
+        let answer = get_as(&server, &token(holder), url).await;
+        answer.refuses(404, "not-found", url);
+        let problem = answer.json();
+        assert_eq!(problem.get("nearest").and_then(|at| at.as_str()), nearest, "{holder} {url}: {problem}");
+        assert_eq!(
+            problem.get("did_you_mean").and_then(|at| at.as_str()),
+            meant,
+            "{holder} {url}: {problem}"
+        );
+        let is_silent = nearest.is_some() || !problem.to_string().contains("g/in\"");
+        assert!(is_silent && problem.get("children").is_none(), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
     let store = zarrd::store::open(
         crate::dependents::FOLDER,
@@ -173,7 +260,7 @@ async fn a_declared_array_is_not_read_by_whoever_may_read_its_path_alone() {
         &crate::support::server::cpu(),
     )
     .unwrap();
-    let server = crate::support::server::Server::of(store);
+    let server = Server::of(store);
     let family = "suffix_siblings.zarr";
     let tokens = json!({
         "mask": known("mask", json!([grant("m", &format!("{family}/mask"), &["read", "list"])])),
@@ -252,6 +339,60 @@ async fn copies_go_where_their_holder_may_write() {
     }
 }
 
+/// What is erased to make room for a copy takes `delete`, on mounts that let prefixes be erased and on those that do not.
+#[tokio::test]
+async fn copies_erase_only_where_their_holder_may_delete() {
+    let of = |name: &str, scopes: &[&str]| known(name, json!([grant("*", "", scopes)]));
+    let tokens = json!({ "tokens": {
+        "writes": of("writes", &["read", "write"]), "deletes": of("deletes", &["read", "write", "delete"]),
+        "elsewhere": known("elsewhere", json!([grant("*", "", &["read", "write"]), grant("*", "g", &["delete"])])),
+    } });
+    for (holder, method, from, to, overwrite, status) in [
+        // A prefix in place of a key erases the key.
+        ("writes", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("writes", "COPY", "/store/w/g", "/store/w/key", "T", 403),
+        ("writes", "COPY", "/store/w/g/", "/store/w/key/", "F", 412),
+        ("writes", "COPY", "/store/m/g/", "/store/m/key/", "T", 403),
+        ("elsewhere", "COPY", "/store/w/g/", "/store/w/key/", "T", 403),
+        ("deletes", "COPY", "/store/w/g/", "/store/w/key/", "T", 204),
+        ("deletes", "COPY", "/store/m/g", "/store/m/key", "T", 204),
+        ("deletes", "MOVE", "/store/m/g/", "/store/m/key/", "T", 204),
+        // A prefix in place of a prefix erases what is below it.
+        ("writes", "COPY", "/store/m/g/", "/store/m/arr/", "T", 403),
+        ("deletes", "COPY", "/store/m/g/", "/store/m/arr/", "T", 204),
+        // A key in place of a prefix, too.
+        ("writes", "COPY", "/store/m/zarr.json", "/store/m/arr", "T", 403),
+        ("deletes", "COPY", "/store/m/zarr.json", "/store/m/arr", "T", 204),
+        // A value in place of a value is a write, as PUT is.
+        ("writes", "COPY", "/store/w/zarr.json", "/store/w/key", "T", 204),
+        ("writes", "COPY", "/store/w/g/", "/store/w/new/", "T", 201),
+        // What is moved is erased where it was.
+        ("writes", "MOVE", "/store/w/zarr.json", "/store/w/new", "T", 403),
+        ("elsewhere", "MOVE", "/store/w/g/zarr.json", "/store/w/new", "T", 201),
+    ] {
+        let mount = async |name: &str| {
+            let store = filled().await;
+            put(&store, "key", "kept").await;
+            Mount { writable: true, ..Mount::read_only(name, store) }
+        };
+        let m = Mount { allow_prefix_delete: true, ..mount("m").await };
+        let server = Server::build(m).beside(mount("w").await).finish();
+        server.set_access(access(tokens.clone(), &[], &std::sync::Arc::default()));
+        let bearer = format!("Bearer {}", token(holder));
+        let headers = [("authorization", &*bearer), ("destination", to), ("overwrite", overwrite)];
+        let what = format!("{holder} {method} {from} {to} {overwrite}");
+        let answer = ask(&server, method, from, &headers, "").await;
+        assert_eq!(answer.status, status, "{what}: {:?}", answer.body);
+        if status >= 400 {
+            let mount = &from[..8];
+            let kept = get_as(&server, &token("writes"), &format!("{mount}/key")).await;
+            assert_eq!(kept.body, "kept", "{what}");
+            let kept = get_as(&server, &token("writes"), &format!("{mount}/arr/c/0")).await;
+            assert_eq!(kept.status, 200, "{what}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
     let (server, _) =
@@ -283,7 +424,7 @@ async fn whoever_guesses_is_not_listened_to_and_nobody_else_suffers() {
 #[tokio::test]
 async fn anybody_may_do_what_a_mount_grants_to_anybody() {
     let (server, web) = server(json!({}), &[]).await;
-    let statuses = async |server: &crate::support::server::Server| {
+    let statuses = async |server: &Server| {
         let mut found = Vec::new();
         for (method, url) in [
             ("GET", "/store/m/zarr.json"),

@@ -8,7 +8,7 @@ use crate::support::server::{Answer, Server};
 
 const KEY: &str = "a key that nobody would ever guess, is it";
 
-fn options() -> Value {
+pub fn options() -> Value {
     let all = grant("m", "", &["read", "list", "write", "delete", "admin"]);
     let mut late = known("late", json!([all]));
     late["expires"] = json!("2027-01-15T07:59:59Z");
@@ -20,7 +20,7 @@ fn options() -> Value {
     })
 }
 
-fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
+pub fn signed(name: &str, mount: &str, text: &str, expires: u64) -> String {
     let options: AccessOptions = serde_json::from_value(options()).unwrap();
     sign(&options, name, mount, text, expires).unwrap()
 }
@@ -267,4 +267,50 @@ async fn no_url_is_good_for_more_than_was_signed() {
             refused(&server, method, url, &[("destination", "/store/m/x")]).await;
         }
     }
+}
+
+/// The links of an index page, as a browser reads them.
+fn links(html: &str) -> Vec<String> {
+    let lines = html.lines().filter_map(|line| line.strip_prefix("<a href=\"")?.split('"').next());
+    lines.map(|link| link.replace("&amp;", "&")).collect()
+}
+
+#[tokio::test]
+async fn every_link_of_a_listing_that_a_signed_url_opens_can_be_followed() {
+    let (server, _) = server(options(), &[]).await;
+    for prefix in ["", "arr/"] {
+        let mut open = vec![signed("k", "m", prefix, NOW + 10)];
+        let (mut seen, mut values) = (Vec::new(), 0);
+        while let Some(url) = open.pop() {
+            let answer = ask(&server, "GET", &url, &[], "").await;
+            assert_eq!(answer.status, 200, "{url}");
+            let path = url.split('?').next().unwrap().to_owned();
+            seen.push(path.clone());
+            if !path.ends_with('/') {
+                values += 1;
+                continue;
+            }
+            for link in links(std::str::from_utf8(&answer.body).unwrap()) {
+                let url = match link.strip_prefix("../") {
+                    Some(query) => {
+                        format!("{}/{query}", path.trim_end_matches('/').rsplit_once('/').unwrap().0)
+                    }
+                    None => format!("{path}{link}"),
+                };
+                if !seen.iter().any(|path| url.split('?').next() == Some(path)) {
+                    open.push(url);
+                }
+            }
+        }
+        assert_eq!(values, if prefix.is_empty() { 8 } else { 3 }, "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_a_url_is_in_no_link_of_the_listing() {
+    let (server, _) = server(options(), &[]).await;
+    let answer = ask(&server, "GET", &format!("/store/m/?token={}", token("alice")), &[], "").await;
+    assert_eq!(answer.status, 200);
+    let html = std::str::from_utf8(&answer.body).unwrap();
+    assert!(html.contains("<a href=\"arr/\">") && !html.contains(&secret("alice")), "{html}");
 }

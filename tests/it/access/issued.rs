@@ -24,7 +24,7 @@ fn text(bytes: impl AsRef<[u8]>) -> String {
 }
 
 /// The keys of an issuer.
-struct Keys {
+pub struct Keys {
     rsa: RsaKeyPair,
     p256: EcdsaKeyPair,
     p384: EcdsaKeyPair,
@@ -33,7 +33,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let random = SystemRandom::new();
         let ecdsa = |by| {
             let document = EcdsaKeyPair::generate_pkcs8(by, &random).unwrap();
@@ -59,7 +59,7 @@ impl Keys {
     }
 
     /// The set as an issuer serves it.
-    fn set(&self) -> Value {
+    pub fn set(&self) -> Value {
         let point = |key: &EcdsaKeyPair| {
             let point = key.public_key().as_ref()[1..].to_vec();
             let (x, y) = point.split_at(point.len() / 2);
@@ -81,7 +81,7 @@ impl Keys {
     }
 
     /// A token with this header and these claims, signed as the header's `alg` says.
-    fn sign(&self, header: &Value, claims: &Value) -> String {
+    pub fn sign(&self, header: &Value, claims: &Value) -> String {
         let message = format!("{}.{}", text(header.to_string()), text(claims.to_string()));
         let signature = self.signature(header["alg"].as_str().unwrap_or("RS256"), message.as_bytes());
         format!("{message}.{}", text(signature))
@@ -106,7 +106,7 @@ impl Keys {
 
 const ISSUER: &str = "https://login.example";
 
-fn options() -> Value {
+pub fn options() -> Value {
     let mut staff = grant("m", "g", &["read"]);
     staff["claim"] = json!("groups");
     staff["value"] = json!("staff");
@@ -116,16 +116,16 @@ fn options() -> Value {
     } } })
 }
 
-fn header(algorithm: &str, kid: &str) -> Value {
+pub fn header(algorithm: &str, kid: &str) -> Value {
     json!({ "alg": algorithm, "kid": kid, "typ": "JWT" })
 }
 
-fn claims() -> Value {
+pub fn claims() -> Value {
     json!({ "iss": ISSUER, "aud": "zarrd", "exp": NOW + 600, "nbf": NOW - 5, "iat": NOW, "sub": "alice", "groups": ["staff"] })
 }
 
 /// The same object with another member, or without one.
-fn with(object: &Value, name: &str, value: Value) -> Value {
+pub fn with(object: &Value, name: &str, value: Value) -> Value {
     let mut object = object.clone();
     if value == json!("(none)") {
         object.as_object_mut().unwrap().remove(name);

@@ -5,7 +5,10 @@ mod decided;
 mod forged;
 mod issued;
 mod matrix;
+mod names;
+mod pages;
 mod redirected;
+mod shared;
 mod told;
 
 use std::collections::BTreeMap;

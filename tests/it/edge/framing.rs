@@ -4,8 +4,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
+use tokio::io::AsyncWriteExt;
 
-use super::{Limits, OK, PATIENT, Plain, SHORT, Served};
+use super::{Limits, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -71,6 +72,18 @@ async fn what_is_framed_wrong_is_refused_and_ends_the_connection() {
         ("GET /ok HTTP/1.2\r\nHost: x\r\n\r\n".to_owned(), 400),
         ("GET /ok HTTP/9.9\r\nHost: x\r\n\r\n".to_owned(), 400),
         ("GET /ok\r\n\r\n".to_owned(), 400),
+        ("GET /ok# HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
+        ("GET /ok#/../other HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
+        ("GET /ok?a#b HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
+        ("GET http://x/ok#b HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
+        ("OPTIONS *#b HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
+        // Line ends (section 2.2): a proxy may take a line feed alone for part of a value.
+        ("GET /ok HTTP/1.1\nHost: x\r\n\r\n".to_owned(), 400),
+        ("GET /ok HTTP/1.1\r\nHost: x\n\r\n".to_owned(), 400),
+        ("GET /ok HTTP/1.1\r\nHost: x\r\nA: b\nC: d\r\n\r\n".to_owned(), 400),
+        ("GET /ok HTTP/1.1\r\nHost: x\r\n\n".to_owned(), 400),
+        ("GET /ok HTTP/1.1\nHost: x\n\n".to_owned(), 400),
+        ("\nGET /ok HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
         ("G(T /ok HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(), 400),
     ] {
         let refused = server.ask(format!("{request}{NEXT}")).await;
@@ -104,6 +117,48 @@ async fn chunks_that_are_framed_wrong_end_the_request_and_the_connection() {
         assert!(refused.matches("HTTP/1.").count() <= 1, "{chunks:?} was answered {refused:?}");
     }
     server.serves_others().await;
+}
+
+/// The second request of a connection, behind a body of each kind, with and without a pause in which the first is answered.
+#[tokio::test]
+async fn heads_are_held_to_the_same_after_bodies_and_bodies_to_nothing() {
+    let server = server().await;
+    let body = "GET /o#k HTTP/1.1\nHost: x\n\n";
+    let length = body.len();
+    let firsts = [
+        format!("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}"),
+        format!(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{length:X};a=b\r\n{body}\r\n0\r\nA: b\r\n\r\n"
+        ),
+        "GET /ok HTTP/1.1\r\nHost: x\r\nReferer: /#\r\n\r\n".to_owned(),
+    ];
+    for first in firsts {
+        for (second, status) in [
+            ("GET /ok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200),
+            ("\r\nGET /ok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200),
+            ("GET /ok#x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 400),
+            ("GET /ok HTTP/1.1\r\nHost: x\nConnection: close\r\n\r\n", 400),
+        ] {
+            let together = server.ask(format!("{first}{second}")).await;
+            let mut stream = server.send(&first).await;
+            let end = if first.starts_with("POST") { body } else { "ok" };
+            let mut apart = until(&mut stream, end).await;
+            for byte in second.as_bytes() {
+                // The server may have refused already.
+                if stream.write_all(&[*byte]).await.is_err() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+            apart.push_str(&until_closed(stream).await);
+            for answers in [together, apart] {
+                let (_, last) = answers.rsplit_once("HTTP/1.1 ").unwrap();
+                assert!(answers.starts_with("HTTP/1.1 200 OK\r\n"), "{first:?} {second:?}: {answers:?}");
+                assert!(last.starts_with(&status.to_string()), "{first:?} {second:?}: {answers:?}");
+                assert_eq!(answers.matches("HTTP/1.1 ").count(), 2, "{answers:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,18 +9,33 @@ use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Peer};
 
 use crate::support::client;
-use crate::support::process::{text, zarrd};
+use crate::support::process::{Running, text, zarrd};
 
 #[test]
 fn budgets_that_add_up_to_more_than_there_is_are_refused_by_name() {
     let output = zarrd(&["serve", "--demo", "--listen", "127.0.0.1:0"])
-        .env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", (512 << 20).to_string())
+        .env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", "512MiB")
+        .env("ZARRD__CACHE__DECODED_BYTES", "1GiB")
         .output()
         .unwrap();
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(78), String::new()));
     let message = text(&output.stderr);
     for part in ["512 MiB", "`server.memory_limit_bytes`", "`cache.decoded_bytes`", "`http.inflight_bytes`"] {
         assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn budgets_are_chosen_by_the_memory_there_is_and_told() {
+    for (limit, total) in [("512MiB", 512 << 20), ("64GiB", 64_u64 << 30)] {
+        let mut command = zarrd(&["serve", "--demo"]);
+        command.env("ZARRD__SERVER__MEMORY_LIMIT_BYTES", limit);
+        let server = Running::of(command);
+        let memory = &server.get("/v1/mounts")["memory"];
+        let most = memory["most_bytes"].as_u64().unwrap();
+        assert_eq!(memory["total_bytes"], total);
+        assert!(most <= total / 5 * 4 && most > total / 2, "{memory}");
+        assert!(memory["budgets"]["cache.decoded_bytes"].as_u64().unwrap() >= total / 20, "{memory}");
     }
 }
 

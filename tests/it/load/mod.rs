@@ -3,3 +3,4 @@
 
 mod backends;
 mod memory;
+mod room;

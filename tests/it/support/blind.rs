@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use async_trait::async_trait;
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -64,8 +64,8 @@ impl Store for Blind {
         Err(StoreError::ReadOnly)
     }
 
-    async fn list_dir(&self, _: &StorePrefix) -> Result<DirListing, StoreError> {
-        Err(StoreError::NotListable)
+    fn list_dir_after(&self, _: &StorePrefix, _: &str) -> DirEntries {
+        stream::once(std::future::ready(Err(StoreError::NotListable))).boxed()
     }
 
     fn list_prefix(

@@ -15,7 +15,7 @@ use zarrd::codec::CodecChain;
 use zarrd::codec::sharding_indexed::ShardIndex;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirListing, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
+    ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -253,9 +253,9 @@ impl Store for Counting {
         self.inner.erase_prefix(prefix).await
     }
 
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         self.lists.fetch_add(1, SeqCst);
-        self.inner.list_dir(prefix).await
+        self.inner.list_dir_after(prefix, after)
     }
 
     fn list_prefix(

@@ -75,12 +75,17 @@ impl Answer {
     /// Fails unless this is a whole problem document of this status and code, which a page of another origin can read
     /// and whose request can be found in the log. Gives what the document says to do about it.
     pub fn refuses(&self, status: u16, code: &str, what: &str) -> String {
+        assert_eq!(self.header("access-control-allow-origin"), "*", "{what}");
+        self.is_problem(status, code, what)
+    }
+
+    /// As [`Self::refuses`], whoever may read it.
+    pub fn is_problem(&self, status: u16, code: &str, what: &str) -> String {
         assert_eq!((self.status.as_u16(), &*self.code()), (status, code), "{what}: {:?}", self.body);
         let problem = self.json();
         assert_eq!(problem["status"], status, "{what}");
         assert_eq!(problem["request_id"], self.header("x-request-id"), "{what}");
         assert!(!self.header("x-request-id").is_empty(), "{what}");
-        assert_eq!(self.header("access-control-allow-origin"), "*", "{what}");
         problem["detail"].as_str().unwrap_or_default().to_owned()
     }
 }
@@ -164,6 +169,11 @@ impl Server {
     pub async fn send(&self, request: Request<Body>) -> Answer {
         let Attempt { status, headers, body } = self.attempt(request).await;
         Answer { status, headers, body: body.expect("the body ends well") }
+    }
+
+    /// Bytes of answers that are under way.
+    pub fn under_way_bytes(&self) -> u64 {
+        self.1.as_ref().expect("it was built here").load().under_way_bytes
     }
 
     /// From now on, this says who may do what.

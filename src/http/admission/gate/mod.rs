@@ -7,7 +7,17 @@
 //! - within a class, who has least under way goes first, and among equals who came first;
 //! - whoever is next and does not fit is waited for: nobody who asks for little passes one who asks for much;
 //! - but who has much more under way than is left waits for some of that to end, and is passed: however slowly a caller
-//!   reads, with however many connections, it leaves some to others.
+//!   reads, with however many connections, it leaves some to others;
+//! - what is long leaves a part of the budget to all that is short, of whatever class, and is passed by it there while it
+//!   waits: however many read long answers slowly, short ones find room.
+//!
+//! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
+//! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
+//! classes nor more than the caller's share. Nobody comes in while somebody waits, so only so much can pass.
+//!
+//! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
+//! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
+//! classes nor more than the caller's share. Nobody comes in while somebody waits, so only so much can pass.
 //!
 //! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
 //! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
@@ -29,6 +39,8 @@ const PLACES: usize = 1024;
 /// How many times as much as is left a caller may have under way before it has its share: one alone may have three quarters
 /// of all, and `n` that take what they can leave one part in `3n + 1`.
 const SHARE: u64 = 3;
+/// The sixteenths of the budget that what is long leaves to what is short: more than any class leaves to those before it.
+const LEFT_BY_LONG: u64 = 4;
 /// For how long what is given back is counted before it is called a pace.
 const PACE_WINDOW: Duration = Duration::from_millis(100);
 /// For how long a pace is believed in while nobody waits: a line that empties and fills again goes on as it did.
@@ -47,12 +59,18 @@ pub(super) struct Ask {
 #[derive(Debug)]
 pub(super) struct Gate {
     capacity: u64,
+    /// What has more units is long.
+    short_units: u64,
     free: AtomicU64,
+    /// Units in flight of what is long.
+    long: AtomicU64,
     /// Units under way, by the place of their callers.
     under_way: Box<[AtomicU64]>,
     /// How many stand in the line. It is changed under the line's lock.
     waiting: AtomicUsize,
     line: Mutex<Line>,
+    /// Requests that were rejected, by class.
+    rejected: [AtomicU64; CLASSES],
 }
 
 /// Who waits.
@@ -66,8 +84,8 @@ struct Line {
 /// Who waits of one class.
 #[derive(Debug, Default)]
 struct Waiters {
-    by_place: BTreeMap<usize, OfPlace>,
-    units: u64,
+    /// By whether it is long, as what is short may pass what is long of the same caller.
+    by_place: BTreeMap<(bool, usize), OfPlace>,
 }
 
 /// Who waits of one class and one place.
@@ -105,25 +123,45 @@ pub(super) struct Turn {
 }
 
 impl Ask {
+    /// Nothing yet for a caller: it may grow.
+    pub(super) fn nothing(class: Class, share: Share) -> Self {
+        Self { class, place: share.place(PLACES), units: 0 }
+    }
+
     pub(super) fn class(&self) -> Class {
         self.class
+    }
+
+    pub(super) fn units(&self) -> u64 {
+        self.units
     }
 }
 
 impl Gate {
-    pub(super) fn new(capacity: u64) -> Self {
+    /// A budget of so many units, where what has more than `short_units` is long.
+    pub(super) fn new(capacity: u64, short_units: u64) -> Self {
         Self {
             capacity,
+            short_units,
             free: AtomicU64::new(capacity),
+            long: AtomicU64::new(0),
             under_way: std::iter::repeat_with(AtomicU64::default).take(PLACES).collect(),
             waiting: AtomicUsize::new(0),
             line: Mutex::default(),
+            rejected: Default::default(),
         }
     }
 
     /// What a caller asks for: at most what its class can have.
     pub(super) fn ask(&self, class: Class, share: Share, units: u64) -> Ask {
-        Ask { class, place: share.place(PLACES), units: units.min(self.capacity - self.reserve(class)) }
+        Ask { class, place: share.place(PLACES), units: units.min(self.most(class)) }
+    }
+
+    /// All that one of a class can have.
+    pub(super) fn most(&self, class: Class) -> u64 {
+        let long = self.capacity - self.left_by(class, u64::MAX);
+        // Where the budget is small, nothing that is long may fit.
+        long.max(self.short_units.min(self.capacity - self.left_by(class, 0)))
     }
 
     pub(super) fn capacity(&self) -> u64 {
@@ -138,19 +176,60 @@ impl Gate {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    /// Counts a request of this class as rejected.
+    pub(super) fn count_rejected(&self, class: Class) {
+        if let Some(count) = self.rejected.get(class.place()) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Requests of this class that were rejected.
+    pub(super) fn rejected(&self, class: Class) -> u64 {
+        self.rejected.get(class.place()).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
     /// Takes what is asked for, if there is room and nobody waits.
     pub(super) fn try_take(&self, ask: Ask) -> bool {
         self.waiting.load(Ordering::SeqCst) == 0 && self.take(ask)
     }
 
+    /// Takes more for what is in flight, if there is room, whoever waits.
+    pub(super) fn try_grow(&self, ask: &mut Ask, units: u64) -> bool {
+        let is_taken = self.take_more(*ask, units);
+        if is_taken {
+            ask.units += units;
+            // A caller that has more is behind others now, who may fit.
+            if self.waiting.load(Ordering::SeqCst) > 0 {
+                self.let_in(&mut self.line());
+            }
+        }
+        is_taken
+    }
+
+    /// Gives back a part of what is in flight.
+    pub(super) fn shrink(&self, ask: &mut Ask, units: u64) {
+        let units = units.min(ask.units);
+        self.give_back_of(*ask, units);
+        ask.units -= units;
+    }
+
     /// Gives back what was taken.
     pub(super) fn give_back(&self, ask: Ask) {
-        self.under_way(ask.place).fetch_sub(ask.units, Ordering::Relaxed);
-        self.free.fetch_add(ask.units, Ordering::SeqCst);
+        self.give_back_of(ask, ask.units);
+    }
+
+    /// Gives back so many units of what was taken.
+    fn give_back_of(&self, ask: Ask, units: u64) {
+        let long = self.long_units(ask.units) - self.long_units(ask.units - units);
+        if long > 0 {
+            self.long.fetch_sub(long, Ordering::Relaxed);
+        }
+        self.under_way(ask.place).fetch_sub(units, Ordering::Relaxed);
+        self.free.fetch_add(units, Ordering::SeqCst);
         // Whoever comes to wait counts itself first and looks for room then: one of the two sees the other.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             let mut line = self.line();
-            line.pace.note(ask.units, Instant::now());
+            line.pace.note(units, Instant::now());
             self.let_in(&mut line);
         }
     }
@@ -172,73 +251,118 @@ impl Gate {
         }
         let number = line.next_number;
         line.next_number += 1;
-        line.put(ask, number, Waiter { units: ask.units, let_in: sender });
+        line.put(ask, self.is_long(ask.units), number, Waiter { units: ask.units, let_in: sender });
         self.waiting.fetch_add(1, Ordering::SeqCst);
         // What is free may have become so since the caller looked, or the class may go before those who wait.
         self.let_in(&mut line);
         Some(Turn { gate: Arc::clone(self), ask, number, let_in, is_over: false })
     }
 
-    fn reserve(&self, class: Class) -> u64 {
-        self.capacity / 16 * class.reserve()
+    fn is_long(&self, units: u64) -> bool {
+        units > self.short_units
+    }
+
+    /// What counts of so many units as long: all or nothing.
+    fn long_units(&self, units: u64) -> u64 {
+        if self.is_long(units) { units } else { 0 }
+    }
+
+    /// Units that must be left free by whoever has so many.
+    fn left_by(&self, class: Class, units: u64) -> u64 {
+        let sixteenths = if self.is_long(units) { LEFT_BY_LONG } else { class.reserve() };
+        self.capacity / 16 * sixteenths
+    }
+
+    /// Whether what is short may pass what is long and waits: in the part that this leaves to it. So what is long is not kept
+    /// waiting by more and more that is short.
+    fn may_pass(&self, ask: Ask) -> bool {
+        let held = self.capacity.saturating_sub(self.free());
+        let short = held.saturating_sub(self.long.load(Ordering::Relaxed));
+        !self.is_long(ask.units) && short + ask.units <= self.capacity / 16 * LEFT_BY_LONG
     }
 
     fn under_way(&self, place: usize) -> &AtomicU64 {
         &self.under_way[place % PLACES]
     }
 
-    /// What is left of so much if an ask is taken from it, if there is room for it.
-    fn left(&self, free: u64, ask: Ask) -> Option<u64> {
-        free.checked_sub(ask.units).filter(|left| *left >= self.reserve(ask.class))
+    /// What is left of so much if whoever is to have `ask` in all takes `units` of it now, if there is room for it.
+    fn left(&self, free: u64, ask: Ask, units: u64) -> Option<u64> {
+        free.checked_sub(units).filter(|left| *left >= self.left_by(ask.class, ask.units))
     }
 
     /// Whether a caller has so much under way that others go first, whatever they have.
     fn has_its_share(&self, ask: Ask) -> bool {
-        let left = self.free().saturating_sub(self.reserve(ask.class));
+        let left = self.free().saturating_sub(self.left_by(ask.class, ask.units));
         self.under_way(ask.place).load(Ordering::Relaxed) > left.saturating_mul(SHARE)
     }
 
     fn take(&self, ask: Ask) -> bool {
-        let less = |free: u64| self.left(free, ask);
-        let is_taken = !self.has_its_share(ask)
+        self.take_more(Ask { units: 0, ..ask }, ask.units)
+    }
+
+    /// Takes so many units for whoever has `ask` already. What it has then says what it must leave.
+    fn take_more(&self, ask: Ask, units: u64) -> bool {
+        let all = Ask { units: ask.units + units, ..ask };
+        let less = |free: u64| self.left(free, all, units);
+        let is_taken = !self.has_its_share(all)
             && self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
         if is_taken {
-            self.under_way(ask.place).fetch_add(ask.units, Ordering::Relaxed);
+            self.under_way(ask.place).fetch_add(units, Ordering::Relaxed);
+            let long = self.long_units(all.units) - self.long_units(ask.units);
+            if long > 0 {
+                self.long.fetch_add(long, Ordering::Relaxed);
+            }
         }
         is_taken
     }
 
-    /// Who is next of those who wait and have not had their share.
-    fn next(&self, line: &Line) -> Option<(Ask, u64)> {
+    /// Who is next of those who wait and have not had their share, of all or of those who want little.
+    fn next(&self, line: &Line, short_alone: bool) -> Option<(Ask, u64)> {
         let under_way = |ask: &Ask| self.under_way(ask.place).load(Ordering::Relaxed);
-        line.first(|ask| (!self.has_its_share(*ask)).then(|| under_way(ask)))
+        let must_wait = |ask: &Ask| (short_alone && self.is_long(ask.units)) || self.has_its_share(*ask);
+        line.first(|ask| (!must_wait(ask)).then(|| under_way(ask)))
     }
 
     /// Whether whoever came now would wait for longer than `patience`.
     fn is_too_long(&self, line: &mut Line, ask: Ask, patience: Duration) -> bool {
         line.pace.note(0, Instant::now());
         let enters = || {
-            let has_room = self.left(self.free(), ask).is_some() && !self.has_its_share(ask);
-            has_room && self.next(line).is_none()
+            let has_room = self.left(self.free(), ask, ask.units).is_some() && !self.has_its_share(ask);
+            let is_next = |short_alone| self.next(line, short_alone).is_none();
+            has_room && (is_next(false) || (self.may_pass(ask) && is_next(true)))
         };
-        line.wait_of(ask).is_some_and(|wait| wait > patience) && !enters()
+        line.wait_of(ask, self.is_long(ask.units)).is_some_and(|wait| wait > patience) && !enters()
     }
 
-    /// Lets in whoever is next, as long as there is room.
+    /// Lets in whoever is next, as long as there is room; and then those who may pass whoever is next, which may make another
+    /// the next.
     fn let_in(&self, line: &mut Line) {
-        while let Some((ask, number)) = self.next(line) {
-            if !self.take(ask) {
+        loop {
+            self.let_in_of(line, false);
+            if !self.let_in_of(line, true) {
                 return;
             }
+        }
+    }
+
+    /// Whether anybody was let in.
+    fn let_in_of(&self, line: &mut Line, short_alone: bool) -> bool {
+        let mut is_anybody_in = false;
+        while let Some((ask, number)) = self.next(line, short_alone) {
+            if (short_alone && !self.may_pass(ask)) || !self.take(ask) {
+                break;
+            }
+            is_anybody_in = true;
             if let Some(waiter) = self.remove(line, ask, number) {
                 // Who has gone meanwhile finds itself let in, and gives back.
                 let _ = waiter.let_in.send(());
             }
         }
+        is_anybody_in
     }
 
     fn remove(&self, line: &mut Line, ask: Ask, number: u64) -> Option<Waiter> {
-        let waiter = line.remove(ask, number)?;
+        let waiter = line.remove(ask, self.is_long(ask.units), number)?;
         if self.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
             line.pace.rest(Instant::now());
         }
@@ -252,30 +376,28 @@ impl Gate {
 }
 
 impl Line {
-    fn put(&mut self, ask: Ask, number: u64, waiter: Waiter) {
+    fn put(&mut self, ask: Ask, is_long: bool, number: u64, waiter: Waiter) {
         let waiters = &mut self.classes[ask.class.place()];
-        waiters.units += waiter.units;
-        let of_place = waiters.by_place.entry(ask.place).or_default();
+        let of_place = waiters.by_place.entry((is_long, ask.place)).or_default();
         of_place.units += waiter.units;
         of_place.waiters.insert(number, waiter);
     }
 
-    fn remove(&mut self, ask: Ask, number: u64) -> Option<Waiter> {
+    fn remove(&mut self, ask: Ask, is_long: bool, number: u64) -> Option<Waiter> {
         let waiters = &mut self.classes[ask.class.place()];
-        let of_place = waiters.by_place.get_mut(&ask.place)?;
+        let of_place = waiters.by_place.get_mut(&(is_long, ask.place))?;
         let waiter = of_place.waiters.remove(&number)?;
         of_place.units -= waiter.units;
         if of_place.waiters.is_empty() {
-            waiters.by_place.remove(&ask.place);
+            waiters.by_place.remove(&(is_long, ask.place));
         }
-        waiters.units -= waiter.units;
         Some(waiter)
     }
 
     /// Who is next of those of whom it is told how much they have under way.
     fn first(&self, under_way: impl Fn(&Ask) -> Option<u64>) -> Option<(Ask, u64)> {
         Class::ALL.into_iter().zip(&self.classes).find_map(|(class, waiters)| {
-            let heads = waiters.by_place.iter().filter_map(|(&place, of_place)| {
+            let heads = waiters.by_place.iter().filter_map(|(&(_, place), of_place)| {
                 let (&number, waiter) = of_place.waiters.first_key_value()?;
                 let ask = Ask { class, place, units: waiter.units };
                 Some((under_way(&ask)?, number, ask))
@@ -286,17 +408,27 @@ impl Line {
         })
     }
 
-    /// How long someone would wait who came now, if that can be told.
-    fn wait_of(&self, ask: Ask) -> Option<Duration> {
+    /// How long someone would wait who came now, if that can be told. What is short does not wait for what is long.
+    fn wait_of(&self, ask: Ask, is_long: bool) -> Option<Duration> {
         let per_second = self.pace.per_second.filter(|units| *units > 0)?;
-        let before: u64 = self.classes.iter().take(ask.class.place()).map(|waiters| waiters.units).sum();
+        let before = self.classes.iter().take(ask.class.place());
+        let before: u64 = before.map(|waiters| waiters.ahead_of(is_long).0).sum();
         let class = &self.classes[ask.class.place()];
-        let own = class.by_place.get(&ask.place).map_or(0, |of_place| of_place.units);
+        let own = |is_long| class.by_place.get(&(is_long, ask.place)).map_or(0, |of_place| of_place.units);
+        let own = own(false) + if is_long { own(true) } else { 0 };
+        let (units, callers) = class.ahead_of(is_long);
         // Callers take turns: each goes as often as this one.
-        let callers = u64::try_from(class.by_place.len()).unwrap_or(u64::MAX).max(1);
-        let beside = class.units.min(own.saturating_mul(callers));
+        let beside = units.min(own.saturating_mul(callers.max(1)));
         let ahead = before.saturating_add(beside).saturating_add(ask.units);
         Some(Duration::from_millis(ahead.saturating_mul(1000) / per_second))
+    }
+}
+
+impl Waiters {
+    /// How much those wait for together who go before what is long or short, and how many callers they are.
+    fn ahead_of(&self, is_long: bool) -> (u64, u64) {
+        let all = self.by_place.iter().filter(|((other, _), _)| is_long || !other);
+        all.fold((0, 0), |(units, callers), (_, of_place)| (units + of_place.units, callers + 1))
     }
 }
 

@@ -9,6 +9,9 @@ use tokio::time::{sleep, timeout};
 use super::*;
 
 const FOREVER: Duration = Duration::MAX;
+/// The budget of the model, and what is long in it.
+const ALL: u64 = 64;
+const SHORT: u64 = 8;
 
 /// What happens at the gate.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +22,20 @@ enum Event {
     Ends(usize),
     /// One of those who wait goes away.
     Leaves(usize),
+    /// One of those who hold units wants so many more.
+    Grows(usize, u64),
+    /// One of those who hold units gives some of them back.
+    Shrinks(usize, u64),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
-        4 => (0..4_usize, 0..5_u64, 1..40_u64).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
+        2 => (0..4_usize, 0..5_u64, 1..SHORT + 1).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
+        2 => (0..4_usize, 0..5_u64, 1..80_u64).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
         3 => (0..100_usize).prop_map(Event::Ends),
         1 => (0..100_usize).prop_map(Event::Leaves),
+        3 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Grows(which, units)),
+        1 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Shrinks(which, units)),
     ];
     proptest::collection::vec(event, 1..120)
 }
@@ -39,11 +49,22 @@ struct Model {
 
 impl Model {
     fn free(&self) -> u64 {
-        32 - self.held.iter().map(|(_, ask)| ask.units).sum::<u64>()
+        ALL - self.held.iter().map(|(_, ask)| ask.units).sum::<u64>()
+    }
+
+    /// What whoever has so much in all leaves.
+    fn left_by(ask: &Ask) -> u64 {
+        ALL / 16 * if ask.units > SHORT { 4 } else { ask.class.reserve() }
     }
 
     fn fits(&self, ask: &Ask) -> bool {
-        self.free() >= ask.units + 32 / 16 * ask.class.reserve()
+        self.free() >= ask.units + Self::left_by(ask)
+    }
+
+    /// Whether what is short fits into the quarter that what is long leaves to it.
+    fn may_pass(&self, ask: &Ask) -> bool {
+        let short: u64 = self.held.iter().map(|(_, ask)| ask.units).filter(|units| *units <= SHORT).sum();
+        ask.units <= SHORT && short + ask.units <= ALL / 4
     }
 
     fn under_way(&self, place: usize) -> u64 {
@@ -52,23 +73,34 @@ impl Model {
 
     /// Whether a caller has more than three times what is left to its class.
     fn has_its_share(&self, ask: &Ask) -> bool {
-        self.under_way(ask.place) > 3 * self.free().saturating_sub(32 / 16 * ask.class.reserve())
+        self.under_way(ask.place) > 3 * self.free().saturating_sub(Self::left_by(ask))
     }
 
     fn let_in(&mut self) {
-        let next = |model: &Self| {
-            let may = (0..model.line.len()).filter(|&at| !model.has_its_share(&model.line[at].1));
+        let next = |model: &Self, short_alone: bool| {
+            let may = (0..model.line.len()).filter(|&at| {
+                let ask = &model.line[at].1;
+                !(model.has_its_share(ask) || (short_alone && ask.units > SHORT))
+            });
             may.min_by_key(|&at| {
                 let (name, ask) = model.line[at];
                 (ask.class, model.under_way(ask.place), name)
             })
         };
-        while let Some(first) = next(self) {
-            if !self.fits(&self.line[first].1) {
-                return;
+        // First whoever is next; then what is short passes what is long; until nothing changes.
+        let mut waiting = usize::MAX;
+        while self.line.len() < waiting {
+            waiting = self.line.len();
+            for short_alone in [false, true] {
+                while let Some(first) = next(self, short_alone) {
+                    let ask = &self.line[first].1;
+                    if !self.fits(ask) || (short_alone && !self.may_pass(ask)) {
+                        break;
+                    }
+                    let one = self.line.remove(first);
+                    self.held.push(one);
+                }
             }
-            let one = self.line.remove(first);
-            self.held.push(one);
         }
     }
 }
@@ -89,7 +121,7 @@ fn names(list: &[(u64, Ask)]) -> Vec<u64> {
 proptest! {
     #[test]
     fn whatever_happens_those_are_in_whom_the_rules_let_in(events in events()) {
-        let gate = Arc::new(Gate::new(32));
+        let gate = Arc::new(Gate::new(ALL, SHORT));
         let (mut model, mut guests) = (Model::default(), BTreeMap::new());
         for (name, event) in (0_u64..).zip(events) {
             match event {
@@ -114,7 +146,27 @@ proptest! {
                     let (name, _) = model.line.remove(which % model.line.len());
                     guests.remove(&name);
                 }
-                Event::Ends(_) | Event::Leaves(_) => continue,
+                Event::Grows(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = model.held[at];
+                    // Whoever waits is passed; what is kept for other classes and callers is not touched, and for what
+                    // is short neither, once this is long.
+                    let all = Ask { units: ask.units + units, ..ask };
+                    let may = model.free() >= units + Model::left_by(&all) && !model.has_its_share(&all);
+                    let Some(Guest::In(held)) = guests.get_mut(&name) else { panic!("{name} is not in") };
+                    prop_assert_eq!(gate.try_grow(held, units), may);
+                    model.held[at].1.units += if may { units } else { 0 };
+                    prop_assert_eq!(*held, model.held[at].1);
+                }
+                Event::Shrinks(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = &mut model.held[at];
+                    let Some(Guest::In(held)) = guests.get_mut(name) else { panic!("{name} is not in") };
+                    gate.shrink(held, units);
+                    ask.units = ask.units.saturating_sub(units);
+                    prop_assert_eq!(held, ask);
+                }
+                Event::Ends(_) | Event::Leaves(_) | Event::Grows(..) | Event::Shrinks(..) => continue,
             }
             model.let_in();
             for guest in guests.values_mut() {
@@ -137,7 +189,8 @@ proptest! {
             let Guest::In(ask) = guest else { continue };
             gate.give_back(ask);
         }
-        prop_assert_eq!((gate.free(), gate.waiting()), (32, 0));
+        prop_assert_eq!((gate.free(), gate.waiting()), (ALL, 0));
+        prop_assert_eq!(gate.long.load(Ordering::Relaxed), 0);
         prop_assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
     }
 }
@@ -157,7 +210,7 @@ async fn visit(gate: &Arc<Gate>, ask: Ask, patience: Duration, hold: Duration) -
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn nothing_is_lost_where_many_come_and_go_at_once() {
-    let gate = Arc::new(Gate::new(64));
+    let gate = Arc::new(Gate::new(64, 8));
     let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let visitors = (0..64_u64).map(|caller| {
         let (gate, inside, most) = (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&most));
@@ -176,9 +229,17 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
                     }
                     turn.wait().await;
                 }
+                let mut ask = ask;
                 most.fetch_max(inside.fetch_add(ask.units, Ordering::SeqCst) + ask.units, Ordering::SeqCst);
+                if gate.try_grow(&mut ask, round % 5) {
+                    let inside = inside.fetch_add(round % 5, Ordering::SeqCst) + round % 5;
+                    most.fetch_max(inside, Ordering::SeqCst);
+                }
                 tokio::task::yield_now().await;
                 inside.fetch_sub(ask.units, Ordering::SeqCst);
+                if round % 2 == 0 {
+                    gate.shrink(&mut ask, round % 7);
+                }
                 gate.give_back(ask);
             }
         })
@@ -187,13 +248,13 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
         visitor.unwrap();
     }
     assert!((1..=64).contains(&most.load(Ordering::SeqCst)));
-    assert_eq!((gate.free(), gate.waiting()), (64, 0));
+    assert_eq!((gate.free(), gate.waiting(), gate.long.load(Ordering::Relaxed)), (64, 0, 0));
     assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
 }
 
 /// How often one caller is served within a minute, beside so many requests of another at a time.
 async fn served_beside(others: u64) -> u32 {
-    let gate = Arc::new(Gate::new(16));
+    let gate = Arc::new(Gate::new(16, 16));
     let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
     // Of different lengths, so that they do not all end at once.
     let hold = |number: u64| Duration::from_millis(20 + number * 7 % 13);
@@ -235,10 +296,10 @@ async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for
 
 #[tokio::test(start_paused = true)]
 async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
-    let gate = Arc::new(Gate::new(16));
+    let gate = Arc::new(Gate::new(16, 16));
     let callers = std::cell::Cell::new(0);
     let ask = |class| gate.ask(class, Share::numbered(callers.replace(callers.get() + 1)), 1);
-    for (class, most) in [(Class::Bulk, 12), (Class::Elements, 2), (Class::Values, 1), (Class::Metadata, 1)] {
+    for (class, most) in [(Class::Bulk, 13), (Class::Elements, 1), (Class::Values, 1), (Class::Metadata, 1)] {
         let taken = (0..16).take_while(|_| gate.try_take(ask(class))).count();
         assert_eq!(taken, most, "{class:?}");
     }
@@ -263,7 +324,7 @@ async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_befo
 
 #[tokio::test(start_paused = true)]
 async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
-    let gate = Arc::new(Gate::new(1024));
+    let gate = Arc::new(Gate::new(1024, 8));
     let ask = |caller, units| gate.ask(Class::Elements, Share::numbered(caller), units);
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
     assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
@@ -284,9 +345,65 @@ async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
     assert_eq!(gate.waiting(), waits.len() - 3, "as many came in as ended");
 }
 
+/// As many callers as like hold what is long for ever, and more of it waits.
+#[tokio::test(start_paused = true)]
+async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_never() {
+    for held in Class::ALL {
+        let gate = Arc::new(Gate::new(1024, 8));
+        let long = |caller| gate.ask(held, Share::numbered(caller), 128);
+        let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
+        assert_eq!(taken, 6, "three quarters of all");
+        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), FOREVER).unwrap()).collect();
+        // Short ones that end make a pace, by which what is long would wait for ever.
+        for round in 0..40 {
+            for class in Class::ALL {
+                let ask = gate.ask(class, Share::numbered(100 + round), 8);
+                assert!(!gate.is_hopeless(ask, Duration::ZERO), "{class:?} in round {round}");
+                let turn = gate.join(ask, Duration::ZERO).unwrap();
+                timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
+                sleep(PACE_WINDOW / 3).await;
+                gate.give_back(ask);
+            }
+        }
+        assert_eq!(gate.waiting(), 20);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
+    let gate = Arc::new(Gate::new(1024, 8));
+    let short = |caller| gate.ask(Class::Elements, Share::numbered(caller), 8);
+    let callers = std::cell::Cell::new(0);
+    let visit = || async {
+        loop {
+            let caller = callers.replace(callers.get() + 1);
+            visit(&gate, short(caller), FOREVER, Duration::from_millis(10)).await;
+        }
+    };
+    // Twice as many at a time as there is room for.
+    let flood = join_all((0..256).map(|_| visit()));
+    let long = async {
+        sleep(Duration::from_millis(100)).await;
+        assert!(gate.waiting() > 100);
+        for caller in 0..50 {
+            let ask = gate.ask(Class::Elements, Share::numbered(1_000_000 + caller), 256);
+            assert!(visit_once(&gate, ask).await, "{caller}");
+        }
+    };
+    tokio::select! {
+        _ = flood => unreachable!(),
+        () = long => {}
+    }
+}
+
+/// Whether there was room within a second.
+async fn visit_once(gate: &Arc<Gate>, ask: Ask) -> bool {
+    visit(gate, ask, Duration::from_secs(1), Duration::from_millis(10)).await
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_would_wait_too_long_need_not_wait() {
-    let gate = Arc::new(Gate::new(16));
+    let gate = Arc::new(Gate::new(16, 16));
     let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
     // Sixteen a tenth of a second; each of the first caller's would wait for those before it.
     let hold = Duration::from_millis(100);

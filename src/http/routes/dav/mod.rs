@@ -21,7 +21,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::list;
-use super::write::not_offered;
+use super::write::refusal;
 use crate::error::ErrorClass;
 use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
@@ -34,7 +34,7 @@ use crate::store::StoreError;
 pub(super) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Response, Problem> {
     let mount = &target.mount;
     if !mount.writable {
-        return Err(not_offered().allow(target.methods()));
+        return Err(refusal(target));
     }
     if !request.body().is_end_stream() {
         let problem = Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);

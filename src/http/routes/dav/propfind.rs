@@ -8,22 +8,18 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
 
 use super::headers::{Depth, depth};
 use super::{multistatus, request_body};
 use crate::error::ErrorClass;
 use crate::http::base::Base;
 use crate::http::extract::{Place, StoreTarget};
+use crate::http::listed;
 use crate::http::problem::Problem;
 use crate::http::routes::list;
 use crate::http::state::AppState;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ListEntry, StoreError};
-
-/// Entries of a long answer that are sent together.
-const ENTRIES: usize = 500;
+use crate::store::{DirEntry, ListEntry, StoreError};
 
 /// The handler.
 pub(in crate::http::routes) async fn propfind(
@@ -48,8 +44,8 @@ pub(in crate::http::routes) async fn propfind(
     };
     let listed = match depth {
         Depth::Zero => alone(target, &base, &prefix).await,
-        Depth::One => directly_under(target, &base, &prefix).await,
-        Depth::Infinity => all_below(target, base, prefix).await,
+        Depth::One => with_what_is_below(target, base, prefix, false).await,
+        Depth::Infinity => with_what_is_below(target, base, prefix, true).await,
     };
     match listed {
         Ok(Some(body)) => Ok(answer(body)),
@@ -76,57 +72,30 @@ async fn alone(target: &StoreTarget, base: &str, prefix: &StorePrefix) -> Result
     Ok(Some(Body::from(page + multistatus::FOOT)))
 }
 
-/// The prefix, and the keys and prefixes directly under it.
-async fn directly_under(
-    target: &StoreTarget,
-    base: &str,
-    prefix: &StorePrefix,
-) -> Result<Option<Body>, StoreError> {
-    let dir = target.mount.store.list_dir(prefix).await?;
-    if dir.keys.is_empty() && dir.prefixes.is_empty() && !prefix.is_root() {
-        return Ok(None);
-    }
-    let mut page = multistatus::HEAD.to_owned();
-    multistatus::push_prefix(&mut page, base, prefix.as_str());
-    for entry in &dir.keys {
-        multistatus::push_key(&mut page, base, entry);
-    }
-    for below in &dir.prefixes {
-        multistatus::push_prefix(&mut page, base, below.as_str());
-    }
-    Ok(Some(Body::from(page + multistatus::FOOT)))
-}
-
-/// The prefix, and every key and prefix below it, sent while the backend lists, so that memory does not grow with the
-/// tree.
-async fn all_below(
+/// The prefix and what is directly under it, or with `recursive` every key and prefix below it. Sent while the backend
+/// lists, so that memory does not grow with what is listed.
+async fn with_what_is_below(
     target: &StoreTarget,
     base: String,
     prefix: StorePrefix,
+    recursive: bool,
 ) -> Result<Option<Body>, StoreError> {
-    // Fused, as the listing of an empty store has ended before the answer is made of it.
-    let mut entries = target.mount.store.list_prefix(&prefix, None).fuse();
-    let first = entries.try_next().await?;
-    if first.is_none() && !prefix.is_root() {
-        return Ok(None);
-    }
+    let entries = listed::entries(&*target.mount.store, &prefix, recursive, "");
     let mut head = multistatus::HEAD.to_owned();
     multistatus::push_prefix(&mut head, &base, prefix.as_str());
+    let empty = prefix.is_root().then(|| format!("{head}{}", multistatus::FOOT));
     let mut before: Option<StoreKey> = None;
-    let parts = stream::iter(first.map(Ok)).chain(entries).ready_chunks(ENTRIES).map(move |entries| {
-        let mut part = String::new();
-        for entry in entries {
-            let entry = entry?;
+    let write = move |page: &mut String, entry: DirEntry| match entry {
+        DirEntry::Prefix(below) => multistatus::push_prefix(page, &base, below.as_str()),
+        DirEntry::Key(entry) => {
             for entered in entered(&prefix, before.as_ref(), &entry.key) {
-                multistatus::push_prefix(&mut part, &base, entered);
+                multistatus::push_prefix(page, &base, entered);
             }
-            multistatus::push_key(&mut part, &base, &entry);
+            multistatus::push_key(page, &base, &entry);
             before = Some(entry.key);
         }
-        Ok::<_, StoreError>(Bytes::from(part))
-    });
-    let foot = stream::iter([Ok(Bytes::from_static(multistatus::FOOT.as_bytes()))]);
-    Ok(Some(Body::from_stream(stream::iter([Ok(Bytes::from(head))]).chain(parts).chain(foot))))
+    };
+    Ok(listed::text(entries, head, write, multistatus::FOOT).await?.or(empty.map(Body::from)))
 }
 
 /// The prefixes below `top` that a key is in and the key listed before it is not. Keys come in order, so that those of

@@ -7,6 +7,7 @@
 //! does not exist, so that a copy of Depth 0 copies nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -14,17 +15,21 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use futures::TryStreamExt;
 use futures::stream::try_unfold;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::headers::{self, Depth};
 use super::holds_keys;
 use crate::error::ErrorClass;
+use crate::http::access::{Need, Reach, Rights, Scope, forbidden};
+use crate::http::admission::{Class, Entrant, Permit};
 use crate::http::base::Base;
+use crate::http::caller::Caller;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::extract::{Place, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::routes::list;
-use crate::http::routes::write::{failed, not_offered};
+use crate::http::routes::write::{failed, refusal};
 use crate::http::state::{AppState, Mount};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{StoreError, ValueInfo, Version, WriteCondition};
@@ -48,11 +53,54 @@ enum Source {
 /// One request.
 struct Transfer<'a> {
     state: &'a AppState,
+    target: &'a StoreTarget,
     mount: &'a Mount,
+    rights: &'a Rights,
     verb: Verb,
     overwrite: bool,
     depth: Depth,
     conditions: Conditions,
+    entrant: Entrant,
+    copies: Copies,
+}
+
+/// The copies of a request that are in flight.
+#[derive(Default)]
+struct Copies {
+    count: AtomicUsize,
+    one_ended: Notify,
+}
+
+/// A copy in flight, with its permit.
+struct InFlight<'a> {
+    copies: &'a Copies,
+    permit: Option<Permit>,
+}
+
+impl Copies {
+    /// Charges what the store holds of a value that it copies. Where there is no room for one more copy, those in flight are
+    /// waited for: they wait for nobody.
+    async fn begin(&self, mut permit: Permit, bytes: u64) -> Result<InFlight<'_>, StoreError> {
+        loop {
+            let one_ended = self.one_ended.notified();
+            if permit.grow(bytes).is_ok() {
+                self.count.fetch_add(1, Ordering::SeqCst);
+                return Ok(InFlight { copies: self, permit: Some(permit) });
+            }
+            if self.count.load(Ordering::SeqCst) == 0 {
+                return Err(StoreError::NoRoom);
+            }
+            one_ended.await;
+        }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.permit = None;
+        self.copies.count.fetch_sub(1, Ordering::SeqCst);
+        self.copies.one_ended.notify_waiters();
+    }
 }
 
 /// The handler.
@@ -64,18 +112,22 @@ pub(in crate::http::routes) async fn transfer(
 ) -> Result<Response, Problem> {
     let mount = &*target.mount;
     if !mount.writable {
-        return Err(not_offered().allow(target.methods()));
+        return Err(refusal(target));
     }
     let headers = &request.headers;
     let base = Base::of(&request.extensions);
     let (destination, overwrite) = super::to(target, &request.uri, headers, &base)?;
     let transfer = Transfer {
         state,
+        target,
         mount,
+        rights: Caller::of(&request.extensions).rights(),
         verb,
         overwrite,
         depth: headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
+        entrant: Entrant::new(Class::Bulk, &request.extensions),
+        copies: Copies::default(),
     };
     let replaced = match transfer.source(&target.place).await? {
         Source::Key(from, info) => transfer.key(&from, &info, &destination).await?,
@@ -139,7 +191,7 @@ impl Transfer<'_> {
             return Err(overlap());
         }
         if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
-            return Err(not_offered().allow(self.mount.prefix_methods()));
+            return Err(refusal(self.target).allow(self.mount.prefix_methods()));
         }
         match (self.verb, self.depth) {
             (_, Depth::Infinity) | (Verb::Copy, Depth::Zero) => {}
@@ -163,6 +215,9 @@ impl Transfer<'_> {
         }
         if self.depth == Depth::Zero {
             return Ok(replaced);
+        }
+        if let Some(key) = &key {
+            self.check_erasing(Reach::Key(key.clone()))?;
         }
         if is_prefix {
             self.clear(&to).await?;
@@ -197,7 +252,14 @@ impl Transfer<'_> {
             return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
                 .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
         }
+        self.check_erasing(Reach::Below(prefix.clone()))?;
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)
+    }
+
+    /// Whether what makes room may be erased: only here is it known whether anything does.
+    fn check_erasing(&self, reach: Reach) -> Result<(), Problem> {
+        let need = Need::stored(Scope::Delete, reach);
+        if self.rights.meet(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
     }
 
     /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
@@ -211,7 +273,10 @@ impl Transfer<'_> {
     ) -> Result<Option<bool>, StoreError> {
         let condition = if self.overwrite { WriteCondition::Always } else { WriteCondition::IfAbsent };
         let store = &self.mount.store;
+        let held = store.held_by_set(&condition).min(size);
         let work = async {
+            let permit = self.state.admission().beside(self.entrant);
+            let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
             if self.verb == Verb::Move {
                 // A weak version cannot be held to.

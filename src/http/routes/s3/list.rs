@@ -9,14 +9,15 @@ use std::time::SystemTime;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
-use super::page::{Asked, Item, Page};
+use super::page::Asked;
 use super::query::{Query, QueryError};
 use super::xml::Xml;
 use crate::http::extract::encode;
+use crate::http::listed::Page;
 use crate::http::state::Mount;
 use crate::http::validators::{entity_tag, rfc3339};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ListEntry, StoreError};
+use crate::store::{DirEntry, ListEntry, StoreError};
 
 /// Most keys and common prefixes on a page, however many are asked for.
 const PAGE_KEYS: usize = 1000;
@@ -84,7 +85,7 @@ impl ListObjects {
     }
 
     fn answer(&self, bucket: &str, page: &Page) -> Xml {
-        let next = page.items.last().filter(|_| page.more).map(Item::text);
+        let next = page.next();
         Xml::answer("ListBucketResult", |xml| {
             xml.text("Name", bucket);
             xml.text("Prefix", &self.written(&self.asked.prefix));
@@ -105,7 +106,7 @@ impl ListObjects {
                     if let Some(next) = next {
                         xml.text("NextContinuationToken", &token_of(next));
                     }
-                    xml.text("KeyCount", &page.items.len().to_string());
+                    xml.text("KeyCount", &page.entries.len().to_string());
                 }
             }
             xml.text("MaxKeys", &self.asked.limit.to_string());
@@ -117,13 +118,13 @@ impl ListObjects {
             }
             xml.text("IsTruncated", if page.more { "true" } else { "false" });
             // One kind after the other, as S3 has it: some readers take no list with something between.
-            for item in &page.items {
-                if let Item::Key(entry) = item {
+            for entry in &page.entries {
+                if let DirEntry::Key(entry) = entry {
                     self.contents(xml, entry);
                 }
             }
-            for item in &page.items {
-                if let Item::Prefix(prefix) = item {
+            for entry in &page.entries {
+                if let DirEntry::Prefix(prefix) = entry {
                     xml.element("CommonPrefixes", |xml| xml.text("Prefix", &self.written(prefix.as_str())));
                 }
             }

@@ -3,8 +3,8 @@
 //! Ranges, conditions and headers are the same there and here. What differs: a key that does not exist is an error
 //! even if it is a prefix, as S3 has no redirects to listings.
 
-use axum::extract::State;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::response::Response;
 
 use super::query::{Query, QueryError};
@@ -47,11 +47,10 @@ use crate::http::state::AppState;
 pub(in crate::http) async fn get_object(
     State(state): State<AppState>,
     target: StoreTarget,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri)?;
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri)?;
     if query.value("versionId")?.is_some_and(|version| version != "null") {
         return Err(
             QueryError::Value { name: "versionId", takes: "`null`: values have one version here" }.into()
@@ -62,12 +61,12 @@ pub(in crate::http) async fn get_object(
         return Err(no_such_key());
     };
     let nodes = || state.hierarchy(None, &mount.name);
-    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &uri, &headers).await? {
+    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &head).await? {
         return Ok(made);
     }
-    let found = match method {
-        Method::HEAD => head_value(mount, key, &headers).await?,
-        _ => get_value(mount, key, &headers).await?,
+    let found = match head.method {
+        Method::HEAD => head_value(mount, key, &head.headers).await?,
+        _ => get_value(mount, key, &head.headers).await?,
     };
     found.ok_or_else(no_such_key)
 }

@@ -18,7 +18,7 @@ pub(in crate::http) mod vertices;
 use std::sync::Arc;
 
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -28,12 +28,14 @@ use self::tail::{Tail, What, tails};
 use crate::error::Classify;
 use crate::error::ErrorClass;
 use crate::http::admission::{Class, Entrant, Share};
+use crate::http::download;
 use crate::http::extract::NodeTarget;
-use crate::http::json_answer::{json_answer, text_answer, version_of};
+use crate::http::json_answer::{json_answer, text_answer};
 use crate::http::json_body::read_json;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::key::NodePath;
+use crate::store::Version;
 use crate::vectors::{Context, Level, VectorError, VectorStore};
 
 /// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
@@ -79,7 +81,7 @@ pub(in crate::http) async fn get_vectors(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&state, target, share, Params::new(pairs), &method, &headers).await
+    driven(state, target, share, Params::new(pairs), method, headers).await
 }
 
 /// The store at the root of a mount.
@@ -127,7 +129,7 @@ pub(in crate::http) async fn post_vectors(
     let (headers, share) = (request.headers().clone(), Share::of(request.extensions()));
     let body: serde_json::Map<String, Value> = read_json(&state, Class::Elements, request).await?;
     let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
-    answer(&state, target, share, params, &Method::POST, &headers).await
+    driven(state, target, share, params, Method::POST, headers).await
 }
 
 /// The node furthest up that a path may be asked of.
@@ -148,6 +150,19 @@ fn context(state: &AppState, target: &NodeTarget) -> Context {
         metadata: state.metadata_limits(),
         codec: state.codec_limits(),
     }
+}
+
+/// The answer, made on the pool: documents are long, and much is parsed, put together and written of them.
+async fn driven(
+    state: AppState,
+    target: NodeTarget,
+    share: Share,
+    params: Params,
+    method: Method,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let cpu = state.cpu().clone();
+    cpu.drive(async move { answer(&state, target, share, params, &method, &headers).await }).await?
 }
 
 async fn answer(
@@ -192,7 +207,7 @@ async fn answer(
 impl Question<'_> {
     async fn answer(self) -> Result<Response, Problem> {
         // Vertices are admitted once it is known how many there are.
-        if matches!(self.tail.what, What::Store | What::Level | What::Vertices) {
+        if matches!(self.tail.what, What::Vertices) {
             return self.told().await;
         }
         let permit = self.state.admission().enter(self.entrant(), HELD_BYTES).await?;
@@ -211,7 +226,11 @@ impl Question<'_> {
             What::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
             What::Chunk(chunk) => self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await),
             What::Amplification => self.json(amplification::of_box(&self.level().await?, &self.params).await),
-            What::Vertices => vertices::answer(self).await,
+            What::Vertices => {
+                let mut answer = vertices::answer(self).await?;
+                self.name(answer.headers_mut());
+                Ok(answer)
+            }
             What::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
             What::Object(id) => self.json(objects::of_one(&self.level().await?, id, &self.params).await),
             What::ObjectEdges(id) => {
@@ -220,15 +239,25 @@ impl Question<'_> {
             What::ObjectVertices(id) => {
                 let most = self.state.options().whole_bytes;
                 let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
-                // Members and numbers alone: it is UTF-8.
-                let text = String::from_utf8_lossy(&text.map_err(problem_of)?).into_owned();
-                let version = version_of(&text);
-                Ok(text_answer(self.headers, text, version))
+                let text = text.map_err(problem_of)?;
+                let version = Version::of_text(&text);
+                Ok(text_answer(self.headers, [text.into()], version))
             }
             What::Links => self.json(links::of_box(&self.level().await?, &self.params).await),
             What::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
             // Answered before the store is opened: it may be too broken for that.
             What::Validate => Err(Problem::of_class(ErrorClass::NotFound)),
+        }
+    }
+
+    /// Says what vertices are called if they are saved.
+    fn name(&self, headers: &mut HeaderMap) {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);
+        if let Some(offer) = offer {
+            let (context, path) = (&self.store.context, &self.store.path);
+            let name = download::name_of(&context.mount, path, path);
+            download::put(headers, &format!("{name}.vertices"), download::extension(*offer));
         }
     }
 

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::tests::{body, key, keys, prefix, read};
-use crate::store::{Store, StoreError, WriteCondition};
+use crate::store::{ByteRange, LinkFault, Store, StoreError, WriteCondition};
 
 /// A root with links of every kind, and a directory outside of it.
 fn tree() -> (TempDir, std::path::PathBuf) {
@@ -31,6 +31,7 @@ fn tree() -> (TempDir, std::path::PathBuf) {
     link(Path::new("loop"), "loop");
     link(Path::new("."), "here");
     link(Path::new("nowhere"), "dangling");
+    link(Path::new("file/none"), "inside/below-a-file");
     link(Path::new("/proc/self/root"), "magic");
     (directory, root)
 }
@@ -42,48 +43,114 @@ fn resolve_by_hand_unless(by_kernel: bool, store: &mut LocalStore) {
     root.now &= by_kernel;
 }
 
-const OUT: [&str; 4] = ["link-out", "directory-out/file", "absolute-out", "magic/etc/passwd"];
+/// Keys at and behind links that lead out of the root, and why they are refused.
+const OUT: [(&str, LinkFault); 6] = [
+    ("link-out", LinkFault::LeadsOut),
+    ("directory-out/file", LinkFault::LeadsOut),
+    ("directory-out/none", LinkFault::LeadsOut),
+    ("absolute-out", LinkFault::LeadsOut),
+    ("absolute-in", LinkFault::LeadsOut),
+    ("magic/etc/passwd", LinkFault::LeadsOut),
+];
+/// Keys at and behind links that lead nowhere.
+const BAD: [(&str, LinkFault); 3] =
+    [("loop", LinkFault::Loops), ("dangling", LinkFault::Dangles), ("dangling/c/0", LinkFault::Dangles)];
+/// Keys at and behind links that lead to a file below the root.
+const GOOD: [&str; 4] = ["link-in", "directory-in/file", "link-to-link", "here/inside/file"];
+
+/// Whatever is asked of the key, the answer is this fault, by its name, and never that there is no such key.
+async fn refuses(store: &LocalStore, text: &str, expected: LinkFault) {
+    let fault = |error: StoreError| match error {
+        StoreError::Link { key, fault } => (key.to_string(), fault),
+        error => panic!("{text}: {error:?}"),
+    };
+    let expected = (text.to_owned(), expected);
+    assert_eq!(fault(store.head(&key(text)).await.unwrap_err()), expected);
+    assert_eq!(fault(store.get(&key(text), ByteRange::Whole, None).await.unwrap_err()), expected);
+    assert!(!store.still_has(&key(text), None), "{text}");
+}
 
 #[tokio::test]
-async fn by_default_a_link_is_no_key() {
+async fn where_links_are_not_followed_they_are_refused_and_not_absent() {
     let (_directory, root) = tree();
-    for by_kernel in [true, false] {
-        let mut store = with_links(&root, Symlinks::Deny);
+    for (policy, by_kernel) in [(Symlinks::Deny, true), (Symlinks::Deny, false), (Symlinks::Within, false)] {
+        let mut store = with_links(&root, policy);
         resolve_by_hand_unless(by_kernel, &mut store);
-        for text in OUT.iter().chain(&[
-            "link-in",
-            "directory-in/file",
-            "link-to-link",
-            "loop",
-            "dangling",
-            "here/inside/file",
-        ]) {
-            assert_eq!(read(&store, text).await, None, "{text}");
-            assert_eq!(store.head(&key(text)).await.unwrap(), None, "{text}");
+        let bad = OUT.iter().chain(&BAD).map(|(text, _)| *text);
+        for text in bad.chain(GOOD) {
+            refuses(&store, text, LinkFault::Refused).await;
         }
         assert_eq!(read(&store, "inside/file").await.unwrap(), "inside");
-        assert_eq!(keys(&store, "").await, ["inside/file"]);
+        assert_eq!(read(&store, "inside/none").await, None);
+        let links = ["absolute-in", "absolute-out", "dangling", "directory-in", "directory-out", "here"];
+        let more =
+            ["inside/below-a-file", "inside/file", "link-in", "link-out", "link-to-link", "loop", "magic"];
+        assert_eq!(
+            keys(&store, "").await,
+            [&links[..], &more].concat(),
+            "they are seen, and refused when read"
+        );
         assert_eq!(store.list_dir(&prefix("")).await.unwrap().prefixes, [prefix("inside/")]);
-        assert!(keys(&store, "directory-out/").await.is_empty());
+        let below = store.list_dir(&prefix("directory-out/")).await;
+        assert!(matches!(below, Err(StoreError::Link { .. })), "{below:?}");
     }
 }
 
 #[tokio::test]
-async fn links_within_the_root_are_followed_if_that_is_allowed() {
+async fn by_default_links_are_followed_within_the_root_and_no_other_is_absent() {
     let (_directory, root) = tree();
+    assert_eq!(LocalOptions::default().symlinks, Symlinks::Within);
     let store = with_links(&root, Symlinks::Within);
-    for text in OUT.iter().chain(&["loop", "dangling", "absolute-in"]) {
-        assert_eq!(read(&store, text).await, None, "{text}");
+    for (text, fault) in OUT.iter().chain(&BAD) {
+        refuses(&store, text, *fault).await;
     }
-    for text in ["link-in", "directory-in/file", "link-to-link", "here/inside/file"] {
+    for text in GOOD {
         assert_eq!(read(&store, text).await.unwrap(), "inside", "{text}");
     }
+    for absent in [
+        "link-in/below",
+        "link-in/far/below",
+        "directory-in/none",
+        "directory-in/none/below",
+        "here/none",
+        "here/link-in/below",
+        "inside/none",
+        "none/none",
+    ] {
+        assert_eq!(read(&store, absent).await, None, "{absent}");
+        assert!(keys(&store, &format!("{absent}/")).await.is_empty(), "{absent}");
+    }
     let listed = keys(&store, "").await;
-    assert_eq!(
-        listed,
-        ["directory-in/file", "inside/file", "link-in", "link-to-link"],
-        "and a link to above ends"
-    );
+    let files = ["directory-in/file", "inside/file", "link-in", "link-to-link"];
+    let refused = [
+        "absolute-in",
+        "absolute-out",
+        "dangling",
+        "directory-in/below-a-file",
+        "directory-out",
+        "inside/below-a-file",
+        "link-out",
+        "loop",
+        "magic",
+    ];
+    assert!(listed.is_sorted());
+    let mut expected = [&files[..], &refused].concat();
+    expected.sort_unstable();
+    assert_eq!(listed, expected, "and a link to above ends");
+}
+
+#[tokio::test]
+async fn no_link_leads_to_what_the_store_keeps_for_itself() {
+    let (_directory, root) = tree();
+    let store = writable(&root);
+    symlink(".zarr-server", root.join("own")).unwrap();
+    symlink(".zarr-server/lock", root.join("lock")).unwrap();
+    for text in ["own/lock", "own/staging/x", "lock"] {
+        let found = store.head(&key(text)).await;
+        assert!(matches!(found, Err(StoreError::Link { .. })), "{text}: {found:?}");
+    }
+    let written = store.set(&key("own/staging/x"), body("x"), WriteCondition::Always).await;
+    assert!(matches!(written, Err(StoreError::InvalidKey(_))), "{written:?}");
 }
 
 #[tokio::test]
@@ -115,23 +182,24 @@ async fn all_links_are_followed_if_the_operator_says_so() {
     for text in ["link-out", "directory-out/file", "absolute-out"] {
         assert_eq!(read(&store, text).await.unwrap(), "outside", "{text}");
     }
-    for text in ["loop", "dangling"] {
-        assert_eq!(read(&store, text).await, None, "{text}");
+    for (text, fault) in BAD {
+        refuses(&store, text, fault).await;
     }
 }
 
 #[tokio::test]
-async fn nothing_is_written_through_a_link() {
+async fn nothing_is_written_through_a_link_out_of_the_root() {
     let (directory, root) = tree();
     for by_kernel in [true, false] {
         let mut store = writable(&root);
         resolve_by_hand_unless(by_kernel, &mut store);
-        for text in ["directory-out/new", "directory-in/new", "directory-out/a/b", "magic/tmp/zarrd-new"] {
+        for text in ["directory-out/new", "dangling/new", "directory-out/a/b", "magic/tmp/zarrd-new"] {
             let error = store.set(&key(text), body("x"), WriteCondition::Always).await.unwrap_err();
-            assert!(matches!(error, StoreError::InvalidKey(_) | StoreError::KeyClash), "{text}: {error:?}");
-            assert!(!store.erase(&key(text), WriteCondition::Always).await.unwrap());
+            assert!(matches!(error, StoreError::InvalidKey(_)), "{text}: {error:?}");
+            let error = store.erase(&key(text), WriteCondition::Always).await.unwrap_err();
+            assert!(matches!(error, StoreError::Link { .. }), "{text}: {error:?}");
         }
-        assert!(!store.erase(&key("directory-out/file"), WriteCondition::Always).await.unwrap());
+        assert!(store.erase(&key("directory-out/file"), WriteCondition::Always).await.is_err());
         assert!(staged(&root).is_empty());
     }
     assert_eq!(std::fs::read_dir(directory.path().join("outside")).unwrap().count(), 1);
@@ -141,6 +209,15 @@ async fn nothing_is_written_through_a_link() {
     let store = writable(&root);
     store.set(&key("link-out"), body("new"), WriteCondition::Always).await.unwrap();
     assert_eq!(read(&store, "link-out").await.unwrap(), "new");
+    assert_eq!(std::fs::read(directory.path().join("outside/file")).unwrap(), b"outside");
+
+    // And so is one erased that leads to no value.
+    for text in ["dangling", "loop", "absolute-out"] {
+        let held = store.erase(&key(text), WriteCondition::IfAbsent).await;
+        assert!(matches!(held, Err(StoreError::Link { .. })), "{text}: {held:?}");
+        assert!(store.erase(&key(text), WriteCondition::Always).await.unwrap());
+        assert_eq!(read(&store, text).await, None);
+    }
     assert_eq!(std::fs::read(directory.path().join("outside/file")).unwrap(), b"outside");
 }
 
@@ -163,6 +240,11 @@ async fn a_link_put_in_place_of_a_directory_while_it_is_read_never_leads_out() {
         })
     };
     let mut found = 0;
+    // The bytes, if any are had; while the link is there, it may be refused.
+    let read = async |store: &LocalStore, text: &str| {
+        let value = store.get(&key(text), ByteRange::Whole, None).await.ok()??;
+        Some(value.bytes(1 << 30).await.unwrap())
+    };
     for policy in [Symlinks::Deny, Symlinks::Within] {
         let store = with_links(&root, policy);
         for _ in 0..3_000 {

@@ -131,6 +131,37 @@ async fn long_listings_are_complete_and_can_be_taken_up_anywhere() {
 }
 
 #[tokio::test]
+async fn a_long_directory_costs_and_holds_a_page_where_a_page_is_wanted() {
+    use crate::store::local::list::{Below, NAMES_BYTES, Walk};
+    const FILES: usize = 12_000;
+    let (directory, store) = store();
+    let mut all: Vec<String> = (0..FILES).map(|number| format!("{number}{}", "n".repeat(80))).collect();
+    for name in &all {
+        std::fs::write(directory.path().join(name), "").unwrap();
+    }
+    all.sort_unstable();
+    for below in [Below::Directly, Below::All] {
+        for at in [0, FILES / 2, FILES - 3] {
+            let mut walk = Walk::new(store.area.clone(), below, &prefix(""), &all[at]);
+            let first = walk.step().unwrap();
+            let first: Vec<_> = first.iter().map(crate::store::DirEntry::text).collect();
+            // Each of them was looked at, and nothing else.
+            assert!(first.len() <= 64, "{}", first.len());
+            assert_eq!(first, all[at + 1..][..first.len()]);
+            assert!(walk.held_bytes() < 256 << 10, "{}", walk.held_bytes());
+        }
+        let (mut walk, mut seen) = (Walk::new(store.area.clone(), below, &prefix(""), ""), Vec::new());
+        while !walk.is_done() {
+            seen.extend(walk.step().unwrap().iter().map(|entry| entry.text().to_owned()));
+            assert!(walk.held_bytes() <= NAMES_BYTES, "{}", walk.held_bytes());
+        }
+        // More than are held at once.
+        assert!(all.iter().map(String::len).sum::<usize>() > NAMES_BYTES);
+        assert!(seen == all, "{} of {FILES}", seen.len());
+    }
+}
+
+#[tokio::test]
 async fn when_the_root_is_gone_nothing_is_absent() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");

@@ -20,6 +20,7 @@ fn served() -> Option<(TempDir, LocalStore)> {
         fs::write(directory.path().join("a/c").join(chunk).join("0"), "old").unwrap();
     }
     fs::create_dir_all(directory.path().join("b")).unwrap();
+    fs::hard_link(directory.path().join("a/c/1/0"), directory.path().join("b/name")).unwrap();
     let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
     store.reads_now().then_some((directory, store))
 }
@@ -33,9 +34,18 @@ const KEYS: [&str; 3] = ["a/c/0/0", "a/c/1/0", "a/zarr.json"];
 #[tokio::test]
 async fn every_change_of_a_watched_key_ends_the_quiet() {
     let open = |root: &Path| OpenOptions::new().write(true).open(root.join("a/c/1/0")).unwrap();
-    let changes: [Change<'_>; 15] = [
+    let changes: [Change<'_>; 18] = [
         ("written in place", &|root| fs::write(root.join("a/c/1/0"), "new").unwrap()),
         ("written at a place", &|root| open(root).write_all_at(b"x", 1).unwrap()),
+        ("written by another name", &|root| fs::write(root.join("b/name"), "new").unwrap()),
+        ("given a name elsewhere", &|root| {
+            fs::hard_link(root.join("a/c/1/0"), root.join("b/later")).unwrap();
+        }),
+        ("given a name outside, and written by it", &|root| {
+            let outside = tempfile::tempdir_in(root.parent().unwrap()).unwrap();
+            fs::hard_link(root.join("a/c/1/0"), outside.path().join("0")).unwrap();
+            fs::write(outside.path().join("0"), "new").unwrap();
+        }),
         ("made longer", &|root| {
             OpenOptions::new().append(true).open(root.join("a/c/1/0")).unwrap().write_all(b"x").unwrap();
         }),
@@ -113,13 +123,29 @@ async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own(
 async fn what_would_not_be_told_is_not_watched() {
     let Some((directory, store)) = served() else { return };
     let root = directory.path();
-    fs::hard_link(root.join("a/c/0/0"), root.join("b/0")).unwrap();
-    assert_eq!(watch(&store, &["a/c/0/0"]).await, None, "a file with another name");
     symlink("a", root.join("link")).unwrap();
     assert_eq!(watch(&store, &["link/c/1/0"]).await, None, "behind a link");
     assert_eq!(watch(&store, &["none/c/1/0"]).await, None, "no such directory");
-    assert!(watch(&store, &["a/c/1/0"]).await.is_some());
-    let links = LocalOptions { symlinks: Symlinks::Follow, ..LocalOptions::default() };
-    let store = LocalStore::open(root, &links).unwrap();
-    assert_eq!(watch(&store, &["a/c/1/0"]).await, None, "where links are followed");
+    symlink("1/0", root.join("a/c/2")).unwrap();
+    assert_eq!(watch(&store, &["a/c/2"]).await, None, "a link");
+    assert_eq!(watch(&store, &["a/c/1"]).await, None, "a directory");
+    for symlinks in [Symlinks::Deny, Symlinks::Within, Symlinks::Follow] {
+        assert!(watch(&with_links(root, symlinks), &["a/c/1/0"]).await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn files_that_come_and_go_leave_room_to_watch_others() {
+    let Some((directory, store)) = served() else { return };
+    for round in 0..40 {
+        let names: Vec<String> = (0..500).map(|name| format!("a/c/1/{name}")).collect();
+        for name in &names {
+            fs::write(directory.path().join(name), "x").unwrap();
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert!(watch(&store, &names).await.is_some(), "{round}");
+        for name in names {
+            fs::remove_file(directory.path().join(name)).unwrap();
+        }
+    }
 }

@@ -179,3 +179,16 @@ async fn values_are_as_readable_for_others_as_files_usually_are() {
     assert_eq!(mode(directory.path().join("a")), mode(usual));
     assert_eq!(mode(directory.path().join(RESERVED)) & 0o077, 0, "but nobody looks into the staging area");
 }
+
+#[tokio::test]
+async fn what_this_store_wrote_has_a_version_to_believe_in_at_once() {
+    let (_directory, store) = store();
+    for round in 0..20 {
+        let outcome = put(&store, "a", round.to_string()).await;
+        let version = outcome.version.unwrap();
+        assert!(version.is_settled() || !store.reads_now());
+        assert_eq!(store.still_has(&key("a"), Some(&version)), store.reads_now());
+        let found = store.head(&key("a")).await.unwrap().unwrap().version;
+        assert!(found == version || !store.reads_now(), "{found:?} {version:?}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::super::{ZipError, ZipStore};
+use super::super::{ZipBudget, ZipError, ZipStore};
 use super::{Below, FILE, Zip, deflated, stored};
 use crate::error::{Classify, ErrorClass};
 use crate::store::tests::{cpu, key, keys, put, read};
@@ -34,7 +34,7 @@ async fn a_directory_is_read_once_for_all_who_want_it() {
 #[tokio::test]
 async fn a_glance_at_an_entry_is_a_glance_at_the_file() {
     let inner: SharedStore = Arc::new(ObjectBackend::memory(true));
-    let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu());
+    let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu(), ZipBudget::default());
     assert!(!store.still_has(&key("none"), None), "nothing is known of the file");
     let mut before = None;
     for byte in 1..=3 {

@@ -1,21 +1,24 @@
 //! Zip files that others wrote, and zip files made by hand to be right, broken or hostile.
 
+mod budgets;
 mod changes;
 mod fixtures;
 mod hostile;
 mod structure;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::{ZipError, ZipStore};
+use super::{ZipBudget, ZipError, ZipStore};
+use crate::codec::ContentCoding;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
-    ByteRange, DirListing, ListEntry, ObjectBackend, SetOutcome, SharedStore, Store, StoreError, StoreKind,
+    ByteRange, DirEntries, ListEntry, ObjectBackend, SetOutcome, SharedStore, Store, StoreError, StoreKind,
     Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -72,6 +75,14 @@ fn deflated(name: &str, data: &[u8]) -> Entry {
     encoded.extend(data);
     let entry = stored(name, &encoded);
     Entry { size: length.into(), crc: crc32(data), method: 8, local_method: 8, ..entry }
+}
+
+/// An entry that is compressed.
+fn compressed(name: &str, data: &[u8]) -> Entry {
+    // A gzip stream is a header of ten bytes, what is wanted here, and a trailer of eight.
+    let gzip = ContentCoding::Gzip.encode(data).unwrap();
+    let entry = stored(name, &gzip[10..gzip.len() - 8]);
+    Entry { size: data.len() as u64, crc: crc32(data), method: 8, local_method: 8, ..entry }
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -189,6 +200,8 @@ struct Below {
     inner: ObjectBackend,
     heads: Mutex<usize>,
     gets: Mutex<Vec<ByteRange>>,
+    /// Whether reads fail.
+    fails: AtomicBool,
     /// What the file becomes before so many more reads.
     next: Mutex<Option<(usize, Bytes)>>,
     /// Whether its versions are said to be weak.
@@ -202,6 +215,7 @@ impl Below {
             inner,
             heads: Mutex::default(),
             gets: Mutex::default(),
+            fails: AtomicBool::new(false),
             next: Mutex::default(),
             weak,
         })
@@ -229,7 +243,12 @@ impl Below {
 
     /// The zip store over the file.
     fn zip(self: &Arc<Self>) -> ZipStore {
-        ZipStore::new(Arc::clone(self) as SharedStore, key(FILE), cpu())
+        self.zip_within(&ZipBudget::default())
+    }
+
+    /// The same, whose directory shares a budget.
+    fn zip_within(self: &Arc<Self>, directories: &ZipBudget) -> ZipStore {
+        ZipStore::new(Arc::clone(self) as SharedStore, key(FILE), cpu(), directories.clone())
     }
 }
 
@@ -263,6 +282,10 @@ impl Store for Below {
             self.holds(bytes).await;
         }
         self.gets.lock().unwrap().push(range);
+        if self.fails.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+            return Err(StoreError::WrongLength);
+        }
         let if_match = if_match.map(|version| Version::strong(version.tag()));
         let value = self.inner.get(key, range, if_match.as_ref()).await?;
         Ok(value.map(|value| Value { info: self.said(value.info.clone()), ..value }))
@@ -281,8 +304,8 @@ impl Store for Below {
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.inner.erase_prefix(prefix).await
     }
-    async fn list_dir(&self, prefix: &StorePrefix) -> Result<DirListing, StoreError> {
-        self.inner.list_dir(prefix).await
+    fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
+        self.inner.list_dir_after(prefix, after)
     }
     fn list_prefix(
         &self,

@@ -3,7 +3,7 @@
 use futures::stream::TryStreamExt;
 
 use super::{Below, Zip, deflated, over, stored};
-use crate::store::tests::{body, key, keys, prefix, read};
+use crate::store::tests::{body, directories_go_on_after_any_text, key, keys, prefix, read};
 use crate::store::{ByteRange, DirListing, Store, StoreError, StoreKind, WriteCondition};
 
 #[tokio::test]
@@ -88,6 +88,9 @@ async fn listings_are_complete_and_in_order() {
             assert_eq!(rest, expected, "{under} after {after}");
         }
     }
+    let sequence = ["a", "b-c", "b.d", "b/", "b0", "c/", "zarr.json", "é/"];
+    let directories = [("", &sequence[..]), ("b/", &["b/a/", "b/b"]), ("a/", &[])];
+    directories_go_on_after_any_text(&store, &directories).await;
     let root = store.list_dir(&prefix("")).await.unwrap();
     let names: Vec<_> = root.keys.iter().map(|entry| entry.key.as_str()).collect();
     assert_eq!(names, ["a", "b-c", "b.d", "b0", "zarr.json"]);

@@ -1,8 +1,9 @@
-//! Fill values of v2 documents (Zarr v2, "Fill value encoding"), in the spellings found on disk.
+//! Fill values in the spellings found on disk (Zarr v2, "Fill value encoding"; Zarr core 3.1, "Permitted fill values").
 //!
-//! Everything v3 permits, and besides: `null` or nothing for zero, `0.0` and `"0"` for integers, 0 and 1 for
-//! booleans, `[x]` for `x`, numbers as strings, 0 for empty text, text of bytes as it is. A number that the type
-//! cannot hold is an error as ever, and so is text that is too long.
+//! Everything v3 permits, and besides, in documents of either version: `null` or nothing for zero, and of numbers `0.0`
+//! and `"0"` for integers, 0 and 1 for booleans and booleans for them, `[x]` for `x`, numbers as strings, `nan` and
+//! `inf`, and what is beyond the largest float for infinity. In v2 also 0 for empty text, and text of bytes as it is. An
+//! integer that the type cannot hold is an error as ever, and so is text that is too long.
 
 use serde_json::Value;
 
@@ -10,6 +11,22 @@ use super::{FillValue, MetadataError, base64_bytes, integer, invalid, padded, v3
 use crate::metadata::DataType;
 
 impl FillValue {
+    /// The fill value that a v3 document gives, also in the spellings of numbers that the specification does not permit
+    /// and that mean one thing alone; `None` is a document that gives none.
+    ///
+    /// # Errors
+    /// [`MetadataError::Invalid`] if no reading of it is an element of the data type.
+    pub fn from_v3_leniently(
+        data_type: &DataType,
+        fill_value: Option<&Value>,
+    ) -> Result<Self, MetadataError> {
+        let strict = Self::from_v3(data_type, fill_value);
+        if strict.is_ok() || !is_number(data_type) {
+            return strict;
+        }
+        Self::from_v2(data_type, fill_value)
+    }
+
     /// The fill value that a v2 document gives; `None` is a document that gives none.
     ///
     /// # Errors
@@ -20,6 +37,19 @@ impl FillValue {
             Some(value) => element(data_type, value).map(|element| Self::from_bytes(&element)),
         }
     }
+}
+
+/// Whether an element is a number, a truth or a time. How others are spelt tells what they are: text from base64.
+fn is_number(data_type: &DataType) -> bool {
+    !data_type.is_variable()
+        && !matches!(
+            data_type,
+            DataType::RawBits { .. }
+                | DataType::FixedLengthUtf32 { .. }
+                | DataType::NullTerminatedBytes { .. }
+                | DataType::Struct(_)
+                | DataType::Subarray(_)
+        )
 }
 
 fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
@@ -107,13 +137,30 @@ fn zero(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 
 fn float(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     if let Some(text) = number(value) {
-        return v3::decimal_float(data_type, text);
+        // What is no float of this type though it is a number is larger than all of them.
+        let infinity =
+            || v3::named_float(data_type, if text.starts_with('-') { "-Infinity" } else { "Infinity" });
+        return v3::decimal_float(data_type, text).or_else(|error| infinity().ok_or(error));
     }
     match value {
-        Value::String(text) => v3::named_float(data_type, text.strip_prefix('+').unwrap_or(text)),
+        Value::String(text) => v3::named_float(data_type, text).or_else(|| named(data_type, text)),
         _ => None,
     }
     .ok_or_else(|| invalid(data_type, "must be a number or the name of one"))
+}
+
+/// What is no number, by the names that Python and C have for it.
+fn named(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
+    let (sign, name) = match text.strip_prefix('-') {
+        Some(name) => ("-", name),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let name = match name.to_ascii_lowercase().as_str() {
+        "nan" if sign.is_empty() => "NaN",
+        "inf" | "infinity" => "Infinity",
+        _ => return None,
+    };
+    v3::named_float(data_type, &format!("{sign}{name}"))
 }
 
 /// A pair, or the pair's bytes in base64, or a real number.
@@ -130,9 +177,10 @@ fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
     }
 }
 
-/// The decimal text of a JSON number, or of a string that holds one.
+/// The decimal text of a JSON number, of a string that holds one, or of a truth.
 fn number(value: &Value) -> Option<&str> {
     match value {
+        Value::Bool(truth) => Some(if *truth { "1" } else { "0" }),
         Value::Number(number) => Some(number.as_str()),
         Value::String(text) => {
             let numeric =
@@ -205,6 +253,8 @@ mod tests {
     fn a_bool_may_be_0_or_1() {
         assert_all_read(&DataType::Bool, &[0], &["false", "0", "0.0", "\"0\"", "[false]", "[0]"]);
         assert_all_read(&DataType::Bool, &[1], &["true", "1", "1.0", "[1]"]);
+        assert_all_read(&DataType::UInt8, &[1], &["true", "[true]"]);
+        assert_all_read(&DataType::Float32, &1_f32.to_le_bytes(), &["true"]);
     }
 
     #[test]
@@ -212,17 +262,17 @@ mod tests {
         assert_all_read(
             &DataType::Float32,
             &f32::INFINITY.to_le_bytes(),
-            &["Infinity", "\"Infinity\"", "\"+Infinity\""],
+            &["Infinity", "\"Infinity\"", "\"+Infinity\"", "\"inf\"", "1e39", "\"1e39\"", "1e400"],
         );
         assert_all_read(
             &DataType::Float64,
             &f64::NEG_INFINITY.to_le_bytes(),
-            &["-Infinity", "\"-Infinity\""],
+            &["-Infinity", "\"-Infinity\"", "\"-inf\"", "-1e400"],
         );
         assert_all_read(
             &DataType::Float64,
             &0x7ff8_0000_0000_0000_u64.to_le_bytes(),
-            &["NaN", "\"NaN\"", "[NaN]"],
+            &["NaN", "\"NaN\"", "[NaN]", "\"nan\"", "\"NAN\""],
         );
         assert_all_read(
             &DataType::Float64,
@@ -272,34 +322,39 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_v3_reads_as_in_v2_and_text_as_the_specification_has_it() {
+        let read = |data_type: &DataType, text: &str| {
+            let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
+            let fill_value = FillValue::from_v3_leniently(data_type, Some(&value));
+            fill_value.map(|fill_value| fill_value.as_bytes().to_vec()).ok()
+        };
+        assert_eq!(read(&DataType::Bool, "1"), Some(vec![1]));
+        assert_eq!(read(&DataType::Int16, "[3.0]"), Some(vec![3, 0]));
+        assert_eq!(read(&DataType::Int16, "0.5"), None);
+        assert_eq!(read(&DataType::Float32, "\"nan\""), Some(0x7fc0_0000_u32.to_le_bytes().to_vec()));
+        for text in ["0", "\"ab\"", "[97]"] {
+            assert_eq!(read(&DataType::NullTerminatedBytes { bytes: 3 }, text), None, "{text}");
+        }
+        assert_eq!(read(&DataType::FixedLengthUtf32 { code_points: 3 }, "0"), None);
+        assert_eq!(read(&DataType::RawBits { bytes: 3 }, "0"), None);
+        assert_eq!(FillValue::from_v3_leniently(&DataType::Int8, None), Ok(FillValue::from_bytes(&[0])));
+    }
+
+    #[test]
     fn what_no_reading_makes_an_element_is_an_error() {
         for (data_type, texts) in [
             (DataType::Bool, &["2", "-1", "\"true\"", "0.5", "[]", "[true,false]", "{}"] as &[&str]),
             (
                 DataType::UInt32,
-                &[
-                    "-1",
-                    "-1.0",
-                    "4294967296",
-                    "4294967296.0",
-                    "0.5",
-                    "\"\"",
-                    "\"x\"",
-                    "\"0x1\"",
-                    "[[1]]",
-                    "true",
-                ],
+                &["-1", "-1.0", "4294967296", "4294967296.0", "0.5", "\"\"", "\"x\"", "\"0x1\"", "[[1]]"],
             ),
             (
                 DataType::Int64,
                 &["9.2233720368547758e18", "1e400", "NaN", "Infinity", "1e39", "[]", "\"1 \"", "\"--1\""],
             ),
             (DataType::UInt64, &["1.8446744073709552e19"]),
-            (
-                DataType::Float32,
-                &["1e39", "\"1e39\"", "\"nan\"", "\"inf\"", "\"\"", "\"e\"", "true", "[1,2]", "{}"],
-            ),
-            (DataType::Complex64, &["[1,2,3]", "[]", "\"AACAPw==\"", "true", "[[1],[2]]"]),
+            (DataType::Float32, &["\"\"", "\"e\"", "\"-nan\"", "\"infinite\"", "\"++inf\"", "[1,2]", "{}"]),
+            (DataType::Complex64, &["[1,2,3]", "[]", "\"AACAPw==\"", "[[1],[2]]"]),
             (
                 DataType::RawBits { bytes: 3 },
                 &["\"AQI=\"", "\"AQID=\"", "\"AQ D\"", "1", "\"\"", "[1]", "true"],
@@ -308,7 +363,7 @@ mod tests {
             (DataType::FixedLengthUtf32 { code_points: 3 }, &["\"abcd\"", "1", "true", "[[\"a\"]]"]),
             (
                 DataType::TimeDelta64(TimeStep::new(TimeUnit::Day, 1).unwrap()),
-                &["0.5", "NaN", "\"nat\"", "9223372036854775808", "\"1970-01-01\"", "true"],
+                &["0.5", "NaN", "\"nat\"", "9223372036854775808", "\"1970-01-01\""],
             ),
         ] {
             for text in texts {

@@ -1,0 +1,53 @@
+//! [`check`]: whether `serve` would start, by doing what it does up to the point where it listens.
+
+use futures::future::join_all;
+
+use super::{App, AppError};
+use crate::config::Config;
+use crate::store::{OpenError, StoreError};
+
+/// How long a backend may take to say that it is there.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// A configuration that can be served.
+#[derive(Debug)]
+pub struct Checked {
+    app: App,
+    /// Mounts to whose directories another server writes just now: most likely the one that is to be restarted.
+    pub in_use: Vec<String>,
+}
+
+/// Opens what `serve` would open. The one difference: a directory that another server writes to is opened for reading.
+///
+/// # Errors
+/// [`AppError`], as [`App::build`] gives it.
+pub async fn check(mut config: Config) -> Result<Checked, AppError> {
+    let mut in_use = Vec::new();
+    loop {
+        match App::build(config.clone()).await {
+            Ok(app) => return Ok(Checked { app, in_use }),
+            Err(AppError::Mount {
+                name,
+                source: OpenError::Directory { source: StoreError::RootInUse(_), .. },
+            }) if config.mounts.get(&name).is_some_and(|mount| mount.writable) => {
+                if let Some(mount) = config.mounts.get_mut(&name) {
+                    mount.writable = false;
+                }
+                in_use.push(name);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Checked {
+    /// Asks all backends at once whether they answer: of each mount, by name, nothing, or what is wrong.
+    pub async fn connect(&self) -> Vec<(String, Result<(), String>)> {
+        // As many at a time as the configuration has mounts.
+        join_all(self.app.served.iter().map(|served| async move {
+            let answers = served.mount.answers_within(PATIENCE).await;
+            (served.mount.name.clone(), answers.map_err(|(_, trouble)| trouble))
+        }))
+        .await
+    }
+}

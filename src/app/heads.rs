@@ -1,0 +1,337 @@
+//! [`Heads`]: a stream that lets no head of HTTP/1.1 pass that could be read in two ways.
+//!
+//! The parser behind it ends lines at a line feed alone (RFC 9112, section 2.2) and cuts request targets at `#`
+//! (section 3.2), silently. A proxy in front may do neither, and the two would then not speak of the same request. In place
+//! of such a byte this puts one that no head may hold: the parser answers 400 and ends the connection. So nothing here
+//! answers, waits or keeps more than the beginning of one line.
+//!
+//! What is a head is known by following how messages are framed (section 6): bodies are passed over by their length, or
+//! chunk by chunk. Where framing is broken the parser ends the connection by itself, and nothing more is looked at. HTTP/2
+//! is not looked at either: its heads are compressed, and have no lines.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes of a line that are kept: enough for each field that says how long a body is. A longer one of those is refused.
+const LINE_BYTES: usize = 64;
+/// What HTTP/2 begins with, as a line.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
+/// No head of a request may hold it.
+const REFUSED: u8 = 0;
+
+/// A stream whose heads are looked at.
+#[derive(Debug)]
+pub(super) struct Heads<S> {
+    stream: S,
+    framing: Framing,
+}
+
+/// Where in the messages a stream is.
+#[derive(Debug, Default)]
+struct Framing {
+    part: Part,
+    line: Line,
+    /// What the head that is read says of its body.
+    body: Body,
+}
+
+#[derive(Debug, Default)]
+enum Part {
+    /// The line of a request, or empty lines before it.
+    #[default]
+    Request,
+    Fields,
+    /// So many bytes of a body.
+    Body(u64),
+    ChunkSize,
+    /// So many bytes of a chunk and the end of its line.
+    Chunk(u64),
+    Trailers,
+    /// Nothing of it is looked at any more.
+    Rest,
+}
+
+/// How long a body is.
+#[derive(Clone, Copy, Debug, Default)]
+enum Body {
+    #[default]
+    None,
+    Length(u64),
+    Chunked,
+}
+
+/// The beginning of a line.
+#[derive(Debug)]
+struct Line {
+    kept: [u8; LINE_BYTES],
+    length: usize,
+    last: u8,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { kept: [0; LINE_BYTES], length: 0, last: 0 }
+    }
+}
+
+impl Line {
+    fn push(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.last() else { return };
+        if let Some(free) = self.kept.get_mut(self.length..) {
+            free.iter_mut().zip(bytes).for_each(|(free, byte)| *free = *byte);
+        }
+        self.length = self.length.saturating_add(bytes.len());
+        self.last = *last;
+    }
+
+    /// What is kept of it, without the carriage return at its end.
+    fn text(&self) -> &[u8] {
+        let text = self.kept.get(..self.length).unwrap_or(self.kept.as_slice());
+        text.strip_suffix(b"\r").unwrap_or(text)
+    }
+
+    /// Whether it has nothing but its carriage return.
+    fn is_empty(&self) -> bool {
+        self.length <= 1
+    }
+}
+
+/// What is wrong with a byte.
+struct Odd;
+
+impl Framing {
+    /// Looks at what was read, and replaces what may not stand there.
+    fn pass(&mut self, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            let passed = match &mut self.part {
+                Part::Rest => return,
+                Part::Body(left) | Part::Chunk(left) => {
+                    let passed = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    *left -= passed as u64;
+                    passed
+                }
+                Part::Request | Part::Fields | Part::ChunkSize | Part::Trailers => self.pass_line(bytes),
+            };
+            self.part = match std::mem::take(&mut self.part) {
+                Part::Body(0) => Part::Request,
+                Part::Chunk(0) => Part::ChunkSize,
+                part => part,
+            };
+            bytes = bytes.get_mut(passed..).unwrap_or_default();
+        }
+    }
+
+    /// Passes to the end of a line, or of the bytes.
+    fn pass_line(&mut self, bytes: &mut [u8]) -> usize {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let length = end.unwrap_or(bytes.len());
+        let Some((line, rest)) = bytes.split_at_mut_checked(length) else { return length };
+        if matches!(self.part, Part::Request)
+            && let Some(odd) = line.iter_mut().find(|byte| **byte == b'#')
+        {
+            *odd = REFUSED;
+            self.part = Part::Rest;
+            return length;
+        }
+        self.line.push(line);
+        let Some(end) = rest.first_mut() else { return length };
+        let next = if self.line.last == b'\r' { self.next() } else { Err(Odd) };
+        self.part = next.unwrap_or_else(|Odd| {
+            *end = REFUSED;
+            Part::Rest
+        });
+        self.line = Line::default();
+        length + 1
+    }
+
+    /// What comes after the line that has ended.
+    fn next(&mut self) -> Result<Part, Odd> {
+        Ok(match self.part {
+            Part::Request | Part::Trailers if self.line.is_empty() => Part::Request,
+            Part::Request if self.line.text() == PREFACE => Part::Rest,
+            Part::Request => Part::Fields,
+            Part::Fields if self.line.is_empty() => match std::mem::take(&mut self.body) {
+                Body::None | Body::Length(0) => Part::Request,
+                Body::Length(length) => Part::Body(length),
+                Body::Chunked => Part::ChunkSize,
+            },
+            Part::Fields => return self.field(),
+            Part::ChunkSize => match chunk_size(self.line.text()) {
+                Some(0) => Part::Trailers,
+                Some(size) => size.checked_add(2).map_or(Part::Rest, Part::Chunk),
+                None => Part::Rest,
+            },
+            Part::Trailers => Part::Trailers,
+            Part::Body(_) | Part::Chunk(_) | Part::Rest => Part::Rest,
+        })
+    }
+
+    /// Takes from a field what it says of the body.
+    fn field(&mut self) -> Result<Part, Odd> {
+        let text = self.line.text();
+        let Some(colon) = text.iter().position(|byte| *byte == b':') else { return Ok(Part::Fields) };
+        let Some((name, value)) = text.split_at_checked(colon) else { return Ok(Part::Fields) };
+        let is_chunked = name.eq_ignore_ascii_case(b"transfer-encoding");
+        if !is_chunked && !name.eq_ignore_ascii_case(b"content-length") {
+            return Ok(Part::Fields);
+        }
+        if self.line.length > LINE_BYTES {
+            return Err(Odd);
+        }
+        // The encoding wins over the length (RFC 9112, section 6.3).
+        match (self.body, decimal(value.get(1..).unwrap_or_default().trim_ascii())) {
+            _ if is_chunked => self.body = Body::Chunked,
+            (Body::Chunked, _) => {}
+            (_, Some(length)) => self.body = Body::Length(length),
+            (_, None) => return Ok(Part::Rest),
+        }
+        Ok(Part::Fields)
+    }
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    let is_plain = text.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(text).ok().filter(|_| is_plain)?.parse().ok()
+}
+
+/// The size of a chunk, which its extensions may follow.
+fn chunk_size(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    u64::from_str_radix(std::str::from_utf8(text.get(..digits)?).ok()?, 16).ok()
+}
+
+impl<S> Heads<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, framing: Framing::default() }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.framing.pass(buffer.filled_mut().get_mut(before..).unwrap_or_default());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What comes out of bytes that are read in parts of these lengths.
+    fn passed(bytes: &[u8], parts: &[usize]) -> Vec<u8> {
+        let (mut framing, mut bytes, mut parts) = (Framing::default(), bytes.to_vec(), parts.iter().cycle());
+        let mut rest = &mut *bytes;
+        while !rest.is_empty() {
+            let length = (*parts.next().unwrap()).clamp(1, rest.len());
+            let (part, behind) = rest.split_at_mut(length);
+            framing.pass(part);
+            rest = behind;
+        }
+        bytes
+    }
+
+    /// A request that has one reading, with bytes in its body that would be odd in a head.
+    fn requests() -> impl Strategy<Value = Vec<u8>> {
+        let body = "[a#\r\n:0 ]{0,40}";
+        let head = prop_oneof![Just(""), Just("\r\n")].prop_flat_map(|before| {
+            "[a-z/?=%]{0,90}"
+                .prop_map(move |target| format!("{before}PUT /{target} HTTP/1.1\r\nHost: x\r\nA: b#c\r\n"))
+        });
+        let by_length =
+            (head.clone(), body, 0..4_usize, any::<bool>()).prop_map(|(head, body, zeros, shouts)| {
+                let name = if shouts { "CONTENT-LENGTH:" } else { "content-length: " };
+                format!("{head}{name}{}{}\r\nB: c\r\n\r\n{body}", "0".repeat(zeros), body.len())
+            });
+        let chunks = prop::collection::vec(("[a#\r\n]{1,20}", "(;[a-z]{1,80}=\"#\")?"), 0..4);
+        let chunked = (head.clone(), chunks, "(T: #\r\n)?").prop_map(|(head, chunks, trailers)| {
+            let mut text = format!("{head}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
+            for (chunk, extension) in chunks {
+                write!(text, "{:x}{extension}\r\n{chunk}\r\n", chunk.len()).unwrap();
+            }
+            text + "0\r\n" + &trailers + "\r\n"
+        });
+        prop_oneof![by_length, chunked, head.prop_map(|head| head + "\r\n")].prop_map(String::into_bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn what_has_one_reading_passes_as_it_is_and_what_has_two_is_spoilt_wherever_it_stands(
+            before in prop::collection::vec(requests(), 0..5),
+            parts in prop::collection::vec(1..60_usize, 1..8),
+            odd in prop::sample::select(vec![
+                "GET /a@b HTTP/1.1\r\n",
+                "GET /a HTTP/1.1@Host: x\r\n\r\n",
+                "GET /a HTTP/1.1\r\nHost: x@\r\n",
+                "GET /a HTTP/1.1\r\nHost: x\r\n@",
+                "@GET /a HTTP/1.1\r\n",
+                "PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nT: a@\r\n",
+            ]),
+        ) {
+            let before = before.concat();
+            prop_assert_eq!(&passed(&before, &parts), &before);
+            let byte = if odd.contains("/a@") { "#" } else { "\n" };
+            let sent = [&*before, odd.replace('@', byte).as_bytes()].concat();
+            let spoilt = [&*before, odd.replace('@', "\0").as_bytes()].concat();
+            prop_assert_eq!(passed(&sent, &parts), spoilt);
+        }
+
+        #[test]
+        fn any_bytes_pass_in_any_parts(bytes in prop::collection::vec(any::<u8>(), 0..400), parts in prop::collection::vec(1..60_usize, 1..8)) {
+            let whole = passed(&bytes, &[usize::MAX]);
+            prop_assert_eq!(passed(&bytes, &parts), whole);
+        }
+    }
+
+    #[test]
+    fn http2_is_not_looked_at() {
+        let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n#\n\n#";
+        assert_eq!(passed(bytes, &[5]), bytes);
+    }
+
+    #[test]
+    fn a_length_in_more_letters_than_are_kept_is_refused() {
+        for name in ["Content-Length", "Transfer-Encoding"] {
+            let head = format!("PUT /a HTTP/1.1\r\n{name}:{}4\r\n\r\n", " ".repeat(LINE_BYTES));
+            assert!(passed(head.as_bytes(), &[7]).contains(&REFUSED), "{name}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The environment: which variables are settings, and which are meant to be.
+//!
+//! `ZARRD__SECTION__KEY` is a setting. Whatever else begins with `ZARRD_` is refused, as an unknown key of a file is, but
+//! for what Kubernetes tells every container of a service that is called `zarrd`.
+
+use std::ffi::OsString;
+
+use super::ConfigError;
+use super::tree::{Entry, Node, Origin};
+use crate::error::nearest;
+
+/// Variables with this prefix are settings; `__` stands between the keys.
+const PREFIX: &str = "ZARRD__";
+/// Variables with this prefix are meant for this program.
+const OWN: &str = "ZARRD_";
+/// The variable that names the collector of traces for all programs.
+const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// The variable that names the file, where no flag does.
+pub(super) const FILE: &str = "ZARRD_CONFIG";
+/// The variable that names the file below it: what an image sets for whoever runs it.
+pub(super) const BASE_FILE: &str = "ZARRD_BASE_CONFIG";
+/// Settings that have no default, and so are none of the defaults' keys.
+const WITHOUT_DEFAULT: [&str; 4] = [
+    "ZARRD__SERVER__ADMIN_LISTEN",
+    "ZARRD__SERVER__TLS__CERTIFICATE",
+    "ZARRD__SERVER__TLS__KEY",
+    "ZARRD__TELEMETRY__OTLP_ENDPOINT",
+];
+
+/// The names of all variables that set what the defaults hold, and of those that name files.
+pub(super) fn names(defaults: &Entry) -> Vec<String> {
+    fn below(entry: &Entry, name: &str, names: &mut Vec<String>) {
+        match &entry.node {
+            Node::Table(entries) => {
+                for (key, entry) in entries {
+                    below(entry, &format!("{name}__{}", key.to_ascii_uppercase()), names);
+                }
+            }
+            _ => names.push(name.to_owned()),
+        }
+    }
+    let mut names: Vec<String> =
+        WITHOUT_DEFAULT.iter().chain(&[FILE, BASE_FILE]).map(|&name| name.to_owned()).collect();
+    below(defaults, "ZARRD", &mut names);
+    names
+}
+
+/// Lays what the variables say over the tree.
+///
+/// # Errors
+/// [`ConfigError::Syntax`], [`ConfigError::UnknownVariable`].
+pub(super) fn lay(
+    tree: &mut Entry,
+    variables: &[(OsString, OsString)],
+    known: &[String],
+) -> Result<(), ConfigError> {
+    for (name, value) in variables {
+        // The name that all programs share; our own is laid over it.
+        if name == OTLP && !value.is_empty() {
+            let origin = Origin::Variable(OTLP.to_owned());
+            let node = Node::Word(value.to_string_lossy().into_owned());
+            tree.set(&["telemetry", "otlp_endpoint"], Entry { node, origin });
+        }
+    }
+    variables.iter().try_for_each(|(name, value)| {
+        let name = name.to_string_lossy();
+        match name.strip_prefix(PREFIX) {
+            Some(path) => set(tree, path, Origin::Variable(name.to_string()), value),
+            None => check(&name, &value.to_string_lossy(), known),
+        }
+    })
+}
+
+/// Sets what one variable says.
+fn set(tree: &mut Entry, path: &str, origin: Origin, value: &OsString) -> Result<(), ConfigError> {
+    let Some(value) = value.to_str() else {
+        return Err(ConfigError::Syntax { origin, reason: "the value is not UTF-8".to_owned() });
+    };
+    let path = path.to_ascii_lowercase();
+    let path: Vec<&str> = path.split("__").collect();
+    if path.iter().any(|key| key.is_empty()) {
+        let reason = "a setting is named ZARRD__SECTION__KEY".to_owned();
+        return Err(ConfigError::Syntax { origin, reason });
+    }
+    tree.set(&path, Entry { node: Node::Word(value.to_owned()), origin });
+    Ok(())
+}
+
+/// Refuses a variable that is meant for this program and means nothing to it.
+fn check(name: &str, value: &str, known: &[String]) -> Result<(), ConfigError> {
+    if !name.starts_with(OWN) || name == FILE || name == BASE_FILE || is_of_a_service(name, value) {
+        return Ok(());
+    }
+    // A whole key, with too little before it.
+    let key = name.strip_prefix(OWN).map(|key| format!("__{key}")).unwrap_or_default();
+    if let Some(setting) = known.iter().find(|setting| setting.ends_with(&key)) {
+        let hint = format!("did you mean `{setting}`?");
+        return Err(ConfigError::UnknownVariable { name: name.to_owned(), hint });
+    }
+    let hint = match nearest(name, known.iter().map(String::as_str)) {
+        _ if name.starts_with("ZARRD_MOUNTS_") => {
+            "settings of mounts are named `ZARRD__MOUNTS__NAME__KEY`".to_owned()
+        }
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "settings are named `ZARRD__SECTION__KEY`, with two underscores".to_owned(),
+    };
+    Err(ConfigError::UnknownVariable { name: name.to_owned(), hint })
+}
+
+/// Whether a variable is one of those by which Kubernetes (and Docker's links) tell where a service is:
+/// `ZARRD_SERVICE_HOST`, `ZARRD_SERVICE_PORT_HTTP`, `ZARRD_PORT=tcp://…`, `ZARRD_PORT_8000_TCP_ADDR`.
+fn is_of_a_service(name: &str, value: &str) -> bool {
+    let is_port = || {
+        let protocols = ["tcp://", "udp://", "sctp://"];
+        name.ends_with("_PORT") && protocols.iter().any(|protocol| value.starts_with(protocol))
+    };
+    let is_part_of_port = || {
+        name.match_indices("_PORT_").any(|(at, word)| {
+            let rest = name.get(at + word.len()..).unwrap_or_default();
+            let mut words = rest.split('_');
+            let number = words.next().is_some_and(|word| word.parse::<u16>().is_ok());
+            let protocol = words.next().is_some_and(|word| ["TCP", "UDP", "SCTP"].contains(&word));
+            number && protocol && words.next().is_none_or(|word| ["PROTO", "PORT", "ADDR"].contains(&word))
+        })
+    };
+    let is_service = || {
+        ["_SERVICE_HOST", "_SERVICE_PORT"].iter().any(|end| name.ends_with(end))
+            || name.contains("_SERVICE_PORT_")
+    };
+    is_service() || is_port() || is_part_of_port()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DEFAULTS;
+
+    fn complaint(name: &str, value: &str) -> Option<String> {
+        let known = names(&Entry::parse(DEFAULTS, &Origin::Default).unwrap());
+        check(name, value, &known).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_name_that_is_almost_right_is_refused_with_the_right_one() {
+        for (name, part) in [
+            ("ZARRD_SERVER_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
+            ("ZARRD_SERVER__LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
+            ("ZARRD_LISTEN", "did you mean `ZARRD__SERVER__LISTEN`?"),
+            ("ZARRD_CACHE_DECODED_BYTES", "did you mean `ZARRD__CACHE__DECODED_BYTES`?"),
+            ("ZARRD_SERVER_ADMIN_LISTEN", "did you mean `ZARRD__SERVER__ADMIN_LISTEN`?"),
+            ("ZARRD_CONFIG_FILE", "did you mean `ZARRD_CONFIG`?"),
+            ("ZARRD_MOUNTS_DATA_URL", "`ZARRD__MOUNTS__NAME__KEY`"),
+            ("ZARRD_SOMETHING_ELSE_ALTOGETHER_UNLIKE", "two underscores"),
+            ("ZARRD_PORT", "settings are named"),
+        ] {
+            let message = complaint(name, "8000").unwrap_or_default();
+            assert!(message.starts_with(&format!("environment variable {name}: ")), "{name}: {message}");
+            assert!(message.contains(part), "{name}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_kubernetes_says_of_a_service_is_no_setting() {
+        for (name, value) in [
+            ("ZARRD_SERVICE_HOST", "10.0.0.1"),
+            ("ZARRD_SERVICE_PORT", "8000"),
+            ("ZARRD_SERVICE_PORT_HTTP", "8000"),
+            ("ZARRD_PORT", "tcp://10.0.0.1:8000"),
+            ("ZARRD_PORT_8000_TCP", "tcp://10.0.0.1:8000"),
+            ("ZARRD_PORT_8000_TCP_PROTO", "tcp"),
+            ("ZARRD_PORT_8000_TCP_PORT", "8000"),
+            ("ZARRD_PORT_8000_TCP_ADDR", "10.0.0.1"),
+            ("ZARRD_ADMIN_SERVICE_HOST", "10.0.0.1"),
+            ("ZARRD_ADMIN_PORT_8002_UDP_ADDR", "10.0.0.1"),
+            ("ZARRD_CONFIG", "/etc/zarrd.toml"),
+            ("ZARRD_BASE_CONFIG", "/etc/zarrd.toml"),
+            ("ZARR_SERVER_LISTEN", "x"),
+            ("HOME", "/"),
+        ] {
+            assert_eq!(complaint(name, value), None, "{name}");
+        }
+    }
+}

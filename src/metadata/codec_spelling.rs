@@ -1,0 +1,159 @@
+//! Codecs in the form that every reader takes: objects with the configuration that the specification wants, where writers
+//! left out what readers can tell (Zarr core 3.1, "Extension definition"; Zarr codecs, "bytes", "transpose").
+//!
+//! What they mean stays the same. A codec that cannot be used is left as it is: what is wrong with it is for its reader
+//! to say.
+
+use serde_json::{Map, Value, json};
+
+use super::{DataType, Endianness};
+
+/// What gzip is told where a document does not say. Readers need not know.
+const GZIP_LEVEL: u64 = 5;
+
+/// The array that a list of codecs is of.
+#[derive(Clone, Copy, Debug)]
+struct Of<'a> {
+    /// Its number of dimensions; `None` if it is not known.
+    rank: Option<usize>,
+    /// The type of its elements; `None` if it is not known.
+    data_type: Option<&'a DataType>,
+}
+
+/// Spells out a list of codecs of an array of so many dimensions and elements of this type. Returns whether anything
+/// changed.
+pub fn spell_out_codecs(codecs: &mut Value, rank: usize, data_type: Option<&DataType>) -> bool {
+    spell_out(codecs, Of { rank: Some(rank), data_type })
+}
+
+/// Recursive in the nesting of shards, which is no deeper than a document may be.
+fn spell_out(codecs: &mut Value, array: Of) -> bool {
+    let Some(codecs) = codecs.as_array_mut() else { return false };
+    let (mut changed, mut of) = (false, array);
+    for codec in codecs {
+        changed |= spell_out_codec(codec, of);
+        match codec.get("name").and_then(Value::as_str) {
+            Some("transpose") => {}
+            Some("reshape") => of.rank = None,
+            // Others may make elements of another type, whose byte order matters though it did not before.
+            _ => of.data_type = None,
+        }
+    }
+    changed
+}
+
+fn spell_out_codec(codec: &mut Value, of: Of) -> bool {
+    let mut changed = false;
+    if let Value::String(name) = codec {
+        *codec = json!({ "name": name });
+        changed = true;
+    }
+    let Some(members) = codec.as_object_mut() else { return changed };
+    let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else { return changed };
+    // These must have a configuration, be it empty.
+    let needs_order = matches!(name.as_str(), "bytes" | "endian") && has_byte_order(of.data_type);
+    if (needs_order || name == "gzip" || name.starts_with("numcodecs."))
+        && !members.contains_key("configuration")
+    {
+        members.insert("configuration".to_owned(), json!({}));
+        changed = true;
+    }
+    let Some(configuration) = members.get_mut("configuration").and_then(Value::as_object_mut) else {
+        return changed;
+    };
+    changed
+        | match name.as_str() {
+            "gzip" => complete(configuration, "level", || json!(GZIP_LEVEL)),
+            "bytes" | "endian" if needs_order => {
+                complete(configuration, "endian", || json!(Endianness::Little.name()))
+            }
+            "transpose" => of.rank.is_some_and(|rank| spell_out_order(configuration, rank)),
+            "sharding_indexed" => {
+                let index = Of { rank: None, data_type: Some(&DataType::UInt64) };
+                [("codecs", of), ("index_codecs", index)].into_iter().fold(false, |changed, (list, of)| {
+                    configuration.get_mut(list).is_some_and(|codecs| spell_out(codecs, of)) | changed
+                })
+            }
+            _ => false,
+        }
+}
+
+/// Whether the byte order of elements matters, or may.
+fn has_byte_order(data_type: Option<&DataType>) -> bool {
+    data_type.is_none_or(|data_type| !data_type.is_variable() && data_type.endian_unit_bytes() != Some(1))
+}
+
+fn complete(configuration: &mut Map<String, Value>, member: &str, value: impl Fn() -> Value) -> bool {
+    let is_missing = configuration.get(member).is_none_or(Value::is_null);
+    if is_missing {
+        configuration.insert(member.to_owned(), value());
+    }
+    is_missing
+}
+
+/// Replaces the names that drafts of v3 had for two permutations.
+fn spell_out_order(configuration: &mut Map<String, Value>, rank: usize) -> bool {
+    let order: Vec<usize> = match configuration.get("order").and_then(Value::as_str) {
+        Some("C") => (0..rank).collect(),
+        Some("F") => (0..rank).rev().collect(),
+        _ => return false,
+    };
+    configuration.insert("order".to_owned(), json!(order));
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelt_out(codecs: &Value, data_type: &DataType) -> Value {
+        let mut spelt = codecs.clone();
+        assert_eq!(spell_out_codecs(&mut spelt, 2, Some(data_type)), spelt != *codecs, "{codecs}");
+        spelt
+    }
+
+    #[test]
+    fn names_become_objects_and_configurations_complete() {
+        let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        for (codecs, expected) in [
+            (json!(["bytes", "gzip"]), json!([little, {"name": "gzip", "configuration": {"level": 5}}])),
+            (json!([{"name": "bytes", "configuration": {}}]), json!([little])),
+            (json!(["numcodecs.crc32"]), json!([{"name": "numcodecs.crc32", "configuration": {}}])),
+            (
+                json!([{"name": "sharding_indexed", "configuration": {
+                    "codecs": ["bytes"], "index_codecs": ["bytes", "crc32c"],
+                }}]),
+                json!([{"name": "sharding_indexed", "configuration": {
+                    "codecs": [little], "index_codecs": [little, {"name": "crc32c"}],
+                }}]),
+            ),
+            (
+                json!([{"name": "transpose", "configuration": {"order": "F"}}]),
+                json!([{"name": "transpose", "configuration": {"order": [1, 0]}}]),
+            ),
+        ] {
+            assert_eq!(spelt_out(&codecs, &DataType::Int16), expected);
+        }
+        // What is one byte has no order, but what becomes of it may have.
+        assert_eq!(spelt_out(&json!(["bytes"]), &DataType::UInt8), json!([{"name": "bytes"}]));
+        let cast = json!({"name": "cast_value", "configuration": {"data_type": "int16"}});
+        assert_eq!(spelt_out(&json!([cast, "bytes"]), &DataType::UInt8), json!([cast, little]));
+    }
+
+    #[test]
+    fn what_is_whole_or_cannot_be_used_is_left_alone() {
+        for codecs in [
+            json!([{"name": "bytes", "configuration": {"endian": "big"}}]),
+            json!([{"name": "gzip", "configuration": {"level": 1}}]),
+            json!([
+                {"name": "reshape", "configuration": {"shape": [1]}},
+                {"name": "transpose", "configuration": {"order": "F"}},
+            ]),
+            json!([{"name": "transpose", "configuration": {"order": "A"}}]),
+            json!([1, null, {"name": 2}, {"name": "sharding_indexed"}, {"name": "gzip", "configuration": 3}]),
+            json!({}),
+        ] {
+            assert_eq!(spelt_out(&codecs, &DataType::Int16), codecs);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! [`Settling`]: whether the times of a file tell it from what is written to it next.
+//!
+//! Kernels stamp files with a clock that ticks every few milliseconds, and file systems round its times, some to seconds.
+//! A file that is written twice within one such step looks the same both times. So a version is only believed where the
+//! clock had gone on by more than a step before the file was looked at: whatever is written from then on has a later
+//! time. Files of this process are believed at once, by the times that it gave them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{Dev, Stat};
+
+use super::version::timespec;
+
+/// Twice the longest tick of the clock that kernels stamp files with.
+const FINE_STEP: Duration = Duration::from_millis(20);
+/// FAT counts in steps of two seconds, others in whole ones. Times of other machines have this much for clocks that do
+/// not agree.
+const COARSE_STEP: Duration = Duration::from_millis(2020);
+/// Of so many files the process knows that it wrote them last.
+const OWN_FILES: usize = 1024;
+
+/// A file, as it was found by a look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looked {
+    pub(super) stat: Stat,
+    /// Whether the next write is sure to give it other times.
+    pub(super) is_settled: bool,
+}
+
+/// What a store knows of when its files were written.
+#[derive(Debug)]
+pub(super) struct Settling {
+    /// Whether times say anything.
+    believes_times: bool,
+    /// The device whose files have their times from the clock of this machine.
+    own_clock: Option<Dev>,
+    /// Files that this process wrote, the last one at the end.
+    own: Mutex<VecDeque<Stat>>,
+}
+
+impl Settling {
+    pub(super) fn new(believes_times: bool, own_clock: Option<Dev>) -> Self {
+        Self { believes_times, own_clock, own: Mutex::default() }
+    }
+
+    /// What a look is that began at `began`, before the file was looked at.
+    pub(super) fn looked(&self, stat: Stat, began: SystemTime) -> Looked {
+        let is_settled = self.believes_times && (self.is_past(&stat, began) || self.is_own(&stat));
+        Looked { stat, is_settled }
+    }
+
+    /// How long to wait for a file to settle that was written at this time; `None` if that is long, or never.
+    pub(super) fn settles_in(&self, modified: Option<SystemTime>) -> Option<Duration> {
+        let modified = modified.filter(|_| self.believes_times && self.own_clock.is_some())?;
+        let is_fine = modified.duration_since(UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() != 0);
+        let age = SystemTime::now().duration_since(modified).ok()?;
+        (is_fine && age < FINE_STEP).then_some(FINE_STEP)
+    }
+
+    /// Notes a file that this process wrote and gave this time, if it has it: a file system may have rounded it.
+    pub(super) fn note_own(&self, stat: Stat, modified: SystemTime) {
+        let given = timespec(modified);
+        if (stat.st_mtime, nanos(stat.st_mtime_nsec)) != (given.tv_sec, nanos(given.tv_nsec))
+            || given.tv_nsec == 0
+        {
+            return;
+        }
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.len() == OWN_FILES {
+            own.pop_front();
+        }
+        own.push_back(stat);
+    }
+
+    /// Whether all that may be written from `now` on is later than the file's times by their step.
+    fn is_past(&self, stat: &Stat, now: SystemTime) -> bool {
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+        [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)].iter().all(
+            |&(seconds, nanoseconds)| {
+                let nanoseconds = nanos(nanoseconds);
+                let is_fine = self.own_clock == Some(stat.st_dev) && nanoseconds != 0;
+                let step = if is_fine { FINE_STEP } else { COARSE_STEP };
+                // Before 1970 is long ago.
+                let Ok(seconds) = u64::try_from(seconds) else { return true };
+                let written = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanoseconds));
+                written.saturating_add(step) <= now
+            },
+        )
+    }
+
+    /// Whether this process wrote the file last: its time is one that no other write got.
+    fn is_own(&self, stat: &Stat) -> bool {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        own.iter().rev().any(|own| is_same(own, stat))
+    }
+}
+
+/// As the system says them: with another sign here, and another there.
+fn nanos(nanoseconds: impl TryInto<u64>) -> u64 {
+    nanoseconds.try_into().unwrap_or(0)
+}
+
+fn is_same(one: &Stat, other: &Stat) -> bool {
+    let told = |stat: &Stat| {
+        (stat.st_ino, (stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec), stat.st_size)
+    };
+    told(one) == told(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> Dev {
+        rustix::fs::stat("/").unwrap().st_dev
+    }
+
+    /// A file with these times, in milliseconds, and this length.
+    fn file_of(modified: u64, changed: u64, length: u64) -> Stat {
+        let mut stat = rustix::fs::stat("/").unwrap();
+        stat.st_mtime = number(modified / 1000);
+        stat.st_mtime_nsec = number(modified % 1000 * 1_000_000);
+        stat.st_ctime = number(changed / 1000);
+        stat.st_ctime_nsec = number(changed % 1000 * 1_000_000);
+        stat.st_size = number(length);
+        stat
+    }
+
+    fn file(modified: u64, changed: u64) -> Stat {
+        file_of(modified, changed, 1)
+    }
+
+    /// A number of the type that the system has for it.
+    fn number<T: TryFrom<u64>>(number: u64) -> T {
+        T::try_from(number).ok().unwrap()
+    }
+
+    fn at(millis: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_file_is_settled_when_the_clock_has_gone_on_by_a_step_of_its_times() {
+        let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
+        // Modified, changed, looked at (each in milliseconds): settled on a file system of this machine, and elsewhere.
+        for (modified, changed, now, here, elsewhere) in [
+            (5_001, 5_001, 5_001, false, false),
+            (5_001, 5_001, 5_020, false, false),
+            (5_001, 5_001, 5_021, true, false),
+            (5_001, 5_001, 7_020, true, false),
+            (5_001, 5_001, 7_021, true, true),
+            // Whole seconds: nobody knows how they were rounded.
+            (5_000, 5_000, 5_500, false, false),
+            (5_000, 5_000, 7_019, false, false),
+            (5_000, 5_000, 7_020, true, true),
+            // Given a time of long ago, and just now.
+            (1_000, 5_001, 5_005, false, false),
+            (1_000, 5_001, 5_021, true, false),
+            // Of the future, by another clock.
+            (9_001, 5_001, 8_000, false, false),
+            (5_001, 9_001, 8_000, false, false),
+        ] {
+            let told = |settling: &Settling| settling.looked(file(modified, changed), at(now)).is_settled;
+            assert_eq!((told(&own), told(&other)), (here, elsewhere), "{modified} {changed} {now}");
+        }
+        let mut ancient = file(5_001, 5_001);
+        ancient.st_mtime = -1_000;
+        assert!(own.looked(ancient, at(5_021)).is_settled);
+    }
+
+    #[test]
+    fn where_times_are_not_believed_no_file_is_settled() {
+        let settling = Settling::new(false, Some(device()));
+        settling.note_own(file(5_001, 5_001), at(5_001));
+        assert!(!settling.looked(file(5_001, 5_001), at(500_000)).is_settled);
+        assert_eq!(settling.settles_in(Some(SystemTime::now())), None);
+    }
+
+    #[test]
+    fn a_file_of_this_process_is_settled_at_once_until_another_writes_it() {
+        let settling = Settling::new(true, Some(device()));
+        settling.note_own(file(5_001, 5_002), at(5_001));
+        assert!(settling.looked(file(5_001, 5_002), at(5_003)).is_settled);
+        for other in [file(5_003, 5_002), file(5_001, 5_003), file_of(5_001, 5_002, 2)] {
+            assert!(!settling.looked(other, at(5_004)).is_settled);
+        }
+        // Rounded by the file system: other writes may get the same.
+        settling.note_own(file(6_000, 6_000), at(6_001));
+        settling.note_own(file(7_000, 7_000), at(7_000));
+        assert!(!settling.looked(file(6_000, 6_000), at(6_001)).is_settled);
+        assert!(!settling.looked(file(7_000, 7_000), at(7_001)).is_settled);
+        for later in 0..OWN_FILES as u64 {
+            settling.note_own(file(10_001 + later * 10, 10_001), at(10_001 + later * 10));
+        }
+        assert!(!settling.looked(file(5_001, 5_002), at(5_003)).is_settled, "one of too many");
+    }
+
+    #[test]
+    fn only_what_settles_soon_is_waited_for() {
+        let now = SystemTime::now();
+        let millis = now.duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let (own, other) = (Settling::new(true, Some(device())), Settling::new(true, None));
+        let whole = at(u64::try_from(millis / 1000 * 1000).unwrap());
+        assert_eq!(own.settles_in(Some(whole)), None, "rounded to seconds");
+        for away in [Duration::from_mins(1), Duration::from_hours(1)] {
+            assert_eq!(own.settles_in(Some(now - away)), None);
+            assert_eq!(own.settles_in(Some(now + away)), None);
+        }
+        assert_eq!(other.settles_in(Some(now)), None);
+        assert_eq!(own.settles_in(None), None);
+    }
+}

@@ -1,0 +1,156 @@
+//! What is held for a zip file and its entries, and for how long.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use futures::stream::TryStreamExt;
+
+use super::{Below, Entry, Zip, compressed, over, stored};
+use crate::error::{Classify, ErrorClass};
+use crate::store::tests::{key, keys, read};
+use crate::store::zip::{ZipBudget, ZipError};
+use crate::store::{ByteRange, Store, StoreError, ValueBody};
+
+const MIB: usize = 1 << 20;
+
+/// Bytes that are compressed, but not to nothing.
+fn numbers(count: usize) -> Vec<u8> {
+    (0..count as u64).map(|at| (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as u8).collect()
+}
+
+/// The pieces of a value, and how it ended.
+async fn pieces(store: &impl Store, name: &str, range: ByteRange) -> (Vec<Bytes>, Result<(), StoreError>) {
+    let value = match store.get(&key(name), range, None).await {
+        Ok(value) => value.unwrap(),
+        Err(error) => return (Vec::new(), Err(error)),
+    };
+    let mut stream = value.body.into_stream();
+    let mut pieces = Vec::new();
+    loop {
+        match stream.try_next().await {
+            Ok(Some(piece)) => pieces.push(piece),
+            Ok(None) => return (pieces, Ok(())),
+            Err(error) => return (pieces, Err(error)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_deflated_entry_comes_in_pieces_however_long_it_is() {
+    let all = numbers(3 * MIB + 17);
+    let store = over(Zip::of([compressed("long", &all), stored("after", "x")]).bytes()).await;
+    for (range, expected) in [
+        (ByteRange::Whole, 0..all.len()),
+        (ByteRange::Bounded(1, 2), 1..2),
+        (ByteRange::Bounded(65_535, 65_537), 65_535..65_537),
+        (ByteRange::Bounded(MIB as u64, 2 * MIB as u64), MIB..2 * MIB),
+        (ByteRange::From(3 * MIB as u64), 3 * MIB..all.len()),
+        (ByteRange::Suffix(5), all.len() - 5..all.len()),
+    ] {
+        let (pieces, end) = pieces(&store, "long", range).await;
+        end.unwrap();
+        assert!(pieces.iter().all(|piece| piece.len() <= 64 << 10), "{range:?}");
+        assert!(pieces.concat() == all[expected], "{range:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_is_not_what_its_entry_says_never_looks_whole() {
+    let all = numbers(MIB);
+    let whole = compressed("a", &all);
+    let (size, crc) = (whole.size, whole.crc ^ 1);
+    let mut cut = whole.data.clone();
+    cut.truncate(cut.len() - 100);
+    let compressed = cut.len() as u64;
+    let behind = [whole.data.as_slice(), &[0]].concat();
+    for (what, entry) in [
+        ("shorter", Entry { size: size + 1, ..whole.clone() }),
+        ("longer", Entry { size: size - 1, ..whole.clone() }),
+        ("another checksum", Entry { crc, ..whole.clone() }),
+        ("cut", Entry { data: cut, compressed, ..whole.clone() }),
+        ("something behind", Entry { compressed: behind.len() as u64, data: behind, ..whole.clone() }),
+    ] {
+        let store = over(Zip::of([entry.clone()]).bytes()).await;
+        for range in [ByteRange::Whole, ByteRange::Bounded(0, size - 1), ByteRange::Bounded(100, 1 << 19)] {
+            let (pieces, end) = pieces(&store, "a", range).await;
+            assert_eq!(end.unwrap_err().class(), ErrorClass::CorruptData, "{what} {range:?}");
+            let sent: usize = pieces.iter().map(Bytes::len).sum();
+            let asked = range.resolve(entry.size).unwrap();
+            assert!((sent as u64) < asked.end - asked.start, "{what} {range:?}: {sent}");
+        }
+        // What is short is found wrong before there is a body.
+        let short = store.get(&key("a"), ByteRange::Bounded(5, 10), None).await;
+        assert!(matches!(short, Err(StoreError::Zip(ZipError::Inflate(_)))), "{what}: {short:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_entry_too_short_for_what_it_says_is_refused_before_it_is_decoded() {
+    let entry = Entry { size: 64 << 20, ..compressed("a", &[0; 1000]) };
+    let store = over(Zip::of([entry]).bytes()).await;
+    let outcome = store.get(&key("a"), ByteRange::Whole, None).await;
+    assert!(matches!(outcome, Err(StoreError::Zip(ZipError::Inflate(_)))), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn what_is_decoded_of_an_entry_that_nobody_takes_is_a_piece() {
+    let store = over(Zip::of([compressed("a", &vec![0; 32 * MIB])]).bytes()).await;
+    let value = store.get(&key("a"), ByteRange::Whole, None).await.unwrap().unwrap();
+    assert!(matches!(value.body, ValueBody::Stream(_)), "not held whole");
+    assert_eq!(value.len(), 32 << 20);
+}
+
+#[tokio::test]
+async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
+    // Records of 46 bytes and a name of one, and twelve bytes for each.
+    let budget = ZipBudget::new(3 * 59);
+    let file = |names: &[&str]| Zip::of(names.iter().map(|name| stored(name, name))).bytes();
+    let (one, two) = (Below::new(false), Below::new(false));
+    one.holds(file(&["a", "b"])).await;
+    two.holds(file(&["c", "d"])).await;
+    let (first, second) = (one.zip_within(&budget), two.zip_within(&budget));
+    first.check().await.unwrap();
+    for _ in 0..2 {
+        let refused = second.check().await.unwrap_err();
+        assert_eq!(refused.class(), ErrorClass::Unsupported);
+        assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
+        assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
+    }
+    // Another version of the first takes the place of the one before, and leaves room for the second.
+    one.holds(file(&["a"])).await;
+    assert_eq!(keys(&first, "").await, ["a"]);
+    assert_eq!(keys(&second, "").await, ["c", "d"]);
+    one.holds(file(&["a", "b"])).await;
+    assert!(first.check().await.is_err());
+    drop(second);
+    assert_eq!(keys(&first, "").await, ["a", "b"], "what is given back can be had");
+}
+
+#[tokio::test]
+async fn a_directory_larger_than_all_there_is_is_looked_at_once() {
+    let below = Below::new(false);
+    below.holds(Zip::of([stored("a", "one")]).bytes()).await;
+    let store = below.zip_within(&ZipBudget::new(58));
+    for _ in 0..3 {
+        let error = store.check().await.unwrap_err();
+        assert!(
+            matches!(error, StoreError::Zip(ZipError::OverBudget { needed: 59, limit: 58 })),
+            "{error:?}"
+        );
+    }
+    assert_eq!(below.gets().len(), 1);
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_read_fails_once_for_all_who_wait_for_it() {
+    let below = Below::new(false);
+    below.holds(Zip::of([stored("a", "one")]).bytes()).await;
+    let store = below.zip();
+    below.fails.store(true, Ordering::Relaxed);
+    let checks = join_all((0..16).map(|_| store.check())).await;
+    assert!(checks.iter().all(Result::is_err));
+    assert_eq!(below.gets().len(), 1);
+    below.fails.store(false, Ordering::Relaxed);
+    store.check().await.expect("whoever comes later tries again");
+}

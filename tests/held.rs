@@ -1,0 +1,435 @@
+//! What answers and uploads hold while their clients do nothing, beside what their permits say: by every route there is.
+//!
+//! Four of each are begun, of the largest that there is for the route, and none is taken or sent to its end. What is then in
+//! memory must be in their permits, but for a little for each. A test binary of its own, with one test: the allocator counts
+//! for all threads, and nothing else may run.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::Request;
+use bytes::Bytes;
+use futures::StreamExt;
+use serde_json::{Value, json};
+use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::cache::{Caches, EncodedCache, NodeCache};
+use zarrd::codec::CodecLimits;
+use zarrd::cpu::{Cpu, CpuOptions};
+use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use zarrd::metadata::MetadataLimits;
+use zarrd::store::{SharedStore, StoreOptions, open};
+
+const MIB: u64 = 1 << 20;
+/// Requests of a kind that are in flight together.
+const TOGETHER: u64 = 4;
+/// What a request may take beside what it is charged: futures, headers, and the last bytes, which a connection holds anyway.
+const LITTLE_BYTES: u64 = 256 << 10;
+/// Bytes of an upload that come before its client stops.
+const LONG: u64 = 16 * MIB;
+const LONG_NAME: usize = 200;
+const NAMES: usize = 6_000;
+
+/// A request: what it is, its method, its route in the API document, its URL, a header, and what is sent.
+type Row =
+    (&'static str, &'static str, &'static str, &'static str, Option<(&'static str, &'static str)>, Sent);
+
+/// The body of a request.
+#[derive(Clone, Copy)]
+enum Sent {
+    Nothing,
+    Json(&'static str),
+    /// So many bytes are declared, of which the last never comes.
+    Stalled(u64),
+    /// The same, without a word about its length.
+    StalledChunked(u64),
+}
+
+use Sent::{Json, Nothing, Stalled, StalledChunked};
+
+const NEW: Option<(&str, &str)> = Some(("if-none-match", "*"));
+const ZARRVECTORS: &str = "/v1/vectors/{mount}/{path}/levels/{level}";
+
+/// Every route, with the largest of each kind of answer that it has.
+#[rustfmt::skip]
+const ROWS: &[Row] = &[
+    ("a document", "GET", "/store/{mount}/{key}", "/store/m/doc/zarr.json", None, Nothing),
+    ("a value", "GET", "/store/{mount}/{key}", "/store/m/value", None, Nothing),
+    ("a range", "GET", "/store/{mount}/{key}", "/store/m/value", Some(("range", "bytes=100-9999999")), Nothing),
+    ("a stored zip entry", "GET", "/store/{mount}/{key}", "/store/z/stored", None, Nothing),
+    ("a deflated zip entry", "GET", "/store/{mount}/{key}", "/store/z/deflated", None, Nothing),
+    ("a range of one", "GET", "/store/{mount}/{key}", "/store/z/deflated", Some(("range", "bytes=9999999-19999999")), Nothing),
+    ("a value in memory", "GET", "/store/{mount}/{key}", "/store/w/value", None, Nothing),
+    ("a page of a listing", "GET", "/store/{mount}/{key}", "/store/m/many/?format=json", None, Nothing),
+    ("a page of all keys", "GET", "/store/{mount}/", "/store/m/?recursive&format=json", None, Nothing),
+    ("one key by WebDAV", "PROPFIND", "/store/{mount}/{key}", "/store/m/value", Some(("depth", "0")), Nothing),
+    ("a mount", "GET", "/store/{mount}", "/store/m", None, Nothing),
+    ("an upload to a directory", "PUT", "/store/{mount}/{key}", "/store/l/new", None, Stalled(LONG)),
+    ("a conditional upload", "PUT", "/store/{mount}/{key}", "/store/s/new", NEW, Stalled(LONG)),
+    ("one of unknown length", "PUT", "/store/{mount}/{key}", "/store/s/new", NEW, StalledChunked(LONG)),
+    ("an upload in parts", "PUT", "/store/{mount}/{key}", "/store/s/new", None, Stalled(4 * MIB)),
+    ("an upload to memory", "PUT", "/store/{mount}/{key}", "/store/w/new", None, StalledChunked(LONG)),
+    ("a part of a value", "PATCH", "/store/{mount}/{key}", "/store/l/value", Some(("content-range", "bytes 0-16777215/*")), Stalled(LONG)),
+    ("an erased value", "DELETE", "/store/{mount}/{key}", "/store/l/none", None, Nothing),
+    ("an erased mount", "DELETE", "/store/{mount}/", "/store/e/", None, Nothing),
+    ("a copy", "COPY", "/store/{mount}/{key}", "/store/l/value", Some(("destination", "/store/l/copy")), Nothing),
+    ("a plain document", "GET", "/plain/{mount}/{key}", "/plain/m/doc/zarr.json", None, Nothing),
+    ("a plain value", "GET", "/plain/{mount}/{key}", "/plain/m/value", None, Nothing),
+    ("a plain listing", "GET", "/plain/{mount}/", "/plain/m/?recursive&format=json", None, Nothing),
+    ("a plain mount", "GET", "/plain/{mount}", "/plain/m", None, Nothing),
+    ("a document without shards", "GET", "/unshard/{mount}/{key}", "/unshard/m/doc/zarr.json", None, Nothing),
+    ("a listing without shards", "GET", "/unshard/{mount}/", "/unshard/m/?recursive&format=json", None, Nothing),
+    ("a mount without shards", "GET", "/unshard/{mount}", "/unshard/m", None, Nothing),
+    ("a chunk that is encoded again", "GET", "/rechunk/{mount}/{chunks}/{codec}/{key}", "/rechunk/m/1024,1024/raw/arr/c/0/0", None, Nothing),
+    ("a rechunked listing", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/m/auto/raw/?format=json", None, Nothing),
+    ("a rechunked mount", "GET", "/rechunk/{mount}/{chunks}/{codec}", "/rechunk/m/auto/raw", None, Nothing),
+    ("buckets", "GET", "/s3/", "/s3/", None, Nothing),
+    ("a page of a bucket", "GET", "/s3/{mount}", "/s3/m?list-type=2&prefix=many/", None, Nothing),
+    ("an object", "GET", "/s3/{mount}/{key}", "/s3/m/value", None, Nothing),
+    ("elements", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr", None, Nothing),
+    ("elements for numpy", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=npy", None, Nothing),
+    ("elements in JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=json&slice=:512", None, Nothing),
+    ("elements in CSV", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=csv&slice=:512", None, Nothing),
+    ("elements for Arrow", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=arrow&slice=:512", None, Nothing),
+    ("elements of the root", "GET", "/v1/data/{mount}", "/v1/data/a", None, Nothing),
+    ("a chunk", "GET", "/v1/chunk/{mount}/{path}", "/v1/chunk/m/arr/c/0/0", None, Nothing),
+    ("many values", "POST", "/v1/partial/{mount}", "/v1/partial/m", None, Json(r#"{"get":[{"key":"value"},{"key":"value"}]}"#)),
+    ("a long question", "POST", "/v1/partial/{mount}", "/v1/partial/l", None, Stalled(LONG)),
+    ("many erased", "POST", "/v1/erase/{mount}", "/v1/erase/l", None, Json(r#"{"keys":["none"]}"#)),
+    ("a node of the root", "GET", "/v1/nodes/{mount}", "/v1/nodes/m", None, Nothing),
+    ("mounts", "GET", "/v1/mounts", "/v1/mounts", None, Nothing),
+    ("the service", "GET", "/", "/", None, Nothing),
+    ("liveness", "GET", "/healthz", "/healthz", None, Nothing),
+    ("readiness", "GET", "/readyz", "/readyz", None, Nothing),
+    ("metrics", "GET", "/metrics", "/metrics", None, Nothing),
+    ("the API document", "GET", "/openapi.json", "/openapi.json", None, Nothing),
+    ("a purge", "DELETE", "/v1/cache/{mount}", "/v1/cache/m", None, Nothing),
+    ("a purge of a prefix", "DELETE", "/v1/cache/{mount}/{prefix}", "/v1/cache/m/arr", None, Nothing),
+    ("a warm mount", "POST", "/v1/cache/{mount}", "/v1/cache/a", None, Nothing),
+    ("a warm node", "POST", "/v1/cache/{mount}/{prefix}", "/v1/cache/m/arr", None, Nothing),
+    ("vectors at the root", "GET", "/v1/vectors/{mount}", "/v1/vectors/c", None, Nothing),
+    ("vectors", "GET", "/v1/vectors/{mount}/{path}", "/v1/vectors/v/points_cloud.zarrvectors", None, Nothing),
+    ("a question about vectors", "POST", "/v1/vectors/{mount}/{path}", "/v1/vectors/v/points_cloud.zarrvectors/vertices", None, Json("{}")),
+    ("a level", "GET", ZARRVECTORS, "/v1/vectors/v/points_cloud.zarrvectors/levels/0", None, Nothing),
+    ("amplification", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/amplification", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/amplification", None, Nothing),
+    ("chunks of vectors", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/chunks", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/chunks", None, Nothing),
+    ("a chunk of vectors", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/chunks/{chunk}", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/chunks/0.0.0", None, Nothing),
+    ("links", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/links", "/v1/vectors/v/streamlines.zarrvectors/levels/0/links", None, Nothing),
+    ("objects", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/objects", "/v1/vectors/v/streamlines.zarrvectors/levels/0/objects", None, Nothing),
+    ("an object of vectors", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}", "/v1/vectors/v/streamlines.zarrvectors/levels/0/objects/0", None, Nothing),
+    ("its edges", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/edges", "/v1/vectors/v/streamlines.zarrvectors/levels/0/objects/0/edges", None, Nothing),
+    ("its vertices", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices", "/v1/vectors/v/streamlines.zarrvectors/levels/0/objects/0/vertices", None, Nothing),
+    ("statistics", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/stats", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/stats", None, Nothing),
+    ("vertices", "GET", "/v1/vectors/{mount}/{path}/levels/{level}/vertices", "/v1/vectors/v/points_cloud.zarrvectors/levels/0/vertices", None, Nothing),
+    ("validation", "GET", "/v1/vectors/{mount}/{path}/validate", "/v1/vectors/v/points_cloud.zarrvectors/validate", None, Nothing),
+    ("a listing in HTML", "GET", "/store/{mount}/{key}", "/store/m/many/", None, Nothing),
+    ("a plain listing in HTML", "GET", "/plain/{mount}/{key}", "/plain/m/many/", None, Nothing),
+    ("keys directly under a prefix by WebDAV", "PROPFIND", "/store/{mount}/{key}", "/store/m/many/", Some(("depth", "1")), Nothing),
+    ("all keys in HTML", "GET", "/store/{mount}/", "/store/m/?recursive", None, Nothing),
+    ("all keys by WebDAV", "PROPFIND", "/store/{mount}/{key}", "/store/m/many/", Some(("depth", "infinity")), Nothing),
+    ("consolidated metadata", "GET", "/store/{mount}/{key}", "/store/m/groups/zarr.json?consolidated", None, Nothing),
+    ("a node", "GET", "/v1/nodes/{mount}/{path}", "/v1/nodes/m/doc", None, Nothing),
+];
+
+/// Stores the largest of everything below a directory.
+fn fill(root: &Path) {
+    let write = |path: &str, bytes: &[u8]| {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, bytes).unwrap();
+    };
+    let group = |length: usize| {
+        let document =
+            json!({ "zarr_format": 3, "node_type": "group", "attributes": { "text": "x".repeat(length) } });
+        document.to_string().into_bytes()
+    };
+    write("m/zarr.json", &group(0));
+    write("m/doc/zarr.json", &group(2_000_000));
+    write("m/value", &vec![7; 32 << 20]);
+    write("l/value", &vec![7; 16 << 20]);
+    write("e/value", b"one");
+    for name in 0..NAMES {
+        write(&format!("m/many/{name:0>LONG_NAME$}"), b"");
+    }
+    write("m/groups/zarr.json", &group(0));
+    for name in 0..8 {
+        write(&format!("m/groups/{name}/zarr.json"), &group(1 << 20));
+    }
+    let array = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [4096, 4096], "data_type": "float32", "fill_value": 1.5,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [2048, 2048] } },
+        "chunk_key_encoding": { "name": "default" },
+        "codecs": [{ "name": "bytes", "configuration": { "endian": "little" } }],
+    });
+    write("m/arr/zarr.json", array.to_string().as_bytes());
+    // A chunk of fill values alone would be none.
+    write("m/arr/c/0/0", &vec![7; 2048 * 2048 * 4]);
+    write("a/zarr.json", array.to_string().as_bytes());
+    write("files.zip", &zip(&[("stored", 0, 32 << 20), ("deflated", 8, 20 << 20)]));
+}
+
+/// A zip file with entries of zeros: their names, how they are kept, and how long they are.
+fn zip(entries: &[(&str, u16, usize)]) -> Vec<u8> {
+    let (mut file, mut directory) = (Vec::new(), Vec::new());
+    for (name, method, size) in entries {
+        let zeros = vec![0; *size];
+        let mut crc = flate2::Crc::new();
+        crc.update(&zeros);
+        let data = if *method == 0 {
+            zeros
+        } else {
+            let mut stream = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut stream, &zeros).unwrap();
+            stream.finish().unwrap()
+        };
+        let [packed, size] = [data.len(), *size].map(|length| u32::try_from(length).unwrap());
+        let mut fields = vec![0; 2];
+        fields.extend(method.to_le_bytes());
+        fields.extend([0; 4]);
+        fields.extend([crc.sum(), packed, size].map(u32::to_le_bytes).concat());
+        fields.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        fields.extend([0; 2]);
+        let offset = u32::try_from(file.len()).unwrap();
+        file.extend([b"PK\x03\x04\x14\0".as_slice(), fields.as_slice(), name.as_bytes(), &data].concat());
+        directory.extend([b"PK\x01\x02\x14\0\x14\0".as_slice(), fields.as_slice(), &[0; 10]].concat());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let count = u16::try_from(entries.len()).unwrap().to_le_bytes();
+    let places = [directory.len(), file.len()].map(|length| u32::try_from(length).unwrap().to_le_bytes());
+    [file, directory, b"PK\x05\x06\0\0\0\0".to_vec(), [count, count].concat(), places.concat(), vec![0; 2]]
+        .concat()
+}
+
+/// What is served, to everybody and to whoever runs it.
+struct Server {
+    state: AppState,
+    site: Site,
+    admin: Site,
+}
+
+/// A server of every kind of store, which remembers nothing.
+async fn served(root: &Path) -> Server {
+    let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+    let bucket = json!({ "endpoint": "http://127.0.0.1:1", "allow_http": true });
+    let bucket: StoreOptions = serde_json::from_value(bucket).unwrap();
+    let open = |url: &str, options: &StoreOptions, writable: bool| -> SharedStore {
+        open(url, &StoreOptions { writable, ..options.clone() }, &cpu).unwrap()
+    };
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors/real");
+    let plain = StoreOptions::default();
+    let mount = |name: &str, url: &str, writable: bool| {
+        let options = if url.starts_with("s3") { &bucket } else { &plain };
+        let store = open(url, options, writable);
+        Mount { writable, allow_prefix_delete: writable, ..Mount::read_only(name, store) }
+    };
+    let folder = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let mounts = [
+        mount("m", &folder("m"), false),
+        mount("a", &folder("a"), false),
+        mount("l", &folder("l"), true),
+        mount("e", &folder("e"), true),
+        mount("z", &folder("files.zip"), false),
+        mount("w", "memory://", true),
+        mount("s", "s3://bucket/prefix", true),
+        mount("v", vectors, false),
+        mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
+    ];
+    let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
+    let arrays = Arrays {
+        reader: Reader::new(source, cpu.clone()),
+        cpu,
+        memo: Arc::new(NodeCache::new(0)),
+        answers_bytes: 0,
+        encoded: EncodedCache::new(0),
+        caches: Caches::default(),
+        read: ReadLimits::default(),
+        metadata: MetadataLimits::default(),
+        codec: CodecLimits::default(),
+    };
+    let options = HttpOptions { public_metrics: true, ..HttpOptions::default() };
+    let state = AppState::new(mounts, arrays, options).unwrap();
+    let site = Site::whole(state.clone());
+    let value = Request::put("/store/w/value").body(Body::from(vec![7; 16 << 20])).unwrap();
+    assert_eq!(site.answer(value, Peer::LOOPBACK).await.status(), 201);
+    let admin = Site::admin(&state);
+    Server { state, site, admin }
+}
+
+/// A request in flight that nobody does anything for: its answer, of which the first bytes were taken, or its upload.
+struct InFlight {
+    _answer: Option<(BodyDataStream, Option<Bytes>)>,
+    upload: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(task) = &self.upload {
+            task.abort();
+        }
+    }
+}
+
+/// Begins a request. What stalls counts itself.
+async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlight {
+    let (name, method, _, url, header, sent) = row;
+    let site = if url.starts_with("/v1/cache/") { &server.admin } else { &server.site };
+    let mut request = Request::builder().method(*method).uri(*url);
+    if let Some((name, value)) = header {
+        request = request.header(*name, *value);
+    }
+    let body = match sent {
+        Nothing => Body::empty(),
+        Json(text) => Body::from(*text),
+        Stalled(bytes) | StalledChunked(bytes) => {
+            if matches!(sent, Stalled(_)) {
+                request = request.header("content-length", bytes.to_string());
+            }
+            let last = (bytes >> 16) - 1;
+            let pieces = (0..=last).map(move |piece| {
+                // The last has a byte less.
+                Ok::<_, axum::Error>(Bytes::from(vec![7; (64 << 10) - usize::from(piece == last)]))
+            });
+            let stalled = Arc::clone(stalled);
+            let end = futures::stream::once(async move {
+                stalled.fetch_add(1, Ordering::SeqCst);
+                std::future::pending().await
+            });
+            Body::from_stream(futures::stream::iter(pieces).chain(end))
+        }
+    };
+    let request = request.body(body).unwrap();
+    if matches!(sent, Stalled(_) | StalledChunked(_)) {
+        let (site, name) = (site.clone(), *name);
+        let upload = tokio::spawn(async move {
+            let answer = site.answer(request, Peer::LOOPBACK).await;
+            eprintln!("{name}: {}", answer.status());
+        });
+        return InFlight { _answer: None, upload: Some(upload) };
+    }
+    let answer = site.answer(request, Peer::LOOPBACK).await;
+    let status = answer.status();
+    assert!(status.is_success() || status.is_redirection(), "{name}: {status}");
+    let mut body = answer.into_body().into_data_stream();
+    let first = body.next().await.transpose().unwrap();
+    InFlight { _answer: Some((body, first)), upload: None }
+}
+
+/// What is held for some of these requests, and what their permits say.
+async fn measure(server: &Server, row: &Row) -> (u64, u64) {
+    let state = &server.state;
+    let stalled = Arc::new(AtomicUsize::new(0));
+    let is_upload = matches!(row.5, Stalled(_) | StalledChunked(_));
+    if !is_upload {
+        // What is there after the first of its kind is there once.
+        drop(begin(server, row, &stalled).await);
+    }
+    settled(|| state.load().under_way_bytes == 0).await;
+    let before = counting::live();
+    let mut in_flight = Vec::new();
+    for _ in 0..TOGETHER {
+        in_flight.push(begin(server, row, &stalled).await);
+    }
+    if is_upload {
+        let all = usize::try_from(TOGETHER).unwrap();
+        assert!(
+            settled(|| stalled.load(Ordering::SeqCst) == all).await,
+            "{}: not all of it was taken",
+            row.0
+        );
+    }
+    let held = || counting::live().saturating_sub(before);
+    // What works on other threads may still be about to free something.
+    settled(|| held() <= state.load().under_way_bytes + TOGETHER * LITTLE_BYTES).await;
+    let measured = (held(), state.load().under_way_bytes);
+    drop(in_flight);
+    assert!(settled(|| state.load().under_way_bytes == 0).await, "{}: a permit is left over", row.0);
+    measured
+}
+
+/// Waits for something to come about, for some seconds. Whether it did.
+async fn settled(is_so: impl Fn() -> bool) -> bool {
+    for _ in 0..200 {
+        if is_so() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    is_so()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    fill(folder.path());
+    let server = served(folder.path()).await;
+    let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        for method in ["get", "put", "post", "patch", "delete"] {
+            let is_known = |row: &&Row| row.2 == path.as_str() && row.1.eq_ignore_ascii_case(method);
+            let known = ROWS.iter().find(is_known);
+            assert!(methods.get(method).is_none() || known.is_some(), "no row for {method} {path}");
+        }
+    }
+    let mut over = Vec::new();
+    for row in ROWS {
+        let (held, charged) = measure(&server, row).await;
+        let told = format!("{}: {} KiB held, {} KiB charged", row.0, held >> 10, charged >> 10);
+        println!("{told}");
+        if held > charged + TOGETHER * LITTLE_BYTES {
+            over.push(told);
+        }
+    }
+    assert!(over.is_empty(), "more is held than is charged: {over:#?}");
+}
+
+/// The system's allocator, which counts what is not freed.
+#[expect(unsafe_code, reason = "an allocator cannot be written otherwise; it passes on what it is given")]
+mod counting {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    #[global_allocator]
+    static ALLOCATOR: Counting = Counting { live: AtomicU64::new(0) };
+
+    struct Counting {
+        live: AtomicU64,
+    }
+
+    /// Bytes that are allocated now.
+    pub(super) fn live() -> u64 {
+        ALLOCATOR.live.load(Relaxed)
+    }
+
+    // SAFETY: every call is passed on to the system's allocator as it came.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            self.live.fetch_add(layout.size() as u64, Relaxed);
+            // SAFETY: the caller keeps what `alloc` asks for.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+            self.live.fetch_add(layout.size() as u64, Relaxed);
+            // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+            unsafe { System.alloc_zeroed(layout) }
+        }
+
+        unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+            self.live.fetch_add(size as u64, Relaxed);
+            self.live.fetch_sub(layout.size() as u64, Relaxed);
+            // SAFETY: the caller keeps what `realloc` asks for.
+            unsafe { System.realloc(pointer, layout, size) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            self.live.fetch_sub(layout.size() as u64, Relaxed);
+            // SAFETY: the caller keeps what `dealloc` asks for.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Symbolic links below a mount: those that stay inside are what they lead to, and no other is ever taken for absent,
+//! which clients read as fill values.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use axum::http::{Method, StatusCode};
+use tempfile::TempDir;
+use zarrd::http::Mount;
+use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore, Symlinks};
+
+use crate::support::hierarchy::Array;
+use crate::support::server::Server;
+
+/// Chunks of the array `a` that are links, and what the problem says of each.
+const REFUSED: [(&str, &str, &str); 4] = [
+    ("1", "../../../outside/0", "leads out"),
+    ("2", "/etc/hostname", "leads out"),
+    ("3", "3", "in a circle"),
+    ("4", "nowhere", "leads to nothing"),
+];
+
+/// A mount with the array `a` of six chunks, the first of which is a link to the last and the others are bad ones; with
+/// links to the array and to its chunks; and with a directory outside.
+async fn served(symlinks: Symlinks) -> (TempDir, Server) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("root");
+    let options = LocalOptions { writable: true, durability: Durability::Rename, ..LocalOptions::default() };
+    std::fs::create_dir(&root).unwrap();
+    let fill = serde_json::json!({ "fill_value": 0 });
+    let array = Array::of(&[12]).chunks(&[2]).members(fill).uniform(7);
+    let made: SharedStore = Arc::new(LocalStore::open(&root, &options).unwrap());
+    array.store(&made, "a").await;
+    array.store(&made, "b").await;
+    drop(made);
+    std::fs::create_dir(directory.path().join("outside")).unwrap();
+    std::fs::write(directory.path().join("outside/0"), "outside").unwrap();
+    let link = |to: &str, name: &str| {
+        let name = root.join(name);
+        let _ = std::fs::remove_file(&name);
+        symlink(to, name).unwrap();
+    };
+    link("5", "a/c/0");
+    for (chunk, to, _) in REFUSED {
+        link(to, &format!("a/c/{chunk}"));
+    }
+    link("b", "linked");
+    link("../outside", "out");
+    std::fs::create_dir(root.join("d")).unwrap();
+    std::fs::copy(root.join("b/zarr.json"), root.join("d/zarr.json")).unwrap();
+    link("../b/c", "d/c");
+    std::fs::create_dir(root.join("e")).unwrap();
+    std::fs::copy(root.join("b/zarr.json"), root.join("e/zarr.json")).unwrap();
+    link("../../outside", "e/c");
+    let store = LocalStore::open(&root, &LocalOptions { symlinks, ..LocalOptions::default() }).unwrap();
+    (directory, Server::build(Mount::read_only("m", Arc::new(store))).finish())
+}
+
+#[tokio::test]
+async fn links_that_stay_inside_are_what_they_lead_to() {
+    for symlinks in [Symlinks::default(), Symlinks::Follow] {
+        let (_directory, server) = served(symlinks).await;
+        for url in ["a?slice=0:2", "linked?slice=3:5", "d?slice=3:5"] {
+            let answer = server.get(&format!("/v1/data/m/{url}")).await;
+            assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 4), "{url}: {:?}", answer.body);
+            assert!(answer.body.iter().all(|byte| *byte == 7), "{url}: {:?}", answer.body);
+        }
+        for (one, other) in [("a/c/0", "b/c/5"), ("linked/c/1", "b/c/1"), ("d/c/1", "b/c/1")] {
+            let (one, other) = (format!("/store/m/{one}"), format!("/store/m/{other}"));
+            assert_eq!(server.get(&one).await.body, server.get(&other).await.body, "{one}");
+        }
+        for absent in ["linked/c/9", "d/c/9", "d/c/9/9", "linked/none", "a/c/0/none"] {
+            assert_eq!(
+                server.get(&format!("/store/m/{absent}")).await.status,
+                StatusCode::NOT_FOUND,
+                "{absent}"
+            );
+        }
+        assert_eq!(server.get("/v1/nodes/m/linked").await.json()["node_type"], "array");
+        let listing = server.get("/store/m/linked/?format=json").await.json();
+        assert!(listing["keys"].to_string().contains("linked/zarr.json"), "{listing}");
+    }
+}
+
+#[tokio::test]
+async fn no_other_link_is_ever_taken_for_absent_by_any_route() {
+    let (_directory, server) = served(Symlinks::default()).await;
+    for (chunk, _, why) in REFUSED {
+        let keys = format!("a/c/{chunk}");
+        for url in [
+            format!("/store/m/{keys}"),
+            format!("/plain/m/{keys}"),
+            format!("/rechunk/m/2/raw/{keys}"),
+            format!("/v1/chunk/m/{keys}"),
+            format!("/v1/data/m/a?slice={chunk}:12:2"),
+            "/v1/data/m/a".to_owned(),
+            "/v1/data/m/a?format=json".to_owned(),
+        ] {
+            for _ in 0..2 {
+                let detail = server.get(&url).await.refuses(500, "unusable-link", &url);
+                assert!(detail.contains("symbolic link") && detail.contains("a/c/"), "{url}: {detail}");
+                // A slice of several chunks says the first that it comes to.
+                assert!(detail.contains(why) || url.starts_with("/v1/data"), "{url}: {detail}");
+                let head = server.ask(Method::HEAD, &url, &[]).await;
+                assert_eq!(head.status, StatusCode::INTERNAL_SERVER_ERROR, "{url}");
+            }
+        }
+        let range = server.ask(Method::GET, &format!("/store/m/{keys}"), &[("range", "bytes=0-0")]).await;
+        range.refuses(500, "unusable-link", &keys);
+        let found = server.tell("PROPFIND", &format!("/store/m/{keys}"), &[("depth", "0")], "").await;
+        found.refuses(500, "unusable-link", &keys);
+        let s3 = server.get(&format!("/s3/m/{keys}")).await;
+        assert_eq!(s3.status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(String::from_utf8_lossy(&s3.body).contains("symbolic link"), "{:?}", s3.body);
+    }
+    for (url, name) in [
+        ("/v1/data/m/e", "e/c/0"),
+        ("/store/m/e/c/0", "e/c/0"),
+        ("/v1/nodes/m/out", "out/zarr.json"),
+        ("/v1/data/m/out", "out/zarr.json"),
+        ("/store/m/out/zarr.json", "out/zarr.json"),
+        ("/store/m/out/?format=json", "out"),
+    ] {
+        let detail = server.get(url).await.refuses(500, "unusable-link", url);
+        assert!(detail.contains(name) && detail.contains("symlinks"), "{url}: {detail}");
+    }
+    assert_eq!(server.get("/store/m/a/c/9").await.status, StatusCode::NOT_FOUND, "what is absent is absent");
+}
+
+#[tokio::test]
+async fn a_link_that_is_not_followed_is_listed_so_that_who_reads_it_is_told() {
+    let (_directory, server) = served(Symlinks::default()).await;
+    let listing = server.get("/store/m/a/c/?format=json").await.json();
+    let keys: Vec<_> =
+        listing["keys"].as_array().unwrap().iter().map(|entry| entry["key"].as_str().unwrap()).collect();
+    assert_eq!(keys, ["a/c/0", "a/c/1", "a/c/2", "a/c/3", "a/c/4", "a/c/5"]);
+    let all = server.get("/store/m/?recursive&format=json").await.json().to_string();
+    assert!(all.contains("\"linked/c/0\"") && all.contains("\"out\"") && !all.contains("out/0"), "{all}");
+    // One bad link does not keep the others from being found.
+    let node = server.get("/v1/nodes/m").await;
+    assert_ne!(node.code_or_ok(), "unusable-link");
+}
+
+#[tokio::test]
+async fn where_no_link_is_followed_all_of_them_are_refused_by_name() {
+    let (_directory, server) = served(Symlinks::Deny).await;
+    for url in [
+        "/store/m/a/c/0",
+        "/v1/data/m/a?slice=0:2",
+        "/store/m/linked/zarr.json",
+        "/v1/data/m/linked",
+        "/v1/data/m/d",
+    ] {
+        let detail = server.get(url).await.refuses(500, "unusable-link", url);
+        assert!(detail.contains("is not followed") && detail.contains("`symlinks`"), "{url}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn what_lies_outside_is_never_shown_by_a_link() {
+    for symlinks in [Symlinks::Deny, Symlinks::Within] {
+        let (directory, server) = served(symlinks).await;
+        for url in ["/store/m/a/c/1", "/store/m/out/0", "/store/m/e/c/0", "/store/m/out/", "/store/m/e/c/"] {
+            let answer = server.get(url).await;
+            assert!(!answer.status.is_success(), "{url}");
+            let body = String::from_utf8_lossy(&answer.body).into_owned();
+            let outside = directory.path().to_str().unwrap();
+            assert!(!body.contains("outside") && !body.contains(outside), "{url}: {body}");
+        }
+    }
+}

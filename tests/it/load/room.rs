@@ -1,0 +1,109 @@
+//! Room for small answers, however slowly long ones are read.
+
+use std::net::Ipv4Addr;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use serde_json::json;
+use zarrd::array::ReadLimits;
+use zarrd::http::{HttpOptions, Mount, Peer};
+
+use crate::support::hierarchy::memory;
+use crate::support::server::{Server, put};
+
+/// Bytes of the array that is read slowly; all of them are its fill value.
+const LONG: u64 = 128 << 20;
+/// What one of its answers holds: two bands, of which the room for all has eight times as many.
+const BAND_BYTES: u64 = 1 << 20;
+
+async fn server() -> Server {
+    let store = memory();
+    let array = |length: u64, chunk: u64| {
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": [length], "data_type": "uint8", "fill_value": 7,
+            "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [chunk] } },
+            "chunk_key_encoding": { "name": "default" }, "codecs": [{ "name": "bytes" }],
+        })
+        .to_string()
+    };
+    put(&store, "long/zarr.json", array(LONG, BAND_BYTES)).await;
+    put(&store, "tiny/zarr.json", array(16, 16)).await;
+    put(&store, "tiny/c/0", vec![1; 16]).await;
+    put(&store, "small", "0123456789").await;
+    let mut builder = Server::build(Mount::read_only("m", store));
+    builder.read = ReadLimits { band_bytes: BAND_BYTES, ..ReadLimits::default() };
+    builder.http = HttpOptions {
+        inflight_bytes: 16 << 20,
+        stream_bytes: 64 << 10,
+        queue_ms: 50,
+        ..HttpOptions::default()
+    };
+    builder.finish()
+}
+
+fn from(last: u8) -> Peer {
+    Peer { address: Ipv4Addr::new(192, 0, 2, last).into(), is_encrypted: false }
+}
+
+/// The head of an answer whose body nobody reads yet.
+async fn begin(server: &Server, url: &str, from: Peer) -> Response<Body> {
+    let request = Request::builder().uri(url).body(Body::empty()).unwrap();
+    server.site().answer(request, from).await
+}
+
+#[tokio::test]
+async fn slow_readers_of_long_slices_leave_small_answers_of_every_class_their_room() {
+    let server = server().await;
+    let mut unread = Vec::new();
+    for address in 1..=3 {
+        for _ in 0..8 {
+            let answer = begin(&server, "/v1/data/m/long", from(address)).await;
+            if answer.status() == 200 {
+                unread.push(answer);
+            }
+        }
+    }
+    assert!(unread.len() >= 5, "{} long answers at a time", unread.len());
+    // More of the same wait all the while.
+    let waiting: Vec<_> = (10..14)
+        .map(|address| {
+            let server = server.clone();
+            tokio::spawn(async move {
+                loop {
+                    assert_eq!(begin(&server, "/v1/data/m/long", from(address)).await.status(), 503);
+                }
+            })
+        })
+        .collect();
+    let parts = json!({ "get": [{ "key": "small", "offset": 1, "length": 2 }] }).to_string();
+    for round in 0..20 {
+        for url in [
+            "/v1/data/m/long?slice=:4",
+            "/v1/data/m/long?slice=:4&format=json",
+            "/v1/chunk/m/tiny/c/0?format=npy",
+            "/v1/nodes/m/long",
+            "/store/m/long/zarr.json",
+            "/store/m/small",
+            "/store/m/?format=json",
+            "/store/m/",
+            "/s3/m?list-type=2",
+            "/rechunk/m/8/raw/tiny/c/0",
+        ] {
+            let request = Request::builder().uri(url).body(Body::empty()).unwrap();
+            let answer = server.send_from(request, from(100)).await;
+            assert_eq!(answer.status, 200, "round {round}, {url}: {:?}", answer.body);
+        }
+        // Of a body of unknown length the longest is held free.
+        let request =
+            Request::builder().method("POST").uri("/v1/partial/m").header("content-length", parts.len());
+        let request = request.body(Body::from(parts.clone())).unwrap();
+        let answer = server.send_from(request, from(100)).await;
+        assert_eq!(answer.status, 200, "round {round}, parts: {:?}", answer.body);
+    }
+    for task in waiting {
+        assert!(!task.is_finished(), "a long answer found room");
+        task.abort();
+    }
+    drop(unread);
+    assert_eq!(begin(&server, "/v1/data/m/long", from(100)).await.status(), 200);
+}

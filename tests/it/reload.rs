@@ -1,0 +1,149 @@
+//! SIGHUP: mounts come, go and change while the server runs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::process::{Running, zarrd};
+
+const BOUND: Duration = Duration::from_mins(1);
+/// More than fits into the buffers of a connection that nobody reads.
+const LONG_BYTES: usize = 24 << 20;
+
+/// A server whose configuration is a file.
+struct Process {
+    running: Running,
+    folder: tempfile::TempDir,
+    log: Receiver<String>,
+}
+
+impl Process {
+    fn start(config: impl FnOnce(&Path) -> String) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, value) in [("one", "first"), ("two", "second"), ("three", "third")] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("k"), value).unwrap();
+        }
+        let file = folder.path().join("zarrd.toml");
+        std::fs::write(&file, config(folder.path())).unwrap();
+        let mut running = Running::of(zarrd(&["serve", "--config", file.to_str().unwrap()]));
+        let (sender, log) = channel();
+        let errors = BufReader::new(running.child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Self { running, folder, log }
+    }
+
+    /// Has the server read this configuration, and gives what the log says about it.
+    fn reload(&self, config: impl FnOnce(&Path) -> String) -> String {
+        std::fs::write(self.folder.path().join("zarrd.toml"), config(self.folder.path())).unwrap();
+        self.running.signal(Signal::HUP);
+        let mut said = String::new();
+        loop {
+            let line = self.log.recv_timeout(BOUND).expect("a line of the log");
+            said.push_str(&line);
+            said.push('\n');
+            if line.contains("the configuration ") {
+                return said;
+            }
+        }
+    }
+
+    fn send(&self, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.running.address).unwrap();
+        stream.set_read_timeout(Some(BOUND)).unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        stream
+    }
+
+    /// The status and the body of an answer.
+    fn get(&self, path: &str) -> (u16, String) {
+        let mut answer = String::new();
+        self.send(&format!("GET {path}")).read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+}
+
+fn mount(folder: &Path, name: &str, directory: &str) -> String {
+    format!("[mounts.{name}]\nurl = '{}'\n", folder.join(directory).display())
+}
+
+#[test]
+fn mounts_are_added_removed_and_changed_without_a_restart() {
+    let server = Process::start(|at| mount(at, "a", "one") + &mount(at, "gone", "three"));
+    let found = |text: &str| (200, text.to_owned());
+    // Remembered, so that what is remembered would be seen.
+    for _ in 0..2 {
+        assert_eq!(server.get("/store/a/k"), found("first"));
+    }
+    assert_eq!(server.get("/store/new/k").0, 404);
+
+    let said = server.reload(|at| mount(at, "a", "two") + &mount(at, "new", "three"));
+    for part in ["mount was added", "mount was changed", "mount was removed", "was read again"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(server.get("/store/a/k"), found("second"));
+    assert_eq!(server.get("/store/new/k"), found("third"));
+    assert_eq!(server.get("/store/gone/k").0, 404);
+    let mounts = server.running.get("/v1/mounts");
+    let names = mounts["mounts"].as_array().unwrap().iter().map(|mount| mount["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "new"]);
+
+    // Back again: of the first time nothing is left that could be wrong by now.
+    std::fs::write(server.folder.path().join("one/k"), "fifth").unwrap();
+    server.reload(|at| mount(at, "a", "one"));
+    assert_eq!(server.get("/store/a/k"), found("fifth"));
+
+    // Rights are a mount's, too.
+    let closed = |at: &Path| mount(at, "a", "one") + "anonymous = ['list']\n";
+    server.reload(closed);
+    let denied = server.get("/store/a/k").0;
+    assert!([401, 403].contains(&denied), "{denied}");
+
+    // All or nothing.
+    let said = server.reload(|at| mount(at, "a", "one") + &mount(at, "b", "nowhere"));
+    assert!(said.contains("what was in effect stays"), "{said}");
+    assert_eq!((server.get("/store/a/k").0, server.get("/store/b/k").0), (denied, 404));
+
+    // Only an address of its own has to wait.
+    let said =
+        server.reload(|at| mount(at, "a", "one") + &mount(at, "b", "two") + "listen = '127.0.0.1:0'\n");
+    assert!(said.contains("mount was added"), "{said}");
+    let restart = server.log.recv_timeout(BOUND).unwrap();
+    assert!(restart.contains("need a restart") && restart.contains("mounts.b.listen"), "{restart}");
+    assert_eq!(server.get("/store/b/k"), found("second"));
+}
+
+#[test]
+fn what_is_read_of_a_mount_that_goes_is_read_to_its_end() {
+    let server = Process::start(|at| mount(at, "gone", "one") + &mount(at, "stays", "two"));
+    let long = vec![7; LONG_BYTES];
+    std::fs::write(server.folder.path().join("one/long"), &long).unwrap();
+    let mut slow = server.send("GET /store/gone/long");
+    let mut first = [0; 64];
+    slow.read_exact(&mut first).unwrap();
+    server.reload(|at| mount(at, "stays", "two"));
+    assert_eq!(server.get("/store/gone/long").0, 404);
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).unwrap();
+    let answer = [&first[..], &rest].concat();
+    assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(&long[..LONG_BYTES]));
+}
+
+#[test]
+fn a_writable_directory_keeps_its_writer_under_another_name_and_with_other_settings() {
+    let writable = |at: &Path, name: &str| mount(at, name, "one") + "writable = true\n";
+    let server = Process::start(|at| writable(at, "a"));
+    let said = server.reload(|at| writable(at, "b") + "cache_control = 'no-store'\n");
+    assert!(said.contains("was read again"), "{said}");
+    assert_eq!(server.get("/store/b/k"), (200, "first".to_owned()));
+    assert_eq!(server.get("/store/a/k").0, 404);
+}
