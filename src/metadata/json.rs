@@ -176,7 +176,7 @@ pub(super) fn visit_members(
     if parser.peek() != Some(b'{') {
         return Err(parser.error("expected an object"));
     }
-    parser.skip_members(depth, &mut visit)?;
+    parser.skip_members(depth, Parser::string, &mut visit)?;
     parser.skip_whitespace();
     match parser.peek() {
         None => Ok(()),
@@ -384,11 +384,13 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Moves past an object, and shows its members.
-    fn skip_members(
+    /// Moves past an object, and shows its members: `name` reads or skips the name of each, and `visit` is given where its
+    /// value stands.
+    fn skip_members<N>(
         &mut self,
         depth: usize,
-        visit: &mut dyn FnMut(String, Range<usize>) -> Result<(), MetadataError>,
+        name: fn(&mut Self) -> Result<N, MetadataError>,
+        visit: &mut dyn FnMut(N, Range<usize>) -> Result<(), MetadataError>,
     ) -> Result<(), MetadataError> {
         let depth = self.deeper(depth)?;
         self.each(b'}', "expected `,` or `}`", &mut |parser| {
@@ -396,7 +398,7 @@ impl Parser<'_> {
             if parser.peek() != Some(b'"') {
                 return Err(parser.error("expected a name"));
             }
-            let name = parser.string()?;
+            let name = name(parser)?;
             parser.colon()?;
             parser.skip_whitespace();
             let start = parser.at;
@@ -408,11 +410,8 @@ impl Parser<'_> {
     /// Moves past a value of any kind.
     fn skip(&mut self, depth: usize) -> Result<(), MetadataError> {
         match self.peek() {
-            Some(b'"') => {
-                self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
-                Ok(())
-            }
-            Some(b'{') => self.skip_members(depth, &mut |_, _| Ok(())),
+            Some(b'"') => self.skip_string(),
+            Some(b'{') => self.skip_members(depth, Self::skip_string, &mut |(), _| Ok(())),
             Some(b'[') => {
                 let depth = self.deeper(depth)?;
                 self.each(b']', "expected `,` or `]`", &mut |parser| {
@@ -435,6 +434,11 @@ impl Parser<'_> {
     pub(super) fn string(&mut self) -> Result<String, MetadataError> {
         let length = self.string_length();
         self.token(length, "a string")
+    }
+
+    fn skip_string(&mut self) -> Result<(), MetadataError> {
+        self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
+        Ok(())
     }
 
     /// Moves past the next bytes, and gives them.

@@ -114,7 +114,8 @@ async fn no_other_link_is_ever_taken_for_absent_by_any_route() {
         assert!(String::from_utf8_lossy(&s3.body).contains("symbolic link"), "{:?}", s3.body);
     }
     for (url, name) in [
-        ("/v1/data/m/e", "e/c/0"),
+        // Whichever of its chunks is read first.
+        ("/v1/data/m/e", "e/c/"),
         ("/store/m/e/c/0", "e/c/0"),
         ("/v1/nodes/m/out", "out/zarr.json"),
         ("/v1/data/m/out", "out/zarr.json"),
