@@ -40,6 +40,13 @@ impl PartsAsked {
         entry.store(if is_another { chunk } else { chunk | part }, Ordering::Relaxed);
         is_another
     }
+
+    /// Takes every chunk for one that was never asked for.
+    pub(super) fn clear(&self) {
+        for entry in &self.entries {
+            entry.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 impl std::fmt::Debug for PartsAsked {
@@ -63,5 +70,7 @@ mod tests {
         assert!(!asked.is_another(chunk(64), 4), "another chunk");
         assert!(asked.is_another(chunk(0), 4));
         assert!(asked.is_another(chunk(0), 2), "whichever part it is from then on");
+        asked.clear();
+        assert!(!asked.is_another(chunk(0), 4));
     }
 }

@@ -174,6 +174,7 @@ impl Remembers for CachedSource {
         let is_meant = |id: &PartId| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
         // Versions first: what is looked for by them is found by nobody then.
         self.finds.forget(mount, prefix);
+        self.parts_asked.clear();
         self.indexes.forget(is_meant).saturating_add(self.decoded.forget(is_meant))
     }
 

@@ -5,7 +5,7 @@
 //! listed. None of it is looked at, let alone told, where the caller may not list; and where it cannot be had, the rest is
 //! told without it.
 
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
 use super::access::{Need, Reach, Rights, Scope};
@@ -17,11 +17,14 @@ use crate::error::nearest;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::NodeKind;
+use crate::store::DirEntry;
 
 /// Places above a path that are looked at, the nearest first.
 const MOST_ABOVE: usize = 8;
 /// Names in a folder that are looked through for one that may have been meant.
 const MOST_NAMES: usize = 1000;
+/// Entries of a folder, chunks among them, that are looked through for so many names.
+const MOST_ENTRIES: usize = 10_000;
 /// Names in a folder that are listed, each with what it is.
 const MOST_LISTED: usize = 100;
 /// Nodes looked at a time.
@@ -96,10 +99,13 @@ impl Seen<'_> {
         if !self.may_list(path) {
             return Vec::new();
         }
-        let Ok(listing) = self.target.mount.store.list_dir(path.prefix()).await else { return Vec::new() };
-        let prefixes = listing.prefixes.iter().take(MOST_NAMES);
-        let names = prefixes.filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
-        names.map(|path| path.name().to_owned()).filter(|name| !name.is_empty()).collect()
+        let entries = self.target.mount.store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);
+        let names = entries.try_filter_map(|entry| async move {
+            let DirEntry::Prefix(prefix) = entry else { return Ok(None) };
+            let name = NodePath::parse(prefix.as_str()).ok().map(|path| path.name().to_owned());
+            Ok(name.filter(|name| !name.is_empty()))
+        });
+        names.take(MOST_NAMES).try_collect().await.unwrap_or_default()
     }
 
     /// The node at a path, if there is one that can be used.

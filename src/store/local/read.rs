@@ -29,10 +29,11 @@ const PIECE_BYTES: u64 = 512 << 10;
 /// Up to this length, what is asked for is read without a hop, if it is in memory. That takes less time than a hop; for
 /// longer, others would wait.
 const NOW_BYTES: u64 = 512 << 10;
-/// Pieces that are in memory have these lengths in turn. A connection asks for more when little is left to send: while the
+/// Pieces that are in memory are short and long in turn. A connection asks for more when little is left to send: while the
 /// short one is on its way, the buffer of the long one is there again. Both together are what a streamed value counts for
 /// (`http.stream_bytes`).
-const NOW_PIECES: [usize; 2] = [64 << 10, 960 << 10];
+const SHORT_PIECE: usize = 64 << 10;
+const LONG_PIECE: usize = 960 << 10;
 /// How often a read begins again because the file was written to meanwhile.
 const TRIES: usize = 3;
 
@@ -88,8 +89,11 @@ pub(super) struct Opened {
     range: Range<u64>,
     /// Buffers that were handed out, the one that is used next first.
     lent: [Bytes; 2],
-    /// Their lengths.
-    pieces: [usize; 2],
+    /// Length of the next long piece. It begins short and doubles with each that is taken: for thousands of clients who take
+    /// nothing, the kernel would otherwise be busy with clearing memory.
+    long: usize,
+    /// Whether the next piece is a long one.
+    is_long: bool,
     /// Whether pieces are looked for in memory.
     now: bool,
 }
@@ -200,7 +204,7 @@ fn let_go(file: File, stat: &Stat) {
 impl Opened {
     fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, now: bool) -> Box<Self> {
         let lent = [const { Bytes::new() }; 2];
-        Box::new(Self { file: Arc::new(file), stat, info, range, lent, pieces: NOW_PIECES, now })
+        Box::new(Self { file: Arc::new(file), stat, info, range, lent, long: SHORT_PIECE, is_long: false, now })
     }
 
     /// The value, whose bytes are read as they are asked for.
@@ -238,7 +242,7 @@ impl Opened {
             return None;
         }
         let [next, other] = &mut self.lent;
-        let most = self.pieces[0];
+        let most = if self.is_long { self.long } else { SHORT_PIECE };
         let mut bytes = std::mem::take(next).try_into_mut().unwrap_or_default();
         bytes.resize(most, 0);
         let left = usize::try_from(self.range.end - self.range.start).unwrap_or(usize::MAX);
@@ -251,7 +255,10 @@ impl Opened {
             return None;
         }
         *next = std::mem::replace(other, bytes.clone());
-        self.pieces.rotate_left(1);
+        if self.is_long {
+            self.long = LONG_PIECE.min(2 * self.long);
+        }
+        self.is_long = !self.is_long;
         self.range.start += u64::try_from(length).ok()?;
         Some(bytes.slice(..length))
     }

@@ -21,8 +21,6 @@ import slices
 import table
 
 MIB = 1 << 20
-DECODED_BYTES = 3 << 30
-"""Memory for decoded chunks where they are kept: enough for all that slices touch."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,24 +37,32 @@ FULL = Effort(load=1.5, section=180, rounds=5)
 
 
 class Bench:
-    """The data set, the servers and the readers."""
+    """The data set, the servers and the readers. zarrd runs as shipped; what differs from that has a name."""
 
     def __init__(self, stack, scratch, small):
         self.small = small
         self.effort = SMALL if small else FULL
         self.data = data.Data(os.environ["ZARRD_BENCH_DATA"], small)
-        folder = self.data.folder
-        self.warm = stack.enter_context(processes.zarrd(folder, DECODED_BYTES, core=0))
-        self.minute = stack.enter_context(
-            processes.zarrd(folder, DECODED_BYTES, core=0, MOUNTS__BENCH__FRESHNESS="ttl:60s")
-        )
-        self.cold = stack.enter_context(processes.zarrd(folder, 0))
-        self.nginx = stack.enter_context(processes.nginx(folder, scratch / "nginx", open_files=False, core=0))
-        self.kept = stack.enter_context(processes.nginx(folder, scratch / "kept", open_files=True, core=0))
+        self.scratch = scratch
+
+        def nginx(name, **more):
+            return stack.enter_context(processes.nginx(self.data.folder, scratch / name, core=0, **more))
+
+        self.shipped = stack.enter_context(self.zarrd("shipped", core=0))
+        self.silent = stack.enter_context(self.zarrd("silent", core=0, LOG__LEVEL="warn"))
+        self.minute = stack.enter_context(self.zarrd("minute", core=0, MOUNTS__BENCH__FRESHNESS="ttl:60s"))
+        self.forgetful = stack.enter_context(self.zarrd("forgetful", CACHE__DECODED_BYTES="0"))
+        self.nginx = nginx("nginx")
+        self.logging = nginx("logging", access_log=True)
+        self.kept = nginx("kept", open_files=True)
         self.readers = {
-            name: stack.enter_context(processes.reader(name, folder))
+            name: stack.enter_context(processes.reader(name, self.data.folder))
             for name in ("zarrs", "tensorstore", "zarr-python")
         }
+
+    def zarrd(self, name, **more):
+        """Starts zarrd with these settings; its log is named so."""
+        return processes.zarrd(self.data.folder, self.scratch / f"{name}.log", **more)
 
     def rounds(self, contenders, share=1, times=1):
         """The contenders round by round, each time another one first, within the time of a section or a share of it; so
@@ -77,11 +83,12 @@ class Bench:
             resident, peak = (server.resident_bytes(field) / MIB for field in ("VmRSS", "VmHWM"))
             return [f"RSS after the run, {what}, MiB", f"{resident:,.0f} (most {peak:,.0f})", bound]
 
-        starts = [processes.start_up_seconds(self.data.folder) * 1000 for _ in range(5)]
+        starts = [processes.start_up_seconds(self.data.folder, self.scratch / "start.log") * 1000 for _ in range(5)]
         rows = [
-            memory("zarrd, warm", self.warm),
-            memory("zarrd, warm, looking once a minute", self.minute),
-            memory("zarrd, cold", self.cold),
+            memory("zarrd", self.shipped),
+            memory("zarrd, without an access log", self.silent),
+            memory("zarrd, looking once a minute", self.minute),
+            memory("zarrd, without a decoded cache", self.forgetful),
             memory("nginx", self.nginx),
             ["start to first answer, ms", f"{statistics.median(starts):.0f}", "< 100"],
             ["binary, MB", f"{pathlib.Path(os.environ['ZARRD']).stat().st_size / 1e6:.1f}", "< 40"],

@@ -8,9 +8,11 @@ import pathlib
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).parent
@@ -29,9 +31,10 @@ def pinned(core, *command):
 class Server:
     """A running server."""
 
-    def __init__(self, process, base, memory_mib=None):
+    def __init__(self, process, base, memory_mib=None, admin=None):
         self.process = process
         self.base = base
+        self.admin = admin
         self.memory_mib = memory_mib
         """What it says it takes at most."""
 
@@ -64,6 +67,46 @@ def get(url, headers=()):
         return response.headers, response.read()
 
 
+class Client:
+    """A client with one connection, of a server that also has an admin listener."""
+
+    PIECE_BYTES = 1 << 20
+
+    def __init__(self, server):
+        self.server = server
+        self.buffer = bytearray(self.PIECE_BYTES)
+        address = urllib.parse.urlsplit(server.base)
+        self.connection = socket.create_connection((address.hostname, address.port), SECONDS)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def cold(self, path, array, seconds):
+        """The median of what a request takes, in microseconds, when nothing of the array is in the server's cache."""
+        each = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or len(each) < 3:
+            purge = urllib.request.Request(f"{self.server.admin}/v1/cache/bench/{array}", method="DELETE")
+            urllib.request.urlopen(purge, timeout=SECONDS).close()
+            # The array's documents: readers have it open.
+            get(f"{self.server.base}/v1/nodes/bench/{array}")
+            start = time.perf_counter()
+            self.ask(path)
+            each.append((time.perf_counter() - start) * 1e6)
+        return statistics.median(each)
+
+    def ask(self, path):
+        """Asks, and takes the whole answer."""
+        self.connection.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += self.connection.recv(1 << 16)
+        head, _, body = head.partition(b"\r\n\r\n")
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        assert head.split(b" ", 2)[1] == b"200", head
+        left = int(fields[b"content-length"]) - len(body)
+        while left > 0:
+            left -= self.connection.recv_into(self.buffer)
+
+
 @contextlib.contextmanager
 def ended(process):
     """Ends a process: asks first."""
@@ -78,18 +121,17 @@ def ended(process):
 
 
 @contextlib.contextmanager
-def zarrd(folder, decoded_bytes=None, core=None, **more):
-    """Serves the folder as the mount `bench`, with so much memory for decoded chunks, and with more settings."""
+def zarrd(folder, log, core=None, **settings):
+    """Serves the folder as the mount `bench`, as shipped but for the settings; its log goes to a file."""
     command = [os.environ["ZARRD"], "serve", f"bench={folder}", "--listen", "127.0.0.1:0"]
-    if decoded_bytes is not None:
-        more["CACHE__DECODED_BYTES"] = str(decoded_bytes)
-    settings = {"ZARRD__LOG__LEVEL": "warn"} | {f"ZARRD__{name}": value for name, value in more.items()}
     with (
+        open(log, "ab") as lines,
         subprocess.Popen(
             command if core is None else pinned(core, *command),
-            env=settings | {"PATH": os.environ["PATH"]},
+            env={f"ZARRD__{name}": value for name, value in settings.items()} | {"PATH": os.environ["PATH"]},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            stderr=lines,
             text=True,
         ) as process,
         ended(process),
@@ -97,15 +139,20 @@ def zarrd(folder, decoded_bytes=None, core=None, **more):
         line = process.stdout.readline().strip()
         assert line.startswith("zarrd listens on "), line
         base = line.removeprefix("zarrd listens on ")
-        memory = "Memory: at most "
-        line = next(line for line in process.stdout if line.startswith(memory))
-        yield Server(process, base, int(line.removeprefix(memory).split()[0]))
+        memory, admin = "Memory: at most ", "/metrics, /healthz, "
+        address = None
+        for line in process.stdout:
+            if admin in line:
+                address = line.partition(admin)[0].strip()
+            if line.startswith(memory):
+                break
+        yield Server(process, base, int(line.removeprefix(memory).split()[0]), address)
 
 
-def start_up_seconds(folder):
+def start_up_seconds(folder, log):
     """From the start of zarrd to its first answer."""
     start = time.perf_counter()
-    with zarrd(folder, decoded_bytes=0) as server:
+    with zarrd(folder, log) as server:
         get(f"{server.base}/healthz")
         return time.perf_counter() - start
 
@@ -118,7 +165,7 @@ pid {scratch}/nginx.pid;
 error_log {scratch}/error.log;
 events {{ worker_connections 2048; }}
 http {{
-    access_log off;
+    {access_log}
     sendfile on;
     tcp_nopush off;
     keepalive_requests 1000000000;
@@ -134,14 +181,17 @@ http {{
 
 
 @contextlib.contextmanager
-def nginx(folder, scratch, open_files, core):
-    """Serves the folder, keeping files open or not."""
+def nginx(folder, scratch, core, open_files=False, access_log=False):
+    """Serves the folder, keeping files open or not, with an access log in batches or with none."""
     scratch.mkdir()
     port = free_port()
+    log = f"access_log {scratch}/access.log combined buffer=64k flush=1s;" if access_log else "access_log off;"
     cache = "open_file_cache max=10000 inactive=1h; open_file_cache_valid 1m;" if open_files else ""
     configuration = scratch / "nginx.conf"
     configuration.write_text(
-        CONFIGURATION.format(user=getpass.getuser(), scratch=scratch, port=port, folder=folder, open_file_cache=cache)
+        CONFIGURATION.format(
+            user=getpass.getuser(), scratch=scratch, port=port, folder=folder, open_file_cache=cache, access_log=log
+        )
     )
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     command = pinned(core, program, "-c", configuration, "-p", scratch, "-e", scratch / "error.log")

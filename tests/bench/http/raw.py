@@ -1,4 +1,4 @@
-"""Raw values: zarrd against nginx, with and without open files kept."""
+"""Raw values: zarrd as shipped and without its access log, against nginx with and without one, and with open files kept."""
 
 import dataclasses
 
@@ -7,6 +7,7 @@ import processes
 import table
 from table import Goal
 
+LOG = Goal("log", 0.9, 0.95)
 SMALL_VALUES = (Goal("rate", 0.8, 1.1), Goal("kept", None, 0.9))
 LARGE_VALUES = (Goal("rate", 0.9, 1.0), Goal("CPU", 4, 2, at_least=False))
 RANGES = (Goal("rate", 0.7, 1.0),)
@@ -36,7 +37,10 @@ def rows(bench):
         *(("256 KiB", connections, SMALL_VALUES) for connections in many),
         *(("4 MiB", connections, LARGE_VALUES) for connections in some),
     ]:
-        yield Row(value, f"values/{data.VALUES[value]}", connections, goals if connections > 1 else ())
+        goals = goals if connections > 1 else ()
+        if (value, connections) == ("16 KiB", 16):
+            goals = (*goals, LOG)
+        yield Row(value, f"values/{data.VALUES[value]}", connections, goals)
     headers = (("Range", f"bytes={data.RANGE[0]}-{data.RANGE[1] - 1}"),)
     for connections in some:
         goals = RANGES if connections > 1 else ()
@@ -45,8 +49,10 @@ def rows(bench):
 
 def run(bench):
     contenders = {
-        "zarrd": (bench.warm, f"{bench.warm.base}/store/bench"),
+        "zarrd": (bench.shipped, f"{bench.shipped.base}/store/bench"),
+        "silent": (bench.silent, f"{bench.silent.base}/store/bench"),
         "nginx": (bench.nginx, bench.nginx.base),
+        "logging": (bench.logging, bench.logging.base),
         "kept": (bench.kept, bench.kept.base),
     }
     asked = list(rows(bench))
@@ -64,18 +70,25 @@ def run(bench):
                 measured.add(row.name, name, rate=told["rate"], cpu=used, requests=told["requests"])
     table.show(
         f"Raw values: requests a second, and CPU µs of the server a request (medians of {measured.count} rounds)",
-        ["value, connections", "zarrd", "nginx", "nginx, files kept open", "rate ÷ nginx", "rate ÷ kept", "CPU ÷ nginx",
-         "floor", "aim", "is"],
+        ["value, connections", "zarrd", "zarrd, no access log", "nginx, no access log", "nginx, access log",
+         "nginx, no access log, files kept open", "rate ÷ nginx", "÷ nginx that logs", "rate ÷ kept", "CPU ÷ nginx",
+         "log on ÷ off", "floor", "aim", "is"],
         [line(row, measured) for row in asked],
     )
 
 
 def line(row, measured):
-    cpu = {name: measured.each(row.name, name, "cpu", by="requests") for name in ("zarrd", "nginx", "kept")}
+    def rate(one, other):
+        return measured.ratio(row.name, "rate", one, other)
+
+    names = ("zarrd", "silent", "nginx", "logging", "kept")
+    cpu = {name: measured.each(row.name, name, "cpu", by="requests") for name in names}
     ratios = {
-        "rate": measured.ratio(row.name, "rate", "zarrd", "nginx"),
-        "kept": measured.ratio(row.name, "rate", "zarrd", "kept"),
+        "rate": rate("zarrd", "nginx"),
+        "logging": rate("zarrd", "logging"),
+        "kept": rate("zarrd", "kept"),
         "CPU": cpu["zarrd"] / cpu["nginx"] if cpu["nginx"] else float("inf"),
+        "log": rate("zarrd", "silent"),
     }
     cells = [f"{measured.median(row.name, name, 'rate'):,.0f} ({used:,.0f})" for name, used in cpu.items()]
     figures = [f"{ratio:.2f}" for ratio in ratios.values()]

@@ -39,11 +39,11 @@ def run(bench):
 
 def connections(bench):
     patch = next(part for part in bench.data.slices if part.name == "A patch")
-    slices.check(bench, bench.warm, patch)
+    slices.check(bench, bench.shipped, patch)
     value = f"values/{data.VALUES['16 KiB']}"
     asked = {
-        "16 KiB": f"{bench.warm.base}/store/bench/{value}",
-        "warm A patch": slices.url(bench.warm, patch),
+        "16 KiB": f"{bench.shipped.base}/store/bench/{value}",
+        "warm A patch": slices.url(bench.shipped, patch),
         NGINX: f"{bench.nginx.base}/{value}",
     }
     # A thousand connections take a while to come about, and are counted from their first.
@@ -67,13 +67,13 @@ def lengths(bench):
     asked = {part.shape[0] * part.shape[1] * part.shape[2] * 2 // MIB: part for part in bench.data.blocks}
     first = {}
     for mib, part in asked.items():
-        slices.check(bench, bench.warm, part)
-        first[mib], cache = slices.check(bench, bench.warm, part)
+        slices.check(bench, bench.shipped, part)
+        first[mib], cache = slices.check(bench, bench.shipped, part)
         assert cache == "hit", f"{part.name} is not kept"
     measured = table.Rounds()
     for turn in bench.rounds(asked, share=0.2):
         for mib in turn:
-            told = processes.load(slices.url(bench.warm, asked[mib]), 1, max(bench.effort.load, 5 * first[mib]))
+            told = processes.load(slices.url(bench.shipped, asked[mib]), 1, max(bench.effort.load, 5 * first[mib]))
             measured.add("slice", mib, each=told["p50"] / mib)
     ratio = measured.ratio("slice", "each", max(asked), min(asked))
     cells = [table.milliseconds(measured.median("slice", mib, "each")) for mib in asked]
@@ -87,7 +87,7 @@ def lengths(bench):
 def chunks(bench):
     """Nothing is kept: the array is opened for every slice."""
     measured = table.Rounds()
-    with processes.zarrd(bench.data.folder, 0, core=0, CACHE__NODE_BYTES="0") as server:
+    with bench.zarrd("chunks", core=0, CACHE__DECODED_BYTES="0", CACHE__NODE_BYTES="0") as server:
         asked = {name: f"{server.base}/v1/data/bench/{name}?slice=20000:30000" for name in data.LINES}
         bodies = [processes.get(url)[1] for url in asked.values()]
         assert len(bodies[0]) == 20000 and bodies[0] == bodies[1], "elements of few and of many chunks differ"
@@ -112,7 +112,7 @@ def slow_readers(bench):
         ("a shard", f"/store/bench/{bench.data.shard_file}"),
     ]:
         # Refusals are as they should be.
-        with processes.zarrd(bench.data.folder, LOG__LEVEL="off") as server:
+        with bench.zarrd("slow") as server:
             served = sip(server, path)
             peak = server.resident_bytes("VmHWM") / MIB
             verdict = "held" if peak <= server.memory_mib else "**over**"
