@@ -79,7 +79,7 @@ class Bench:
 
     def the_rest(self):
         def memory(what, server):
-            bound = "–" if server.memory_mib is None else f"≤ {server.memory_mib:,}, as said at the start"
+            bound = "–" if server.memory_mib is None else f"≤ {server.memory_mib:,.0f}, as said at the start"
             resident, peak = (server.resident_bytes(field) / MIB for field in ("VmRSS", "VmHWM"))
             return [f"RSS after the run, {what}, MiB", f"{resident:,.0f} (most {peak:,.0f})", bound]
 

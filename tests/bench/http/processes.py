@@ -146,7 +146,8 @@ def zarrd(folder, log, core=None, **settings):
                 address = line.partition(admin)[0].strip()
             if line.startswith(memory):
                 break
-        yield Server(process, base, int(line.removeprefix(memory).split()[0]), address)
+        number, unit = line.removeprefix(memory).split()[:2]
+        yield Server(process, base, float(number) * {"MiB": 1, "GiB": 1024}[unit], address)
 
 
 def start_up_seconds(folder, log):

@@ -116,7 +116,7 @@ def slow_readers(bench):
             served = sip(server, path)
             peak = server.resident_bytes("VmHWM") / MIB
             verdict = "held" if peak <= server.memory_mib else "**over**"
-            lines.append([name, f"{served} of {READERS}", f"{peak:,.0f}", f"{server.memory_mib:,}", verdict])
+            lines.append([name, f"{served} of {READERS}", f"{peak:,.0f}", f"{server.memory_mib:,.0f}", verdict])
     header = ["what", "readers served, others refused", "RSS at most, MiB", "said at the start", "is"]
     table.show("Scaling: memory under slow readers", header, lines)
 
