@@ -7,9 +7,6 @@ use std::fmt;
 
 use super::tree::{Entry, Node};
 use super::{Config, ConfigError};
-use crate::array::{FetchOptions, ReadLimits};
-use crate::cache::CacheOptions;
-use crate::http::HttpOptions;
 use crate::views::rechunk::RechunkRoom;
 
 const MIB: u64 = 1 << 20;
@@ -47,12 +44,33 @@ impl Memory {
     }
 }
 
-/// A budget: where it is configured, and how it is chosen.
+/// A budget: where it is configured, what it is for, and how it is chosen.
 struct Budget {
     key: [&'static str; 2],
-    /// Bytes of memory that ten bytes of it may come to.
-    tenfold_cost: u64,
+    bytes: fn(&Config) -> u64,
+    purpose: Purpose,
     choice: Choice,
+}
+
+/// What a budget is for, and so how much memory it may come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// What is cached costs a tenth more than it weighs.
+    Cached,
+    InFlight,
+    /// What is freed all the time, of which the allocator holds some.
+    Freed,
+}
+
+impl Purpose {
+    /// Bytes of memory that ten bytes may come to.
+    const fn tenfold_cost(self) -> u64 {
+        match self {
+            Self::Cached => 11,
+            Self::InFlight => 10,
+            Self::Freed => 10 * FREED_BANDS,
+        }
+    }
 }
 
 /// How a budget is chosen.
@@ -63,29 +81,29 @@ enum Choice {
     Parts { parts: u64, most: u64 },
 }
 
-/// What is kept costs a tenth more than it weighs.
-const fn kept(name: &'static str, parts: u64, most: u64) -> Budget {
-    Budget { key: ["cache", name], tenfold_cost: 11, choice: Choice::Parts { parts, most } }
+const fn cached(name: &'static str, bytes: fn(&Config) -> u64, parts: u64, most: u64) -> Budget {
+    Budget { key: ["cache", name], bytes, purpose: Purpose::Cached, choice: Choice::Parts { parts, most } }
 }
 
-const fn under_way(section: &'static str) -> Budget {
+const fn in_flight(section: &'static str, bytes: fn(&Config) -> u64) -> Budget {
     let choice = Choice::Part { of: 4, least: 64 * MIB, most: 2048 * MIB };
-    Budget { key: [section, "inflight_bytes"], tenfold_cost: 10, choice }
+    Budget { key: [section, "inflight_bytes"], bytes, purpose: Purpose::InFlight, choice }
 }
 
 /// All of them. The first takes what others may not.
 const BUDGETS: [Budget; 9] = [
-    kept("decoded_bytes", 7, u64::MAX),
-    kept("index_bytes", 1, 1024 * MIB),
-    kept("node_bytes", 2, 1024 * MIB),
-    kept("value_bytes", 2, 4096 * MIB),
-    kept("encoded_bytes", 2, 4096 * MIB),
-    kept("zip_directory_bytes", 1, 1024 * MIB),
-    under_way("http"),
-    under_way("fetch"),
+    cached("decoded_bytes", |config| config.cache.decoded_bytes, 7, u64::MAX),
+    cached("index_bytes", |config| config.cache.index_bytes, 1, 1024 * MIB),
+    cached("node_bytes", |config| config.cache.node_bytes, 2, 1024 * MIB),
+    cached("value_bytes", |config| config.cache.value_bytes, 2, 4096 * MIB),
+    cached("encoded_bytes", |config| config.cache.encoded_bytes, 2, 4096 * MIB),
+    cached("zip_directory_bytes", |config| config.cache.zip_directory_bytes, 1, 1024 * MIB),
+    in_flight("http", |config| config.http.inflight_bytes),
+    in_flight("fetch", |config| config.fetch.inflight_bytes),
     Budget {
         key: ["read", "band_bytes"],
-        tenfold_cost: 10 * FREED_BANDS,
+        bytes: |config| config.read.band_bytes,
+        purpose: Purpose::Freed,
         choice: Choice::Part { of: 64, least: 4 * MIB, most: 32 * MIB },
     },
 ];
@@ -96,7 +114,7 @@ type Bytes<T> = [T; BUDGETS.len()];
 /// The budgets, those given as they are, that come to no more than `share` with all else that the server takes; unless the
 /// given or the least alone come to more.
 fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
-    let cost = |budget: &Budget, bytes: u64| (bytes / 10 + 1).saturating_mul(budget.tenfold_cost);
+    let cost = |budget: &Budget, bytes: u64| (bytes / 10 + 1).saturating_mul(budget.purpose.tenfold_cost());
     let all = || BUDGETS.iter().zip(given);
     let taken = all().filter_map(|(budget, given)| Some(cost(budget, given?)));
     let there_is = taken.fold(share, u64::saturating_sub).saturating_sub(OWN_BYTES + RechunkRoom::BYTES);
@@ -120,7 +138,7 @@ fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
     let mut spare = 0;
     for ((budget, given), bytes) in all().zip(&mut bytes) {
         if let (Choice::Parts { parts: own, most }, None) = (&budget.choice, given) {
-            let wanted = u128::from(left) * 10 * u128::from(*own) / u128::from(parts * budget.tenfold_cost);
+            let wanted = u128::from(left) * 10 * u128::from(*own) / u128::from(parts * budget.purpose.tenfold_cost());
             let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
             *bytes = whole(wanted.min(*most));
             spare += wanted.saturating_sub(*most);
@@ -132,34 +150,14 @@ fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
     bytes
 }
 
+/// The budgets of a configuration.
+fn bytes_of(config: &Config) -> Bytes<u64> {
+    BUDGETS.map(|budget| (budget.bytes)(config))
+}
+
 /// A size in whole MiB.
 fn whole(bytes: u64) -> u64 {
     bytes / MIB * MIB
-}
-
-/// The budgets where nothing is known of the memory there is.
-fn fixed() -> Bytes<u64> {
-    let CacheOptions {
-        decoded_bytes,
-        index_bytes,
-        node_bytes,
-        value_bytes,
-        encoded_bytes,
-        zip_directory_bytes,
-    } = CacheOptions::default();
-    let (answers, fetches) = (HttpOptions::default().inflight_bytes, FetchOptions::default().inflight_bytes);
-    let band = ReadLimits::default().band_bytes;
-    [
-        decoded_bytes,
-        index_bytes,
-        node_bytes,
-        value_bytes,
-        encoded_bytes,
-        zip_directory_bytes,
-        answers,
-        fetches,
-        band,
-    ]
 }
 
 /// Puts numbers in the places of budgets that the server is to choose.
@@ -171,7 +169,11 @@ pub(super) fn choose(tree: &mut Entry, memory: Memory) {
         // Whatever else it is, it is refused when it is read.
         _ => Some(0),
     });
-    let bytes = memory.total_and_share().map_or_else(fixed, |(_, share)| chosen(share, given));
+    let bytes = memory.total_and_share().map_or_else(
+        // Nothing is known of the memory there is.
+        || bytes_of(&Config::default()),
+        |(_, share)| chosen(share, given),
+    );
     for ((budget, given), bytes) in BUDGETS.iter().zip(given).zip(bytes) {
         if given.is_none() {
             tree.replace(&budget.key, Node::Integer(i64::try_from(bytes).unwrap_or(i64::MAX)));
@@ -234,27 +236,7 @@ impl Config {
     /// The budgets of memory in bytes, by their settings' names.
     #[must_use]
     pub fn budgets(&self) -> [(String, u64); BUDGETS.len()] {
-        let CacheOptions {
-            decoded_bytes,
-            index_bytes,
-            node_bytes,
-            value_bytes,
-            encoded_bytes,
-            zip_directory_bytes,
-        } = self.cache;
-        let mut bytes = [
-            decoded_bytes,
-            index_bytes,
-            node_bytes,
-            value_bytes,
-            encoded_bytes,
-            zip_directory_bytes,
-            self.http.inflight_bytes,
-            self.fetch.inflight_bytes,
-            self.read.band_bytes,
-        ]
-        .into_iter();
-        BUDGETS.map(|budget| (budget.key.join("."), bytes.next().unwrap_or_default()))
+        BUDGETS.map(|budget| (budget.key.join("."), (budget.bytes)(self)))
     }
 }
 
@@ -273,23 +255,18 @@ impl MemoryBound {
     /// By the budgets of a configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        // All of them by name: who adds a cache adds it here.
-        let CacheOptions {
-            decoded_bytes,
-            index_bytes,
-            node_bytes,
-            value_bytes,
-            encoded_bytes,
-            zip_directory_bytes,
-        } = config.cache;
+        Self::of_budgets(bytes_of(config))
+    }
+
+    fn of_budgets(bytes: Bytes<u64>) -> Self {
+        let sum = |wanted: Purpose| {
+            let all = BUDGETS.iter().zip(bytes).filter(|(budget, _)| budget.purpose == wanted);
+            all.fold(0_u64, |sum, (_, bytes)| sum.saturating_add(bytes))
+        };
         Self {
-            cached: [decoded_bytes, index_bytes, node_bytes, value_bytes, encoded_bytes, zip_directory_bytes]
-                .into_iter()
-                .fold(0, u64::saturating_add),
-            under_way: [config.http.inflight_bytes, config.fetch.inflight_bytes, RechunkRoom::BYTES]
-                .into_iter()
-                .fold(0, u64::saturating_add),
-            freed: config.read.band_bytes.saturating_mul(FREED_BANDS),
+            cached: sum(Purpose::Cached),
+            under_way: sum(Purpose::InFlight).saturating_add(RechunkRoom::BYTES),
+            freed: sum(Purpose::Freed).saturating_mul(FREED_BANDS),
         }
     }
 
@@ -319,6 +296,7 @@ impl fmt::Display for MemoryBound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::CacheOptions;
 
     #[test]
     fn the_bound_is_what_the_configuration_adds_up_to() {
@@ -341,29 +319,19 @@ mod tests {
 
     /// What the budgets come to by the bound that is printed.
     fn bound(bytes: Bytes<u64>) -> u64 {
-        let [
-            decoded_bytes,
-            index_bytes,
-            node_bytes,
-            value_bytes,
-            encoded_bytes,
-            zip_directory_bytes,
-            answers,
-            fetches,
-            band,
-        ] = bytes;
-        let cache = CacheOptions {
-            decoded_bytes,
-            index_bytes,
-            node_bytes,
-            value_bytes,
-            encoded_bytes,
-            zip_directory_bytes,
-        };
-        let mut config = Config { cache, ..Config::default() };
-        (config.http.inflight_bytes, config.fetch.inflight_bytes) = (answers, fetches);
-        config.read.band_bytes = band;
-        MemoryBound::of(&config).bytes()
+        MemoryBound::of_budgets(bytes).bytes()
+    }
+
+    #[test]
+    fn every_size_of_the_configuration_that_is_cached_or_in_flight_is_a_budget() {
+        let config: toml::Table = Config::default().to_toml().parse().unwrap();
+        let named = |key: [&str; 2]| BUDGETS.iter().any(|budget| budget.key == key);
+        for key in config["cache"].as_table().unwrap().keys().filter(|key| key.ends_with("_bytes")) {
+            assert!(named(["cache", key]), "cache.{key}");
+        }
+        for section in config.keys().filter(|section| config[*section].get("inflight_bytes").is_some()) {
+            assert!(named([section, "inflight_bytes"]), "{section}.inflight_bytes");
+        }
     }
 
     const GIB: u64 = 1 << 30;
