@@ -41,8 +41,15 @@ pub struct CodecLimits {
     pub shard_chunks: u64,
     /// Deepest nesting of shards in shards.
     pub sharding_depth: usize,
-    /// Most codecs in one chain: that of an array, of inner chunks, of an index.
+    /// Most codecs in one chain: that of an array, of inner chunks, of an index. Those inside `conditional` count too.
     pub codecs: usize,
+}
+
+impl CodecLimits {
+    /// The most bytes that may stand between two codecs, whatever an encoder may have made of them.
+    pub(super) fn between_bytes(&self) -> u64 {
+        self.chunk_bytes.saturating_mul(2).saturating_add(FETCH_SLACK_BYTES)
+    }
 }
 
 impl Default for CodecLimits {
@@ -64,6 +71,8 @@ pub struct CodecChain {
 #[derive(Debug)]
 struct Codecs {
     decoded_bytes: u64,
+    /// The most bytes that stand between two codecs, beside those of the decoded elements.
+    between_bytes: u64,
     limit: u64,
     arrays: Vec<Box<dyn ArrayToArray>>,
     array_to_bytes: BoundBytes,
@@ -108,8 +117,9 @@ impl CodecChain {
         depth: usize,
     ) -> Result<Self, CodecError> {
         let most = limits.codecs;
+        let too_many = || CodecError::invalid(NAME, format!("more than {most} codecs"));
         if codecs.len() > most {
-            return Err(CodecError::invalid(NAME, format!("more than {most} codecs")));
+            return Err(too_many());
         }
         if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes()
         {
@@ -122,7 +132,12 @@ impl CodecChain {
         for codec in codecs {
             binding.add(codec, limits, depth)?;
         }
-        let Binding { size, arrays, array_to_bytes, bytes, order, skipped, .. } = binding;
+        let Binding { size, arrays, widest, array_to_bytes, bytes, order, skipped, .. } = binding;
+        // Those inside others as well: what may stand between two of many grows with each.
+        let inside: usize = bytes.iter().map(|(codec, _)| codec.inside()).sum();
+        if codecs.len().saturating_add(inside) > most {
+            return Err(too_many());
+        }
         let Some(mut array_to_bytes) = array_to_bytes else {
             return Err(CodecError::invalid(NAME, "no codec makes bytes of the array"));
         };
@@ -139,6 +154,7 @@ impl CodecChain {
         let limit = limits.chunk_bytes;
         let codecs = Codecs {
             decoded_bytes,
+            between_bytes: between_bytes(&bytes).max(widest),
             limit,
             arrays,
             array_to_bytes,
@@ -176,17 +192,19 @@ impl CodecChain {
         self.part.as_ref().map_or(self.codecs.decoded_bytes, |part| part.bytes() as u64)
     }
 
-    /// Bytes that may have to be decoded for it: those of the whole chunk's items.
+    /// Bytes that decoding may take beside the encoded ones: those of the whole chunk's items, and the most that stand
+    /// between two codecs.
     #[must_use]
     pub fn working_bytes(&self) -> u64 {
-        self.codecs.decoded_bytes
+        self.codecs.decoded_bytes.saturating_add(self.codecs.between_bytes)
     }
 
     /// The most bytes an encoded chunk may have: what a reader may fetch before it must give up.
     ///
     /// Exact for uncompressed chunks. Behind compressors it is generous, because encoders differ: twice the
     /// decoded bytes and 1 KiB for the first compressor, a sixteenth and 1 KiB for each behind it, twice the
-    /// sum of the inner chunks and the index for a shard, and 64 KiB on top.
+    /// sum of the inner chunks and the index for a shard, and 64 KiB on top. Behind compressors it is never more than
+    /// twice the largest chunk and 64 KiB.
     #[must_use]
     pub fn encoded_limit(&self) -> u64 {
         match self.codecs.encoded_size {
@@ -311,6 +329,8 @@ struct Binding {
     /// What the next codec is given, in bytes.
     size: Size,
     arrays: Vec<Box<dyn ArrayToArray>>,
+    /// Bytes of the largest array that codecs make, if it is larger than the chunk.
+    widest: u64,
     array_to_bytes: Option<BoundBytes>,
     bytes: Vec<(Box<dyn BytesToBytes>, Size)>,
     /// For each dimension of `array`, the dimension of the chunk it is, while the codecs only move elements.
@@ -323,7 +343,7 @@ impl Binding {
         let order = Some((0..chunk.shape.len()).collect());
         let (arrays, bytes) = (Vec::new(), Vec::new());
         let size = Size::Exact(decoded_bytes);
-        Self { array: chunk, size, arrays, array_to_bytes: None, bytes, order, skipped: None }
+        Self { array: chunk, size, arrays, widest: 0, array_to_bytes: None, bytes, order, skipped: None }
     }
 
     fn add(&mut self, codec: &CodecMetadata, limits: &CodecLimits, depth: usize) -> Result<(), CodecError> {
@@ -347,6 +367,9 @@ impl Binding {
                 if bytes > limits.chunk_bytes && codec.order().is_none() {
                     return Err(CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes });
                 }
+                if bytes > self.size.max() {
+                    self.widest = self.widest.max(bytes);
+                }
                 self.size = Size::Exact(bytes);
                 self.array = output;
                 self.arrays.push(codec);
@@ -357,9 +380,10 @@ impl Binding {
                 self.array_to_bytes = Some(codec);
             }
             (Kind::BytesToBytes(bind), Some(_)) => {
-                let codec = bind(&config, &context)?;
-                let decoded = self.size;
-                self.size = codec.encoded_size(decoded);
+                let most = limits.between_bytes();
+                let decoded = self.size.within(most);
+                let codec = bind(&config, &Context { size: decoded, ..context })?;
+                self.size = codec.encoded_size(decoded).within(most);
                 self.bytes.push((codec, decoded));
             }
             (Kind::ArrayToArray(_) | Kind::ArrayToBytes(_), Some(_)) => {
@@ -371,6 +395,16 @@ impl Binding {
         }
         Ok(())
     }
+}
+
+/// The most bytes that stand between two of these codecs. Those that the first of them decodes to are, if their number is
+/// known, the elements' own.
+fn between_bytes(codecs: &[(Box<dyn BytesToBytes>, Size)]) -> u64 {
+    let sizes = codecs.iter().enumerate().map(|(place, &(_, size))| match size {
+        Size::Exact(_) if place == 0 => 0,
+        Size::Exact(bytes) | Size::AtMost(bytes) => bytes,
+    });
+    sizes.max().unwrap_or(0)
 }
 
 /// The order of two transpositions, one after the other.

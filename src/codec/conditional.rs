@@ -16,9 +16,6 @@ use super::representation::Size;
 
 const NAME: &str = "conditional";
 
-/// Most codecs inside, those of conditional ones inside counted.
-const MAX_CODECS: usize = 32;
-
 /// Most bits of the header.
 const MAX_HEADER_BITS: u64 = 1 << 10;
 
@@ -26,14 +23,18 @@ const MAX_HEADER_BITS: u64 = 1 << 10;
 struct Conditional {
     codecs: Vec<Box<dyn BytesToBytes>>,
     header_bytes: usize,
+    /// The most bytes that may stand between two of them.
+    between_bytes: u64,
 }
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
     config.require_only(&["codecs", "header_bits"])?;
     // Before anything inside is bound: no list of lists takes longer than the longest list may.
-    if config.member("codecs").is_some_and(|codecs| count(codecs) > MAX_CODECS) {
-        return Err(config.invalid(format!("has more than {MAX_CODECS} codecs")));
+    let most = context.limits.codecs;
+    if config.member("codecs").is_some_and(|codecs| count(codecs) > most) {
+        return Err(config.invalid(format!("has more than {most} codecs")));
     }
+    let between_bytes = context.limits.between_bytes();
     let mut codecs = Vec::new();
     let mut size = context.size;
     for codec in config.codecs("codecs")? {
@@ -47,7 +48,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
             None => return Err(CodecError::Unsupported(codec.name)),
         };
         // The codec may have been skipped.
-        size = Size::AtMost(bound.encoded_size(size).max());
+        size = Size::AtMost(bound.encoded_size(size).max()).within(between_bytes);
         codecs.push(bound);
     }
     let default = codecs.len().div_ceil(8) * 8;
@@ -63,7 +64,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
             .invalid(format!("`header_bits` must be between the number of codecs and {MAX_HEADER_BITS}")));
     }
     let header_bytes = usize::try_from(header_bits / 8).unwrap_or(default / 8);
-    Ok(Box::new(Conditional { codecs, header_bytes }))
+    Ok(Box::new(Conditional { codecs, header_bytes, between_bytes }))
 }
 
 /// The codecs of a list and of the lists inside it.
@@ -92,7 +93,7 @@ impl BytesToBytes for Conditional {
         let mut before = size;
         for (_, codec) in applied {
             sizes.push((codec, before));
-            before = codec.encoded_size(before);
+            before = codec.encoded_size(before).within(self.between_bytes);
         }
         let mut bytes = encoded.slice(self.header_bytes..);
         for (codec, size) in sizes.into_iter().rev() {
@@ -120,6 +121,10 @@ impl BytesToBytes for Conditional {
         }
         encoded.extend_from_slice(&bytes);
         Ok(encoded.into())
+    }
+
+    fn inside(&self) -> usize {
+        self.codecs.iter().map(|codec| 1 + codec.inside()).sum()
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {

@@ -69,6 +69,10 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
     fn in_parts(&self) -> Option<&dyn BytesInParts> {
         None
     }
+    /// How many codecs it is made of, those inside them counted.
+    fn inside(&self) -> usize {
+        0
+    }
 }
 
 /// A bound codec from bytes to bytes that decodes parts.

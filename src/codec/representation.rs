@@ -57,6 +57,14 @@ impl Size {
         }
     }
 
+    /// The size, where there may be no more than so many bytes. A number that is known stays what it is.
+    pub(super) fn within(self, most: u64) -> Self {
+        match self {
+            Self::Exact(bytes) => Self::Exact(bytes),
+            Self::AtMost(bytes) => Self::AtMost(bytes.min(most)),
+        }
+    }
+
     /// The size after something of a fixed length is added.
     pub(super) fn plus(self, bytes: u64) -> Self {
         match self {

@@ -46,6 +46,7 @@ mod memory;
 mod metadata;
 mod metrics;
 mod names;
+mod nested;
 mod nodes;
 mod numcodecs;
 mod partial;

@@ -19,6 +19,7 @@ import slow
 import stale
 import storm
 import suites
+import tls
 
 PARTS = {
     "cuts": cuts.run,
@@ -34,6 +35,7 @@ PARTS = {
     "overload": overload.run,
     "documents": documents.run,
     "leaks": leaks.run,
+    "tls": tls.run,
     "replicas": suites.replicas,
 }
 

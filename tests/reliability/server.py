@@ -7,10 +7,13 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import threading
 import time
 
+TLS = pathlib.Path(__file__).parents[1] / "data" / "tls"
+"""A certificate of this machine, and the authority behind it."""
 SECONDS = 60
 """How long a process may take to start and to end, and an answer to come."""
 
@@ -21,8 +24,10 @@ class Server:
     def __init__(self, process):
         self.process = process
         self.base = re.fullmatch("zarrd listens on (.*)\n", process.stdout.readline())[1]
-        self.host, _, port = self.base.removeprefix("http://").partition(":")
+        scheme, _, authority = self.base.partition("://")
+        self.host, _, port = authority.partition(":")
         self.port = int(port)
+        self.tls = ssl.create_default_context(cafile=TLS / "authority.pem") if scheme == "https" else None
         memory = json.loads(self.get("/v1/mounts")[1])["memory"]
         self.bound = memory["most_bytes"]
         """What it says it takes at most, without connections."""
@@ -38,11 +43,17 @@ class Server:
 
     def get(self, path, address=""):
         """The status and the body of an answer, over a connection of its own, from an address."""
-        connection = http.client.HTTPConnection(self.host, self.port, SECONDS, source_address=(address, 0))
-        with contextlib.closing(connection):
+        with contextlib.closing(self.connect(address)) as connection:
             connection.request("GET", path)
             answer = connection.getresponse()
             return answer.status, answer.read()
+
+    def connect(self, address=""):
+        """A connection from an address, encrypted if the server speaks TLS."""
+        own = (address, 0)
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=SECONDS, source_address=own, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, SECONDS, source_address=own)
 
     def kill(self):
         self.process.kill()
@@ -77,8 +88,9 @@ class Clients:
 
     ADDRESS = "127.0.0.2"
 
-    def __init__(self, server, answers, count, also=(), headers=None):
+    def __init__(self, server, answers, count, also=(), headers=None, address=ADDRESS):
         self.server = server
+        self.address = address
         self.headers = headers or {}
         self.answers = list(answers.items())
         self.also = set(also)
@@ -89,8 +101,7 @@ class Clients:
         self.threads = [threading.Thread(target=self.ask, args=(n,)) for n in range(count)]
 
     def ask(self, n):
-        address = (self.ADDRESS, 0)
-        connection = http.client.HTTPConnection(self.server.host, self.server.port, SECONDS, source_address=address)
+        connection = self.server.connect(self.address)
         while not self.over.is_set():
             path, expected = self.answers[n % len(self.answers)]
             n += 1
@@ -127,9 +138,9 @@ class Clients:
 
 
 @contextlib.contextmanager
-def clients(server, answers, count=4, also=(), headers=None):
+def clients(server, answers, count=4, also=(), headers=None, address=Clients.ADDRESS):
     """Clients as long as the block lasts."""
-    running = Clients(server, answers, count, also, headers)
+    running = Clients(server, answers, count, also, headers, address)
     for thread in running.threads:
         thread.start()
     try:

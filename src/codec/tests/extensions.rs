@@ -202,7 +202,7 @@ fn a_conditional_codec_that_is_configured_wrongly_is_invalid() {
         json!({"codecs": one, "more": 1}),
         json!({"codecs": ["bytes"]}),
         json!({"codecs": [{"name": "transpose", "configuration": {"order": [0]}}]}),
-        json!({"codecs": vec![json!("crc32c"); 33], "header_bits": 40}),
+        json!({"codecs": vec![json!("crc32c"); 15], "header_bits": 40}),
         json!({"codecs": nested}),
     ] {
         assert!(is_invalid(&conditional_with(&config, 3)), "{config}");
@@ -223,6 +223,44 @@ fn a_bomb_in_a_conditional_codec_stops_at_the_size_of_the_chunk() {
     };
     let bomb = zlib(zlib(Bytes::from(vec![0; 1 << 22])));
     assert!(is_corrupt(&chain.decode_items(Bytes::from([&[3], &bomb[..]].concat()))));
+}
+
+#[test]
+fn codecs_inside_conditional_ones_count_as_those_of_the_chain() {
+    let codecs = |count: usize| json!({"codecs": vec![json!("gzip"); count]});
+    let chain = |counts: &[usize]| {
+        let behind = counts.iter().map(|&count| json!(["conditional", codecs(count)]));
+        bind([json!(["bytes", {}])].into_iter().chain(behind).collect(), DataType::UInt8, &[1000])
+    };
+    // The bytes, two conditional ones, and thirteen inside them.
+    let most = chain(&[6, 7]).unwrap();
+    assert!(most.encoded_limit() < 200_000, "{}", most.encoded_limit());
+    for counts in [&[7, 7][..], &[14, 0], &[1; 8], &[15], &[1 << 20]] {
+        assert!(is_invalid(&chain(counts)), "{counts:?}");
+    }
+}
+
+#[test]
+fn between_two_codecs_stands_no_more_than_the_largest_chunk_may_be_worth_and_it_is_counted() {
+    let shard = |codecs: Value| {
+        json!([["sharding_indexed", {
+            "chunk_shape": [512], "codecs": inside(&codecs), "index_codecs": inside(&json!([["bytes", {"endian": "little"}]])),
+        }]])
+    };
+    let gzipped = json!([["bytes", {}], ["gzip", {}]]);
+    let mut behind = shard(shard(shard(gzipped.clone())));
+    behind.as_array_mut().unwrap().push(json!(["gzip", {}]));
+    let limits = CodecLimits { chunk_bytes: 1 << 20, ..CodecLimits::default() };
+    let zero = FillValue::zero(&DataType::UInt8);
+    let bind = |list: Value, bytes: u64| CodecChain::bind(&codecs(list), &DataType::UInt8, &[bytes], &zero, &limits);
+    let chain = bind(behind, 512 << 10).unwrap();
+    assert!(chain.working_bytes() <= (512 << 10) + limits.between_bytes(), "{}", chain.working_bytes());
+    assert!(chain.working_bytes() > 1 << 20, "a shard is decoded before its chunks are");
+    // One codec has nothing between, two have what the first of them makes.
+    let working = |list: Value| bind(list, 1000).unwrap().working_bytes();
+    assert_eq!(working(gzipped), 1000);
+    assert_eq!(working(json!([["bytes", {}], ["numcodecs.base64", {}], ["gzip", {}]])), 1000 + 1336);
+    assert_eq!(working(json!([["bytes", {}], ["gzip", {}], ["gzip", {}]])), 1000 + 3024);
 }
 
 fn n5_inner(rank: usize, compressor: Option<Value>) -> Value {
