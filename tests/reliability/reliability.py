@@ -11,6 +11,7 @@ import traceback
 import cuts
 import documents
 import fair
+import keys
 import leaks
 import memory
 import overload
@@ -36,6 +37,7 @@ PARTS = {
     "documents": documents.run,
     "leaks": leaks.run,
     "tls": tls.run,
+    "keys": keys.run,
     "replicas": suites.replicas,
 }
 
