@@ -41,7 +41,10 @@ fn families() -> Vec<Family> {
             let codec = json!([name, configuration]);
             // Alone, where the size is known, and behind another, where only a bound is.
             let twice = json!([name, codec[1]]);
-            [(behind(std::slice::from_ref(&codec)), DataType::UInt32), (behind(&[codec, twice]), DataType::UInt16)]
+            [
+                (behind(std::slice::from_ref(&codec)), DataType::UInt32),
+                (behind(&[codec, twice]), DataType::UInt16),
+            ]
         });
         (name, chains.collect())
     };
@@ -55,7 +58,12 @@ fn families() -> Vec<Family> {
     }
     let mut pcodec = Vec::new();
     for data_type in [
-        DataType::Int8, DataType::UInt16, DataType::Int32, DataType::UInt64, DataType::Float16, DataType::Float32,
+        DataType::Int8,
+        DataType::UInt16,
+        DataType::Int32,
+        DataType::UInt64,
+        DataType::Float16,
+        DataType::Float32,
         DataType::Float64,
     ] {
         for delta in ["none", "try_consecutive", "try_lookback"] {
@@ -81,18 +89,24 @@ fn families() -> Vec<Family> {
     vec![
         of_bytes("blosc", blosc),
         of_bytes("numcodecs.lz4", vec![json!({"acceleration": 1})]),
-        of_bytes("zstd", vec![json!({"level": 1}), json!({"level": 3, "checksum": true}), json!({"level": 19})]),
+        of_bytes(
+            "zstd",
+            vec![json!({"level": 1}), json!({"level": 3, "checksum": true}), json!({"level": 19})],
+        ),
         ("numcodecs.pcodec", pcodec),
         ("zfp", zfp),
         of_bytes("gzip", vec![json!({"level": 1}), json!({"level": 9})]),
         of_bytes("numcodecs.zlib", vec![json!({"level": 1})]),
         of_bytes("numcodecs.bz2", vec![json!({"level": 1})]),
-        of_bytes("numcodecs.lzma", vec![
-            json!({"preset": 0}),
-            json!({"filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}),
-            json!({"format": 2, "preset": 0}),
-            json!({"format": 3, "filters": [{"id": 33, "dict_size": 65_536}]}),
-        ]),
+        of_bytes(
+            "numcodecs.lzma",
+            vec![
+                json!({"preset": 0}),
+                json!({"filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}),
+                json!({"format": 2, "preset": 0}),
+                json!({"format": 3, "filters": [{"id": 33, "dict_size": 65_536}]}),
+            ],
+        ),
     ]
 }
 
@@ -222,8 +236,29 @@ fn damage(dice: &mut Dice, value: &mut Vec<u8>, decoded: u64, others: &[Bytes]) 
 fn extreme(dice: &mut Dice, value: &mut [u8], decoded: u64) {
     let length = value.len() as u64;
     let numbers = [
-        0, 1, 2, decoded - 1, decoded, decoded + 1, 2 * decoded, length - 1, length, length + 1, 1 << 24, 1 << 27, 1 << 30,
-        0x7fff_ffef, 0x7fff_ffff, 0x8000_0000, 0xffff_fff0, 0xffff_ffff, 1 << 32, 1 << 46, i64::MAX as u64, 1 << 63, u64::MAX,
+        0,
+        1,
+        2,
+        decoded - 1,
+        decoded,
+        decoded + 1,
+        2 * decoded,
+        length - 1,
+        length,
+        length + 1,
+        1 << 24,
+        1 << 27,
+        1 << 30,
+        0x7fff_ffef,
+        0x7fff_ffff,
+        0x8000_0000,
+        0xffff_fff0,
+        0xffff_ffff,
+        1 << 32,
+        1 << 46,
+        i64::MAX as u64,
+        1 << 63,
+        u64::MAX,
     ];
     let number = numbers[dice.index(numbers.len())];
     let width = 1 << dice.below(4);
@@ -294,7 +329,8 @@ fn most_resident() -> u64 {
 
 #[test]
 fn a_damaged_chunk_decodes_to_its_size_or_is_corrupt_and_takes_no_more_than_it_is_worth() {
-    let by_hand: Option<u64> = std::env::var_os("ZARRD_DAMAGED").map(|text| text.to_str().unwrap().parse().unwrap());
+    let by_hand: Option<u64> =
+        std::env::var_os("ZARRD_DAMAGED").map(|text| text.to_str().unwrap().parse().unwrap());
     for (name, chains) in families() {
         let good: Vec<Good> = chains.iter().map(|(list, data_type)| good(list, data_type)).collect();
         let (mut told, mut dice, resident) = (Told::default(), Dice(1), most_resident());

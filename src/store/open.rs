@@ -438,6 +438,7 @@ fn open_http(url: &str, options: &StoreOptions) -> Result<SharedStore, OpenError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Durability;
     use crate::store::tests::cpu;
 
     /// With an endpoint of plain http, no certificates are needed to open it.
@@ -557,17 +558,37 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_on_a_root_is_refused_in_clear_words() {
+    fn stores_of_one_root_in_one_server_share_it_until_the_last_of_them_is_closed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().to_str().unwrap();
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let first = open(path, &options, &cpu()).unwrap();
+        let second = StoreOptions { durability: Durability::Rename, ..options.clone() };
+        let second = open(path, &second, &cpu()).expect("a configuration that was read again");
+        let third = open(path, &options, &cpu()).unwrap();
+        let lock = std::fs::File::open(directory.path().join(".zarr-server/lock")).unwrap();
+        drop((first, third));
+        assert!(lock.try_lock().is_err(), "one is still there");
+        drop(second);
+        lock.try_lock().expect("nobody has it any more");
+        assert_eq!(lock.metadata().unwrap().len(), 0, "what one of them wrote may not be on the disk");
+    }
+
+    #[test]
+    fn a_second_server_that_writes_to_a_root_is_refused_in_clear_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_str().unwrap();
+        let options = StoreOptions { writable: true, ..StoreOptions::default() };
+        drop(open(path, &options, &cpu()).unwrap());
+        // As another server has it.
+        let lock = std::fs::File::open(directory.path().join(".zarr-server/lock")).unwrap();
+        lock.try_lock().unwrap();
         let refused = open(path, &options, &cpu()).unwrap_err();
         let OpenError::Directory { source, .. } = refused else { panic!("{refused:?}") };
         assert!(matches!(source, StoreError::RootInUse(_)), "{source:?}");
         assert!(source.to_string().contains("another server"));
         open(path, &StoreOptions::default(), &cpu()).expect("readers are welcome");
-        drop(first);
+        drop(lock);
         open(path, &options, &cpu()).expect("and so is the next writer");
     }
 }

@@ -147,3 +147,34 @@ fn a_writable_directory_keeps_its_writer_under_another_name_and_with_other_setti
     assert_eq!(server.get("/store/b/k"), (200, "first".to_owned()));
     assert_eq!(server.get("/store/a/k").0, 404);
 }
+
+#[test]
+fn a_writable_directory_can_be_opened_otherwise_or_come_back_while_it_is_still_written_to() {
+    let writable = |at: &Path, more: &str| mount(at, "w", "one") + "writable = true\n" + more;
+    let server = Process::start(|at| writable(at, ""));
+    // An upload that began with the first configuration, and ends with the last.
+    let mut slow = TcpStream::connect(server.running.address).unwrap();
+    slow.set_read_timeout(Some(BOUND)).unwrap();
+    write!(slow, "PUT /store/w/slow HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n").unwrap();
+    write!(slow, "Connection: close\r\nContent-Length: 8\r\n\r\n").unwrap();
+    let mut goes_on = [0; 25];
+    slow.read_exact(&mut goes_on).unwrap();
+    assert!(goes_on.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&goes_on));
+    write!(slow, "late").unwrap();
+
+    for more in ["options.durability = 'rename'\n", "freshness = 'uncached'\n", ""] {
+        let said = server.reload(|at| writable(at, more));
+        assert!(said.contains("mount was changed"), "{said}");
+    }
+    let said = server.reload(|at| mount(at, "other", "two"));
+    assert!(said.contains("mount was removed"), "{said}");
+    let said = server.reload(|at| writable(at, ""));
+    assert!(said.contains("mount was added"), "{said}");
+    assert_eq!(server.get("/store/w/slow").0, 404);
+
+    write!(slow, "-one").unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    assert_eq!(server.get("/store/w/slow"), (200, "late-one".to_owned()));
+}

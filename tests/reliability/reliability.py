@@ -16,11 +16,14 @@ import leaks
 import memory
 import overload
 import paths
+import redirects
+import reload
 import slow
 import stale
 import storm
 import suites
 import tls
+import watch
 
 PARTS = {
     "cuts": cuts.run,
@@ -38,6 +41,9 @@ PARTS = {
     "leaks": leaks.run,
     "tls": tls.run,
     "keys": keys.run,
+    "reload": reload.run,
+    "redirects": redirects.run,
+    "watch": watch.run,
     "replicas": suites.replicas,
 }
 

@@ -61,15 +61,17 @@ class Server:
 
 
 @contextlib.contextmanager
-def zarrd(*mounts, before=None, **settings):
-    """Serves the mounts with these settings; ends it, and sees that it ends well if it was not killed before."""
+def zarrd(*mounts, before=None, around=(), errors=None, **settings):
+    """Serves the mounts with these settings; ends it, and sees that it ends well if it was not killed before. Called before
+    it runs, and the command that runs it; where it writes its log."""
     environment = {"ZARRD__LOG__LEVEL": "off", "PATH": os.environ["PATH"]}
     environment |= {f"ZARRD__{name}": str(value) for name, value in settings.items()}
     with subprocess.Popen(
-        [os.environ["ZARRD"], "serve", *mounts, "--listen", "127.0.0.1:0"],
+        [*around, os.environ["ZARRD"], "serve", *mounts, "--listen", "127.0.0.1:0"],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        stderr=errors,
         text=True,
         preexec_fn=before,
     ) as process:

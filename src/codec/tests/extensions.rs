@@ -252,7 +252,8 @@ fn between_two_codecs_stands_no_more_than_the_largest_chunk_may_be_worth_and_it_
     behind.as_array_mut().unwrap().push(json!(["gzip", {}]));
     let limits = CodecLimits { chunk_bytes: 1 << 20, ..CodecLimits::default() };
     let zero = FillValue::zero(&DataType::UInt8);
-    let bind = |list: Value, bytes: u64| CodecChain::bind(&codecs(list), &DataType::UInt8, &[bytes], &zero, &limits);
+    let bind =
+        |list: Value, bytes: u64| CodecChain::bind(&codecs(list), &DataType::UInt8, &[bytes], &zero, &limits);
     let chain = bind(behind, 512 << 10).unwrap();
     assert!(chain.working_bytes() <= (512 << 10) + limits.between_bytes(), "{}", chain.working_bytes());
     assert!(chain.working_bytes() > 1 << 20, "a shard is decoded before its chunks are");

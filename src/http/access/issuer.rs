@@ -1,17 +1,20 @@
 //! [`Issuer`]: who issues JSON Web Tokens that are believed, and its keys, which change.
 //!
-//! Keys come from a file once, or from the web: at the first token, every [`REFRESH`] after that, and for a token whose key
-//! is not known. They are asked for at most once in [`PAUSE`], by one request at a time, however many forged tokens name
-//! keys that there are not, and whether or not whoever asked is still there. When they cannot be had, those that are known
-//! stay good for [`KEEP`]; after that it cannot be told who is who, and the answer is 503.
+//! Keys come from a file once, or from the web: at the first token, for a token whose key is not known, and before they are
+//! older than [`REFRESH`]: from half that time on beside the requests, which wait for them only after all of it. They are
+//! asked for at most once in [`PAUSE`], by one request at a time, however many forged tokens name keys that there are not,
+//! and whether or not whoever asked is still there. When they cannot be had, those that are known stay good for [`KEEP`],
+//! and tokens signed with them no longer wait for others; after that it cannot be told who is who, and the answer is 503.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::algorithm::Algorithm;
@@ -26,7 +29,7 @@ use crate::store::StoreError;
 
 /// Least time between two times that keys are asked for.
 const PAUSE: Duration = Duration::from_mins(1);
-/// After this time keys are asked for anew.
+/// Keys that are older have been asked for anew.
 const REFRESH: Duration = Duration::from_mins(10);
 /// For how long keys are good that cannot be had anew.
 const KEEP: Duration = Duration::from_hours(24);
@@ -75,6 +78,8 @@ struct Keys {
     known: ArcSwapOption<Known>,
     /// When they were last asked for; held while they are.
     asked: Mutex<Option<Instant>>,
+    /// Whether they could not be had when they were last asked for.
+    is_failing: AtomicBool,
 }
 
 /// Keys, and since when they are known.
@@ -100,6 +105,7 @@ impl Issuer {
             algorithms: options.algorithms.clone(),
             known: ArcSwapOption::new(known),
             asked: Mutex::new(None),
+            is_failing: AtomicBool::new(false),
         };
         Self {
             name: name.to_owned(),
@@ -161,29 +167,33 @@ impl Issuer {
 impl Keys {
     /// The keys among which a token's is, if there is one.
     async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, NotBelieved> {
-        let is_enough = |known: &Known| {
-            let has_key = known.keys.find(&token.key, token.algorithm).is_some();
-            has_key && (self.source.is_none() || known.since.elapsed() < REFRESH)
-        };
-        if let Some(known) = self.known.load_full().filter(|known| is_enough(known)) {
+        let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;
+        let has_key = |known: &Arc<Known>| known.keys.find(&token.key, token.algorithm).is_some();
+        if let Some(known) = self.known.load_full().filter(|known| has_key(known) && is_good(known)) {
+            let age = if self.source.is_some() { known.since.elapsed() } else { Duration::ZERO };
+            if age >= REFRESH / 2 {
+                let asking = self.ask();
+                if age >= REFRESH && !self.is_failing.load(Ordering::Relaxed) {
+                    finished(asking).await;
+                    return self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown);
+                }
+            }
             return Ok(known);
         }
-        self.ask().await;
-        let known = self.known.load_full();
-        let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;
-        known.filter(is_good).ok_or(NotBelieved::Unknown)
+        finished(self.ask()).await;
+        self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown)
     }
 
-    /// Has keys fetched, unless that was done a moment ago. Others who ask meanwhile wait for the same.
-    async fn ask(self: &Arc<Self>) {
+    /// Has keys fetched, unless that was done a moment ago: the end of it. Others who ask meanwhile wait for the same.
+    fn ask(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         let is_recent = |asked: Option<Instant>| asked.is_some_and(|asked| asked.elapsed() < PAUSE);
-        let Some((url, web)) = &self.source else { return };
+        let (url, web) = self.source.clone()?;
         if self.asked.try_lock().is_ok_and(|asked| is_recent(*asked)) {
-            return;
+            return None;
         }
-        let (keys, url, web) = (Arc::clone(self), url.clone(), Arc::clone(web));
+        let keys = Arc::clone(self);
         // A task of its own: whoever began it may leave.
-        let fetching = tokio::spawn(async move {
+        Some(tokio::spawn(async move {
             let mut asked = keys.asked.lock().await;
             if is_recent(*asked) {
                 return;
@@ -191,17 +201,28 @@ impl Keys {
             *asked = Some(Instant::now());
             let fetched = timeout(PATIENCE, web.fetch(url, KEY_SET_BYTES)).await;
             let fetched = fetched.unwrap_or_else(|late| Err(StoreError::TimedOut(Arc::new(late))));
-            match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
-                Ok(Some(found)) => {
-                    keys.known.store(Some(Arc::new(Known { keys: found, since: Instant::now() })));
+            let found = match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
+                Ok(Some(found)) => Some(Arc::new(Known { keys: found, since: Instant::now() })),
+                Ok(None) => {
+                    tracing::warn!("what an issuer serves is no set of keys for its algorithms");
+                    None
                 }
-                Ok(None) => tracing::warn!("what an issuer serves is no set of keys for its algorithms"),
                 Err(error) => {
                     tracing::warn!(causes = causes(&error), "the keys of an issuer cannot be fetched");
+                    None
                 }
+            };
+            keys.is_failing.store(found.is_none(), Ordering::Relaxed);
+            if found.is_some() {
+                keys.known.store(found);
             }
-        });
-        // It cannot fail: a panic in it leaves the keys as they are.
-        let _ = fetching.await;
+        }))
+    }
+}
+
+/// Waits for what was begun, if anything was. It cannot fail: a panic in it leaves the keys as they are.
+async fn finished(begun: Option<JoinHandle<()>>) {
+    if let Some(begun) = begun {
+        let _ = begun.await;
     }
 }

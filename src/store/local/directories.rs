@@ -54,6 +54,12 @@ impl NewDirectories {
 }
 
 impl Area {
+    fn note_new(&self, directory: &str) {
+        if let Some(reserved) = &self.reserved {
+            reserved.new_directories.note(directory);
+        }
+    }
+
     /// Opens a directory below the root, and makes it and those above it if they are missing.
     pub(super) fn make_directories(&self, path: &str) -> Result<OwnedFd, Errno> {
         match self.root.try_directory(path) {
@@ -63,12 +69,12 @@ impl Area {
         for directory in ancestors(path) {
             let (above, name) = directory.rsplit_once('/').unwrap_or(("", directory));
             // Noted first: whoever writes below it from now on has to see to it that it lasts.
-            self.new_directories.note(directory);
+            self.note_new(directory);
             let above = self.root.try_directory(above)?;
             let mode = Mode::from_raw_mode(0o777);
             match self.disk.call(Step::MakeDirectory, || mkdirat(&above, name, mode)) {
                 // Noted again: another writer may just now be making an earlier directory of that name durable.
-                Ok(()) => self.new_directories.note(directory),
+                Ok(()) => self.note_new(directory),
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
@@ -78,9 +84,10 @@ impl Area {
 
     /// Makes the directories above a key durable that were made since the store was opened.
     pub(super) fn sync_new_directories(&self, key: &StoreKey) -> Result<(), StoreError> {
+        let Some(reserved) = &self.reserved else { return Ok(()) };
         let prefix = key.parent();
         for directory in ancestors(parent_path(prefix.as_str())) {
-            let Some(noted) = self.new_directories.noted(directory) else {
+            let Some(noted) = reserved.new_directories.noted(directory) else {
                 continue;
             };
             let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
@@ -90,7 +97,7 @@ impl Area {
                 Err(errno) if is_absence(errno) => {}
                 Err(errno) => return Err(os("open a new directory", errno)),
             }
-            self.new_directories.strike(directory, noted);
+            reserved.new_directories.strike(directory, noted);
         }
         Ok(())
     }

@@ -36,7 +36,6 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
 use self::blocking::Blocking;
-use self::directories::NewDirectories;
 use self::disk::Disk;
 use self::failure::os;
 use self::list::Below;
@@ -121,7 +120,6 @@ struct Area {
     reserved: Option<Arc<Reserved>>,
     durability: Durability,
     disk: Arc<Disk>,
-    new_directories: NewDirectories,
     watcher: Watcher,
 }
 
@@ -164,13 +162,12 @@ impl LocalStore {
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options)?;
         let reserved =
-            if options.writable { Some(Arc::new(Reserved::open(&root, options.durability)?)) } else { None };
+            if options.writable { Some(Reserved::open(&root, options.durability)?) } else { None };
         let area = Area {
             root,
             reserved,
             durability: options.durability,
             disk: Arc::default(),
-            new_directories: NewDirectories::default(),
             watcher: Watcher::default(),
         };
         Ok(Self { area: Arc::new(area), blocking: Blocking::new(options.concurrency) })

@@ -2,21 +2,26 @@
 //!
 //! `<root>/.zarr-server/` is no key and no prefix: never listed, never fetched, never written by a caller. It
 //! stands below the root because a rename is atomic only within one file system.
+//!
+//! Stores of one root share it within the process: when a configuration is read again, the store that was served before
+//! is still there for the requests that began with it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    AtFlags, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
+    AtFlags, Dev, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
     ftruncate, futimens, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
 
 use super::Durability;
 use super::blocking::detach;
+use super::directories::NewDirectories;
 use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
 use super::root::{Root, retry};
@@ -28,29 +33,70 @@ use crate::store::{StoreError, ValueInfo};
 /// was not to.
 const CLOSED: &[u8] = b"closed\n";
 
+/// A root by its device and inode.
+type RootId = (Dev, u64);
+
+/// The roots that this process has open for writing.
+static OPEN: Mutex<BTreeMap<RootId, Weak<Reserved>>> = Mutex::new(BTreeMap::new());
+/// Told when one of them is closed.
+static CLOSED_ONE: Condvar = Condvar::new();
+
+/// No code panics while it holds the lock.
+fn open_roots() -> MutexGuard<'static, BTreeMap<RootId, Weak<Reserved>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The staging area of a root, and the lock that keeps other servers from writing there.
 #[derive(Debug)]
 pub(super) struct Reserved {
+    root: RootId,
     staging: OwnedFd,
     lock: OwnedFd,
-    durability: Durability,
+    /// Whether a store was opened that does not make durable what it writes.
+    is_loose: AtomicBool,
     /// Set when the disk failed to take what was written.
     broken: AtomicBool,
+    /// What has to be made durable with the next value below it, whoever made it.
+    pub(super) new_directories: NewDirectories,
 }
 
 impl Reserved {
-    /// Makes the directory if need be, takes the lock, and removes what dead processes left behind.
-    pub(super) fn open(root: &Root, durability: Durability) -> Result<Self, StoreError> {
+    /// What another store of this process has open of this root; else makes the directory if need be, takes the lock, and
+    /// removes what dead processes left behind.
+    pub(super) fn open(root: &Root, durability: Durability) -> Result<Arc<Self>, StoreError> {
+        let stat = fstat(root.fd()).map_err(|errno| os("look at the root directory", errno))?;
+        let id = (stat.st_dev, stat.st_ino);
+        let mut open = open_roots();
+        let shared = loop {
+            match open.get(&id).map(Weak::upgrade) {
+                None => break None,
+                Some(Some(shared)) => break Some(shared),
+                // It is being closed.
+                Some(None) => open = CLOSED_ONE.wait(open).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        let Some(shared) = shared else {
+            let reserved = Arc::new(Self::take(id, root, durability)?);
+            open.insert(id, Arc::downgrade(&reserved));
+            return Ok(reserved);
+        };
+        // To close the last of it takes the same lock.
+        drop(open);
+        if shared.is_broken() {
+            return Err(in_use());
+        }
+        shared.share(root, durability)?;
+        Ok(shared)
+    }
+
+    fn take(id: RootId, root: &Root, durability: Durability) -> Result<Self, StoreError> {
         let (own, is_new) = make_directory(root.fd(), RESERVED)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let lock = openat(&own, "lock", flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| os("open the lock file of the root", errno))?;
         match retry(|| flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(not_again)) {
             Ok(()) => {}
-            Err(Errno::BUSY) => {
-                let cause = Failure::new("lock the root directory", std::io::Error::from(Errno::WOULDBLOCK));
-                return Err(StoreError::RootInUse(Arc::new(cause)));
-            }
+            Err(Errno::BUSY) => return Err(in_use()),
             Err(errno) => return Err(os("lock the root directory", errno)),
         }
         let (staging, _) = make_directory(&own, "staging")?;
@@ -58,10 +104,23 @@ impl Reserved {
         let was_closed = is_new || fstat(&lock).is_ok_and(|stat| stat.st_size > 0);
         if !was_closed && durability == Durability::Fsync {
             // A server that was killed may have shown, and not yet made durable, what will be built upon from now on.
-            root.sync_file_system().map_err(|errno| os("make durable what another left", errno))?;
+            make_all_durable(root)?;
         }
         ftruncate(&lock, 0).map_err(|errno| os("open the lock file of the root", errno))?;
-        Ok(Self { staging, lock, durability, broken: AtomicBool::new(false) })
+        let is_loose = AtomicBool::new(durability != Durability::Fsync);
+        let new_directories = NewDirectories::default();
+        Ok(Self { root: id, staging, lock, is_loose, broken: AtomicBool::new(false), new_directories })
+    }
+
+    /// Is there for one store more.
+    fn share(&self, root: &Root, durability: Durability) -> Result<(), StoreError> {
+        if durability != Durability::Fsync {
+            self.is_loose.store(true, Ordering::SeqCst);
+        } else if self.is_loose.load(Ordering::SeqCst) {
+            // What was written until now was not made durable, and will be built upon.
+            make_all_durable(root)?;
+        }
+        Ok(())
     }
 
     /// Whether the disk failed to take what was written.
@@ -78,11 +137,25 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         // What readers saw and no disk has is no good end.
-        if self.durability == Durability::Fsync && !self.is_broken() {
+        if !self.is_loose.load(Ordering::SeqCst) && !self.is_broken() {
             // Where it cannot be written, the next start takes a little longer.
             let _ = pwrite(&self.lock, CLOSED, 0);
         }
+        let mut open = open_roots();
+        // Now, and not a moment later with the file: whoever waits for it may take it next.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+        open.remove(&self.root);
+        CLOSED_ONE.notify_all();
     }
+}
+
+fn in_use() -> StoreError {
+    let cause = Failure::new("lock the root directory", std::io::Error::from(Errno::WOULDBLOCK));
+    StoreError::RootInUse(Arc::new(cause))
+}
+
+fn make_all_durable(root: &Root) -> Result<(), StoreError> {
+    root.sync_file_system().map_err(|errno| os("make durable what another left", errno))
 }
 
 /// `EWOULDBLOCK` here means "held by another", not "ask again".

@@ -5,7 +5,8 @@
 //! told before the call that did it returns; so where nothing was told, every name still is what it was. What happened is
 //! of no interest: anything at all ends the quiet, for all who rely on it. What is behind links or on other devices is not
 //! watched. What is written through a memory map is not told: who relies on the quiet looks all the same now and then.
-//! This is for Linux and its own file systems; elsewhere nothing is watched.
+//! The kernel watches only so much for a user. Where it refuses more, what is watched stays so, and every other name is
+//! looked at each time. This is for Linux and its own file systems; elsewhere nothing is watched.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Watcher;
@@ -17,7 +18,7 @@ mod linux {
     use std::collections::BTreeSet;
     use std::mem::MaybeUninit;
     use std::os::fd::{AsRawFd, OwnedFd};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use std::sync::{Mutex, MutexGuard, Once, PoisonError};
     use std::time::{Duration, Instant};
 
     use rustix::fs::fstat;
@@ -33,6 +34,8 @@ mod linux {
     const MOST_WATCHED: usize = 16 << 10;
     /// Where there is no room for more, all is begun anew, but not more often than this.
     const BETWEEN_BEGINNINGS: Duration = Duration::from_mins(1);
+    /// Where the kernel refused, it is asked no more often than this.
+    const BETWEEN_TRIES: Duration = Duration::from_mins(1);
     /// What is told is read in pieces of this length,
     const TOLD_BYTES: usize = 4 << 10;
     /// and when more than so much was told, it is dropped with all that is watched.
@@ -54,6 +57,8 @@ mod linux {
         told: Option<OwnedFd>,
         watched: BTreeSet<i32>,
         begun: Option<Instant>,
+        /// When the kernel refused to watch more.
+        refused: Option<Instant>,
         /// How often something had been told.
         changes: u64,
     }
@@ -96,6 +101,9 @@ mod linux {
         /// Makes room for so many directories and files. Returns how often something had been told.
         fn begin(&mut self, more: usize) -> Option<u64> {
             let now = Instant::now();
+            if self.refused.is_some_and(|refused| now - refused < BETWEEN_TRIES) {
+                return None;
+            }
             if self.watched.len().saturating_add(more) > MOST_WATCHED {
                 let is_early = self.begun.is_some_and(|begun| now - begun < BETWEEN_BEGINNINGS);
                 if is_early || more > MOST_WATCHED {
@@ -104,7 +112,8 @@ mod linux {
                 self.forget();
             }
             if self.told.is_none() {
-                self.told = Some(init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?);
+                let told = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC);
+                self.told = Some(self.unless_refused(told)?);
                 self.begun = Some(now);
             }
             Some(self.changes_by_now())
@@ -123,8 +132,29 @@ mod linux {
             }
             // The very one that was opened, wherever its name leads by now.
             let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
-            self.watched.insert(add_watch(self.told.as_ref()?, path, CHANGES).ok()?);
+            let watch = add_watch(self.told.as_ref()?, path, CHANGES);
+            self.watched.insert(self.unless_refused(watch)?);
             Some(())
+        }
+
+        /// Notes that the kernel watches no more for this user, and has the log say so for the first time.
+        fn unless_refused<T>(&mut self, outcome: Result<T, Errno>) -> Option<T> {
+            static TOLD: Once = Once::new();
+            let limit = match outcome {
+                Ok(made) => return Some(made),
+                Err(Errno::NOSPC) => "fs.inotify.max_user_watches",
+                Err(Errno::MFILE | Errno::NFILE) => "fs.inotify.max_user_instances",
+                Err(_) => return None,
+            };
+            self.refused = Some(Instant::now());
+            TOLD.call_once(|| {
+                tracing::warn!(
+                    limit,
+                    "the kernel watches no more files for this user: stored files are looked at with every request, which \
+                     is slower and as right"
+                );
+            });
+            None
         }
 
         /// How often something was told, with what is told now.

@@ -347,6 +347,38 @@ async fn however_many_keys_are_made_up_the_issuer_is_asked_once_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tokens_do_not_wait_for_keys_while_theirs_are_known_and_the_issuer_is_silent() {
+    let keys = Keys::new();
+    let (server, web) = started(&keys).await;
+    let good = keys.sign(&header("EdDSA", "ed"), &claims());
+    let waited = async || {
+        let begun = tokio::time::Instant::now();
+        assert_eq!(status(&server, &good).await, 200);
+        begun.elapsed()
+    };
+    let fetched = async || tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(waited().await, Duration::ZERO);
+    // Before they are old they are fetched anew, and whoever asks does not notice.
+    tokio::time::advance(Duration::from_mins(6)).await;
+    assert_eq!(waited().await, Duration::ZERO);
+    fetched().await;
+    assert_eq!(web.fetches(), 2);
+    tokio::time::advance(Duration::from_mins(4)).await;
+    assert_eq!((waited().await, web.fetches()), (Duration::ZERO, 2));
+    // Old ones are waited for, as the token's key may have been taken back; but not each time, where that is in vain.
+    web.hang();
+    tokio::time::advance(Duration::from_mins(20)).await;
+    let once = waited().await;
+    assert!(once > Duration::ZERO && once <= Duration::from_secs(10), "{once:?}");
+    for _ in 0..10 {
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(waited().await, Duration::ZERO);
+        fetched().await;
+    }
+    assert_eq!(web.fetches(), 13, "it is asked again once a minute");
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
     let keys = Keys::new();
     let (server, web) = server(options(), &[]).await;

@@ -14,7 +14,7 @@ mod told;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
@@ -42,11 +42,17 @@ pub fn clock() -> u64 {
 pub struct TestWeb {
     document: Mutex<Option<Bytes>>,
     fetches: AtomicUsize,
+    hangs: AtomicBool,
 }
 
 impl TestWeb {
     pub fn set(&self, document: Option<&Value>) {
         *self.document.lock().unwrap() = document.map(|document| document.to_string().into());
+    }
+
+    /// From now on there is no answer.
+    pub fn hang(&self) {
+        self.hangs.store(true, Ordering::Relaxed);
     }
 
     pub fn fetches(&self) -> usize {
@@ -57,6 +63,9 @@ impl TestWeb {
 impl FetchKeys for TestWeb {
     fn fetch(&self, _url: String, _most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>> {
         self.fetches.fetch_add(1, Ordering::Relaxed);
+        if self.hangs.load(Ordering::Relaxed) {
+            return std::future::pending().boxed();
+        }
         let document = self.document.lock().unwrap().clone();
         let down = || StoreError::TimedOut(Arc::new(std::io::Error::other("the web is down")));
         async move { document.ok_or_else(down) }.boxed()

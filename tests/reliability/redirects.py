@@ -1,0 +1,147 @@
+"""S2, backends that redirect: to other hosts, to this machine and to addresses that clouds tell secrets at, from https to
+http, in circles and in long chains. Nothing is followed, no credential goes anywhere but to the backend, and nobody is told
+that something is absent or gets a byte from elsewhere."""
+
+import collections
+import contextlib
+import http.server
+import pathlib
+import tempfile
+import threading
+
+import data
+from server import clients, zarrd
+
+STATUSES = [301, 302, 307, 308, 300, 303, 304, 305, 306, 399]
+SECRET, KEY_ID = "very-secret-access-key", "AKIAREDIRECTED"
+CANARY = b"canary-7c1e"
+"""Told by whoever redirects lead to."""
+CHAIN = 1000
+"""Redirects one after the other."""
+
+
+def run(long):
+    rounds, statuses = (50, STATUSES) if long else (1, STATUSES[:4])
+    with tempfile.TemporaryDirectory() as name, serving() as elsewhere, serving() as backend:
+        folder = pathlib.Path(name)
+        data.write(folder, "small", "0123456789")
+        host = backend.url.partition("//")[2]
+        # Where each key of the backend leads.
+        backend.led = {
+            "other": f"{elsewhere.url}/other", "name": f"http://localhost:{elsewhere.server_port}/name",
+            "user": f"http://user:{SECRET}@{elsewhere.url.partition('//')[2]}/user", "relative": "/led/there", "circle": "/m/b/circle",
+            "metadata": "http://169.254.169.254/latest/meta-data/iam/", "six": f"http://[::ffff:127.0.0.1]:{elsewhere.server_port}/six",
+            "zero": f"http://0.0.0.0:{elsewhere.server_port}/", "file": "file:///etc/passwd", "schemeless": f"//{elsewhere.url.partition('//')[2]}/x",
+            "https": f"https://{host}/b/https", "empty": "", "garbage": "http://[::", "long": f"{elsewhere.url}/" + "x" * 6000,
+            "back": f"{elsewhere.url}/back?to={backend.url}/led", "data": "data:text/plain,canary-7c1e", "newline": "/%0d%0aX: y",
+            "chain": "/b/chain?0", "missing": None,
+        }
+        s3 = {
+            "URL": "s3://b", "OPTIONS__ENDPOINT": backend.url, "OPTIONS__ALLOW_HTTP": "true", "OPTIONS__REGION": "x",
+            "OPTIONS__ACCESS_KEY_ID": KEY_ID, "OPTIONS__SECRET_ACCESS_KEY": SECRET, "WRITABLE": "true", "ALLOW_PREFIX_DELETE": "true",
+        }
+        web = {"URL": f"{backend.url}/b"}
+        settings = {f"MOUNTS__S__{key}": value for key, value in s3.items()}
+        settings |= {f"MOUNTS__H__{key}": value for key, value in web.items()}
+        # Each is asked, however many have failed.
+        settings |= {f"MOUNTS__{mount}__OPTIONS__BREAKER_FAILURES": "0" for mount in "SH"} | {"MOUNTS__M__URL": str(folder)}
+        told, wrong = collections.Counter(), []
+        with zarrd(**settings) as server:
+            with clients(server, {"/store/m/small": b"0123456789"}, 1) as good:
+                for _ in range(rounds):
+                    for status in statuses:
+                        backend.status = status
+                        for mount in "sh":
+                            for path in paths(mount, backend.led):
+                                ask(server, *path, status, told, wrong)
+            assert server.process.poll() is None
+        assert not good.failed, good.failed[:3]
+        assert not wrong, (len(wrong), wrong[:5])
+        assert not elsewhere.asked and not backend.followed, (elsewhere.asked[:3], backend.followed[:3])
+        assert backend.asked, "nothing was asked of the backend"
+        # A chain that is followed for one step would come to this.
+        assert max(collections.Counter(backend.asked).values()) < CHAIN * rounds
+        count = sum(told.values())
+        return [(
+            "redirects by backends over HTTP and S3",
+            f"{count:,} requests, {len(backend.asked):,} redirects ({len(backend.led)} targets, {len(statuses)} statuses): 0 "
+            f"followed, 0 credentials elsewhere, 0 told as absent; answered {dict(sorted(told.items()))}",
+        )]
+
+
+def paths(mount, names):
+    """Requests of every kind that reach the backend: method, path, body."""
+    for name in names:
+        yield "GET", f"/store/{mount}/{name}", None
+        yield "HEAD", f"/store/{mount}/{name}", None
+        yield "GET", f"/v1/data/{mount}/{name}", None
+    yield "GET", f"/store/{mount}/?format=json", None
+    yield "GET", f"/v1/nodes/{mount}/other", None
+    if mount == "s":
+        for name in list(names)[:6]:
+            yield "PUT", f"/store/{mount}/{name}", b"written"
+            yield "DELETE", f"/store/{mount}/{name}", None
+
+
+def ask(server, method, path, body, status, told, wrong):
+    with contextlib.closing(server.connect()) as connection:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        text = answer.read()
+    told[answer.status] += 1
+    if CANARY in text or SECRET.encode() in text:
+        wrong.append(f"{method} {path} ({status}): tells {text[:200]}")
+    # 404 is what clients read as fill values, and 2xx would be something that nobody stored.
+    if answer.status < 500 and not (answer.status == 405 and path.startswith("/store/h/")):
+        wrong.append(f"{method} {path} ({status}): {answer.status} {text[:200]}")
+
+
+@contextlib.contextmanager
+def serving():
+    """A server that notes what it is asked, with what credentials, and redirects what it has in `led`."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self):
+            server = self.server
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            server.asked.append(self.path)
+            name = self.path.partition("?")[0].rpartition("/")[2]
+            if self.path.startswith("/led") or (name == "chain" and "?" in self.path and "list-type" not in self.path):
+                server.followed.append(self.path)
+            if not server.led:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(CANARY)))
+                self.send_header("ETag", '"x"')
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(CANARY)
+                return
+            self.send_response(server.status)
+            location = server.led.get(name, "/led/listing")
+            if location is not None:
+                self.send_header("Location", location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = answer
+
+        def log_message(self, *_):
+            pass
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            pass
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.asked, server.followed, server.led, server.status = [], [], {}, 302
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
