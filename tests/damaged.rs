@@ -301,7 +301,7 @@ impl Told {
             // A dictionary of LZMA that is too large is none that is read here.
             Ok(Err(CodecError::Corrupt { .. } | CodecError::Unsupported(_))) => self.corrupt += 1,
             Ok(Err(error)) => panic!("{error:?} for {}", hex(value)),
-            Err(_) => panic!("a panic for {}", hex(value)),
+            Err(panicked) => panic!("{panicked:?} for {}", hex(value)),
         }
     }
 }

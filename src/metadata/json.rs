@@ -410,8 +410,17 @@ impl Parser<'_> {
     /// Moves past a value of any kind.
     fn skip(&mut self, depth: usize) -> Result<(), MetadataError> {
         match self.peek() {
-            Some(b'"') => self.skip_string(),
-            Some(b'{') => self.skip_members(depth, Self::skip_string, &mut |(), _| Ok(())),
+            Some(b'"') => {
+                self.skip_string();
+                Ok(())
+            }
+            Some(b'{') => {
+                let skipped = |parser: &mut Self| {
+                    parser.skip_string();
+                    Ok(())
+                };
+                self.skip_members(depth, skipped, &mut |(), _| Ok(()))
+            }
             Some(b'[') => {
                 let depth = self.deeper(depth)?;
                 self.each(b']', "expected `,` or `]`", &mut |parser| {
@@ -436,9 +445,8 @@ impl Parser<'_> {
         self.token(length, "a string")
     }
 
-    fn skip_string(&mut self) -> Result<(), MetadataError> {
+    fn skip_string(&mut self) {
         self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
-        Ok(())
     }
 
     /// Moves past the next bytes, and gives them.

@@ -1,4 +1,4 @@
-"""S6, cuts of power: a disk that stops in the middle of writes, and what of them is there afterwards.
+"""S6, cuts of power: a disk that stops in the middle of writes and of erasing whole prefixes, and what is there afterwards.
 
 The disk is an ext4 in a file. It is shut down as it stands, so that whatever was not yet on it is gone; then the server is
 killed, and the file is mounted again as after a power cut. With `durability = "rename"`, which promises nothing about
@@ -24,14 +24,16 @@ WITHOUT_FLUSHING = 2
 DISK_BYTES = 256 << 20
 WRITERS = 6
 KEYS_EACH = 6
+FOLDERS = 2
+"""Prefixes of each writer that are erased as a whole."""
 BYTES = 48 << 10
 
 
 def run(long):
     found = {}
     for durability, count in [("fsync", 1000 if long else 20), ("rename", 25 if long else 3)]:
-        acknowledged, lost, torn, left = cut_often(durability, count)
-        what = f"{count} cuts, {acknowledged:,} writes acknowledged"
+        acknowledged, prefixes, lost, torn, left = cut_often(durability, count)
+        what = f"{count} cuts, {acknowledged:,} writes and {prefixes:,} erasures of prefixes acknowledged"
         found[durability] = f"{what}: {lost} lost, {torn} torn, {left} files left over"
         assert torn == left == 0, found
         assert (lost == 0) == (durability == "fsync"), found
@@ -46,7 +48,7 @@ def cut_often(durability, count):
             file.truncate(DISK_BYTES)
         subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True)
         writers = [Writer(n) for n in range(WRITERS)]
-        acknowledged = lost = torn = left = 0
+        acknowledged = prefixes = lost = torn = left = 0
         for turn in range(count):
             with mount(disk, mounted), served(mounted, durability) as server:
                 begin(writers, server)
@@ -54,13 +56,14 @@ def cut_often(durability, count):
                 cut(mounted)
                 server.kill()
                 acknowledged += sum(writer.end() for writer in writers)
+                prefixes += sum(writer.prefixes for writer in writers)
             with mount(disk, mounted), served(mounted, durability) as server:
                 for writer in writers:
                     one_lost, one_torn = writer.check(server)
                     lost, torn = lost + one_lost, torn + one_torn
                 staging = mounted / "root" / ".zarr-server" / "staging"
                 left += len(list(staging.iterdir()))
-        return acknowledged, lost, torn, left
+        return acknowledged, prefixes, lost, torn, left
 
 
 @contextlib.contextmanager
@@ -81,7 +84,8 @@ def mount(disk, mounted):
 def served(mounted, durability):
     root = mounted / "root"
     root.mkdir(exist_ok=True)
-    return zarrd(f"w={root}", "--writable", MOUNTS__W__OPTIONS__DURABILITY=durability)
+    settings = {"MOUNTS__W__OPTIONS__DURABILITY": durability, "MOUNTS__W__ALLOW_PREFIX_DELETE": "true"}
+    return zarrd(f"w={root}", "--writable", **settings)
 
 
 def cut(mounted):
@@ -100,13 +104,14 @@ class Writer:
 
     def __init__(self, n):
         self.dice = random.Random(n)
-        self.keys = [f"{n}/c/{k % 2}/{k}" for k in range(KEYS_EACH)]
+        self.folders = [f"{n}/c/{folder}/" for folder in range(FOLDERS)]
+        self.keys = [f"{self.folders[k % FOLDERS]}{k}" for k in range(KEYS_EACH)]
         self.held = dict.fromkeys(self.keys)
         self.under_way = {}
-        self.number = self.acknowledged = 0
+        self.number = self.acknowledged = self.prefixes = 0
 
     def begin(self, server):
-        self.acknowledged = 0
+        self.acknowledged = self.prefixes = 0
         self.thread = threading.Thread(target=self.write, args=(server,))
         self.thread.start()
 
@@ -118,19 +123,29 @@ class Writer:
         connection = http.client.HTTPConnection(server.host, server.port, timeout=SECONDS)
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
             while True:
-                key = self.dice.choice(self.keys)
-                self.number += 1
-                erased = self.dice.random() < 0.15
-                value = None if erased else value_of(key, self.number, self.dice.randrange(1, BYTES))
-                self.under_way[key] = value
-                connection.request("DELETE" if erased else "PUT", f"/store/w/{key}", value)
+                path, changed = self.change()
+                self.under_way |= changed
+                value = None if path.endswith("/") else changed[path]
+                connection.request("DELETE" if value is None else "PUT", f"/store/w/{path}", value)
                 answer = connection.getresponse()
                 answer.read()
                 if answer.status >= 300:
                     # The disk has stopped.
                     return
-                self.held[key] = self.under_way.pop(key)
+                for key in changed:
+                    self.held[key] = self.under_way.pop(key)
                 self.acknowledged += 1
+                self.prefixes += path.endswith("/")
+
+    def change(self):
+        """A key or a prefix, and what its keys are to hold."""
+        if self.dice.random() < 0.1:
+            folder = self.dice.choice(self.folders)
+            return folder, {key: None for key in self.keys if key.startswith(folder)}
+        key = self.dice.choice(self.keys)
+        self.number += 1
+        erased = self.dice.random() < 0.1
+        return key, {key: None if erased else value_of(key, self.number, self.dice.randrange(1, BYTES))}
 
     def check(self, server):
         """How many values are older than what was acknowledged, and how many are none that ever was."""

@@ -28,6 +28,7 @@ import watch
 PARTS = {
     "cuts": cuts.run,
     "faults": suites.faults,
+    "damaged": suites.damaged,
     "killed": suites.killed,
     "writers": suites.writers,
     "paths": paths.run,

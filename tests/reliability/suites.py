@@ -10,9 +10,9 @@ import tempfile
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-def rust(name, **environment):
+def rust(name, target="it", **environment):
     """Runs a test of Rust for as long as its environment says; what it prints."""
-    command = ["cargo", "test", "--locked", "--quiet", "--test", "it", name, "--", "--nocapture"]
+    command = ["cargo", "test", "--locked", "--quiet", "--test", target, name, "--", "--nocapture"]
     done = subprocess.run(
         command, cwd=ROOT, env=os.environ | environment, stdout=subprocess.PIPE, text=True
     )
@@ -26,6 +26,15 @@ def faults(long):
     counts = re.search(r"^(\d+) faults in (\d+) requests$", told, re.MULTILINE)
     measured = f"{counts[1]} in {counts[2]} requests: 0 wrong bytes, 0 cut short and not told, 0 absences that are none"
     return [("faults of a bucket, at random", measured)]
+
+
+def damaged(long):
+    """S1: stored chunks that were damaged or forged."""
+    count = 100_000 if long else 5_000
+    told = rust("a_damaged_chunk", "damaged", ZARRD_DAMAGED=str(count))
+    rows = re.findall(r"^(\S+): (\d+ decoded, \d+ corrupt; at most .*)$", told, re.MULTILINE)
+    assert len(rows) == 9, told
+    return [(f"damaged chunks of {codec}", f"{count:,}: {measured}; 0 crashes") for codec, measured in rows]
 
 
 def killed(long):

@@ -161,8 +161,7 @@ impl LocalStore {
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options)?;
-        let reserved =
-            if options.writable { Some(Reserved::open(&root, options.durability)?) } else { None };
+        let reserved = if options.writable { Some(Reserved::open(&root, options.durability)?) } else { None };
         let area = Area {
             root,
             reserved,

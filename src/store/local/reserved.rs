@@ -9,13 +9,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{
-    AtFlags, Dev, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat, fsync,
-    ftruncate, futimens, mkdirat, openat, renameat, unlinkat,
+    AtFlags, Dev, Dir, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, flock, fstat,
+    fsync, ftruncate, futimens, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::{Errno, pwrite};
 

@@ -133,7 +133,8 @@ mod linux {
             // The very one that was opened, wherever its name leads by now.
             let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
             let watch = add_watch(self.told.as_ref()?, path, CHANGES);
-            self.watched.insert(self.unless_refused(watch)?);
+            let watch = self.unless_refused(watch)?;
+            self.watched.insert(watch);
             Some(())
         }
 
