@@ -36,10 +36,10 @@ const CLOSED: &[u8] = b"closed\n";
 /// A root by its device and inode.
 type RootId = (Dev, u64);
 
-/// The roots that this process has open for writing.
+/// The roots that this process has open for writing. One that is there no more, or not yet, is just being closed or opened.
 static OPEN: Mutex<BTreeMap<RootId, Weak<Reserved>>> = Mutex::new(BTreeMap::new());
-/// Told when one of them is closed.
-static CLOSED_ONE: Condvar = Condvar::new();
+/// Told when that is done.
+static DONE: Condvar = Condvar::new();
 
 /// No code panics while it holds the lock.
 fn open_roots() -> MutexGuard<'static, BTreeMap<RootId, Weak<Reserved>>> {
@@ -71,14 +71,20 @@ impl Reserved {
             match open.get(&id).map(Weak::upgrade) {
                 None => break None,
                 Some(Some(shared)) => break Some(shared),
-                // It is being closed.
-                Some(None) => open = CLOSED_ONE.wait(open).unwrap_or_else(PoisonError::into_inner),
+                Some(None) => open = DONE.wait(open).unwrap_or_else(PoisonError::into_inner),
             }
         };
         let Some(shared) = shared else {
-            let reserved = Arc::new(Self::take(id, root, durability)?);
-            open.insert(id, Arc::downgrade(&reserved));
-            return Ok(reserved);
+            open.insert(id, Weak::new());
+            drop(open);
+            // This may take long, and others are closed meanwhile.
+            let taken = Self::take(id, root, durability).map(Arc::new);
+            match &taken {
+                Ok(reserved) => open_roots().insert(id, Arc::downgrade(reserved)),
+                Err(_) => open_roots().remove(&id),
+            };
+            DONE.notify_all();
+            return taken;
         };
         // To close the last of it takes the same lock.
         drop(open);
@@ -145,7 +151,7 @@ impl Drop for Reserved {
         // Now, and not a moment later with the file: whoever waits for it may take it next.
         let _ = flock(&self.lock, FlockOperation::Unlock);
         open.remove(&self.root);
-        CLOSED_ONE.notify_all();
+        DONE.notify_all();
     }
 }
 
