@@ -384,6 +384,9 @@ impl Binding {
                 let decoded = self.size.within(most);
                 let codec = bind(&config, &Context { size: decoded, ..context })?;
                 self.size = codec.encoded_size(decoded).within(most);
+                if self.size.max() > most {
+                    return Err(CodecError::ChunkTooLarge { bytes: self.size.max(), limit: most });
+                }
                 self.bytes.push((codec, decoded));
             }
             (Kind::ArrayToArray(_) | Kind::ArrayToBytes(_), Some(_)) => {
@@ -400,9 +403,12 @@ impl Binding {
 /// The most bytes that stand between two of these codecs. Those that the first of them decodes to are, if their number is
 /// known, the elements' own.
 fn between_bytes(codecs: &[(Box<dyn BytesToBytes>, Size)]) -> u64 {
-    let sizes = codecs.iter().enumerate().map(|(place, &(_, size))| match size {
-        Size::Exact(_) if place == 0 => 0,
-        Size::Exact(bytes) | Size::AtMost(bytes) => bytes,
+    let sizes = codecs.iter().enumerate().map(|(place, (codec, size))| {
+        let own = match size {
+            Size::Exact(_) if place == 0 => 0,
+            Size::Exact(bytes) | Size::AtMost(bytes) => *bytes,
+        };
+        own.max(codec.between_bytes(*size))
     });
     sizes.max().unwrap_or(0)
 }

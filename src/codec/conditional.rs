@@ -24,7 +24,7 @@ struct Conditional {
     codecs: Vec<Box<dyn BytesToBytes>>,
     header_bytes: usize,
     /// The most bytes that may stand between two of them.
-    between_bytes: u64,
+    most_between: u64,
 }
 
 pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
@@ -34,7 +34,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
     if config.member("codecs").is_some_and(|codecs| count(codecs) > most) {
         return Err(config.invalid(format!("has more than {most} codecs")));
     }
-    let between_bytes = context.limits.between_bytes();
+    let most_between = context.limits.between_bytes();
     let mut codecs = Vec::new();
     let mut size = context.size;
     for codec in config.codecs("codecs")? {
@@ -48,7 +48,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
             None => return Err(CodecError::Unsupported(codec.name)),
         };
         // The codec may have been skipped.
-        size = Size::AtMost(bound.encoded_size(size).max()).within(between_bytes);
+        size = Size::AtMost(bound.encoded_size(size).max()).within(most_between);
         codecs.push(bound);
     }
     let default = codecs.len().div_ceil(8) * 8;
@@ -64,7 +64,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
             .invalid(format!("`header_bits` must be between the number of codecs and {MAX_HEADER_BITS}")));
     }
     let header_bytes = usize::try_from(header_bits / 8).unwrap_or(default / 8);
-    Ok(Box::new(Conditional { codecs, header_bytes, between_bytes }))
+    Ok(Box::new(Conditional { codecs, header_bytes, most_between }))
 }
 
 /// The codecs of a list and of the lists inside it.
@@ -93,7 +93,7 @@ impl BytesToBytes for Conditional {
         let mut before = size;
         for (_, codec) in applied {
             sizes.push((codec, before));
-            before = codec.encoded_size(before).within(self.between_bytes);
+            before = codec.encoded_size(before).within(self.most_between);
         }
         let mut bytes = encoded.slice(self.header_bytes..);
         for (codec, size) in sizes.into_iter().rev() {
@@ -125,6 +125,16 @@ impl BytesToBytes for Conditional {
 
     fn inside(&self) -> usize {
         self.codecs.iter().map(|codec| 1 + codec.inside()).sum()
+    }
+
+    fn between_bytes(&self, decoded: Size) -> u64 {
+        let (mut most, mut size) = (0, decoded);
+        for (place, codec) in self.codecs.iter().enumerate() {
+            let between = if place == 0 { 0 } else { size.max() };
+            most = most.max(between).max(codec.between_bytes(size));
+            size = codec.encoded_size(size).within(self.most_between);
+        }
+        most
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {

@@ -69,8 +69,12 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
     fn in_parts(&self) -> Option<&dyn BytesInParts> {
         None
     }
-    /// How many codecs it is made of, those inside them counted.
+    /// How many codecs are inside it, those inside them counted.
     fn inside(&self) -> usize {
+        0
+    }
+    /// The most bytes that stand between two codecs inside it, where it decodes to bytes of the given size.
+    fn between_bytes(&self, _decoded: Size) -> u64 {
         0
     }
 }

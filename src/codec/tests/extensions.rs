@@ -257,11 +257,18 @@ fn between_two_codecs_stands_no_more_than_the_largest_chunk_may_be_worth_and_it_
     let chain = bind(behind, 512 << 10).unwrap();
     assert!(chain.working_bytes() <= (512 << 10) + limits.between_bytes(), "{}", chain.working_bytes());
     assert!(chain.working_bytes() > 1 << 20, "a shard is decoded before its chunks are");
+    let text = |times| {
+        [json!(["bytes", {}])].into_iter().chain(vec![json!(["numcodecs.base64", {}]); times]).collect()
+    };
+    bind(text(2), 1 << 20).unwrap();
+    assert!(matches!(bind(text(3), 1 << 20), Err(CodecError::ChunkTooLarge { .. })));
     // One codec has nothing between, two have what the first of them makes.
     let working = |list: Value| bind(list, 1000).unwrap().working_bytes();
     assert_eq!(working(gzipped), 1000);
     assert_eq!(working(json!([["bytes", {}], ["numcodecs.base64", {}], ["gzip", {}]])), 1000 + 1336);
-    assert_eq!(working(json!([["bytes", {}], ["gzip", {}], ["gzip", {}]])), 1000 + 3024);
+    let twice = json!([["gzip", {}], ["gzip", {}]]);
+    assert_eq!(working(json!([["bytes", {}], twice[0], twice[1]])), 1000 + 3024);
+    assert_eq!(working(json!([["bytes", {}], ["conditional", {"codecs": inside(&twice)}]])), 1000 + 3024);
 }
 
 fn n5_inner(rank: usize, compressor: Option<Value>) -> Value {

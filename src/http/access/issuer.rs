@@ -14,7 +14,6 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::algorithm::Algorithm;
@@ -77,7 +76,7 @@ struct Keys {
     algorithms: Vec<Algorithm>,
     known: ArcSwapOption<Known>,
     /// When they were last asked for; held while they are.
-    asked: Mutex<Option<Instant>>,
+    asked: Arc<Mutex<Option<Instant>>>,
     /// Whether they could not be had when they were last asked for.
     is_failing: AtomicBool,
 }
@@ -104,7 +103,7 @@ impl Issuer {
             source: options.jwks_url.clone().map(|url| (url, Arc::clone(web))),
             algorithms: options.algorithms.clone(),
             known: ArcSwapOption::new(known),
-            asked: Mutex::new(None),
+            asked: Arc::default(),
             is_failing: AtomicBool::new(false),
         };
         Self {
@@ -172,33 +171,32 @@ impl Keys {
         if let Some(known) = self.known.load_full().filter(|known| has_key(known) && is_good(known)) {
             let age = if self.source.is_some() { known.since.elapsed() } else { Duration::ZERO };
             if age >= REFRESH / 2 {
-                let asking = self.ask();
-                if age >= REFRESH && !self.is_failing.load(Ordering::Relaxed) {
-                    finished(asking).await;
+                let is_begun = self.ask();
+                if is_begun && age >= REFRESH && !self.is_failing.load(Ordering::Relaxed) {
+                    self.asked().await;
                     return self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown);
                 }
             }
             return Ok(known);
         }
-        finished(self.ask()).await;
+        if self.ask() {
+            self.asked().await;
+        }
         self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown)
     }
 
-    /// Has keys fetched, unless that was done a moment ago: the end of it. Others who ask meanwhile wait for the same.
-    fn ask(self: &Arc<Self>) -> Option<JoinHandle<()>> {
-        let is_recent = |asked: Option<Instant>| asked.is_some_and(|asked| asked.elapsed() < PAUSE);
-        let (url, web) = self.source.clone()?;
-        if self.asked.try_lock().is_ok_and(|asked| is_recent(*asked)) {
-            return None;
+    /// Has keys fetched, unless that was done a moment ago. Whether they are being fetched now.
+    fn ask(self: &Arc<Self>) -> bool {
+        let Some((url, web)) = self.source.clone() else { return false };
+        // Who has it fetches them.
+        let Ok(mut asked) = Arc::clone(&self.asked).try_lock_owned() else { return true };
+        if asked.is_some_and(|asked| asked.elapsed() < PAUSE) {
+            return false;
         }
+        *asked = Some(Instant::now());
         let keys = Arc::clone(self);
         // A task of its own: whoever began it may leave.
-        Some(tokio::spawn(async move {
-            let mut asked = keys.asked.lock().await;
-            if is_recent(*asked) {
-                return;
-            }
-            *asked = Some(Instant::now());
+        tokio::spawn(async move {
             let fetched = timeout(PATIENCE, web.fetch(url, KEY_SET_BYTES)).await;
             let fetched = fetched.unwrap_or_else(|late| Err(StoreError::TimedOut(Arc::new(late))));
             let found = match fetched.map(|document| KeySet::parse(&document, &keys.algorithms)) {
@@ -216,13 +214,13 @@ impl Keys {
             if found.is_some() {
                 keys.known.store(found);
             }
-        }))
+            drop(asked);
+        });
+        true
     }
-}
 
-/// Waits for what was begun, if anything was. It cannot fail: a panic in it leaves the keys as they are.
-async fn finished(begun: Option<JoinHandle<()>>) {
-    if let Some(begun) = begun {
-        let _ = begun.await;
+    /// Waits until the keys that are being fetched are there, or are not to be had.
+    async fn asked(&self) {
+        drop(self.asked.lock().await);
     }
 }
