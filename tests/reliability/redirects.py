@@ -6,30 +6,29 @@ import collections
 import contextlib
 import http.server
 import pathlib
+import ssl
 import tempfile
 import threading
 
 import data
-from server import clients, zarrd
+from server import TLS, clients, zarrd
 
 STATUSES = [301, 302, 307, 308, 300, 303, 304, 305, 306, 399]
 SECRET, KEY_ID = "very-secret-access-key", "AKIAREDIRECTED"
 CANARY = b"canary-7c1e"
 """Told by whoever redirects lead to."""
-CHAIN = 1000
-"""Redirects one after the other."""
 
 
 def run(long):
     rounds, statuses = (50, STATUSES) if long else (1, STATUSES[:4])
-    with tempfile.TemporaryDirectory() as name, serving() as elsewhere, serving() as backend:
+    with tempfile.TemporaryDirectory() as name, serving() as elsewhere, serving() as backend, serving(True) as secure:
         folder = pathlib.Path(name)
         data.write(folder, "small", "0123456789")
         host = backend.url.partition("//")[2]
-        # Where each key of the backend leads.
-        backend.led = {
+        # Where each key of the backends leads.
+        backend.led = secure.led = {
             "other": f"{elsewhere.url}/other", "name": f"http://localhost:{elsewhere.server_port}/name",
-            "user": f"http://user:{SECRET}@{elsewhere.url.partition('//')[2]}/user", "relative": "/led/there", "circle": "/m/b/circle",
+            "user": f"http://user:{SECRET}@{elsewhere.url.partition('//')[2]}/user", "relative": "/led/there", "circle": "/b/circle",
             "metadata": "http://169.254.169.254/latest/meta-data/iam/", "six": f"http://[::ffff:127.0.0.1]:{elsewhere.server_port}/six",
             "zero": f"http://0.0.0.0:{elsewhere.server_port}/", "file": "file:///etc/passwd", "schemeless": f"//{elsewhere.url.partition('//')[2]}/x",
             "https": f"https://{host}/b/https", "empty": "", "garbage": "http://[::", "long": f"{elsewhere.url}/" + "x" * 6000,
@@ -42,29 +41,28 @@ def run(long):
         }
         web = {"URL": f"{backend.url}/b"}
         settings = {f"MOUNTS__S__{key}": value for key, value in s3.items()}
-        settings |= {f"MOUNTS__H__{key}": value for key, value in web.items()}
+        settings |= {f"MOUNTS__H__{key}": value for key, value in web.items()} | {"MOUNTS__T__URL": f"{secure.url}/b"}
         # Each is asked, however many have failed.
-        settings |= {f"MOUNTS__{mount}__OPTIONS__BREAKER_FAILURES": "0" for mount in "SH"} | {"MOUNTS__M__URL": str(folder)}
+        settings |= {f"MOUNTS__{mount}__OPTIONS__BREAKER_FAILURES": "0" for mount in "SHT"} | {"MOUNTS__M__URL": str(folder)}
         told, wrong = collections.Counter(), []
-        with zarrd(**settings) as server:
+        with zarrd(around=["env", f"SSL_CERT_FILE={TLS / 'authority.pem'}"], **settings) as server:
             with clients(server, {"/store/m/small": b"0123456789"}, 1) as good:
                 for _ in range(rounds):
                     for status in statuses:
-                        backend.status = status
-                        for mount in "sh":
+                        backend.status = secure.status = status
+                        for mount in "sht":
                             for path in paths(mount, backend.led):
                                 ask(server, *path, status, told, wrong)
             assert server.process.poll() is None
         assert not good.failed, good.failed[:3]
         assert not wrong, (len(wrong), wrong[:5])
-        assert not elsewhere.asked and not backend.followed, (elsewhere.asked[:3], backend.followed[:3])
-        assert backend.asked, "nothing was asked of the backend"
-        # A chain that is followed for one step would come to this.
-        assert max(collections.Counter(backend.asked).values()) < CHAIN * rounds
-        count = sum(told.values())
+        followed = [*elsewhere.asked, *backend.followed, *secure.followed]
+        assert not followed, followed[:3]
+        assert backend.asked and secure.asked, "nothing was asked of a backend"
+        count, asked = sum(told.values()), len(backend.asked) + len(secure.asked)
         return [(
-            "redirects by backends over HTTP and S3",
-            f"{count:,} requests, {len(backend.asked):,} redirects ({len(backend.led)} targets, {len(statuses)} statuses): 0 "
+            "redirects by backends over HTTP, HTTPS and S3",
+            f"{count:,} requests, {asked:,} redirects ({len(backend.led)} targets, {len(statuses)} statuses): 0 "
             f"followed, 0 credentials elsewhere, 0 told as absent; answered {dict(sorted(told.items()))}",
         )]
 
@@ -92,13 +90,13 @@ def ask(server, method, path, body, status, told, wrong):
     if CANARY in text or SECRET.encode() in text:
         wrong.append(f"{method} {path} ({status}): tells {text[:200]}")
     # 404 is what clients read as fill values, and 2xx would be something that nobody stored.
-    if answer.status < 500 and not (answer.status == 405 and path.startswith("/store/h/")):
+    if answer.status < 500 and not (answer.status == 405 and not path.startswith("/store/s/")):
         wrong.append(f"{method} {path} ({status}): {answer.status} {text[:200]}")
 
 
 @contextlib.contextmanager
-def serving():
-    """A server that notes what it is asked, with what credentials, and redirects what it has in `led`."""
+def serving(encrypted=False):
+    """A server that notes what it is asked, and redirects what it has in `led`."""
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -137,7 +135,11 @@ def serving():
 
     with Server(("127.0.0.1", 0), Handler) as server:
         server.asked, server.followed, server.led, server.status = [], [], {}, 302
-        server.url = f"http://127.0.0.1:{server.server_port}"
+        server.url = f"{'https' if encrypted else 'http'}://127.0.0.1:{server.server_port}"
+        if encrypted:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(TLS / "one.pem", TLS / "one.key")
+            server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
