@@ -171,7 +171,8 @@ class Issuers:
         # Another key each second, beside the one that stays.
         turn = hashlib.sha256(str(int(time.time())).encode()).hexdigest()
         other = self.jwk | {"kid": turn}
-        body = {"garbage": secrets.token_bytes(5000), "deep": b"[" * 100_000, "empty": b'{"keys": []}'}.get(name, self.set(other))
+        bodies = {"garbage": secrets.token_bytes(5000), "deep": b"[" * 100_000, "empty": b'{"keys": []}'}
+        body = bodies.get(name, self.set(other))
         request.send_response(200)
         length = {"long": 1 << 40, "endless": None}.get(name, len(body))
         if length is not None:
@@ -202,7 +203,8 @@ class Issuers:
 
     def head(self, issuer, key):
         claims = {
-            "iss": f"{self.url}/{issuer}", "aud": AUDIENCE, "exp": int(time.time()) + 3600, "sub": "x", "jti": secrets.token_hex(8),
+            "iss": f"{self.url}/{issuer}", "aud": AUDIENCE, "exp": int(time.time()) + 3600, "sub": "x",
+            "jti": secrets.token_hex(8),
         }
         parts = [{"alg": "RS256", "kid": key, "typ": "JWT"}, claims]
         return ".".join(text(json.dumps(part).encode()) for part in parts)

@@ -24,20 +24,21 @@ def run(long):
     with tempfile.TemporaryDirectory() as name, serving() as elsewhere, serving() as backend, serving(True) as secure:
         folder = pathlib.Path(name)
         data.write(folder, "small", "0123456789")
-        host = backend.url.partition("//")[2]
+        host, there = backend.url.partition("//")[2], elsewhere.url.partition("//")[2]
         # Where each key of the backends leads.
         backend.led = secure.led = {
             "other": f"{elsewhere.url}/other", "name": f"http://localhost:{elsewhere.server_port}/name",
-            "user": f"http://user:{SECRET}@{elsewhere.url.partition('//')[2]}/user", "relative": "/led/there", "circle": "/b/circle",
-            "metadata": "http://169.254.169.254/latest/meta-data/iam/", "six": f"http://[::ffff:127.0.0.1]:{elsewhere.server_port}/six",
-            "zero": f"http://0.0.0.0:{elsewhere.server_port}/", "file": "file:///etc/passwd", "schemeless": f"//{elsewhere.url.partition('//')[2]}/x",
+            "user": f"http://user:{SECRET}@{there}/user", "relative": "/led/there", "circle": "/b/circle",
+            "metadata": "http://169.254.169.254/latest/meta-data/iam/", "zero": f"http://0.0.0.0:{elsewhere.server_port}/",
+            "six": f"http://[::ffff:127.0.0.1]:{elsewhere.server_port}/six", "file": "file:///etc/passwd", "schemeless": f"//{there}/x",
             "https": f"https://{host}/b/https", "empty": "", "garbage": "http://[::", "long": f"{elsewhere.url}/" + "x" * 6000,
             "back": f"{elsewhere.url}/back?to={backend.url}/led", "data": "data:text/plain,canary-7c1e", "newline": "/%0d%0aX: y",
             "chain": "/b/chain?0", "missing": None,
         }
         s3 = {
             "URL": "s3://b", "OPTIONS__ENDPOINT": backend.url, "OPTIONS__ALLOW_HTTP": "true", "OPTIONS__REGION": "x",
-            "OPTIONS__ACCESS_KEY_ID": KEY_ID, "OPTIONS__SECRET_ACCESS_KEY": SECRET, "WRITABLE": "true", "ALLOW_PREFIX_DELETE": "true",
+            "OPTIONS__ACCESS_KEY_ID": KEY_ID, "OPTIONS__SECRET_ACCESS_KEY": SECRET,
+            "WRITABLE": "true", "ALLOW_PREFIX_DELETE": "true",
         }
         web = {"URL": f"{backend.url}/b"}
         settings = {f"MOUNTS__S__{key}": value for key, value in s3.items()}

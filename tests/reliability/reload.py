@@ -77,8 +77,8 @@ def run(long):
                 f"SIGHUP {A_SECOND} times a second, {seconds} s",
                 f"{reloads:,} configurations, {configure.bad:,} of them broken, {len(seen):,} seen in effect; "
                 f"{len(good.seconds):,} slices and values and {told['uploads']:,} uploads to mounts that stay: 0 failed; "
-                f"{told[200]:,} answers of mounts that change, {told[404]:,} that there is none, 0 others; {server.descriptors()} "
-                f"descriptors in the end; RSS {mib(first)}, {mib(after)} in the end",
+                f"{told[200]:,} answers of mounts that change, {told[404]:,} that there is none, 0 others; "
+                f"{server.descriptors()} descriptors in the end; RSS {mib(first)}, {mib(after)} in the end",
             )]
 
 
@@ -91,12 +91,14 @@ class Configurations:
         self.bad = 0
 
     def whole(self, others):
-        stays = f"[mounts.stays]\nurl = '{self.folder}/stays'\n[mounts.written]\nurl = '{self.folder}/written'\nwritable = true\n"
-        return stays + "".join(others)
+        stays = f"[mounts.stays]\nurl = '{self.folder}/stays'\n"
+        written = f"[mounts.written]\nurl = '{self.folder}/written'\nwritable = true\n"
+        return stays + written + "".join(others)
 
     def other(self, name):
         url = self.dice.choice([f"{self.folder}/{name}-1", f"{self.folder}/{name}-2"])
-        more = self.dice.choice(["", "writable = true\n", "writable = true\noptions.durability = 'rename'\n", "consolidated = true\n"])
+        writable = "writable = true\n"
+        more = self.dice.choice(["", writable, f"{writable}options.durability = 'rename'\n", "consolidated = true\n"])
         return f"[mounts.{name}]\nurl = '{url}'\n{more}"
 
     def some(self):

@@ -153,7 +153,8 @@ class Attack:
     async def garbage(self, address, end):
         reader, writer = await self.connect(address)
         with contextlib.closing(writer):
-            head = self.dice.choice([b"", b"\x16\x03\x01", b"\x16\x03\x03\xff\xff", b"GET / HTTP/1.1\r\n\r\n", b"\x80\x2e\x01\x00\x02"])
+            heads = [b"", b"\x16\x03\x01", b"\x16\x03\x03\xff\xff", b"GET / HTTP/1.1\r\n\r\n", b"\x80\x2e\x01\x00\x02"]
+            head = self.dice.choice(heads)
             hello = bytearray(self.hello)
             hello[self.dice.randrange(len(hello))] ^= 1 << self.dice.randrange(8)
             writer.write(self.dice.choice([head + self.dice.randbytes(2000), bytes(hello), self.hello * 40]))

@@ -41,7 +41,8 @@ def run(long):
             assert said == (1 if limits else 0), f"{kind}: said {said} times: {log.read_text()[:500]}"
             rows.append((
                 f"files written by others, and for watching them {kind}",
-                f"0 of {asked:,} answers stale; {1000 * seconds / asked:.2f} ms each; the log says so {'once' if said else 'nowhere'}",
+                f"0 of {asked:,} answers stale; {1000 * seconds / asked:.2f} ms each; the log says so "
+                f"{'once' if said else 'nowhere'}",
             ))
     return rows
 
