@@ -12,6 +12,7 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
+use crate::cpu::expects_pool;
 use crate::key::{StoreKey, StorePrefix};
 
 /// Since when a store has told nothing of what it watches.
@@ -112,6 +113,7 @@ impl Version {
     /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
+        expects_pool(text.len());
         Self::strong(&digest_tag(&Sha256::digest(text)))
     }
 

@@ -1,0 +1,328 @@
+//! No work that takes long is done on the threads that answer: every route is asked about long documents, listings and
+//! batches, and no step of an answer takes more of its thread's time than may be. What other threads and programs do
+//! meanwhile does not count.
+//!
+//! Documents are an eighth of what they may be, and this build takes some ten times as long as one that is served. Digests
+//! alone take as long in both, too short to be seen here: what makes them says itself where it is done (`cpu`), and fails.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body::Body as HttpBody;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use zarrd::http::{Mount, Peer};
+use zarrd::metadata::MetadataLimits;
+use zarrd::store::SharedStore;
+
+use crate::support::copied::copy;
+use crate::support::hierarchy::Array;
+use crate::support::server::{Server, put};
+
+/// Time of its thread that one step may take.
+const MOST: Duration = Duration::from_millis(20);
+/// Bytes of the longest documents: to parse, write, clone or drop one of so many values takes several times as long.
+const DOCUMENT_BYTES: usize = 512 << 10;
+/// Nodes below a group.
+const NODES: usize = 100;
+/// Stored chunks of an array.
+const CHUNKS: usize = 3000;
+/// Keys of one request.
+const KEYS: usize = 1000;
+
+/// Time that this thread has worked.
+fn worked() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// The steps of what was asked that took too long.
+#[derive(Default)]
+struct Steps(Mutex<Vec<(Duration, String)>>);
+
+impl Steps {
+    /// Does a step of something, and takes note of how long it takes.
+    fn step<T>(&self, what: &str, step: impl FnOnce() -> T) -> T {
+        let before = worked();
+        let made = step();
+        self.note(worked().saturating_sub(before), what);
+        made
+    }
+
+    fn note(&self, took: Duration, what: &str) {
+        if took > MOST {
+            self.0.lock().unwrap().push((took, what.to_owned()));
+        }
+    }
+
+    async fn steps<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
+        let mut future = Some(Box::pin(future));
+        std::future::poll_fn(|context| self.poll(what, &mut future, context)).await
+    }
+
+    /// A step, and if it is the last, what it takes to drop all that the future had.
+    fn poll<F: Future>(
+        &self,
+        what: &str,
+        future: &mut Option<Pin<Box<F>>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.step(what, || {
+            let poll = future.as_mut().unwrap().as_mut().poll(context);
+            if poll.is_ready() {
+                *future = None;
+            }
+            poll
+        })
+    }
+
+    /// Asks, and reads the answer to its end. Returns its status, and how long it is.
+    async fn ask(&self, server: &Server, request: Request<Body>) -> (StatusCode, usize) {
+        let what = format!("{} {}", request.method(), request.uri());
+        let site = server.site();
+        let answer = self.steps(&what, async move { site.answer(request, Peer::LOOPBACK).await }).await;
+        let (head, mut body) = answer.into_parts();
+        let mut length = 0;
+        let next = |body: &mut Body, context: &mut Context<'_>| {
+            self.step(&what, || Pin::new(body).poll_frame(context))
+        };
+        while let Some(frame) = std::future::poll_fn(|context| next(&mut body, context)).await {
+            let Ok(frame) = frame else { break };
+            length += frame.data_ref().map_or(0, bytes::Bytes::len);
+        }
+        self.step(&what, || drop(body));
+        (head.status, length)
+    }
+}
+
+/// A runtime whose one thread has its steps noted, too: what is done there for those who ask.
+fn runtime(steps: &'static Steps) -> Runtime {
+    thread_local! {
+        static BEGAN: std::cell::Cell<Option<Duration>> = const { std::cell::Cell::new(None) };
+    }
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .on_thread_unpark(|| BEGAN.set(Some(worked())))
+        .on_thread_park(move || {
+            if let Some(began) = BEGAN.take() {
+                steps.note(worked().saturating_sub(began), "tasks that answers began");
+            }
+        })
+        .build()
+        .unwrap()
+}
+
+/// A member that makes a document as long as it may be, of a great many values.
+fn long() -> Value {
+    Value::Array(vec![json!({"": 1}); DOCUMENT_BYTES / 8 - 1000])
+}
+
+fn document(mut members: Value, attributes: Value) -> String {
+    members["attributes"] = attributes;
+    let text = members.to_string();
+    assert!((DOCUMENT_BYTES * 3 / 4..=DOCUMENT_BYTES).contains(&text.len()), "{}", text.len());
+    text
+}
+
+/// A store with long documents of each kind, a group of many nodes, and an array of many chunks.
+async fn store() -> SharedStore {
+    let vectors = Server::of(crate::vectors::stored("real"));
+    let store = copy(&vectors, "/store/m/").await;
+    let text = vectors.get("/store/m/points_objects.zarrvectors/zarr.json").await.json();
+    let mut attributes = text["attributes"].clone();
+    attributes["long"] = long();
+    put(&store, "points_objects.zarrvectors/zarr.json", document(text, attributes)).await;
+
+    let group = || json!({"zarr_format": 3, "node_type": "group"});
+    put(&store, "zarr.json", group().to_string()).await;
+    put(&store, "g/zarr.json", document(group(), json!({"long": long()}))).await;
+    let layout = json!({"layout": [{"asset": "x"}], "long": long()});
+    put(&store, "g/scales/zarr.json", document(group(), json!({"multiscales": layout}))).await;
+    for number in 0..NODES {
+        put(&store, &format!("many/n{number}/zarr.json"), group().to_string()).await;
+    }
+    put(&store, "many/zarr.json", group().to_string()).await;
+
+    let shape = [8, 8];
+    Array::of(&shape).chunks(&[4, 4]).store(&store, "a").await;
+    let array = Server::of(Arc::clone(&store)).get("/store/m/a/zarr.json").await.json();
+    put(&store, "a/zarr.json", document(array.clone(), json!({"long": long()}))).await;
+    let mut short_hand = array;
+    short_hand["codecs"] = json!(["bytes"]);
+    short_hand["data_type"] = json!("uint8");
+    short_hand["fill_value"] = json!(0);
+    put(&store, "s/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
+    let one = json!({"one": {"data_type": "uint8", "fill_value": 0}});
+    let declared = json!({"dependent-arrays": one, "long": long()});
+    put(&store, "p/zarr.json", document(short_hand.clone(), declared)).await;
+
+    let zarray = json!({
+        "zarr_format": 2, "shape": shape, "chunks": [4, 4], "dtype": "|u1", "order": "C", "fill_value": 0,
+        "filters": null, "compressor": null, "dimension_separator": ".",
+    });
+    put(&store, "old/.zgroup", r#"{"zarr_format": 2}"#).await;
+    put(&store, "old/a/.zarray", zarray.to_string()).await;
+    put(&store, "old/a/.zattrs", json!({"long": long()}).to_string()).await;
+
+    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to look at them.
+    let bytes = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    let sharding = json!({"chunk_shape": [1], "codecs": bytes, "index_codecs": bytes});
+    let mut shards = short_hand;
+    shards["shape"] = json!([CHUNKS]);
+    shards["chunk_grid"] = json!({"name": "regular", "configuration": {"chunk_shape": [1]}});
+    shards["codecs"] = json!([{"name": "sharding_indexed", "configuration": sharding}]);
+    shards["attributes"] = json!({"dependent-arrays": {"one": {"data_type": "uint8", "fill_value": 0}}});
+    put(&store, "shards/zarr.json", shards.to_string()).await;
+    let shard: Vec<u8> = [[7].as_slice(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+    for number in 0..CHUNKS {
+        put(&store, &format!("shards/c/{number}"), shard.clone()).await;
+    }
+    store
+}
+
+/// What is put in the place of a parameter of a route.
+fn values(route: &str, parameter: &str) -> &'static [&'static str] {
+    match (parameter, route) {
+        ("mount", _) => &["m"],
+        ("chunks", _) => &["auto"],
+        ("codec", _) => &["raw"],
+        ("level" | "id", _) => &["0"],
+        ("chunk", _) => &["0.0.0"],
+        ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["points_objects.zarrvectors"],
+        ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
+        ("path", data) if data.starts_with("/v1/data/") => &["a", "s", "p/one", "old/a", "g"],
+        ("path", _) => &[
+            "g",
+            "g/scales",
+            "a",
+            "s",
+            "p",
+            "p?view=rebased",
+            "p/one",
+            "p/one?strict",
+            "old",
+            "old/a",
+            "many",
+            "points_objects.zarrvectors",
+        ],
+        ("key", view) if view.starts_with("/s3/") => &["g/zarr.json", "a/c/0/0"],
+        ("key", view) if view.starts_with("/store/") => &[
+            "zarr.json?consolidated",
+            "old/.zmetadata?consolidated",
+            "g/zarr.json",
+            "shards/?recursive",
+            "shards/c/?format=json",
+            "many/",
+        ],
+        ("key", _) => &[
+            "zarr.json?consolidated&virtual",
+            "old/.zmetadata?consolidated",
+            "g/zarr.json",
+            "a/zarr.json",
+            "a/.zarray",
+            "a/.zattrs",
+            "a/c/0/0",
+            "s/zarr.json",
+            "p/zarr.json",
+            "p/one/zarr.json",
+            "old/a/.zattrs",
+            "many/",
+            "p/?recursive",
+            "shards/?recursive",
+            "shards/c/?format=json",
+        ],
+        ("prefix", _) => &["a"],
+        (unknown, _) => panic!("{route} has a parameter that this test does not know: {unknown}"),
+    }
+}
+
+/// All URLs of a route.
+fn urls(route: &str) -> Vec<String> {
+    let Some((before, rest)) = route.split_once('{') else { return vec![route.to_owned()] };
+    let (parameter, behind) = rest.split_once('}').unwrap();
+    let fill = |value: &&str| {
+        let (path, query) = value
+            .split_once('?')
+            .map_or((*value, String::new()), |(path, query)| (path, format!("?{query}")));
+        urls(&format!("{before}{path}{behind}")).into_iter().map(move |url| url + &query)
+    };
+    values(route, parameter).iter().flat_map(fill).collect()
+}
+
+/// The batches, and a listing of as many chunks as an array is cut into.
+fn others() -> Vec<Request<Body>> {
+    let keys =
+        |name: &str| (0..KEYS).map(|number| format!("many/n{}/{name}", number % NODES)).collect::<Vec<_>>();
+    let parts: Vec<Value> = keys("zarr.json").iter().map(|key| json!({ "key": key })).collect();
+    let post = |url: &str, body: Value| Request::post(url).body(Body::from(body.to_string())).unwrap();
+    vec![
+        post("/v1/partial/m", json!({ "get": parts })),
+        post("/v1/erase/m", json!({ "keys": keys("none") })),
+        post("/v1/vectors/m/points_objects.zarrvectors/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
+        Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
+        Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
+    ]
+}
+
+#[test]
+fn no_step_of_an_answer_takes_long_however_long_the_documents() {
+    let steps: &'static Steps = Box::leak(Box::default());
+    let began = std::time::Instant::now();
+    let asked = runtime(steps).block_on(async {
+        let mount = Mount { writable: true, ..Mount::read_only("m", store().await) };
+        let mut server = Server::build(mount);
+        server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
+        let server = server.finish();
+        // What making the store took is not meant.
+        steps.0.lock().unwrap().clear();
+        println!("stored after {:?}", began.elapsed());
+        let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+        let mut asked = BTreeSet::new();
+        for (route, methods) in api["paths"].as_object().unwrap() {
+            for url in urls(route) {
+                for method in ["GET", "HEAD", "PROPFIND"] {
+                    let is_dav = method == "PROPFIND" && route.starts_with("/store/");
+                    if !is_dav && methods.get(method.to_lowercase()).is_none() {
+                        continue;
+                    }
+                    let request = Request::builder().method(method).uri(&url).header("depth", "1");
+                    let at = std::time::Instant::now();
+                    let (status, length) = steps.ask(&server, request.body(Body::empty()).unwrap()).await;
+                    if at.elapsed() > Duration::from_millis(200) { println!("{method} {url}: {status}, {length}, {:?}", at.elapsed()); }
+                    asked.insert((route.clone(), method, status, length > DOCUMENT_BYTES / 2));
+                }
+            }
+        }
+        for request in others() {
+            let what = request.uri().to_string();
+            let at = std::time::Instant::now();
+            let (status, _) = steps.ask(&server, request).await;
+            println!("{what}: {status}, {:?}", at.elapsed());
+            assert_eq!(status, StatusCode::OK, "{what}");
+        }
+        asked
+    });
+    let slow = steps.0.lock().unwrap();
+    assert!(slow.is_empty(), "steps of more than {MOST:?}: {slow:#?}");
+    // Long documents were answers, and nothing failed.
+    let failed: Vec<_> = asked.iter().filter(|(_, _, status, _)| status.is_server_error()).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    for route in [
+        "/v1/nodes/{mount}/{path}",
+        "/plain/{mount}/{key}",
+        "/unshard/{mount}/{key}",
+        "/rechunk/{mount}/{chunks}/{codec}/{key}",
+        "/store/{mount}/{key}",
+    ] {
+        let is_long = |(asked, method, status, is_long): &(String, &str, StatusCode, bool)| {
+            asked == route && *method == "GET" && *status == StatusCode::OK && *is_long
+        };
+        assert!(asked.iter().any(is_long), "{route}");
+    }
+}
