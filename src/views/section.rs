@@ -208,6 +208,8 @@ impl Section {
     /// The next key.
     pub(super) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
         loop {
+            // Many may be at hand, and others are to have their turn.
+            tokio::task::consume_budget().await;
             let other_is_next = match (self.others.front(), self.sources.peek()) {
                 (Some(other), Some(source)) => other.key.as_str() < source.from.as_str(),
                 (other, _) => other.is_some(),

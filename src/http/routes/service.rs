@@ -304,19 +304,17 @@ pub(in crate::http) struct DescriptionQuery {
     )
 )]
 pub(in crate::http) async fn openapi_json(
-    State(state): State<AppState>,
     base: Base,
     Query(query): Query<DescriptionQuery>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Response {
     let operations = match query.head.as_deref() {
         Some("no") => Operations::WithoutHead,
         _ => Operations::All,
     };
-    // The first who asks has it made.
-    let (text, version) = state.cpu().run(move || router::openapi_below(&base, operations)).await?;
+    let (text, version) = router::openapi_below(&base, operations);
     let fixed = Fixed(version.tag().to_owned());
     let mut answer = text_answer(&headers, [text], version);
     answer.extensions_mut().insert(fixed);
-    Ok(answer)
+    answer
 }

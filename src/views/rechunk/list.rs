@@ -96,6 +96,7 @@ fn entries(store: RechunkStore, items: Items) -> DirEntries {
         .map_ok(move |item| {
             let store = store.clone();
             async move {
+                tokio::task::consume_budget().await;
                 match item {
                     Item::Stored(entry) => Ok(Some(DirEntry::Key(entry))),
                     Item::Prefix(prefix) => Ok(Some(DirEntry::Prefix(prefix))),
