@@ -19,12 +19,11 @@ use zarrd::http::{Mount, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::SharedStore;
 
-use crate::support::copied::copy;
 use crate::support::hierarchy::Array;
 use crate::support::server::{Server, put};
 
 /// Bytes of long documents.
-const DOCUMENT_BYTES: usize = 1 << 20;
+const DOCUMENT_BYTES: usize = 768 << 10;
 /// Nodes below a group.
 const NODES: usize = 50;
 /// Stored chunks of an array.
@@ -145,16 +144,11 @@ fn document(mut members: Value, attributes: Value) -> String {
 
 /// A store with long documents of each kind, a group of many nodes, and an array of many chunks.
 async fn store() -> SharedStore {
-    let vectors = Server::of(crate::vectors::stored("real"));
-    let store = copy(&vectors, "/store/m/").await;
-    let text = vectors.get("/store/m/points_objects.zarrvectors/zarr.json").await.json();
-    let mut attributes = text["attributes"].clone();
-    attributes["long"] = long();
-    put(&store, "long.zarrvectors/zarr.json", document(text, attributes)).await;
+    let store = crate::vectors::copied("real/points_objects.zarrvectors").await;
 
     let group = || json!({"zarr_format": 3, "node_type": "group"});
     put(&store, "zarr.json", group().to_string()).await;
-    put(&store, "g/zarr.json", document(group(), json!({"long": long()}))).await;
+    put(&store, "g/zarr.json", group().to_string()).await;
     let layout = json!({"layout": [{"asset": "x"}], "long": long()});
     put(&store, "g/scales/zarr.json", document(group(), json!({"multiscales": layout}))).await;
     for number in 0..NODES {
@@ -169,7 +163,7 @@ async fn store() -> SharedStore {
     short_hand["codecs"] = json!(["bytes"]);
     short_hand["data_type"] = json!("uint8");
     short_hand["fill_value"] = json!(0);
-    put(&store, "s/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
+    put(&store, "b/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
     let one = json!({"one": {"data_type": "uint8", "fill_value": 0}});
     let declared = json!({"dependent-arrays": one, "long": long()});
     put(&store, "p/zarr.json", document(short_hand.clone(), declared)).await;
@@ -206,19 +200,21 @@ fn values(route: &str, parameter: &str) -> &'static [&'static str] {
         ("codec", _) => &["raw"],
         ("level" | "id", _) => &["0"],
         ("chunk", _) => &["0.0.0"],
-        ("path", "/v1/vectors/{mount}/{path}" | "/v1/vectors/{mount}/{path}/validate") => &["long.zarrvectors"],
-        ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["points_objects.zarrvectors"],
+        ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
         ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
-        ("path", data) if data.starts_with("/v1/data/") => &["a", "s", "old/a"],
-        ("path", _) => &["g", "g/scales", "s", "p", "p?view=rebased", "p/one?strict", "old/a", "many"],
-        ("key", s3) if s3.starts_with("/s3/") => &["g/zarr.json", "a/c/0/0"],
+        ("path", data) if data.starts_with("/v1/data/") => &["a", "b", "old/a"],
+        ("path", _) => &["g/scales", "b", "p", "p?view=rebased", "p/one?strict", "old/a", "many"],
+        ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
         ("key", store) if store.starts_with("/store/") => {
-            &["g/zarr.json?consolidated", "g/zarr.json", "shards/?recursive", "shards/c/?format=json", "many/"]
+            &["g/zarr.json?consolidated", "b/zarr.json", "shards/?recursive", "shards/c/?format=json", "many/"]
+        }
+        ("key", unshard) if unshard.starts_with("/unshard/") => {
+            &["b/zarr.json", "shards/?recursive", "shards/c/?format=json", "shards/c/7"]
         }
         ("key", _) => &[
             "g/zarr.json?consolidated",
-            "g/zarr.json",
-            "s/zarr.json",
+            "g/scales/zarr.json",
+            "b/zarr.json",
             "p/one/zarr.json",
             "p/one/c/0/0",
             "a/.zarray",
@@ -255,7 +251,7 @@ fn others() -> Vec<Request<Body>> {
     vec![
         post("/v1/partial/m", json!({ "get": parts })),
         post("/v1/erase/m", json!({ "keys": keys("none") })),
-        post("/v1/vectors/m/points_objects.zarrvectors/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
+        post("/v1/vectors/m/s/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
         Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
         Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
     ]

@@ -24,7 +24,7 @@ PACE_BYTES = 4 << 10
 """What each client takes at a time, ten times a second: more than who is cut off for its slowness."""
 FIRST_SECONDS = 40
 """How long it may take until every client has had its first bytes, on average."""
-TRIES = 5
+TRIES = 3
 """How often somebody may be told to come back once the attack is over."""
 ENTRY_BYTES = 64 << 20
 NAMES, NAME_BYTES = 60_000, 200

@@ -439,6 +439,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_a_permit_may_grow_to_is_what_it_may_have_at_once() {
+        let gate = gate(64);
+        let mut permit = gate.beside(ONE);
+        let refused = loop {
+            if let Err(refused) = permit.grow(UNIT_BYTES) {
+                break refused;
+            }
+        };
+        assert_eq!((refused.status().as_u16(), gate.load().under_way_bytes), (413, 64 * UNIT_BYTES));
+        drop(permit);
+        let whole = gate.enter(ONE, 64 * UNIT_BYTES).await.unwrap();
+        assert_eq!(gate.beside(ONE).grow(UNIT_BYTES).unwrap_err().status(), 503, "there may be room later");
+        drop(whole);
+    }
+
+    #[tokio::test]
     async fn what_a_stream_may_hold_costs_a_request_nothing_more() {
         let options = HttpOptions {
             inflight_bytes: 8 * UNIT_BYTES,
