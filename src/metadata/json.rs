@@ -436,6 +436,10 @@ impl Parser<'_> {
         self.token(length, "a string")
     }
 
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "one of the ways in which names are passed, of which others fail"
+    )]
     fn skip_string(&mut self) -> Result<(), MetadataError> {
         self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
         Ok(())

@@ -100,7 +100,14 @@ impl ViewStore {
         codec: CodecLimits,
     ) -> Self {
         let gate = Arc::new(Semaphore::new(LONG_DOCUMENTS));
-        Self { nodes: Nodes::new(opener), source, cpu, changes: Changes { kind, metadata, codec }, gate, room: None }
+        Self {
+            nodes: Nodes::new(opener),
+            source,
+            cpu,
+            changes: Changes { kind, metadata, codec },
+            gate,
+            room: None,
+        }
     }
 
     /// The store below.

@@ -273,7 +273,10 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
         held.clear();
         assert_eq!(server.under_way_bytes(), 0, "{listing}");
         let listed = server.get(&url).await;
-        assert_eq!((listed.status, listed.json()["keys"].as_array().unwrap().len() >= 1000), (StatusCode::OK, true));
+        assert_eq!(
+            (listed.status, listed.json()["keys"].as_array().unwrap().len() >= 1000),
+            (StatusCode::OK, true)
+        );
     }
 }
 

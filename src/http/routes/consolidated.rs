@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use axum::extract::Query;
-use axum::http::request::Parts;
 use axum::http::Uri;
+use axum::http::request::Parts;
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;

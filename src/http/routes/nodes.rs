@@ -84,7 +84,8 @@ pub(in crate::http) async fn get_node(
         }
     };
     let is_rebased = query.view() == View::Rebased;
-    let found = target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
+    let found =
+        target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
     let children = match &node.node {
         Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,

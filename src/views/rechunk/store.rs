@@ -180,7 +180,6 @@ impl Shows {
         let info = info_of(&text, version);
         Self::Made(text, info)
     }
-
 }
 
 impl RechunkStore {
