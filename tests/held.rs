@@ -1,6 +1,6 @@
 //! What answers and uploads hold while their clients do nothing, beside what their permits say: by every route there is.
 //!
-//! Four of each are begun, of the largest that there is for the route, and none is taken or sent to its end. What is then in
+//! Some of each are begun, of the largest that there is for the route, and none is taken or sent to its end. What is then in
 //! memory must be in their permits, but for a little for each. A test binary of its own, with one test: the allocator counts
 //! for all threads, and nothing else may run.
 #![cfg(target_os = "linux")]
@@ -26,13 +26,15 @@ use zarrd::store::{SharedStore, StoreOptions, open};
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
-const TOGETHER: u64 = 4;
+const TOGETHER: u64 = 3;
 /// What a request may take beside what it is charged: futures, headers, and the last bytes, which a connection holds anyway.
 const LITTLE_BYTES: u64 = 256 << 10;
 /// Bytes of an upload that come before its client stops.
 const LONG: u64 = 16 * MIB;
 const LONG_NAME: usize = 200;
 const NAMES: usize = 6_000;
+/// Stored chunks of an array: a table of them is more than a stream is taken to hold.
+const SHARDS: usize = 6_000;
 
 /// A request: what it is, its method, its route in the API document, its URL, a header, and what is sent.
 type Row =
@@ -79,10 +81,10 @@ const ROWS: &[Row] = &[
     ("a copy", "COPY", "/store/{mount}/{key}", "/store/l/value", Some(("destination", "/store/l/copy")), Nothing),
     ("a plain document", "GET", "/plain/{mount}/{key}", "/plain/m/doc/zarr.json", None, Nothing),
     ("a plain value", "GET", "/plain/{mount}/{key}", "/plain/m/value", None, Nothing),
-    ("a plain listing", "GET", "/plain/{mount}/", "/plain/m/?recursive&format=json", None, Nothing),
+    ("a plain listing", "GET", "/plain/{mount}/", "/plain/k/?recursive&format=json", None, Nothing),
     ("a plain mount", "GET", "/plain/{mount}", "/plain/m", None, Nothing),
     ("a document without shards", "GET", "/unshard/{mount}/{key}", "/unshard/m/doc/zarr.json", None, Nothing),
-    ("a listing without shards", "GET", "/unshard/{mount}/", "/unshard/m/?recursive&format=json", None, Nothing),
+    ("a listing without shards", "GET", "/unshard/{mount}/", "/unshard/k/?recursive&format=json", None, Nothing),
     ("a mount without shards", "GET", "/unshard/{mount}", "/unshard/m", None, Nothing),
     ("a chunk that is encoded again", "GET", "/rechunk/{mount}/{chunks}/{codec}/{key}", "/rechunk/m/1024,1024/raw/arr/c/0/0", None, Nothing),
     ("a rechunked listing", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/m/auto/raw/?format=json", None, Nothing),
@@ -92,9 +94,9 @@ const ROWS: &[Row] = &[
     ("an object", "GET", "/s3/{mount}/{key}", "/s3/m/value", None, Nothing),
     ("elements", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr", None, Nothing),
     ("elements for numpy", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=npy", None, Nothing),
-    ("elements in JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=json&slice=:512", None, Nothing),
-    ("elements in CSV", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=csv&slice=:512", None, Nothing),
-    ("elements for Arrow", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=arrow&slice=:512", None, Nothing),
+    ("elements in JSON", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=json&slice=:64", None, Nothing),
+    ("elements in CSV", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=csv&slice=:64", None, Nothing),
+    ("elements for Arrow", "GET", "/v1/data/{mount}/{path}", "/v1/data/m/arr?format=arrow&slice=:64", None, Nothing),
     ("elements of the root", "GET", "/v1/data/{mount}", "/v1/data/a", None, Nothing),
     ("a chunk", "GET", "/v1/chunk/{mount}/{path}", "/v1/chunk/m/arr/c/0/0", None, Nothing),
     ("many values", "POST", "/v1/partial/{mount}", "/v1/partial/m", None, Json(r#"{"get":[{"key":"value"},{"key":"value"}]}"#)),
@@ -132,6 +134,11 @@ const ROWS: &[Row] = &[
     ("all keys in HTML", "GET", "/store/{mount}/", "/store/m/?recursive", None, Nothing),
     ("all keys by WebDAV", "PROPFIND", "/store/{mount}/{key}", "/store/m/many/", Some(("depth", "infinity")), Nothing),
     ("consolidated metadata", "GET", "/store/{mount}/{key}", "/store/m/groups/zarr.json?consolidated", None, Nothing),
+    ("consolidated metadata of what is rechunked", "GET", "/rechunk/{mount}/{chunks}/{codec}/{key}", "/rechunk/m/auto/raw/groups/zarr.json", None, Nothing),
+    ("all keys of declared arrays", "GET", "/plain/{mount}/", "/plain/k/?recursive", None, Nothing),
+    ("all inner chunks", "GET", "/unshard/{mount}/", "/unshard/k/?recursive", None, Nothing),
+    ("all inner chunks below a prefix", "GET", "/unshard/{mount}/{key}", "/unshard/k/shards/?recursive", None, Nothing),
+    ("all rechunked keys", "GET", "/rechunk/{mount}/{chunks}/{codec}/", "/rechunk/k/1/raw/?recursive", None, Nothing),
     ("a node", "GET", "/v1/nodes/{mount}/{path}", "/v1/nodes/m/doc", None, Nothing),
 ];
 
@@ -155,9 +162,28 @@ fn fill(root: &Path) {
     for name in 0..NAMES {
         write(&format!("m/many/{name:0>LONG_NAME$}"), b"");
     }
-    write("m/groups/zarr.json", &group(0));
+    let inline = json!({ "kind": "inline", "must_understand": false, "metadata": {} });
+    let groups = json!({ "zarr_format": 3, "node_type": "group", "consolidated_metadata": inline });
+    write("m/groups/zarr.json", groups.to_string().as_bytes());
     for name in 0..8 {
-        write(&format!("m/groups/{name}/zarr.json"), &group(1 << 20));
+        write(&format!("m/groups/{name}/zarr.json"), &group(1 << 18));
+    }
+    // Shards of one inner chunk, which is one byte. Another array is declared, so that every view has to look at them.
+    let bytes = json!([{ "name": "bytes" }]);
+    let index = json!([{ "name": "bytes", "configuration": { "endian": "little" } }]);
+    let sharding = json!({ "chunk_shape": [1], "codecs": bytes, "index_codecs": index });
+    let shards = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [SHARDS], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": [1] } },
+        "chunk_key_encoding": { "name": "default" },
+        "codecs": [{ "name": "sharding_indexed", "configuration": sharding }],
+        "attributes": { "dependent-arrays": { "one": { "data_type": "uint8", "fill_value": 0 } } },
+    });
+    write("k/shards/zarr.json", shards.to_string().as_bytes());
+    let shard = [[7].as_slice(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+    std::fs::create_dir_all(root.join("k/shards/c")).unwrap();
+    for number in 0..SHARDS {
+        std::fs::write(root.join(format!("k/shards/c/{number}")), &shard).unwrap();
     }
     let array = json!({
         "zarr_format": 3, "node_type": "array", "shape": [4096, 4096], "data_type": "float32", "fill_value": 1.5,
@@ -231,6 +257,7 @@ async fn served(root: &Path) -> Server {
     let mounts = [
         mount("m", &folder("m"), false),
         mount("a", &folder("a"), false),
+        mount("k", &folder("k"), false),
         mount("l", &folder("l"), true),
         mount("e", &folder("e"), true),
         mount("z", &folder("files.zip"), false),

@@ -166,7 +166,8 @@ impl Opener {
         }
     }
 
-    /// The dependents that an opened array declares; `None` if it declares none, or is none.
+    /// The dependents that an opened array declares, with its rebased document if that is asked for; `None` if it declares
+    /// none, or is none.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
@@ -175,11 +176,12 @@ impl Opener {
         path: &NodePath,
         opened: &Opened,
         reading: Reading,
+        is_rebased: bool,
     ) -> Result<Option<Dependents>, ArrayError> {
         if opened.dependent.is_some() || !declares(opened) {
             return Ok(None);
         }
-        Ok(Some(self.hierarchy.dependents(path, &opened.located, reading).await?))
+        Ok(Some(self.hierarchy.dependents(path, &opened.located, reading, is_rebased).await?))
     }
 
     async fn load_dependent(

@@ -6,6 +6,7 @@
 //! more than a hundred or so, runs on the reactor. What is little else than such work, from its reads to its result, is
 //! driven there as a whole ([`Cpu::drive`]).
 
+mod heavy;
 mod pool;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_task::Runnable;
+pub use heavy::Heavy;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -184,6 +186,15 @@ impl Cpu {
     }
 }
 
+/// Work on a document of so many bytes is about to be done. With debug assertions this fails on a thread that answers, where
+/// what is long is not to be worked on.
+pub(crate) fn expects_pool(bytes: usize) {
+    debug_assert!(
+        bytes as u64 <= LONG_DOCUMENT_BYTES || pool::is_here() || Handle::try_current().is_err(),
+        "work on a document of {bytes} bytes, on a thread that answers"
+    );
+}
+
 fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, CpuError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| CpuError::Panicked)
 }
@@ -242,6 +253,17 @@ mod tests {
         assert_eq!(cpu.run_sized(INLINE_BYTES, thread).await, Ok(thread()));
         assert_ne!(cpu.run_sized(INLINE_BYTES + 1, thread).await, Ok(thread()));
         assert_eq!(cpu.run_sized(0, || -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+    }
+
+    #[tokio::test]
+    #[cfg(debug_assertions)]
+    async fn long_documents_are_not_to_be_worked_on_where_answers_are_given() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
+        assert_eq!(cpu.run(move || expects_pool(long)).await, Ok(()));
+        assert_eq!(cpu.drive(async move { expects_pool(long) }).await, Ok(()));
+        expects_pool(long - 1);
+        assert_eq!(at_once(|| expects_pool(long)), Err(CpuError::Panicked));
     }
 
     #[tokio::test]

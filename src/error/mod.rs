@@ -32,6 +32,8 @@ pub enum ErrorClass {
     UnusableLink,
     /// Valid by the specification, but not implemented here.
     Unsupported,
+    /// It takes more memory than whoever runs the server has set aside for such things.
+    OverBudget,
     /// The backend refused, failed or answered nonsense.
     BackendFailed,
     /// The backend or this server is too busy now; asking again later can help.
@@ -60,6 +62,7 @@ impl ErrorClass {
             Self::CorruptData => "corrupt-data",
             Self::UnusableLink => "unusable-link",
             Self::Unsupported => "unsupported",
+            Self::OverBudget => "over-budget",
             Self::BackendFailed => "backend-failed",
             Self::Overloaded => "overloaded",
             Self::TimedOut => "timed-out",

@@ -97,6 +97,7 @@ impl Hierarchy {
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)
                         | HierarchyError::NoRoom { .. }
+                        | HierarchyError::NeverRoom { .. }
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
                         | HierarchyError::NotListable { .. }),

@@ -4,8 +4,8 @@
 //! of arrays cost nothing, unless what is below arrays is asked for. What is made has every node or is not made: a document that is no JSON is an error.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures::future::try_join3;
@@ -16,7 +16,7 @@ use super::together::Together;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};
-use crate::store::{ByteRange, StoreError, Version};
+use crate::store::{ByteRange, Lot, NoRoom, Room, SharedStore, StoreError, Version};
 
 /// Listings and nodes asked for at a time.
 const CONCURRENCY: usize = 16;
@@ -37,22 +37,6 @@ pub struct Consolidated {
     pub version: Version,
 }
 
-/// Room in memory for what is made. It is held as long as that is.
-pub trait Room: std::fmt::Debug + Send + Sync {
-    /// Makes it room for so many bytes in all, more or less than before.
-    ///
-    /// # Errors
-    /// [`NoRoom`] if there are not as many.
-    fn hold(&self, bytes: u64) -> Result<(), NoRoom>;
-}
-
-/// There is not so much room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRoom {
-    /// Whether there may be later.
-    pub is_for_now: bool,
-}
-
 /// Documents that are being made, by what they show, where they stand, and how.
 pub(super) type Makings = Together<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
 
@@ -65,11 +49,11 @@ pub(super) enum How {
 
 impl Hierarchy {
     /// The `.zmetadata` of a v2 group, made of the documents as they are now, once for all who ask for it at the same time.
-    /// `None` if there is no such group. What is held meanwhile, and as long as the text is, is told to `room`.
+    /// `None` if there is no such group. What is held meanwhile, and the text as long as it is, is taken of `room`.
     ///
     /// # Errors
     /// [`HierarchyError::TooManyNodes`], [`HierarchyError::TooLong`], [`HierarchyError::NotListable`],
-    /// [`HierarchyError::NoRoom`]; a document that cannot be read.
+    /// [`HierarchyError::NoRoom`], [`HierarchyError::NeverRoom`]; a document that cannot be read.
     pub async fn make_zmetadata(
         &self,
         path: &NodePath,
@@ -101,7 +85,7 @@ impl Hierarchy {
         path: &NodePath,
         room: Arc<dyn Room>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
-        let making = Making::new(self, path, room);
+        let making = Making::new(self, path, &room);
         let Some(group) = making.v2(path.clone()).await?.filter(|node| node.kind == NodeKind::Group) else {
             return Ok(None);
         };
@@ -124,7 +108,7 @@ impl Hierarchy {
         below_arrays: bool,
         room: Arc<dyn Room>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
-        let making = Making { below_arrays, ..Making::new(self, path, room) };
+        let making = Making { below_arrays, ..Making::new(self, path, &room) };
         let group = match making.copy(path, ZARR_JSON).await? {
             Some(group) if group.kind == Some(NodeKind::Group) && (anew || !group.is_consolidated) => group,
             _ => return Ok(None),
@@ -139,10 +123,10 @@ impl Hierarchy {
     }
 }
 
-/// A text, and the room for it.
+/// A text, and what it takes of a room.
 struct Held {
     text: String,
-    _room: Arc<dyn Room>,
+    _lot: Lot,
 }
 
 impl AsRef<[u8]> for Held {
@@ -164,16 +148,20 @@ struct Making<'a> {
     root: &'a NodePath,
     /// Bytes of documents that may still be held.
     bytes_left: AtomicU64,
-    /// What is told how much is held.
-    room: Arc<dyn Room>,
+    /// What is listed and read.
+    store: SharedStore,
+    /// What is held of the room.
+    lot: Mutex<Lot>,
     /// Whether what is below arrays is looked at too.
     below_arrays: bool,
 }
 
 impl<'a> Making<'a> {
-    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: Arc<dyn Room>) -> Self {
+    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: &Arc<dyn Room>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
-        Self { hierarchy, root, bytes_left, room, below_arrays: false }
+        let store = hierarchy.store.in_room(room).unwrap_or_else(|| Arc::clone(&hierarchy.store));
+        let lot = Mutex::new(Lot::of(Some(room)));
+        Self { hierarchy, root, bytes_left, store, lot, below_arrays: false }
     }
 
     /// Bytes of documents that are held.
@@ -182,9 +170,18 @@ impl<'a> Making<'a> {
         most.saturating_sub(self.bytes_left.load(Ordering::Relaxed))
     }
 
+    /// Has so many bytes in all be held of the room.
     fn hold(&self, bytes: u64) -> Result<(), HierarchyError> {
-        let refused = |NoRoom { is_for_now }| HierarchyError::NoRoom { path: self.root.clone(), is_for_now };
-        self.room.hold(bytes).map_err(refused)
+        let path = || self.root.clone();
+        self.lot().resize(bytes).map_err(|error| match error {
+            NoRoom::Now => HierarchyError::NoRoom { path: path() },
+            NoRoom::Ever { limit } => HierarchyError::NeverRoom { path: path(), limit },
+        })
+    }
+
+    fn lot(&self) -> MutexGuard<'_, Lot> {
+        // No code panics while it holds the lock.
+        self.lot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The document that `write` writes of the copies, which are dropped with it.
@@ -202,7 +199,8 @@ impl<'a> Making<'a> {
         };
         let (text, version) = self.hierarchy.cpu.run_document(copied, work).await?;
         self.hold(text.len() as u64)?;
-        let text = Bytes::from_owner(Held { text, _room: Arc::clone(&self.room) });
+        let lot = std::mem::take(&mut *self.lot());
+        let text = Bytes::from_owner(Held { text, _lot: lot });
         Ok(Consolidated { text, version })
     }
 
@@ -250,7 +248,7 @@ impl<'a> Making<'a> {
 
     /// What may be nodes directly below a group.
     async fn list(&self, group: NodePath, format: Format) -> Result<Vec<NodePath>, HierarchyError> {
-        let listing = match self.hierarchy.store.list_dir(group.prefix()).await {
+        let listing = match self.store.list_dir(group.prefix()).await {
             Ok(listing) => listing,
             Err(StoreError::NotListable) => {
                 return Err(HierarchyError::NotListable { path: self.root.clone() });
@@ -291,7 +289,7 @@ impl<'a> Making<'a> {
         tokio::task::consume_budget().await;
         let key = document_key(path, name)?;
         let failed = |source| HierarchyError::Store { key: key.to_string(), source };
-        let value = self.hierarchy.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
+        let value = self.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
         let length = value.len();
         self.take(length)?;

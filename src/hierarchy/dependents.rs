@@ -74,8 +74,8 @@ pub struct Dependents {
     pub error: Option<DependentError>,
     /// What is odd about the primary and its declaration.
     pub diagnostics: Vec<Diagnostic>,
-    /// The primary's own document for readers that do not know its chunk key encoding.
-    pub rebased: Option<Map<String, Value>>,
+    /// The primary's own document for readers that do not know its chunk key encoding, if it was asked for.
+    pub rebased: Option<String>,
     /// The dependents, those of dependents behind them.
     pub dependents: Vec<DependentEntry>,
 }
@@ -227,6 +227,7 @@ impl Hierarchy {
         path: &NodePath,
         located: &Located,
         reading: Reading,
+        is_rebased: bool,
     ) -> Result<Dependents, HierarchyError> {
         let found = self.with_document(path, path, located, move |document, limits| {
             let (family, mut standings) = family(document, reading, &limits);
@@ -247,10 +248,11 @@ impl Hierarchy {
                 },
                 diagnostics: of(member, place),
             });
+            let rebased = if is_rebased { primary.rebased() } else { None };
             Ok(Dependents {
                 error: primary.array.as_ref().err().cloned(),
                 diagnostics,
-                rebased: primary.rebased(),
+                rebased: rebased.map(|document| Value::Object(document).to_string()),
                 dependents: dependents.collect(),
             })
         });

@@ -76,13 +76,22 @@ pub enum HierarchyError {
         /// The group.
         path: NodePath,
     },
-    /// There is no room for what would be held.
-    #[error("there is no room for the consolidated metadata of `{path}`{}", if *.is_for_now { " now" } else { "" })]
+    /// There is no room now for what would be held.
+    #[error("there is no room for the consolidated metadata of `{path}` now")]
     NoRoom {
         /// The group.
         path: NodePath,
-        /// Whether there may be room later.
-        is_for_now: bool,
+    },
+    /// There is never room for what would be held.
+    #[error(
+        "to make the consolidated metadata of `{path}` takes more than the {limit} bytes of memory that one request can \
+         have (`http.inflight_bytes`): ask for that of a group below it, or open its nodes one by one"
+    )]
+    NeverRoom {
+        /// The group.
+        path: NodePath,
+        /// Bytes that one request can have.
+        limit: u64,
     },
     /// Parsing had no result.
     #[error(transparent)]
@@ -104,11 +113,9 @@ impl Classify for HierarchyError {
             Self::Dependent { source, .. } => source.class(),
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
-            Self::TooManyNodes { .. } | Self::TooLong { .. } | Self::NoRoom { is_for_now: false, .. } => {
-                ErrorClass::TooLarge
-            }
+            Self::TooManyNodes { .. } | Self::TooLong { .. } | Self::NeverRoom { .. } => ErrorClass::TooLarge,
             Self::NotListable { .. } => ErrorClass::Unsupported,
-            Self::NoRoom { is_for_now: true, .. } => ErrorClass::Overloaded,
+            Self::NoRoom { .. } => ErrorClass::Overloaded,
             Self::Cpu(error) => error.class(),
             Self::Path { source, .. } => source.class(),
         }

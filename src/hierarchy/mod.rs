@@ -16,7 +16,7 @@ mod separator;
 mod together;
 
 pub use children::{Child, Children};
-pub use consolidate::{Consolidated, NoRoom, Room};
+pub use consolidate::Consolidated;
 pub use dependents::{DeclaredArray, Dependent, DependentEntry, Dependents};
 pub use error::HierarchyError;
 pub use locate::{Located, Node};

@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri};
+use axum::http::{Extensions, StatusCode, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::problem::Problem;
+use super::room::PermitRoom;
 use super::state::{AppState, Mount};
 use super::views;
 use crate::array::Opener;
@@ -291,6 +292,25 @@ impl StoreTarget {
     /// Whether it is something else than the mount's store.
     pub(super) fn is_view(&self) -> bool {
         self.view.is_some() || self.rechunked.is_some()
+    }
+
+    /// Whether what it names may be made of very many documents.
+    pub(super) fn is_made_of_many(&self) -> bool {
+        let consolidates = |key: &StoreKey| matches!(key.name(), "zarr.json" | ".zmetadata");
+        self.rechunked.is_some() && matches!(&self.place, Place::Key(key) if consolidates(key))
+    }
+
+    /// The same, where a view takes what it holds of the room of the request that has these extensions: to be asked for
+    /// before anything is listed.
+    pub(super) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
+        let charged = || self.mount.store.in_room(&PermitRoom::of(state, extensions));
+        match self.is_view().then(charged).flatten() {
+            None => Cow::Borrowed(self),
+            Some(store) => {
+                let mount = Arc::new(Mount { store, ..Mount::clone(&self.mount) });
+                Cow::Owned(Self { mount, ..self.clone() })
+            }
+        }
     }
 
     /// The word before the mount's name.

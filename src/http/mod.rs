@@ -47,6 +47,7 @@ mod problem;
 mod query;
 mod range;
 mod read;
+mod room;
 mod router;
 mod routes;
 mod shared_text;

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use super::range;
 use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, Written};
-use crate::store::trouble;
+use crate::store::{StoreError, trouble};
 
 /// The methods that every mount answers.
 pub(super) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
@@ -192,7 +192,7 @@ fn status_of(class: ErrorClass) -> StatusCode {
         | ErrorClass::CorruptData
         | ErrorClass::UnusableLink
         | ErrorClass::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        ErrorClass::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        ErrorClass::Unsupported | ErrorClass::OverBudget => StatusCode::NOT_IMPLEMENTED,
         ErrorClass::BackendFailed => StatusCode::BAD_GATEWAY,
         ErrorClass::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         ErrorClass::TimedOut => StatusCode::GATEWAY_TIMEOUT,
@@ -209,6 +209,7 @@ fn is_tellable(class: ErrorClass) -> bool {
                 | ErrorClass::CorruptData
                 | ErrorClass::UnusableLink
                 | ErrorClass::Unsupported
+                | ErrorClass::OverBudget
         )
 }
 
@@ -216,17 +217,26 @@ impl<E: Classify> From<E> for Problem {
     fn from(error: E) -> Self {
         let class = error.class();
         let mut problem = Self::of_class(class);
+        // For want of memory it is this server that turns away, and no backend.
+        let is_backends =
+            |failure: &&StoreError| !matches!(failure, StoreError::NoRoom | StoreError::NoRoomToRead(_));
+        let failure = store_failure(&error).filter(is_backends);
+        let is_turned_away = class == ErrorClass::Overloaded && failure.is_none();
         if is_tellable(class) {
             problem.0.detail = Some(error.to_string().into());
-        } else if let Some(failure) = store_failure(&error) {
+        } else if let Some(failure) = failure {
             problem.0.detail = Some(format!("the backend of this mount: {}", trouble(failure)).into());
+        } else if is_turned_away {
+            problem.0.detail = Some(format!("{error}; `Retry-After` says when to ask again").into());
         }
         problem = match error.written() {
             None => problem,
             Some(Written::No) => problem.extension("written", false),
             Some(Written::Unknown) => problem.extension("written", "unknown"),
         };
-        problem.0.source = Some(Arc::new(error));
+        if !is_turned_away {
+            problem.0.source = Some(Arc::new(error));
+        }
         problem
     }
 }
@@ -310,7 +320,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::StoreError;
 
     #[derive(Debug, thiserror::Error)]
     #[error("403 from https://secret-bucket.example")]

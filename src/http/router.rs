@@ -366,6 +366,6 @@ pub(super) fn openapi_below(base: &Base, operations: Operations) -> (Bytes, Vers
 }
 
 fn versioned(text: String) -> (Bytes, Version) {
-    let version = Version::of_text(text.as_bytes());
+    let version = Version::of_own_text(text.as_bytes());
     (text.into(), version)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::ZipError;
+use super::{NoRoom, ZipError};
 use crate::error::{Classify, ErrorClass, Written};
 
 /// A failure of a store. Absence is not one.
@@ -62,6 +62,9 @@ pub enum StoreError {
     /// The value must be held in memory to be stored, and there is no room for it now; nothing was written.
     #[error("there is no memory left for a value that must be held to be stored; nothing was written")]
     NoRoom,
+    /// What has to be held to list or to make what was asked for does not fit.
+    #[error("{0}")]
+    NoRoomToRead(#[from] NoRoom),
     /// The value would not become as long as the writer of a part says; nothing was written.
     #[error("the value would become {result} bytes long, not {asked}")]
     OtherLength {
@@ -166,6 +169,7 @@ impl Classify for StoreError {
             Self::TimedOut(_) => ErrorClass::TimedOut,
             Self::Made { class, .. } => *class,
             Self::Link { .. } => ErrorClass::UnusableLink,
+            Self::NoRoomToRead(error) => error.class(),
             Self::Zip(error) => error.class(),
         }
     }
@@ -190,6 +194,7 @@ impl Classify for StoreError {
             | Self::PartsTooLarge { .. }
             | Self::Made { .. }
             | Self::Link { .. }
+            | Self::NoRoomToRead(_)
             | Self::Zip(_)
             | Self::RootInUse(_)
             | Self::Busy(_)

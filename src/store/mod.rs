@@ -21,6 +21,7 @@ mod open;
 mod options;
 mod own_names;
 mod partial;
+mod room;
 mod secret;
 mod types;
 mod web;
@@ -40,6 +41,7 @@ pub use options::{StoreOptions, backends_of};
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
+pub use room::{Lot, NoRoom, Room};
 pub use secret::Secret;
 pub use types::{
     ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value,
@@ -219,6 +221,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         prefix: &StorePrefix,
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>>;
+
+    /// The same store for one request, of whose `room` it takes what it holds for a listing beside the entries that it passes
+    /// on, and for documents that it makes. `None` where that is nothing: always, unless a store knows better.
+    fn in_room(&self, _room: &Arc<dyn Room>) -> Option<SharedStore> {
+        None
+    }
 
     /// A URL by which whoever has it can read a value from the backend itself for a while, with GET, or with HEAD if
     /// `is_head`. `None` where a store does not sign URLs: always, unless it is told to.

@@ -12,6 +12,7 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, try_unfold};
 use sha2::{Digest, Sha256};
 
 use super::StoreError;
+use crate::cpu::expects_pool;
 use crate::key::{StoreKey, StorePrefix};
 
 /// Since when a store has told nothing of what it watches.
@@ -109,9 +110,16 @@ impl Version {
         Self { tag: clean_tag(&format!("{tag}~{look:016x}")), kind: Kind::Unsettled }
     }
 
-    /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal.
+    /// The version of a text that was made: the front of its digest, 128 bits in hexadecimal. Where the text is long, to be
+    /// called on the pool.
     #[must_use]
     pub fn of_text(text: &[u8]) -> Self {
+        expects_pool(text.len());
+        Self::of_own_text(text)
+    }
+
+    /// The same of a text of the program's own, which is made once.
+    pub(crate) fn of_own_text(text: &[u8]) -> Self {
         Self::strong(&digest_tag(&Sha256::digest(text)))
     }
 

@@ -76,14 +76,16 @@ async fn section_below(
     listed.sort_unstable();
     // What is in another follows it.
     listed.dedup_by(|one, before| one.as_str().starts_with(before.as_str()));
-    let mut sorter = Sorter::new(Arc::clone(family), arrays, wanted);
+    let mut sorter = Sorter::new(Arc::clone(family), arrays, wanted, view);
     for prefix in listed {
         let mut entries = view.below().list_prefix(&prefix, None);
         while let Some(entry) = entries.try_next().await? {
+            // Many may be at hand, and others are to have their turn.
+            tokio::task::consume_budget().await;
             sorter.add(entry)?;
         }
     }
-    Ok(sorter.into_section(view))
+    sorter.into_section(view).await
 }
 
 /// Every key under a prefix, after `after` if that is given.
@@ -219,12 +221,13 @@ impl Listing {
             return Ok(false);
         };
         let arrays: Vec<_> = family.below(&prefix).into_iter().map(|(shown, _)| shown).collect();
-        let mut sorter = Sorter::new(family, arrays, self.wanted.clone());
+        let mut sorter = Sorter::new(family, arrays, self.wanted.clone(), &self.view);
         sorter.add(entry.clone())?;
         while let Some(entry) = self.next_of(&sorter).await? {
+            tokio::task::consume_budget().await;
             sorter.add(entry)?;
         }
-        self.section = Some(sorter.into_section(&self.view));
+        self.section = Some(sorter.into_section(&self.view).await?);
         Ok(true)
     }
 

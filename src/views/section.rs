@@ -2,7 +2,8 @@
 //!
 //! Chunks are known by the indexes of their shards alone: no data is read. Stored keys that are no chunk's are listed
 //! among them as they are, and nodes that are stored below the array, of which there should be none, as the nodes they
-//! are. All stored chunks are held in memory meanwhile, and no indexes but those that are remembered anyway.
+//! are. All stored chunks are held in memory meanwhile, which the request's room must have, and no indexes but those that
+//! are remembered anyway.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
@@ -17,9 +18,11 @@ use super::list::{Entries, list_prefix};
 use super::order::{StoredChunks, Walk, Wanted};
 use super::shown::Shown;
 use super::view::{TRIES, ViewStore, part_info};
-use crate::array::{StoredKey, Trace};
+use crate::array::{ArrayError, StoredKey, Trace};
+use crate::chunk::ChunkCoords;
+use crate::cpu::Heavy;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ListEntry, StoreError};
+use crate::store::{ListEntry, Lot, StoreError, ValueInfo};
 
 /// Stored chunks of one family that are listed at most.
 const MOST_STORED: usize = 4 << 20;
@@ -30,23 +33,27 @@ const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 /// Sorts what is stored below an array into chunks and others.
 pub(super) struct Sorter {
     family: Arc<Family>,
-    arrays: Vec<(Arc<Shown>, StoredChunks)>,
+    arrays: Heavy<Vec<(Arc<Shown>, StoredChunks)>>,
     count: usize,
-    others: VecDeque<ListEntry>,
+    others: Heavy<VecDeque<ListEntry>>,
     /// The prefixes of nodes that are stored below the array.
     nodes: BTreeSet<String>,
     wanted: Wanted,
+    /// What all this takes of memory.
+    lot: Lot,
 }
 
 impl Sorter {
-    /// Of a family, these arrays and keys are wanted.
+    /// Of a family, these arrays and keys are wanted of a view.
     pub(super) fn new(
         family: Arc<Family>,
         arrays: impl IntoIterator<Item = Arc<Shown>>,
         wanted: Wanted,
+        view: &ViewStore,
     ) -> Self {
         let arrays = arrays.into_iter().map(|shown| (shown, StoredChunks::new())).collect();
-        Self { family, arrays, count: 0, others: VecDeque::new(), nodes: BTreeSet::new(), wanted }
+        let (arrays, others) = (Heavy::new(arrays, view.cpu()), Heavy::new(VecDeque::new(), view.cpu()));
+        Self { family, arrays, count: 0, others, nodes: BTreeSet::new(), wanted, lot: view.lot() }
     }
 
     /// Whether a key is below the family's path.
@@ -58,12 +65,15 @@ impl Sorter {
     pub(super) fn add(&mut self, entry: ListEntry) -> Result<(), StoreError> {
         let key = entry.key.as_str();
         if DOCUMENTS.contains(&entry.key.name()) && entry.key.parent() != *self.family.path().prefix() {
+            self.lot.grow(held_bytes::<String>(key.len()))?;
             self.nodes.insert(entry.key.parent().to_string());
         }
         let mut is_chunk = false;
-        for (shown, chunks) in &mut self.arrays {
+        for (shown, chunks) in &mut *self.arrays {
             if let Some(coords) = shown.decode_stored(key) {
                 is_chunk = true;
+                let length = size_of_val(coords.as_slice()) + entry.info.version.tag().len();
+                self.lot.grow(held_bytes::<(ChunkCoords, ValueInfo)>(length))?;
                 self.count += usize::from(chunks.insert(coords, entry.info.clone()).is_none());
             }
         }
@@ -73,13 +83,21 @@ impl Sorter {
         }
         let is_hidden = is_chunk && self.family.hides_chunks();
         if !is_hidden && self.wanted.has(key) && self.family.lists_as_stored(key) {
+            self.lot.grow(held_bytes::<ListEntry>(key.len() + entry.info.version.tag().len()))?;
             self.others.push_back(entry);
         }
         Ok(())
     }
 
     /// What the view lists of it.
-    pub(super) fn into_section(mut self, view: &ViewStore) -> Section {
+    pub(super) async fn into_section(self, view: &ViewStore) -> Result<Section, StoreError> {
+        let (view, bytes) = (view.clone(), held_bytes::<ListEntry>(0) * self.others.len() as u64);
+        let cpu = view.cpu().clone();
+        let sorted = cpu.run_sized(bytes, move || self.sorted(&view)).await;
+        sorted.map_err(|error| failed(ArrayError::from(error)))
+    }
+
+    fn sorted(mut self, view: &ViewStore) -> Section {
         let nodes = outermost(&self.nodes);
         let is_nested = |key: &str| {
             let at = nodes.range(..=key).next_back();
@@ -87,7 +105,7 @@ impl Sorter {
         };
         self.others.retain(|other| !is_nested(other.key.as_str()));
         let (mut sources, mut walks) = (BinaryHeap::new(), Vec::new());
-        for (shown, chunks) in self.arrays {
+        for (shown, chunks) in self.arrays.into_inner() {
             let prefix = shown.path().prefix();
             if is_nested(prefix.as_str()) {
                 continue;
@@ -107,8 +125,9 @@ impl Sorter {
             let entries = list_prefix(view.clone(), prefix, None);
             sources.push(Source { from: node.to_owned(), what: What::Nested(entries) });
         }
-        let (view, trace) = (view.clone(), view.trace());
-        Section { view, trace, family: self.family, wanted: self.wanted, sources, walks, others: self.others }
+        let (view, trace, walks) = (view.clone(), view.trace(), Heavy::new(walks, view.cpu()));
+        let (family, wanted, others, lot) = (self.family, self.wanted, self.others, self.lot);
+        Section { view, trace, family, wanted, sources, walks, others, _lot: lot }
     }
 }
 
@@ -119,8 +138,17 @@ pub(super) struct Section {
     family: Arc<Family>,
     wanted: Wanted,
     sources: BinaryHeap<Source>,
-    walks: Vec<Walk>,
-    others: VecDeque<ListEntry>,
+    walks: Heavy<Vec<Walk>>,
+    others: Heavy<VecDeque<ListEntry>>,
+    _lot: Lot,
+}
+
+/// Bytes of memory that an item takes with so many bytes of its own elsewhere, in a list or a map that grows.
+fn held_bytes<T>(length: usize) -> u64 {
+    /// What an allocation takes beside what is asked for, for the two that an item has at most.
+    const ALLOCATIONS_BYTES: usize = 64;
+    // Lists and maps have up to twice as many places as items.
+    (2 * size_of::<T>() + length + ALLOCATIONS_BYTES) as u64
 }
 
 /// Where keys come from.
@@ -180,6 +208,8 @@ impl Section {
     /// The next key.
     pub(super) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
         loop {
+            // Many may be at hand, and others are to have their turn.
+            tokio::task::consume_budget().await;
             let other_is_next = match (self.others.front(), self.sources.peek()) {
                 (Some(other), Some(source)) => other.key.as_str() < source.from.as_str(),
                 (other, _) => other.is_some(),

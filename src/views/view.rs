@@ -25,8 +25,8 @@ use crate::cpu::Cpu;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
-    Version,
+    ByteRange, DirEntries, ListEntry, Lot, Room, SharedStore, Store, StoreError, StoreKind, Value, ValueBody,
+    ValueInfo, Version,
 };
 
 /// A shard that changes while it is read is read anew this often.
@@ -70,6 +70,8 @@ pub struct ViewStore {
     changes: Changes,
     /// How many long documents are changed at a time.
     gate: Arc<Semaphore>,
+    /// The room of the request that it is for.
+    room: Option<Arc<dyn Room>>,
 }
 
 /// What a key of a view is.
@@ -98,7 +100,14 @@ impl ViewStore {
         codec: CodecLimits,
     ) -> Self {
         let gate = Arc::new(Semaphore::new(LONG_DOCUMENTS));
-        Self { nodes: Nodes::new(opener), source, cpu, changes: Changes { kind, metadata, codec }, gate }
+        Self {
+            nodes: Nodes::new(opener),
+            source,
+            cpu,
+            changes: Changes { kind, metadata, codec },
+            gate,
+            room: None,
+        }
     }
 
     /// The store below.
@@ -114,6 +123,16 @@ impl ViewStore {
     /// Where indexes come from.
     pub(super) fn source(&self) -> &dyn ChunkSource {
         &*self.source
+    }
+
+    /// Where what takes long is done.
+    pub(super) fn cpu(&self) -> &Cpu {
+        &self.cpu
+    }
+
+    /// What something takes of the request's room: nothing yet.
+    pub(super) fn lot(&self) -> Lot {
+        Lot::of(self.room.as_ref())
     }
 
     /// For the reads of one request.
@@ -408,6 +427,10 @@ impl Store for ViewStore {
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
+    }
+
+    fn in_room(&self, room: &Arc<dyn Room>) -> Option<SharedStore> {
+        Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

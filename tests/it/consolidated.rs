@@ -480,11 +480,27 @@ async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_
 }
 
 #[tokio::test]
-async fn consolidated_metadata_for_which_there_is_no_room_is_refused_and_nothing_is_held() {
-    let mut server = Server::build(Mount::read_only("m", long_hierarchy(4 << 20).await));
+async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_is_503() {
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
     (server.http.inflight_bytes, server.http.stream_bytes) = (4 << 20, 64 << 10);
     let server = server.finish();
     let problem = server.get("/store/m/zarr.json?consolidated").await;
-    problem.refuses(503, "overloaded", "longer than all there is");
+    let detail = problem.refuses(413, "too-large", "with its copies longer than one request can have");
+    assert!(detail.contains("a group below it") && detail.contains("http.inflight_bytes"), "{detail}");
+    assert_eq!(server.under_way_bytes(), 0);
+    // What fits alone does not fit beside another whose client reads nothing.
+    let mut server = Server::build(Mount::read_only("m", long_hierarchy(2 << 20).await));
+    (server.http.inflight_bytes, server.http.stream_bytes) = (6 << 20, 64 << 10);
+    let server = server.finish();
+    let ask = || {
+        let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
+        server.send_from(request.unwrap(), Peer::LOOPBACK)
+    };
+    let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
+    let held = server.site().answer(request.unwrap(), Peer::LOOPBACK).await;
+    assert_eq!(held.status(), StatusCode::OK);
+    ask().await.refuses(503, "overloaded", "another is held");
+    drop(held);
+    assert_eq!(ask().await.status, StatusCode::OK);
     assert_eq!(server.under_way_bytes(), 0);
 }

@@ -52,6 +52,7 @@ mod numcodecs;
 mod partial;
 mod partial_many;
 mod pitfalls;
+mod polls;
 mod rechunk;
 mod rectilinear;
 mod refusals;

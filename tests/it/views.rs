@@ -1,7 +1,12 @@
 //! Views answer as stores do: listings, ranges, conditions, redirects, and no writes; and the plain view.
 
-use axum::http::{Method, StatusCode};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use zarrd::http::{Mount, Peer};
+use zarrd::store::SharedStore;
 
 use crate::support::blind::Blind;
 use crate::support::copied::{list_all, read_all};
@@ -210,5 +215,86 @@ async fn a_view_of_a_store_that_cannot_list_is_read_all_the_same() {
     }
     for prefix in ["", "g/s/", "g/s/c/"] {
         server.get(&format!("/unshard/m/{prefix}?format=json")).await.refuses(405, "not-allowed", prefix);
+    }
+}
+
+/// An array of so many shards, each of one byte, which declares another of the same chunks.
+async fn many_shards(count: usize) -> SharedStore {
+    let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    let sharding = json!({"chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": index});
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [count], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}},
+        "chunk_key_encoding": {"name": "default"},
+        "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+        "attributes": {"dependent-arrays": {"one": {"data_type": "uint8", "fill_value": 0}}},
+    });
+    let store = memory();
+    put(&store, "a/zarr.json", document.to_string()).await;
+    let shard = [[7].as_slice(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+    for number in 0..count {
+        put(&store, &format!("a/c/{number}"), shard.clone()).await;
+    }
+    store
+}
+
+/// The chunks of a family are held while they are listed.
+#[tokio::test]
+async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_than_fit_now_503() {
+    const LISTINGS: [&str; 4] = ["/plain/m/", "/unshard/m/", "/unshard/m/a/c/", "/rechunk/m/1/raw/"];
+    let store = many_shards(1000).await;
+    let served = |inflight_bytes: u64| {
+        let mut server = Server::build(Mount::read_only("m", Arc::clone(&store)));
+        (server.http.inflight_bytes, server.http.stream_bytes) = (inflight_bytes, 16 << 10);
+        server.finish()
+    };
+    let small = served(64 << 10);
+    for listing in LISTINGS {
+        let answer = small.get(&format!("{listing}?recursive&format=json")).await;
+        let detail = answer.refuses(413, "too-large", listing);
+        assert!(detail.contains("http.inflight_bytes"), "{detail}");
+        assert_eq!(small.under_way_bytes(), 0, "{listing}");
+    }
+    let server = served(1 << 20);
+    for listing in LISTINGS {
+        let url = format!("{listing}?recursive&format=json");
+        // Listings in HTML are held until their clients have taken them.
+        let mut held = Vec::new();
+        loop {
+            let request = Request::get(format!("{listing}?recursive")).body(Body::empty()).unwrap();
+            let answer = server.site().answer(request, Peer::LOOPBACK).await;
+            if answer.status() != StatusCode::OK {
+                break;
+            }
+            held.push(answer);
+        }
+        let detail = server.get(&url).await.refuses(503, "overloaded", listing);
+        assert!(!detail.contains("backend"), "{detail}");
+        held.clear();
+        assert_eq!(server.under_way_bytes(), 0, "{listing}");
+        let listed = server.get(&url).await;
+        assert_eq!(
+            (listed.status, listed.json()["keys"].as_array().unwrap().len() >= 1000),
+            (StatusCode::OK, true)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_rechunked_group_whose_consolidated_metadata_never_fits_has_none() {
+    let store = memory();
+    let inline = json!({"kind": "inline", "must_understand": false, "metadata": {}});
+    let mut group = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": inline});
+    put(&store, "zarr.json", group.to_string()).await;
+    group.as_object_mut().unwrap().remove("consolidated_metadata");
+    group["attributes"] = json!({ "text": "x".repeat(100_000) });
+    put(&store, "g/zarr.json", group.to_string()).await;
+    for (inflight_bytes, is_made) in [(64 << 20, true), (128 << 10, false)] {
+        let mut server = Server::build(Mount::read_only("m", Arc::clone(&store)));
+        (server.http.inflight_bytes, server.http.stream_bytes) = (inflight_bytes, 16 << 10);
+        let server = server.finish();
+        let document = server.get("/rechunk/m/auto/raw/zarr.json").await.json();
+        assert_eq!(document["consolidated_metadata"].is_object(), is_made, "{inflight_bytes}");
+        assert_eq!(server.under_way_bytes(), 0);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use axum::http::{Method, StatusCode};
-use zarrd::store::{StoreOptions, open};
+use zarrd::store::{StoreOptions, ZipBudget, open, open_within};
 
 use crate::support::process::{run, text};
 use crate::support::server::{Server, cpu};
@@ -70,6 +70,20 @@ async fn keys_of_a_zip_file_are_listed_and_read_like_any() {
         (&mounts["mounts"][0]["kind"], &mounts["mounts"][0]["state"]),
         (&"zip".into(), &"ready".into())
     );
+}
+
+#[tokio::test]
+async fn a_zip_file_whose_directory_has_no_room_is_refused_under_a_name_of_its_own() {
+    let path = fixture("v3-stored.zip");
+    let options = StoreOptions::default();
+    let store = open_within(path.to_str().unwrap(), &options, &cpu(), &ZipBudget::new(100)).unwrap();
+    let server = Server::of(store);
+    for url in ["/store/m/deep/a/c/0/0", "/v1/data/m/deep/a", "/store/m/?format=json"] {
+        let detail = server.get(url).await.refuses(501, "over-budget", url);
+        assert!(detail.contains("`cache.zip_directory_bytes`"), "{detail}");
+    }
+    let mounts = server.get("/v1/mounts").await.json();
+    assert_eq!(mounts["mounts"][0]["why"], "over-budget");
 }
 
 #[tokio::test]

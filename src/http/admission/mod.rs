@@ -35,7 +35,7 @@ use self::gate::{Ask, Gate};
 use super::options::HttpOptions;
 use super::problem::Problem;
 use super::state::AppState;
-use crate::error::ErrorClass;
+use crate::store::NoRoom;
 
 /// Bytes that one unit of the budget stands for.
 const UNIT_BYTES: u64 = 1024;
@@ -222,13 +222,12 @@ pub(super) fn overloaded() -> Problem {
         .detail("the server is busy; nothing was done; `Retry-After` says when to ask again")
 }
 
-/// The answer to those for whom there would be no room if they were alone.
-fn beyond_all(limit: u64) -> Problem {
-    Problem::of_class(ErrorClass::TooLarge)
-        .detail(format!(
-            "this takes more than the {limit} bytes of memory that one request can have here (`http.inflight_bytes`)"
-        ))
-        .extension("limit", limit)
+/// The answer to those for whom there is no room, or would be none if they were alone.
+fn without_room(error: NoRoom) -> Problem {
+    match error {
+        NoRoom::Now => overloaded(),
+        NoRoom::Ever { limit } => Problem::from(error).extension("limit", limit),
+    }
 }
 
 fn units(bytes: u64) -> u64 {
@@ -261,7 +260,21 @@ impl Permit {
     /// 503 with `Retry-After` if there is no room, 413 if there never is; then it is what it was. After the head, the answer
     /// has to break off.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
-        self.resize(self.bytes.saturating_add(bytes))
+        self.take(bytes).map_err(without_room)
+    }
+
+    /// As [`Permit::grow`].
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    pub(super) fn take(&mut self, bytes: u64) -> Result<(), NoRoom> {
+        self.try_resize(self.bytes.saturating_add(bytes))
+    }
+
+    /// Makes it a permit for so many bytes less.
+    pub(super) fn give_back(&mut self, bytes: u64) {
+        // Less is always granted.
+        let _ = self.try_resize(self.bytes.saturating_sub(bytes));
     }
 
     /// Makes it a permit for so many bytes, more or less than before, without waiting.
@@ -269,14 +282,19 @@ impl Permit {
     /// # Errors
     /// As [`Permit::grow`]; less is always granted.
     pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.try_resize(bytes).map_err(without_room)
+    }
+
+    fn try_resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
         let wanted = bytes.saturating_sub(self.covered_bytes).div_ceil(UNIT_BYTES).max(self.least_units);
         let has = self.ask.units();
         if wanted < has {
             self.gate.shrink(&mut self.ask, has - wanted);
         } else if wanted > has && wanted > self.most_units() {
-            return Err(beyond_all(self.most_units().saturating_mul(UNIT_BYTES)));
+            return Err(NoRoom::Ever { limit: self.most_units().saturating_mul(UNIT_BYTES) });
         } else if wanted > has && !self.gate.try_grow(&mut self.ask, wanted - has) {
-            return Err(reject(&self.gate, self.ask));
+            self.gate.count_rejected(self.ask.class());
+            return Err(NoRoom::Now);
         }
         self.bytes = bytes;
         Ok(())
@@ -418,6 +436,22 @@ mod tests {
         let other = answer(10 << 20).await;
         assert_eq!((other.status().as_u16(), gate.load().under_way_bytes), (503, 11 << 20));
         assert_eq!(answer(20 << 20).await.status(), 413, "nor if it were alone");
+    }
+
+    #[tokio::test]
+    async fn what_a_permit_may_grow_to_is_what_it_may_have_at_once() {
+        let gate = gate(64);
+        let mut permit = gate.beside(ONE);
+        let refused = loop {
+            if let Err(refused) = permit.grow(UNIT_BYTES) {
+                break refused;
+            }
+        };
+        assert_eq!((refused.status().as_u16(), gate.load().under_way_bytes), (413, 64 * UNIT_BYTES));
+        drop(permit);
+        let whole = gate.enter(ONE, 64 * UNIT_BYTES).await.unwrap();
+        assert_eq!(gate.beside(ONE).grow(UNIT_BYTES).unwrap_err().status(), 503, "there may be room later");
+        drop(whole);
     }
 
     #[tokio::test]

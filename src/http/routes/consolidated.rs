@@ -6,25 +6,26 @@
 //! It names all nodes below the group, so it is for those who may list them and read their documents. Who may not and asks
 //! for it is refused; where the mount has it made unasked, such a caller gets what is stored.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::Query;
+use axum::http::Uri;
 use axum::http::request::Parts;
-use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, NoRoom, Room};
+use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError};
 use crate::http::access::{Need, Reach, Scope};
-use crate::http::admission::{Class, Entrant, Permit, Share};
 use crate::http::caller::Caller;
 use crate::http::dependents::is_yes;
 use crate::http::json_answer::text_answer;
 use crate::http::problem::Problem;
+use crate::http::room::PermitRoom;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
+use crate::store::Room;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -126,8 +127,7 @@ async fn made(
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let permit = state.admission().extra(Entrant::of(Class::Bulk, Share::of(&head.extensions)));
-    let room = Arc::new(PermitRoom(Mutex::new(permit)));
+    let room = PermitRoom::of(state, &head.extensions);
     let Consolidated { text, version } =
         match make(hierarchy, document, &path, (asked, below_arrays), room).await {
             Ok(Some(made)) => made,
@@ -140,18 +140,6 @@ async fn made(
             Err(error) => return Err(error.into()),
         };
     Ok(Some(text_answer(&head.headers, [text], version)))
-}
-
-/// Room that a permit gives.
-#[derive(Debug)]
-struct PermitRoom(Mutex<Permit>);
-
-impl Room for PermitRoom {
-    fn hold(&self, bytes: u64) -> Result<(), NoRoom> {
-        // No code panics while it holds the lock.
-        let resized = self.0.lock().unwrap_or_else(PoisonError::into_inner).resize(bytes);
-        resized.map_err(|problem| NoRoom { is_for_now: problem.status() == StatusCode::SERVICE_UNAVAILABLE })
-    }
 }
 
 async fn make(

@@ -97,7 +97,7 @@ pub(in crate::http) async fn list_root(
     let Place::Prefix(prefix) = &target.place else {
         return Err(Problem::of_class(ErrorClass::NotFound));
     };
-    answer(&target.mount, prefix, &request.into_parts().0, state.options()).await
+    answer(&state, &target, prefix, &request.into_parts().0).await
 }
 
 /// Whether a prefix exists, which it does if a key is below it. One key is asked for.
@@ -107,16 +107,17 @@ pub(super) async fn exists(mount: &Mount, prefix: &StorePrefix) -> Result<bool, 
 
 /// Lists a prefix.
 pub(super) async fn answer(
-    mount: &Mount,
+    state: &AppState,
+    target: &StoreTarget,
     prefix: &StorePrefix,
     head: &Parts,
-    options: &HttpOptions,
 ) -> Result<Response, Problem> {
+    let mount = &target.in_room(state, &head.extensions).mount;
     let query = ListQuery::from_uri(&head.uri)?;
     let format = query.format.as_deref().or(query.f.as_deref());
     let offer = negotiate::choose(&head.headers, format, OFFERS)?;
     let listed = match offer.name {
-        "json" => json(mount, prefix, &query, options).await,
+        "json" => json(mount, prefix, &query, state.options()).await,
         _ => html(mount, prefix, query.is_recursive(), head).await,
     };
     let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];

@@ -83,7 +83,9 @@ pub(in crate::http) async fn get_node(
             return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
         }
     };
-    let found = target.opener.dependents(&target.path, &node, reading).await.map_err(problem_of)?;
+    let is_rebased = query.view() == View::Rebased;
+    let found =
+        target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
     let children = match &node.node {
         Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
@@ -159,15 +161,14 @@ async fn metadata(
 }
 
 fn text_of(node: &Opened, found: Option<&Dependents>, view: View) -> String {
-    let rebased = found.and_then(|found| found.rebased.as_ref()).filter(|_| view == View::Rebased);
     match (&node.dependent, &node.node) {
         (Some(dependent), _) => {
             let text = dependents::metadata(dependent, view).unwrap_or_default();
             if text.is_empty() { "null".to_owned() } else { text.to_owned() }
         }
         (None, Node::Group(group)) => group.to_text(),
-        (None, Node::Array(array)) => match rebased {
-            Some(rebased) => serde_json::to_string(rebased).unwrap_or_default(),
+        (None, Node::Array(array)) => match found.and_then(|found| found.rebased.clone()) {
+            Some(rebased) => rebased,
             None => array.to_text(),
         },
     }

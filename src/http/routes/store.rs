@@ -85,9 +85,11 @@ pub(in crate::http) async fn read_or_list(
     target: &StoreTarget,
     head: &Parts,
 ) -> Result<Response, Problem> {
-    let (mount, uri, headers) = (&target.mount, &head.uri, &head.headers);
+    let charged = target.is_made_of_many().then(|| target.in_room(state, &head.extensions));
+    let target = charged.as_deref().unwrap_or(target);
+    let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {
-        Place::Prefix(prefix) => Box::pin(list::answer(mount, prefix, head, state.options())).await,
+        Place::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
         Place::Key(key)
             if let Some(made) = consolidated::answer(
                 state,
@@ -109,7 +111,7 @@ pub(in crate::http) async fn read_or_list(
             };
             match found {
                 Some(response) => Ok(response),
-                None => Box::pin(absent(mount, key, uri, headers)).await,
+                None => Box::pin(absent(state, target, key, head)).await,
             }
         }
     }
@@ -242,11 +244,17 @@ fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
 ///
 /// A failure to list is no failure here: that the key does not exist, the backend has said, and buckets that may
 /// be read but not listed are common.
-async fn absent(mount: &Mount, key: &StoreKey, uri: &Uri, headers: &HeaderMap) -> Result<Response, Problem> {
+async fn absent(
+    state: &AppState,
+    target: &StoreTarget,
+    key: &StoreKey,
+    head: &Parts,
+) -> Result<Response, Problem> {
     let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
-    if !document && !headers.contains_key(header::RANGE) {
+    if !document && !head.headers.contains_key(header::RANGE) {
+        let mount = &target.in_room(state, &head.extensions).mount;
         match list::exists(mount, &key.as_prefix()).await {
-            Ok(true) => return Ok(with_slash(key.name(), uri)),
+            Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
             Ok(false) => {}
             Err(error) => {
                 tracing::debug!(mount = mount.name, %error, "cannot tell whether a key is a prefix");

@@ -204,7 +204,16 @@ fn let_go(file: File, stat: &Stat) {
 impl Opened {
     fn new(file: File, stat: Stat, info: ValueInfo, range: Range<u64>, now: bool) -> Box<Self> {
         let lent = [const { Bytes::new() }; 2];
-        Box::new(Self { file: Arc::new(file), stat, info, range, lent, long: SHORT_PIECE, is_long: false, now })
+        Box::new(Self {
+            file: Arc::new(file),
+            stat,
+            info,
+            range,
+            lent,
+            long: SHORT_PIECE,
+            is_long: false,
+            now,
+        })
     }
 
     /// The value, whose bytes are read as they are asked for.

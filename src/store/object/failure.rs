@@ -72,6 +72,7 @@ pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
         | StoreError::RootInUse(_)
         | StoreError::StorageFull(_)
         | StoreError::NoRoom
+        | StoreError::NoRoomToRead(_)
         | StoreError::Contended(_) => false,
     }
 }

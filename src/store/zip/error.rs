@@ -53,9 +53,8 @@ impl Classify for ZipError {
         match self {
             Self::NoFile => ErrorClass::BackendFailed,
             Self::Broken(_) => ErrorClass::CorruptData,
-            Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } | Self::OverBudget { .. } => {
-                ErrorClass::Unsupported
-            }
+            Self::Method(_) | Self::Feature(_) | Self::TooLarge { .. } => ErrorClass::Unsupported,
+            Self::OverBudget { .. } => ErrorClass::OverBudget,
             Self::Inflate(error) => error.class(),
             Self::Cpu(error) => error.class(),
         }

@@ -15,10 +15,12 @@ use futures::future::ready;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 
 use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
+use crate::array::ArrayError;
 use crate::chunk::ChunkAxis;
+use crate::cpu::Heavy;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
-use crate::store::{DirEntries, DirEntry, ListEntry, Store, StoreError, ValueInfo, Version};
+use crate::store::{DirEntries, DirEntry, ListEntry, Lot, Store, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::StoredArray;
 
@@ -28,6 +30,8 @@ const TOGETHER: usize = 4;
 const MOST_STORED: usize = 1 << 20;
 /// Chunks side by side along a dimension that are listed.
 const MOST_SIDE_BY_SIDE: usize = 1 << 17;
+/// A number as a text, alone and as part of a key, and what holds it meanwhile.
+const ITEM_TEXT_BYTES: usize = 160;
 
 type Entries = BoxStream<'static, Result<ListEntry, StoreError>>;
 type Items = BoxStream<'static, Result<Item, StoreError>>;
@@ -53,14 +57,17 @@ impl Item {
 }
 
 /// The chunks that an array has, by what is stored of it.
-#[derive(Debug)]
 struct Chunks {
     path: NodePath,
     is_in_v3: bool,
     rank: usize,
     /// For each stored chunk, the chunks that it is in along each dimension. In order.
-    stored: Vec<Vec<RangeInclusive<u64>>>,
+    stored: Heavy<Stored>,
+    /// What these take of memory.
+    _lot: Lot,
 }
+
+type Stored = Vec<Vec<RangeInclusive<u64>>>;
 
 /// The keys and prefixes directly under a prefix, after a text.
 pub(super) fn list_dir(store: RechunkStore, prefix: StorePrefix, after: String) -> DirEntries {
@@ -89,6 +96,7 @@ fn entries(store: RechunkStore, items: Items) -> DirEntries {
         .map_ok(move |item| {
             let store = store.clone();
             async move {
+                tokio::task::consume_budget().await;
                 match item {
                     Item::Stored(entry) => Ok(Some(DirEntry::Key(entry))),
                     Item::Prefix(prefix) => Ok(Some(DirEntry::Prefix(prefix))),
@@ -180,22 +188,29 @@ async fn items(
     let items = if let Some(known) = chunks
         && let Some(below) = below(known)
     {
-        known.items(prefix, &below)?
+        Arc::clone(known).items_below(store, prefix, below).await?
     } else {
         match store.above(prefix).await? {
             None => return Ok(of_group(store, prefix, after)),
             Some(StoredArray { path, array, .. }) => {
                 // Without its codecs, no more than its document is there to say why.
-                let known = if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(path) };
+                let known =
+                    if array.is_some() { Chunks::of(store, path).await? } else { Chunks::none(store, path) };
                 let known = Arc::new(known);
-                let items = known.items(prefix, &below(&known).unwrap_or_default());
-                *chunks = Some(known);
-                items?
+                *chunks = Some(Arc::clone(&known));
+                let below = below(&known).unwrap_or_default();
+                known.items_below(store, prefix, below).await?
             }
         }
     };
-    let after = after.to_owned();
-    Ok(stream::iter(items.into_iter().filter(move |item| item.text() > after.as_str()).map(Ok)).boxed())
+    let (items, lot, after) = (items.0, items.1, after.to_owned());
+    let items = items.into_iter().filter(move |item| item.text() > after.as_str());
+    let items = items.map(move |item| {
+        // It is for all of them, until the last is taken.
+        let _lot = &lot;
+        Ok(item)
+    });
+    Ok(stream::iter(items).boxed())
 }
 
 /// What is stored directly below a prefix that is in no array, with one document in place of those of a group. Whether
@@ -226,39 +241,71 @@ fn of_group(store: &RechunkStore, prefix: &StorePrefix, after: &str) -> Items {
 
 impl Chunks {
     /// No chunks.
-    fn none(path: NodePath) -> Self {
-        Self { path, is_in_v3: true, rank: 0, stored: Vec::new() }
+    fn none(store: &RechunkStore, path: NodePath) -> Self {
+        let stored = Heavy::new(Stored::new(), store.shared().cpu());
+        Self { path, is_in_v3: true, rank: 0, stored, _lot: Lot::default() }
     }
 
     /// The chunks of the array at a path.
     async fn of(store: &RechunkStore, path: NodePath) -> Result<Self, StoreError> {
         let Some(opened) = super::named::node(store.opener(), &path).await.map_err(failed)? else {
-            return Ok(Self::none(path));
+            return Ok(Self::none(store, path));
         };
         let rechunked = match store.rechunked(&path, &opened) {
-            Err(error) if is_about_the_value(error.class()) => return Ok(Self::none(path)),
+            Err(error) if is_about_the_value(error.class()) => return Ok(Self::none(store, path)),
             rechunked => rechunked?,
         };
         let array = rechunked.array();
-        let mut stored = Vec::new();
+        let cpu = store.shared().cpu();
+        let (mut stored, mut lot) = (Heavy::new(Stored::new(), cpu), store.lot());
+        let rank = rechunked.grid().len();
+        // A place among twice as many, and an allocation.
+        let row_bytes = 2 * size_of::<Vec<u64>>() + rank * size_of::<RangeInclusive<u64>>() + 16;
         let mut keys = store.below().list_prefix(path.prefix(), None);
         while let Some(entry) = keys.try_next().await? {
+            // Many may be at hand, and others are to have their turn.
+            tokio::task::consume_budget().await;
             let below = entry.key.as_str().strip_prefix(path.prefix().as_str()).unwrap_or_default();
             let Some(coords) = array.chunk_coords(below) else { continue };
             let ranges = coords.iter().zip(array.grid().axes()).zip(rechunked.grid());
             let ranges: Option<Vec<_>> =
                 ranges.map(|((&coord, stored), shown)| overlap(coord, stored, shown)).collect();
+            lot.grow(if ranges.is_some() { row_bytes as u64 } else { 0 })?;
             stored.extend(ranges);
             if stored.len() > MOST_STORED {
                 return Err(failed(ViewError::TooManyChunks { path, limit: MOST_STORED }));
             }
         }
-        stored.sort_unstable_by(|one, other| ends(one).cmp(ends(other)));
-        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank: rechunked.grid().len(), path, stored })
+        let bytes = (row_bytes * stored.len()) as u64;
+        let sort = move || {
+            stored.sort_unstable_by(|one, other| ends(one).cmp(ends(other)));
+            stored
+        };
+        let stored = cpu.run_sized(bytes, sort).await.map_err(|error| failed(ArrayError::from(error)))?;
+        Ok(Self { is_in_v3: rechunked.is_in_v3(), rank, path, stored, _lot: lot })
+    }
+
+    /// What is directly below a prefix, as [`Chunks::items`] finds it, and what that takes of memory.
+    async fn items_below(
+        self: Arc<Self>,
+        store: &RechunkStore,
+        prefix: &StorePrefix,
+        below: String,
+    ) -> Result<(Vec<Item>, Lot), StoreError> {
+        /// What there is to look at for each stored chunk.
+        const LOOK_BYTES: usize = 128;
+        let (mut lot, prefix) = (store.lot(), prefix.clone());
+        let bytes = (LOOK_BYTES * self.stored.len()) as u64;
+        let work = move || {
+            let items = self.items(&prefix, &below, &mut lot)?;
+            Ok((items, lot))
+        };
+        let worked = store.shared().cpu().run_sized(bytes, work).await;
+        worked.map_err(|error| failed(ArrayError::from(error)))?
     }
 
     /// What is directly below a prefix of the array's, of which this is what follows the array's own.
-    fn items(&self, prefix: &StorePrefix, below: &str) -> Result<Vec<Item>, StoreError> {
+    fn items(&self, prefix: &StorePrefix, below: &str, lot: &mut Lot) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut add = |name: &str, is_key: bool| {
             // What begins a key is a prefix; no key is longer than it may be but those of vast arrays.
@@ -289,7 +336,9 @@ impl Chunks {
         };
         let Some(at) = at.filter(|at| at.len() < self.rank) else { return Ok(items) };
         let is_key = at.len() + 1 == self.rank;
-        for name in self.names(&at)? {
+        // The texts of the keys are held as long as the items are, and the numbers beside them meanwhile.
+        let item_bytes = 2 * size_of::<Item>() + prefix.as_str().len() + ITEM_TEXT_BYTES;
+        for name in self.names(&at, item_bytes as u64, lot)? {
             add(&name, is_key);
         }
         Ok(items)
@@ -309,7 +358,8 @@ impl Chunks {
     }
 
     /// The next numbers of the chunks whose first ones are these, as texts in their order.
-    fn names(&self, at: &[u64]) -> Result<Vec<String>, StoreError> {
+    /// Each takes so many bytes.
+    fn names(&self, at: &[u64], bytes: u64, lot: &mut Lot) -> Result<Vec<String>, StoreError> {
         // Stored chunks beside each other in another dimension are in the same chunks.
         let mut spans = BTreeSet::new();
         for ranges in self.stored_at(at.first().copied()) {
@@ -319,7 +369,9 @@ impl Chunks {
         }
         let mut numbers = BTreeSet::new();
         for number in spans.into_iter().flat_map(|(start, end)| start..=end) {
-            numbers.insert(number);
+            if numbers.insert(number) {
+                lot.grow(bytes)?;
+            }
             if numbers.len() > MOST_SIDE_BY_SIDE {
                 let path = self.path.clone();
                 return Err(failed(ViewError::TooManySideBySide { path, limit: MOST_SIDE_BY_SIDE }));

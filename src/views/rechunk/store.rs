@@ -22,12 +22,12 @@ use crate::cache::EncodedCache;
 use crate::codec::CodecLimits;
 use crate::cpu::Cpu;
 use crate::error::{Classify, ErrorClass};
-use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, NoRoom, Node, Room};
+use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueBody, ValueInfo,
-    Version,
+    ByteRange, DirEntries, ListEntry, Lot, NoRoom, Room, SharedStore, Store, StoreError, StoreKind, Value,
+    ValueBody, ValueInfo, Version,
 };
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::{Nodes, StoredArray};
@@ -104,7 +104,7 @@ impl Rechunker {
     pub fn store(&self, recipe: Recipe) -> RechunkStore {
         let text = recipe.to_string().into();
         let inner = Arc::new(Inner { shared: self.clone(), recipe, text });
-        RechunkStore { inner, consolidates: true }
+        RechunkStore { inner, consolidates: true, room: None }
     }
 
     /// The mount's name.
@@ -150,6 +150,8 @@ fn units(bytes: u64) -> u32 {
 pub struct RechunkStore {
     inner: Arc<Inner>,
     consolidates: bool,
+    /// The room of the request that it is for.
+    room: Option<Arc<dyn Room>>,
 }
 
 #[derive(Debug)]
@@ -165,6 +167,8 @@ enum Shows {
     Nothing,
     /// A document that is made.
     Made(Bytes, ValueInfo),
+    /// Consolidated metadata that was made, which takes of the request's room as long as it is held.
+    Consolidated(Consolidated),
     /// What is stored under the key.
     Stored,
     /// A chunk that is to be made.
@@ -173,12 +177,8 @@ enum Shows {
 
 impl Shows {
     fn made(text: Bytes, version: Version) -> Self {
-        let info = ValueInfo { size: text.len() as u64, version, modified: None };
+        let info = info_of(&text, version);
         Self::Made(text, info)
-    }
-
-    fn consolidated(made: Consolidated) -> Self {
-        Self::made(made.text, made.version)
     }
 }
 
@@ -196,7 +196,7 @@ impl RechunkStore {
     /// The nodes of the rechunked hierarchy, for making consolidated metadata of them.
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
-        let alone = Self { inner: Arc::clone(&self.inner), consolidates: false };
+        let alone = Self { inner: Arc::clone(&self.inner), consolidates: false, room: None };
         self.shared().opener.hierarchy().over(Arc::new(alone), self.recipe_text())
     }
 
@@ -247,11 +247,11 @@ impl RechunkStore {
             (Node::Group(group), ZMETADATA) => {
                 let is_made = self.is_consolidated(&path, group).await?;
                 let made = if is_made { self.zmetadata(&path).await? } else { None };
-                return Ok(made.map_or(Shows::Nothing, Shows::consolidated));
+                return Ok(made.map_or(Shows::Nothing, Shows::Consolidated));
             }
             (Node::Group(group), ZARR_JSON) if self.is_consolidated(&path, group).await? => {
                 if let Some(made) = self.inline(&path).await? {
-                    return Ok(Shows::consolidated(made));
+                    return Ok(Shows::Consolidated(made));
                 }
             }
             _ => {}
@@ -276,14 +276,23 @@ impl RechunkStore {
         Ok(made.map_or(Shows::Nothing, |(text, version)| Shows::made(text, version)))
     }
 
+    /// What something takes of the request's room: nothing yet.
+    pub(super) fn lot(&self) -> Lot {
+        Lot::of(self.room.as_ref())
+    }
+
+    fn room(&self) -> Arc<dyn Room> {
+        self.room.clone().unwrap_or_else(|| Arc::new(Unbounded))
+    }
+
     /// A group's `zarr.json` with consolidated metadata.
     async fn inline(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_inline(path, true, false, Arc::new(Unbounded)).await)
+        made(self.hierarchy().make_inline(path, true, false, self.room()).await)
     }
 
     /// A group's `.zmetadata`.
     async fn zmetadata(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_zmetadata(path, Arc::new(Unbounded)).await)
+        made(self.hierarchy().make_zmetadata(path, self.room()).await)
     }
 
     /// Whether consolidated metadata is stored of a group.
@@ -314,14 +323,16 @@ fn text_of(node: &Node, rechunked: Option<&Rechunked>, name: &str) -> Option<Str
     }
 }
 
-/// Room that nobody counts: who answers with a value counts what it holds.
+/// Room that nobody counts.
 #[derive(Debug)]
 struct Unbounded;
 
 impl Room for Unbounded {
-    fn hold(&self, _bytes: u64) -> Result<(), NoRoom> {
+    fn take(&self, _bytes: u64) -> Result<(), NoRoom> {
         Ok(())
     }
+
+    fn give_back(&self, _bytes: u64) {}
 }
 
 /// Consolidated metadata that was made; `None` if it cannot be, because of what the hierarchy is: its nodes can be opened
@@ -341,6 +352,10 @@ fn made(made: Result<Option<Consolidated>, HierarchyError>) -> Result<Option<Con
         Err(error) => Err(failed(crate::array::ArrayError::from(error))),
         Ok(made) => Ok(made),
     }
+}
+
+fn info_of(text: &Bytes, version: Version) -> ValueInfo {
+    ValueInfo { size: text.len() as u64, version, modified: None }
 }
 
 /// A range of what was made.
@@ -370,6 +385,7 @@ impl Store for RechunkStore {
         match self.shows(key).await? {
             Shows::Nothing => Ok(None),
             Shows::Made(_, info) => Ok(Some(info)),
+            Shows::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
             Shows::Stored => self.below().head(key).await,
             Shows::Chunk(chunk) => {
                 let made = chunk.make(self.shared()).await.map_err(failed)?;
@@ -386,6 +402,7 @@ impl Store for RechunkStore {
             match self.shows(key).await? {
                 Shows::Nothing => Ok(None),
                 Shows::Made(_, info) => Ok(Some(info)),
+                Shows::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
                 Shows::Stored => self.below().head(key).await,
                 Shows::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
             }
@@ -401,6 +418,16 @@ impl Store for RechunkStore {
         match self.shows(key).await? {
             Shows::Nothing => Ok(None),
             Shows::Made(text, info) => part(&text, info, range, if_match).map(Some),
+            Shows::Consolidated(Consolidated { text, version }) => {
+                let info = info_of(&text, version);
+                let Value { info, range, body } = part(&text, info, range, if_match)?;
+                // A stream, as it is counted already what is held of it.
+                let body = match self.room {
+                    Some(_) => ValueBody::Stream(body.into_stream()),
+                    None => body,
+                };
+                Ok(Some(Value { info, range, body }))
+            }
             Shows::Stored => self.below().get(key, range, if_match).await,
             Shows::Chunk(chunk) => {
                 // What is of another version need not be made.
@@ -428,6 +455,10 @@ impl Store for RechunkStore {
         after: Option<&StoreKey>,
     ) -> BoxStream<'static, Result<ListEntry, StoreError>> {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
+    }
+
+    fn in_room(&self, room: &Arc<dyn Room>) -> Option<SharedStore> {
+        Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -13,11 +13,8 @@
 //!
 //! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
 //! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
-//! classes nor more than the caller's share. Nobody comes in while somebody waits, so only so much can pass.
-//!
-//! What is in flight may grow. Growing never waits, as whoever waits while holding may wait for another who does the same: it
-//! is granted at once or refused. It passes those who wait, who hold nothing yet, but takes neither what is reserved for other
-//! classes nor more than the caller's share. Nobody comes in while somebody waits, so only so much can pass.
+//! classes nor more than the caller's share. It may have as much as if it came anew and asked for all of it at once: whether
+//! that ever fits does not depend on the steps. Nobody comes in while somebody waits, so only so much can pass.
 //!
 //! How much each caller has under way is counted in so many places, which callers are spread over by chance: memory does
 //! not grow with the number of callers, and two that meet in one place count as one. How long someone would wait is told
@@ -292,8 +289,14 @@ impl Gate {
 
     /// Whether a caller has so much under way that others go first, whatever they have.
     fn has_its_share(&self, ask: Ask) -> bool {
-        let left = self.free().saturating_sub(self.left_by(ask.class, ask.units));
-        self.under_way(ask.place).load(Ordering::Relaxed) > left.saturating_mul(SHARE)
+        self.has_its_share_beside(ask, 0)
+    }
+
+    /// The same, beside so many units that are a part of what is asked for.
+    fn has_its_share_beside(&self, ask: Ask, units: u64) -> bool {
+        let left = (self.free() + units).saturating_sub(self.left_by(ask.class, ask.units));
+        let under_way = self.under_way(ask.place).load(Ordering::Relaxed);
+        under_way.saturating_sub(units) > left.saturating_mul(SHARE)
     }
 
     fn take(&self, ask: Ask) -> bool {
@@ -304,7 +307,7 @@ impl Gate {
     fn take_more(&self, ask: Ask, units: u64) -> bool {
         let all = Ask { units: ask.units + units, ..ask };
         let less = |free: u64| self.left(free, all, units);
-        let is_taken = !self.has_its_share(all)
+        let is_taken = !self.has_its_share_beside(all, ask.units)
             && self.free.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
         if is_taken {
             self.under_way(ask.place).fetch_add(units, Ordering::Relaxed);

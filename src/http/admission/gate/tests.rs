@@ -73,7 +73,12 @@ impl Model {
 
     /// Whether a caller has more than three times what is left to its class.
     fn has_its_share(&self, ask: &Ask) -> bool {
-        self.under_way(ask.place) > 3 * self.free().saturating_sub(Self::left_by(ask))
+        self.has_its_share_beside(ask, 0)
+    }
+
+    /// The same, had it not these units of what it asks for.
+    fn has_its_share_beside(&self, ask: &Ask, has: u64) -> bool {
+        self.under_way(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
     }
 
     fn let_in(&mut self) {
@@ -152,7 +157,8 @@ proptest! {
                     // Whoever waits is passed; what is kept for other classes and callers is not touched, and for what
                     // is short neither, once this is long.
                     let all = Ask { units: ask.units + units, ..ask };
-                    let may = model.free() >= units + Model::left_by(&all) && !model.has_its_share(&all);
+                    let has_its_share = model.has_its_share_beside(&all, ask.units);
+                    let may = model.free() >= units + Model::left_by(&all) && !has_its_share;
                     let Some(Guest::In(held)) = guests.get_mut(&name) else { panic!("{name} is not in") };
                     prop_assert_eq!(gate.try_grow(held, units), may);
                     model.held[at].1.units += if may { units } else { 0 };

@@ -29,7 +29,9 @@ pub(in crate::http::routes) async fn propfind(
 ) -> Result<Response, Problem> {
     let depth = depth(request.headers())?;
     let base = Base::of(request.extensions()).as_str().to_owned() + &target.base();
-    request_body::check(request.into_body(), state.options()).await?;
+    let (head, body) = request.into_parts();
+    request_body::check(body, state.options()).await?;
+    let target = &*target.in_room(state, &head.extensions);
     let store = &target.mount.store;
     let prefix = match &target.place {
         Place::Prefix(prefix) => prefix.clone(),

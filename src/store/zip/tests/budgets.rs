@@ -113,7 +113,7 @@ async fn a_directory_that_does_not_fit_is_refused_by_name_and_others_stay() {
     first.check().await.unwrap();
     for _ in 0..2 {
         let refused = second.check().await.unwrap_err();
-        assert_eq!(refused.class(), ErrorClass::Unsupported);
+        assert_eq!(refused.class(), ErrorClass::OverBudget);
         assert!(refused.to_string().contains("`cache.zip_directory_bytes`"), "{refused}");
         assert_eq!(read(&first, "a").await.unwrap(), "a", "the other is served");
     }

@@ -1,0 +1,84 @@
+//! [`Heavy`]: what takes long to drop.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use super::Cpu;
+
+/// A table of very many things, which is dropped on the pool wherever it is let go: to free each of them takes its time.
+pub struct Heavy<T: Default + Send + 'static> {
+    value: T,
+    cpu: Cpu,
+}
+
+impl<T: Default + Send + 'static> Heavy<T> {
+    /// A table that is dropped on this pool.
+    #[must_use]
+    pub fn new(value: T, cpu: &Cpu) -> Self {
+        Self { value, cpu: cpu.clone() }
+    }
+
+    /// The table itself, to be dropped by whoever has it.
+    #[must_use]
+    pub fn into_inner(mut self) -> T {
+        std::mem::take(&mut self.value)
+    }
+}
+
+impl<T: Default + Send + 'static> Deref for Heavy<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Default + Send + 'static> DerefMut for Heavy<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T: Default + Send + 'static> Drop for Heavy<T> {
+    fn drop(&mut self) {
+        let value = std::mem::take(&mut self.value);
+        self.cpu.pool.push(Box::new(move || drop(value)));
+    }
+}
+
+impl<T: Default + Send + fmt::Debug + 'static> fmt::Debug for Heavy<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+    use std::thread::{ThreadId, current};
+
+    use super::*;
+    use crate::cpu::CpuOptions;
+
+    /// Tells where it is dropped.
+    #[derive(Default)]
+    struct Tells(Option<Sender<ThreadId>>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            if let Some(sender) = &self.0 {
+                sender.send(current().id()).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_dropped_on_the_pool_unless_it_is_taken_out() {
+        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let (sender, dropped) = channel();
+        drop(Heavy::new(vec![Tells(Some(sender.clone()))], &cpu));
+        assert_ne!(dropped.recv().unwrap(), current().id());
+        drop(Heavy::new(vec![Tells(Some(sender))], &cpu).into_inner());
+        assert_eq!(dropped.recv().unwrap(), current().id());
+    }
+}

@@ -1,0 +1,352 @@
+//! No work that takes long is done on the threads that answer: every route is asked about long documents, listings and
+//! batches, and no step of an answer takes more of its thread's time than may be. What other threads and programs do
+//! meanwhile does not count.
+//!
+//! Digests alone are made so fast that they are not seen here: what makes them says itself where that is, and fails (`cpu`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body::Body as HttpBody;
+use serde_json::{Value, json};
+use tokio::runtime::{Builder, Runtime};
+use zarrd::http::{Mount, Peer};
+use zarrd::metadata::MetadataLimits;
+use zarrd::store::SharedStore;
+
+use crate::support::hierarchy::Array;
+use crate::support::server::{Server, put};
+
+/// Bytes of long documents.
+const DOCUMENT_BYTES: usize = 640 << 10;
+/// Nodes below a group.
+const NODES: usize = 50;
+/// Stored chunks of an array.
+const CHUNKS: usize = 300;
+/// Keys of one request.
+const KEYS: usize = 1000;
+
+/// What a step may take of its thread's time: less than the least that can be done with all of a long document's values,
+/// which is to let go of them. Measured here and now, as this build is many times slower than one that is served, and other
+/// tests run beside this one.
+fn most() -> Duration {
+    let values = long();
+    let mut took: Vec<Duration> = (0..5)
+        .map(|_| {
+            let (copy, before) = (values.clone(), worked());
+            drop(copy);
+            worked().saturating_sub(before)
+        })
+        .collect();
+    took.sort_unstable();
+    took[2] * 3 / 4
+}
+
+/// Time that this thread has worked.
+fn worked() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+}
+
+/// The longest step of each thing that was asked.
+#[derive(Default)]
+struct Steps(Mutex<BTreeMap<String, Duration>>);
+
+impl Steps {
+    /// Does a step of something, and takes note of how long it takes.
+    fn step<T>(&self, what: &str, step: impl FnOnce() -> T) -> T {
+        let before = worked();
+        let made = step();
+        self.note(worked().saturating_sub(before), what);
+        made
+    }
+
+    fn note(&self, took: Duration, what: &str) {
+        let mut longest = self.0.lock().unwrap();
+        let known = longest.entry(what.to_owned()).or_default();
+        *known = took.max(*known);
+    }
+
+    async fn steps<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
+        let mut future = Some(Box::pin(future));
+        std::future::poll_fn(|context| self.poll(what, &mut future, context)).await
+    }
+
+    /// A step, and if it is the last, what it takes to drop all that the future had.
+    fn poll<F: Future>(
+        &self,
+        what: &str,
+        future: &mut Option<Pin<Box<F>>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.step(what, || {
+            let poll = future.as_mut().unwrap().as_mut().poll(context);
+            if poll.is_ready() {
+                *future = None;
+            }
+            poll
+        })
+    }
+
+    /// Asks, and reads the answer to its end. Returns its status, and how long it is.
+    async fn ask(&self, server: &Server, request: Request<Body>) -> (StatusCode, usize) {
+        let what = format!("{} {}", request.method(), request.uri());
+        let site = server.site();
+        let answer = self.steps(&what, async move { site.answer(request, Peer::LOOPBACK).await }).await;
+        let (head, mut body) = answer.into_parts();
+        let mut length = 0;
+        let next = |body: &mut Body, context: &mut Context<'_>| {
+            self.step(&what, || Pin::new(body).poll_frame(context))
+        };
+        while let Some(frame) = std::future::poll_fn(|context| next(&mut body, context)).await {
+            let Ok(frame) = frame else { break };
+            length += frame.data_ref().map_or(0, bytes::Bytes::len);
+        }
+        self.step(&what, || drop(body));
+        (head.status, length)
+    }
+}
+
+/// A runtime whose one thread has its steps noted, too: what is done there for those who ask.
+fn runtime(steps: &'static Steps) -> Runtime {
+    thread_local! {
+        static BEGAN: std::cell::Cell<Option<Duration>> = const { std::cell::Cell::new(None) };
+    }
+    Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .on_thread_unpark(|| BEGAN.set(Some(worked())))
+        .on_thread_park(move || {
+            if let Some(began) = BEGAN.take() {
+                steps.note(worked().saturating_sub(began), "tasks that answers began");
+            }
+        })
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn a_step_that_works_on_all_of_a_long_document_is_seen() {
+    let (steps, values) = (Steps::default(), long());
+    let text = steps.step("write", || values.to_string());
+    steps.step("parse", || serde_json::from_str::<Value>(&text).map(std::mem::forget).unwrap());
+    steps.step("clone", || std::mem::forget(values.clone()));
+    let (most, longest) = (most(), steps.0.lock().unwrap());
+    for what in ["write", "parse", "clone"] {
+        assert!(longest[what] > most, "{what}: {:?} of {most:?}", longest[what]);
+    }
+}
+
+/// A member that makes a document as long as it may be, of a great many values.
+fn long() -> Value {
+    Value::Array(vec![json!({"": 1}); DOCUMENT_BYTES / 8 - 1000])
+}
+
+fn document(mut members: Value, attributes: Value) -> String {
+    members["attributes"] = attributes;
+    let text = members.to_string();
+    assert!((DOCUMENT_BYTES * 3 / 4..=DOCUMENT_BYTES).contains(&text.len()), "{}", text.len());
+    text
+}
+
+/// A store with long documents of each kind, a group of many nodes, and an array of many chunks.
+async fn store() -> SharedStore {
+    let store = crate::vectors::copied("real/points_objects.zarrvectors").await;
+
+    let group = || json!({"zarr_format": 3, "node_type": "group"});
+    put(&store, "zarr.json", group().to_string()).await;
+    put(&store, "g/zarr.json", group().to_string()).await;
+    let layout = json!({"layout": [{"asset": "x"}], "long": long()});
+    put(&store, "g/scales/zarr.json", document(group(), json!({"multiscales": layout}))).await;
+    for number in 0..NODES {
+        put(&store, &format!("many/n{number}/zarr.json"), group().to_string()).await;
+    }
+    put(&store, "many/zarr.json", group().to_string()).await;
+
+    let shape = [8, 8];
+    Array::of(&shape).chunks(&[4, 4]).store(&store, "a").await;
+    let array = Server::of(Arc::clone(&store)).get("/store/m/a/zarr.json").await.json();
+    let mut short_hand = array;
+    short_hand["codecs"] = json!(["bytes"]);
+    short_hand["data_type"] = json!("uint8");
+    short_hand["fill_value"] = json!(0);
+    put(&store, "b/zarr.json", document(short_hand.clone(), json!({"long": long()}))).await;
+    let one = json!({"one": {"data_type": "uint8", "fill_value": 0}});
+    let declared = json!({"dependent-arrays": one, "long": long()});
+    put(&store, "p/zarr.json", document(short_hand.clone(), declared)).await;
+
+    let zarray = json!({
+        "zarr_format": 2, "shape": shape, "chunks": [4, 4], "dtype": "|u1", "order": "C", "fill_value": 0,
+        "filters": null, "compressor": null, "dimension_separator": ".",
+    });
+    put(&store, "old/.zgroup", r#"{"zarr_format": 2}"#).await;
+    put(&store, "old/a/.zarray", zarray.to_string()).await;
+    put(&store, "old/a/.zattrs", json!({"long": long()}).to_string()).await;
+
+    // Shards of one inner chunk, which is one byte. Others are declared, so that every view has to look at them.
+    let bytes = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    let sharding = json!({"chunk_shape": [1], "codecs": bytes, "index_codecs": bytes});
+    let mut shards = short_hand;
+    shards["shape"] = json!([CHUNKS]);
+    shards["chunk_grid"] = json!({"name": "regular", "configuration": {"chunk_shape": [1]}});
+    shards["codecs"] = json!([{"name": "sharding_indexed", "configuration": sharding}]);
+    shards["attributes"] = json!({"dependent-arrays": {"one": {"data_type": "uint8", "fill_value": 0}}});
+    put(&store, "shards/zarr.json", shards.to_string()).await;
+    let shard: Vec<u8> = [[7].as_slice(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()].concat();
+    for number in 0..CHUNKS {
+        put(&store, &format!("shards/c/{number}"), shard.clone()).await;
+    }
+    store
+}
+
+/// What is put in the place of a parameter of a route.
+fn values(route: &str, parameter: &str) -> &'static [&'static str] {
+    match (parameter, route) {
+        ("mount", _) => &["m"],
+        ("chunks", _) => &["auto"],
+        ("codec", _) => &["raw"],
+        ("level" | "id", _) => &["0"],
+        ("chunk", _) => &["0.0.0"],
+        ("path", vectors) if vectors.starts_with("/v1/vectors/") => &["s"],
+        ("path", chunk) if chunk.starts_with("/v1/chunk/") => &["a/c/0/0", "p/one/c/0/0"],
+        ("path", data) if data.starts_with("/v1/data/") => &["a", "b", "old/a"],
+        ("path", _) => &["g/scales", "b", "p?view=rebased", "p/one?strict", "old/a", "many"],
+        ("key", s3) if s3.starts_with("/s3/") => &["b/zarr.json", "a/c/0/0"],
+        ("key", store) if store.starts_with("/store/") => &[
+            "g/zarr.json?consolidated",
+            "b/zarr.json",
+            "shards/?recursive",
+            "shards/c/?format=json",
+            "many/",
+        ],
+        ("key", plain) if plain.starts_with("/plain/") => &[
+            "g/zarr.json?consolidated",
+            "g/scales/zarr.json",
+            "b/zarr.json",
+            "p/one/zarr.json",
+            "p/one/c/0/0",
+            "old/a/.zattrs",
+            "many/",
+            "shards/?recursive",
+            "shards/c/?format=json",
+        ],
+        ("key", unshard) if unshard.starts_with("/unshard/") => {
+            &["g/scales/zarr.json", "shards/?recursive", "shards/c/?format=json", "shards/c/7"]
+        }
+        ("key", _) => &[
+            "b/zarr.json",
+            "a/.zarray",
+            "old/.zmetadata?consolidated",
+            "old/a/.zattrs",
+            "many/",
+            "shards/?recursive",
+            "shards/c/?format=json",
+        ],
+        ("prefix", _) => &["a"],
+        (unknown, _) => panic!("{route} has a parameter that this test does not know: {unknown}"),
+    }
+}
+
+/// All URLs of a route.
+fn urls(route: &str) -> Vec<String> {
+    let Some((before, rest)) = route.split_once('{') else { return vec![route.to_owned()] };
+    let (parameter, behind) = rest.split_once('}').unwrap();
+    let fill = |value: &&str| {
+        let (path, query) = value
+            .split_once('?')
+            .map_or((*value, String::new()), |(path, query)| (path, format!("?{query}")));
+        urls(&format!("{before}{path}{behind}")).into_iter().map(move |url| url + &query)
+    };
+    values(route, parameter).iter().flat_map(fill).collect()
+}
+
+/// The batches, and a listing of as many chunks as an array is cut into.
+fn others() -> Vec<Request<Body>> {
+    let keys =
+        |name: &str| (0..KEYS).map(|number| format!("many/n{}/{name}", number % NODES)).collect::<Vec<_>>();
+    let parts: Vec<Value> = keys("zarr.json").iter().map(|key| json!({ "key": key })).collect();
+    let post = |url: &str, body: Value| Request::post(url).body(Body::from(body.to_string())).unwrap();
+    vec![
+        post("/v1/partial/m", json!({ "get": parts })),
+        post("/v1/erase/m", json!({ "keys": keys("none") })),
+        post("/v1/vectors/m/s/vertices", json!({ "boxes": [[0, 0, 0, 9, 9, 9]] })),
+        Request::get("/rechunk/m/1/raw/shards/c/?format=json").body(Body::empty()).unwrap(),
+        Request::get("/v1/data/m/shards?format=json").body(Body::empty()).unwrap(),
+    ]
+}
+
+/// The steps that take too long of what a new server answers.
+fn slow_steps() -> Vec<(Duration, String)> {
+    let steps: &'static Steps = Box::leak(Box::default());
+    let asked = runtime(steps).block_on(async {
+        let mount = Mount { writable: true, ..Mount::read_only("m", store().await) };
+        let mut server = Server::build(mount);
+        server.metadata = MetadataLimits { document_bytes: DOCUMENT_BYTES, ..MetadataLimits::default() };
+        let server = server.finish();
+        // What making the store took is not meant.
+        steps.0.lock().unwrap().clear();
+        let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+        // It is made once for all.
+        server.get("/openapi.json").await;
+        let mut asked = BTreeSet::new();
+        for (route, methods) in api["paths"].as_object().unwrap() {
+            for url in urls(route) {
+                for method in ["GET", "PROPFIND"] {
+                    let is_dav = method == "PROPFIND" && route.starts_with("/store/");
+                    if !is_dav && methods.get(method.to_lowercase()).is_none() {
+                        continue;
+                    }
+                    let request = Request::builder().method(method).uri(&url).header("depth", "1");
+                    let (status, length) = steps.ask(&server, request.body(Body::empty()).unwrap()).await;
+                    asked.insert((route.clone(), method, status, length > DOCUMENT_BYTES / 2));
+                }
+            }
+        }
+        for request in others() {
+            let what = request.uri().to_string();
+            let (status, _) = steps.ask(&server, request).await;
+            assert_eq!(status, StatusCode::OK, "{what}");
+        }
+        asked
+    });
+    // Long documents were answers, and nothing failed.
+    let failed: Vec<_> = asked.iter().filter(|(_, _, status, _)| status.is_server_error()).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    for route in [
+        "/v1/nodes/{mount}/{path}",
+        "/plain/{mount}/{key}",
+        "/unshard/{mount}/{key}",
+        "/rechunk/{mount}/{chunks}/{codec}/{key}",
+        "/store/{mount}/{key}",
+    ] {
+        let is_long = |(asked, method, status, is_long): &(String, &str, StatusCode, bool)| {
+            asked == route && *method == "GET" && *status == StatusCode::OK && *is_long
+        };
+        assert!(asked.iter().any(is_long), "{route}");
+    }
+    let most = most();
+    let longest = std::mem::take(&mut *steps.0.lock().unwrap());
+    let mut slow: Vec<_> = longest.into_iter().map(|(what, took)| (took, what)).collect();
+    slow.sort_unstable_by(|one, other| other.cmp(one));
+    slow.retain(|(took, _)| *took > most);
+    slow
+}
+
+#[test]
+fn no_step_of_an_answer_takes_long_however_long_the_documents() {
+    // A thread's time is not all its own: interrupts take of it, and the machine's host. What takes long does so each time.
+    let mut slow = slow_steps();
+    for _ in 0..2 {
+        println!("steps that take long: {slow:#?}");
+        if slow.is_empty() {
+            return;
+        }
+        slow = slow_steps();
+    }
+    assert!(slow.is_empty(), "{slow:#?}");
+}
