@@ -138,7 +138,8 @@ fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
     let mut spare = 0;
     for ((budget, given), bytes) in all().zip(&mut bytes) {
         if let (Choice::Parts { parts: own, most }, None) = (&budget.choice, given) {
-            let wanted = u128::from(left) * 10 * u128::from(*own) / u128::from(parts * budget.purpose.tenfold_cost());
+            let wanted =
+                u128::from(left) * 10 * u128::from(*own) / u128::from(parts * budget.purpose.tenfold_cost());
             let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
             *bytes = whole(wanted.min(*most));
             spare += wanted.saturating_sub(*most);
