@@ -5,6 +5,7 @@
 //! part shows that the chunk is being looked through, and has it decoded whole and remembered.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::array::ChunkPlace;
@@ -16,14 +17,14 @@ const CHUNK_BITS: u64 = !0 << 32;
 
 /// The part of each chunk that was asked for last.
 pub(super) struct PartsAsked {
-    entries: Box<[AtomicU64]>,
+    /// Made when a part is first asked for.
+    entries: OnceLock<Box<[AtomicU64]>>,
     hasher: RandomState,
 }
 
 impl PartsAsked {
     pub(super) fn new() -> Self {
-        let entries = std::iter::repeat_with(AtomicU64::default).take(PLACES).collect();
-        Self { entries, hasher: RandomState::new() }
+        Self { entries: OnceLock::new(), hasher: RandomState::new() }
     }
 
     /// Notes that a part of a chunk is asked for, and says whether another part of it was before.
@@ -33,7 +34,8 @@ impl PartsAsked {
         // Never zero, which stands for any part once two were asked for.
         let part = (part & !CHUNK_BITS) | 1;
         let index = usize::try_from(hash % PLACES as u64).unwrap_or_default();
-        let Some(entry) = self.entries.get(index) else { return false };
+        let all = || std::iter::repeat_with(AtomicU64::default).take(PLACES).collect();
+        let Some(entry) = self.entries.get_or_init(all).get(index) else { return false };
         let before = entry.load(Ordering::Relaxed);
         let is_another = before & CHUNK_BITS == chunk && before & !CHUNK_BITS != part;
         // Lost races cost a decoding more or less.
@@ -43,7 +45,7 @@ impl PartsAsked {
 
     /// Takes every chunk for one that was never asked for.
     pub(super) fn clear(&self) {
-        for entry in &self.entries {
+        for entry in self.entries.get().into_iter().flatten() {
             entry.store(0, Ordering::Relaxed);
         }
     }

@@ -161,47 +161,65 @@ fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> Ut
     (schemas, paths, methods.fallback(s3::other_method))
 }
 
-/// The routes of whoever runs the server. They are at a listener of their own, and need no other right than to reach it.
-pub(super) fn admin(state: AppState) -> axum::Router {
-    let routes = OpenApiRouter::new()
-        .routes(routes!(service::healthz))
-        .routes(routes!(service::readyz))
-        .routes(routes!(service::metrics))
-        .merge(of_caches());
-    framed(routes.into(), state)
+/// The routes of the whole surface and what is said of them, made once: to describe them takes longer than to serve them.
+struct Surface {
+    /// Those that pass through admission.
+    admitted: axum::Router<AppState>,
+    others: axum::Router<AppState>,
+    /// The store routes of whichever mount is at the root path.
+    rooted: axum::Router<AppState>,
+    /// The routes of whoever runs the server.
+    admin: axum::Router<AppState>,
+    api: utoipa::openapi::OpenApi,
 }
 
-/// The templates of all routes.
-pub(super) fn templates() -> impl Iterator<Item = &'static str> {
-    static TEMPLATES: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let (_, api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
-        api.paths.paths.into_keys().collect()
-    });
-    // Beside those of the API document: a key where a mount is the store at the root path, the documentation, the icon.
-    let others = ["/{*key}", "/docs", "/docs/{*rest}", "/favicon.ico", "/favicon.svg"];
-    TEMPLATES.iter().map(String::as_str).chain(others)
-}
-
-/// The routes of the whole surface.
-pub(super) fn all(state: AppState) -> axum::Router {
-    let (routes, _) =
-        always().merge(decoded()).merge(admitted(stored().merge(s3_dialect()), &state)).split_for_parts();
+static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
+    let (others, mut api) = always().merge(decoded()).split_for_parts();
+    let (admitted, described) = stored().merge(s3_dialect()).split_for_parts();
+    api.merge(described);
     // `none` keeps the page from asking a validator on the internet. The page finds the document whatever stands before
     // both, and lists each route once: whoever reads it knows what HEAD is.
     let documentation =
         SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
-    framed(routes.merge(documentation), state)
+    let ((_, _, key), (_, _, root)) = (of_keys(), of_the_root());
+    let admin = OpenApiRouter::new()
+        .routes(routes!(service::healthz))
+        .routes(routes!(service::readyz))
+        .routes(routes!(service::metrics))
+        .merge(of_caches());
+    Surface {
+        admitted,
+        others: others.merge(documentation),
+        rooted: axum::Router::new().route("/{*key}", key).route("/", root),
+        admin: admin.into(),
+        api,
+    }
+});
+
+/// The routes of whoever runs the server. They are at a listener of their own, and need no other right than to reach it.
+pub(super) fn admin(state: AppState) -> axum::Router {
+    framed(SURFACE.admin.clone(), state)
+}
+
+/// The templates of all routes.
+pub(super) fn templates() -> impl Iterator<Item = &'static str> {
+    // Beside those of the API document: a key where a mount is the store at the root path, the documentation, the icon.
+    let others = ["/{*key}", "/docs", "/docs/{*rest}", "/favicon.ico", "/favicon.svg"];
+    SURFACE.api.paths.paths.keys().map(String::as_str).chain(others)
+}
+
+/// The routes of the whole surface.
+pub(super) fn all(state: AppState) -> axum::Router {
+    framed(SURFACE.others.clone().merge(admitted(SURFACE.admitted.clone(), &state)), state)
 }
 
 /// The store routes of whichever mount is at the root path.
 pub(super) fn rooted(state: AppState) -> axum::Router {
-    let ((_, _, key), (_, _, root)) = (of_keys(), of_the_root());
-    let routes = OpenApiRouter::new().route("/{*key}", key).route("/", root);
-    framed(admitted(routes, &state).into(), state)
+    framed(admitted(SURFACE.rooted.clone(), &state), state)
 }
 
 /// Routes that pass through admission.
-fn admitted(routes: OpenApiRouter<AppState>, state: &AppState) -> OpenApiRouter<AppState> {
+fn admitted(routes: axum::Router<AppState>, state: &AppState) -> axum::Router<AppState> {
     let admit = |State(state): State<AppState>, request: Request, next: Next| async move {
         // OPTIONS touches no store.
         if request.method() == Method::OPTIONS {
@@ -325,7 +343,7 @@ pub fn openapi() -> String {
 }
 
 fn described(without_head: bool) -> String {
-    let (_, mut api) = always().merge(decoded()).merge(stored()).merge(s3_dialect()).split_for_parts();
+    let mut api = SURFACE.api.clone();
     document::complete(&mut api);
     if without_head {
         api.paths.paths.values_mut().for_each(|item| item.head = None);

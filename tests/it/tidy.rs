@@ -54,6 +54,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("toml", &["config"]),
     ("hyper_util", &["app"]),
     ("rustls", &["store", "config", "app", "main"]),
+    ("rustls_platform_verifier", &["store"]),
     ("tokio_rustls", &["app"]),
     ("flate2", &["codec"]),
     ("blosc_src", &["codec"]),

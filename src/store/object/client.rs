@@ -22,7 +22,7 @@ use super::super::Shared;
 use super::answer;
 use super::patient::{patient, stalled};
 use super::retries::RetryBudget;
-use super::trace_context;
+use super::{tls, trace_context};
 
 /// For how long a backend is waited for, and how often it is asked again.
 #[derive(Clone, Debug)]
@@ -95,19 +95,19 @@ impl Connector {
             // An error says that there is one already, which will do.
             let _ = rustls::crypto::ring::default_provider().install_default();
         });
-        let builder = || {
-            reqwest::Client::builder()
-                .connect_timeout(patience.connect)
-                .redirect(reqwest::redirect::Policy::none())
-                .referer(false)
-                .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")))
-        };
-        let client = match builder().https_only(false).build() {
-            Err(_) if !tls => builder().tls_certs_only([]).build(),
-            built => built,
+        let builder = reqwest::Client::builder()
+            .connect_timeout(patience.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .user_agent(concat!("zarrd/", env!("CARGO_PKG_VERSION")));
+        let builder = match tls::configuration() {
+            Ok(configuration) => builder.tls_backend_preconfigured(configuration),
+            Err(error) if tls => return Err(Arc::new(error)),
+            Err(_) => builder.tls_certs_only([]),
         };
         let (stall, retries) = (patience.read, Arc::new(RetryBudget::new(patience.retry_percent)));
-        client
+        builder
+            .build()
             .map(|client| Self { client, stall, retries, tries_again: true })
             .map_err(|error| Arc::new(error) as Shared)
     }

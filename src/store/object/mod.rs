@@ -13,6 +13,7 @@ mod pages;
 mod patient;
 mod read;
 mod retries;
+mod tls;
 mod trace_context;
 mod write;
 
