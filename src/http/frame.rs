@@ -3,6 +3,7 @@
 //! `router` says in which order they stand. Connection timeouts are `app`'s.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -91,8 +92,9 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// A raw path as visible ASCII, so that no log line can be forged or turned around.
-fn escaped(path: &str) -> String {
-    path.escape_default().to_string()
+fn escaped(path: &str) -> Cow<'_, str> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+    if path.bytes().all(is_plain) { path.into() } else { path.escape_default().to_string().into() }
 }
 
 /// A request that has a name and is watched to the end of its answer.
@@ -266,7 +268,7 @@ impl Drop for ObservedBody {
             from = %self.request.from,
             method = self.request.method.as_str(),
             route = self.request.route.template().unwrap_or("unmatched"),
-            path = escaped(self.request.uri.path()),
+            path = &*escaped(self.request.uri.path()),
             status = self.status,
             bytes = self.sent,
             complete = self.expected.is_none_or(|expected| self.sent >= expected),

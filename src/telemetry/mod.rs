@@ -7,6 +7,7 @@
 mod lines;
 mod otlp;
 mod spans;
+mod text;
 
 use std::io::IsTerminal;
 use std::time::{Duration, SystemTime};
@@ -22,6 +23,7 @@ use zarrd::http::Surroundings;
 use lines::Lines;
 use otlp::Exporter;
 use spans::Spans;
+use text::Text;
 
 /// What all spans of traces are filed under; nothing else is.
 const SPANS: &str = "zarrd::span";
@@ -42,7 +44,7 @@ impl Telemetry {
         // `config` has checked the levels; should the two ever disagree, more is better than nothing.
         let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
         let filter = filter.with_target(SPANS, tracing::level_filters::LevelFilter::OFF);
-        let layer = fmt::layer().with_writer(lines.clone()).with_ansi(std::io::stderr().is_terminal());
+        let layer = fmt::layer().with_writer(lines.clone());
         let (spans, exporter) = match &telemetry.otlp_endpoint {
             Some(endpoint) => {
                 let (exporter, queue) =
@@ -54,8 +56,10 @@ impl Telemetry {
             None => (None, None),
         };
         let layer = match log.format {
-            // Which part of the program speaks is of no use to a person who reads along.
-            LogFormat::Text => layer.with_target(false).with_filter(filter).boxed(),
+            LogFormat::Text => {
+                let text = Text { is_coloured: std::io::stderr().is_terminal() };
+                layer.event_format(text).with_filter(filter).boxed()
+            }
             LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
         };
         // A second subscriber is refused; the first then stays, which is as good.
