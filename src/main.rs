@@ -146,7 +146,20 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
     let config = Sources::gather(ServeArgs { config, ..ServeArgs::default() })?.resolve()?;
     let expires = unix_seconds().saturating_add(seconds.into());
     let url = zarrd::http::sign(&config.access, &by, &mount, &key, expires);
-    let url = url.with_context(|| format!("there is no signing key `{by}`, or the key or prefix is none"))?;
+    let url = url.with_context(|| {
+        let names: Vec<&str> = config.access.signing_keys.keys().map(String::as_str).collect();
+        if names.contains(&by.as_str()) {
+            format!("`{key}` is no key or prefix of a store")
+        } else {
+            format!("there is no signing key `{by}`; the configuration has: {}", names.join(", "))
+        }
+    })?;
+    if !config.mounts.contains_key(&mount) {
+        writeln!(
+            std::io::stderr(),
+            "zarrd: the configuration has no mount `{mount}`: the URL is good where one is served"
+        )?;
+    }
     print(&format!("{url}\n"))
 }
 

@@ -1,7 +1,8 @@
 //! `shuffle`: the first bytes of all elements, then the second, and so on (numcodecs, "shuffle").
 //!
-//! Bytes that are no whole number of elements are an error, as they are to numcodecs. Elements of 0 or 1 bytes
-//! mean that nothing is moved.
+//! Bytes that are no whole number of elements are an error, as they are to numcodecs. Elements of 1 byte mean that
+//! nothing is moved. Elements of 0 bytes mean the same to numcodecs, and to netCDF-C, which writes them, elements as long as
+//! the array's: where these differ, nobody can tell which is meant.
 
 use ::bytes::Bytes;
 
@@ -23,8 +24,13 @@ struct Shuffle {
 pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let element_bytes = config.integer("elementsize")?.unwrap_or(DEFAULT_ELEMENT_BYTES);
     let element_bytes = usize::try_from(element_bytes)
-        .map_err(|_negative| config.invalid("`elementsize` must not be negative"))?
-        .max(1);
+        .map_err(|_negative| config.invalid("`elementsize` must not be negative"))?;
+    if element_bytes == 0 && context.input.data_type.item_bytes() > 1 {
+        return Err(config.unsupported(
+            "`elementsize` 0, which means nothing to numcodecs and the size of an element to netCDF-C: write the size",
+        ));
+    }
+    let element_bytes = element_bytes.max(1);
     match context.size {
         Size::Exact(bytes) if bytes % element_bytes as u64 != 0 => {
             Err(config

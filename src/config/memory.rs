@@ -216,19 +216,22 @@ pub(super) fn check(config: &Config, tree: &Entry) -> Result<(), ConfigError> {
         Some(Node::Word(word)) => word.parse().unwrap_or_default(),
         _ => 0,
     };
-    let keys = BUDGETS.iter().map(|budget| budget.key).filter(|key| is_set(key));
-    let limit_key = ["server", "memory_limit_bytes"];
-    let key = keys.max_by_key(|key| size(key)).filter(|_| !is_set(&limit_key)).unwrap_or(limit_key);
-    let names: Vec<String> = BUDGETS.iter().map(|budget| format!("`{}`", budget.key.join("."))).collect();
+    let set: Vec<_> = BUDGETS.iter().map(|budget| budget.key).filter(|key| is_set(key)).collect();
+    let key = set.iter().copied().max_by_key(|key| size(key)).unwrap_or(["server", "memory_limit_bytes"]);
+    let advice = if set.is_empty() {
+        "raise the limit".to_owned()
+    } else {
+        let names: Vec<String> = set.iter().map(|key| format!("`{}`", key.join("."))).collect();
+        format!("lower {}, or leave it to be chosen (\"auto\")", names.join(" or "))
+    };
     Err(ConfigError::InvalidValue {
         origin: tree.origin_of(&key),
         key: key.join("."),
         reason: format!(
             "the budgets add up to {} MiB, and the process may take {} MiB (`server.memory_limit_bytes`, or the limit of \
-             its control group): lower {}, or leave them to be chosen (\"auto\")",
+             its control group): {advice}",
             bound.bytes().div_ceil(MIB),
             limit / MIB,
-            names.join(", "),
         ),
     })
 }

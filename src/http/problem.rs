@@ -13,6 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -84,12 +85,17 @@ impl Problem {
         if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
     }
 
+    /// What is wrong with the parameters of a query.
+    pub(super) fn of_query(rejection: &QueryRejection) -> Self {
+        Self::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
+    }
+
     /// A problem from nothing but a status, for answers that did not come from this room's handlers.
     pub(super) fn of_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::NOT_FOUND => {
-                Self::of_class(ErrorClass::NotFound).detail("there is nothing at this URL")
-            }
+            StatusCode::NOT_FOUND => Self::of_class(ErrorClass::NotFound).detail(
+                "there is nothing at this URL: `/v1/mounts` lists what is served, and `/docs/` the routes",
+            ),
             StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.name())
                 .detail("the method is not offered here; the `Allow` header says which are"),
             StatusCode::PAYLOAD_TOO_LARGE => Self::of_class(ErrorClass::TooLarge),

@@ -97,7 +97,7 @@ const FILES: &[(&str, usize, &str)] = &[
     ("[server]\nmemory_limit_bytes = 100000000", 2, "`server.memory_limit_bytes`: the budgets add up to"),
     (
         "[server]\nmemory_limit_bytes = '1GiB'\n[cache]\ndecoded_bytes = '2GiB'",
-        2,
+        4,
         "and the process may take 1024 MiB",
     ),
     // Options of other backends.

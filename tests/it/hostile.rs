@@ -85,7 +85,12 @@ async fn filters_that_cannot_be_are_refused_before_a_chunk_is_read() {
         let document = zarray(json!({ "dtype": dtype, "filters": [filter] })).to_string();
         assert_refused("a/.zarray", document, ("a/0", vec![0; 12]), 500, code, &filter.to_string()).await;
     }
-    // None and one are no shuffle at all.
+    // Whoever writes elements of no size means one of two things.
+    let filter = json!({ "id": "shuffle", "elementsize": 0 });
+    let document = zarray(json!({ "dtype": "<i4", "filters": [filter] })).to_string();
+    assert_refused("a/.zarray", document, ("a/0", vec![0; 48]), 501, "unsupported", "elements of no size")
+        .await;
+    // Of single bytes, none and one are no shuffle at all.
     for element_bytes in [0, 1] {
         let filter = json!({ "id": "shuffle", "elementsize": element_bytes });
         let document = zarray(json!({ "filters": [filter] })).to_string();

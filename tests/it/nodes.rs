@@ -288,3 +288,12 @@ async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_ans
     assert_ne!(first.header("etag"), second.header("etag"));
     assert_eq!(counting.documents(), 2);
 }
+
+#[tokio::test]
+async fn a_view_of_a_node_that_there_is_not_is_answered_with_those_there_are() {
+    let store = memory();
+    Array::of(&[2]).store(&store, "a").await;
+    let detail =
+        Server::of(store).get("/v1/nodes/m/a?view=whole").await.refuses(400, "invalid-request", "a view");
+    assert!(["complete", "rebased", "partial"].iter().all(|view| detail.contains(view)), "{detail}");
+}

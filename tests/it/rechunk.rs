@@ -282,6 +282,9 @@ async fn the_documents_are_of_both_versions_and_say_what_the_recipe_says() {
     let attributes = get("a/.zattrs").await;
     assert_eq!(attributes.json(), json!({"title": "a", "scale": scale, "_ARRAY_DIMENSIONS": ["y", "x"]}));
     assert!(String::from_utf8_lossy(&attributes.body).contains("1.50"), "numbers keep their text");
+    // xarray reads the attribute of scalars too.
+    Array::of(&[]).store(&store, "scalar").await;
+    assert_eq!(get("scalar/.zattrs").await.json(), json!({"_ARRAY_DIMENSIONS": []}));
     assert_eq!(get(".zgroup").await.json(), json!({"zarr_format": 2}));
     assert_eq!(get(".zattrs").await.json(), json!({"g": 1.0}));
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"g": 1.0}});

@@ -90,8 +90,7 @@ pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Need; 2] {
 }
 
 fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
-    let Query(query) = Query::try_from_uri(uri)
-        .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))?;
+    let Query(query) = Query::try_from_uri(uri).map_err(|rejection| Problem::of_query(&rejection))?;
     Ok(query)
 }
 

@@ -49,9 +49,7 @@ pub(in crate::http) struct ListQuery {
 impl ListQuery {
     /// Reads the query of a listing. Unknown fields are ignored.
     fn from_uri(uri: &Uri) -> Result<Self, Problem> {
-        Query::try_from_uri(uri)
-            .map(|Query(query)| query)
-            .map_err(|rejection| Problem::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text()))
+        Query::try_from_uri(uri).map(|Query(query)| query).map_err(|rejection| Problem::of_query(&rejection))
     }
 
     fn is_recursive(&self) -> bool {

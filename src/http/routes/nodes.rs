@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -71,10 +72,11 @@ pub(in crate::http) async fn get_node(
     State(state): State<AppState>,
     target: NodeTarget,
     (caller, share): (Caller, Share),
-    Query(query): Query<NodeQuery>,
+    query: Result<Query<NodeQuery>, QueryRejection>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(|rejection| Problem::of_query(&rejection))?;
     let listed = Need::derived(Scope::List, Reach::Below(target.path.prefix().clone()));
     let reading = query.reading();
     let node = match target.opener.open_as(&target.path, reading).await {
@@ -120,7 +122,7 @@ pub(in crate::http) async fn get_root_node(
     state: State<AppState>,
     target: NodeTarget,
     callers: (Caller, Share),
-    query: Query<NodeQuery>,
+    query: Result<Query<NodeQuery>, QueryRejection>,
     base: Base,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

@@ -258,7 +258,7 @@ fn permit<'a>(
 }
 
 fn refused(mount: &Mount) -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail(read_only(&mount.name)).allow("POST, OPTIONS")
+    Problem::of_class(ErrorClass::NotAllowed).detail(read_only(mount)).allow("POST, OPTIONS")
 }
 
 fn parse_key(part: usize, text: &str) -> Result<StoreKey, PartError> {

@@ -24,7 +24,7 @@ use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::put_validators;
 use crate::key::StoreKey;
-use crate::store::{SetOutcome, ValueInfo, WriteCondition};
+use crate::store::{SetOutcome, StoreKind, ValueInfo, WriteCondition};
 
 /// Store a value
 ///
@@ -177,7 +177,7 @@ pub(super) fn refusal(target: &StoreTarget) -> Problem {
     let detail = if target.is_view() {
         format!("views are read only: write to `/store/{name}/`, where the mount is writable")
     } else if !target.mount.writable {
-        read_only(name)
+        read_only(&target.mount)
     } else {
         format!(
             "the mount `{name}` does not let prefixes be erased: set `mounts.{name}.allow_prefix_delete = true`"
@@ -187,9 +187,13 @@ pub(super) fn refusal(target: &StoreTarget) -> Problem {
 }
 
 /// What would have to be set for a mount to take writes.
-pub(super) fn read_only(mount: &str) -> String {
+pub(super) fn read_only(mount: &Mount) -> String {
+    let name = &mount.name;
+    if mount.store.kind() == StoreKind::Zip {
+        return format!("the mount `{name}` is a zip file, which is only read: unpack it to write to it");
+    }
     format!(
-        "the mount `{mount}` is read-only: start with `--writable`, or set `mounts.{mount}.writable = true`"
+        "the mount `{name}` is read-only: start with `--writable`, or set `mounts.{name}.writable = true`"
     )
 }
 
@@ -210,7 +214,7 @@ pub(super) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result
     let limit = options.put_body_bytes;
     match declared {
         Some(bytes) if bytes > limit => Err(Problem::of_class(ErrorClass::TooLarge)
-            .detail(format!("the body has {bytes} bytes; at most {limit} are stored"))
+            .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.put_body_bytes`)"))
             .extension("limit", limit)),
         _ => Ok(declared),
     }

@@ -28,7 +28,9 @@ pub(super) fn zarray(rechunked: &Rechunked) -> Option<Value> {
 pub(super) fn zattrs(array: &ArrayMetadata) -> Attributes {
     let attributes = &array.attributes;
     let names = array.dimension_names.iter().flatten().map(Option::as_deref).collect::<Option<Vec<_>>>();
-    if let Some(names) = names.filter(|_| array.dimension_names.is_some())
+    // No dimension needs no name: xarray asks for the attribute all the same.
+    let is_named = array.dimension_names.is_some() || array.shape.is_empty();
+    if let Some(names) = names.filter(|_| is_named)
         && !attributes.contains_key(ARRAY_DIMENSIONS)
     {
         return attributes.with(ARRAY_DIMENSIONS, &json!(names));

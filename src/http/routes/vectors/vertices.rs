@@ -19,6 +19,7 @@ use super::amplification::clamped;
 use super::chunks::amplification_of;
 use super::{Question, filter, problem_of};
 use crate::cpu::Cpu;
+use crate::http::body::Absent;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
@@ -135,7 +136,8 @@ pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response,
         )
         .await?;
     if *question.method == Method::HEAD {
-        let mut answer = Body::empty().into_response();
+        // The length is that of rows which nobody reads for this.
+        let mut answer = Body::new(Absent).into_response();
         describe(answer.headers_mut(), offer, &vertices, false);
         return Ok(answer);
     }
