@@ -20,7 +20,7 @@ fn budgets_that_add_up_to_more_than_there_is_are_refused_by_name() {
         .unwrap();
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(78), String::new()));
     let message = text(&output.stderr);
-    for part in ["512 MiB", "`server.memory_limit_bytes`", "`cache.decoded_bytes`", "`http.inflight_bytes`"] {
+    for part in ["512 MiB", "`server.memory_limit_bytes`", "lower `cache.decoded_bytes`"] {
         assert!(message.contains(part), "{message}");
     }
 }
