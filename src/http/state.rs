@@ -268,6 +268,7 @@ impl AppState {
         let counts = Counts::new(router::templates());
         let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
         let shared = Shared {
+            room: RechunkRoom::new(arrays.cpu.threads()),
             arrays,
             counts,
             admission: Admission::new(&options),
@@ -276,7 +277,6 @@ impl AppState {
             pressure: Gauge::default(),
             attempts: Attempts::default(),
             draining: AtomicBool::new(false),
-            room: RechunkRoom::default(),
             memory: OnceLock::new(),
         };
         Self::over(Arc::new(shared), mounts, Access::open())
