@@ -21,6 +21,7 @@ mod service;
 mod shutdown;
 mod socket;
 mod tls;
+mod unsent;
 
 pub use access::access;
 pub use check::{Checked, check};

@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 
 use super::patience::{Patience, Ticket};
+use super::unsent::Unsent;
 use crate::http::{ConnectionCounts, Peer, Site};
 
 /// What answers the requests of a listener.
@@ -92,7 +93,10 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
             if is_unread || (!is_http2 && !routes.keeps_connections()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok(response.map(|body| ResponseBody { body, ticket }))
+            Ok(response.map(|body| {
+                let body = if is_http2 { Body::new(Unsent::new(body)) } else { body };
+                ResponseBody { body, ticket }
+            }))
         })
     }
 }

@@ -40,6 +40,11 @@ pub struct Consolidated {
 /// Documents that are being made, by what they show, where they stand, and how.
 pub(super) type Makings = Together<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
 
+/// No document in the making. Those who wait for one share it, and its failure where that is about what is stored.
+pub(super) fn makings() -> Makings {
+    Makings::new(|made| !made.as_ref().is_err_and(HierarchyError::is_of_caller))
+}
+
 /// How a document is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum How {

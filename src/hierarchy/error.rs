@@ -106,6 +106,21 @@ pub enum HierarchyError {
     },
 }
 
+impl HierarchyError {
+    /// Whether it comes of what the caller may hold, or of a server that is busy, and not of what is stored: another caller
+    /// who asks for the same need not meet it.
+    pub(super) fn is_of_caller(&self) -> bool {
+        match self {
+            Self::NoRoom { .. }
+            | Self::NeverRoom { .. }
+            | Self::Store { source: StoreError::NoRoom | StoreError::NoRoomToRead(_), .. } => true,
+            // All would ask a backend that is busy, one after the other.
+            Self::Store { source: StoreError::Busy(_), .. } => false,
+            error => error.class() == ErrorClass::Overloaded,
+        }
+    }
+}
+
 impl Classify for HierarchyError {
     fn class(&self) -> ErrorClass {
         match self {

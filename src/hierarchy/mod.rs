@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use consolidate::Makings;
+use consolidate::{Makings, makings};
 
 use crate::cpu::Cpu;
 use crate::key::NodePath;
@@ -59,7 +59,7 @@ impl Hierarchy {
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
         let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
-        let (makings, name) = (Arc::new(Makings::new()), Arc::default());
+        let (makings, name) = (Arc::new(makings()), Arc::default());
         Self { store, limits, cpu, separator: None, gate, makers, makings, name }
     }
 

@@ -1,7 +1,8 @@
 //! [`Together`]: one making for all who ask for the same thing at the same time.
 //!
 //! What is made is as new as a request: who asks while something is being made is not given that, which may have begun before
-//! a write that the caller knows of. All who wait share the next one. Nothing is remembered once nobody waits.
+//! a write that the caller knows of. All who wait share the next one, unless it is about the one who made it alone: then the
+//! next who waits makes it anew. Nothing is remembered once nobody waits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,14 +14,20 @@ type Last<T> = tokio::sync::Mutex<Option<(Instant, T)>>;
 
 /// Makings under way, by what is made.
 #[derive(Debug)]
-pub(super) struct Together<K, T>(Mutex<HashMap<K, Weak<Last<T>>>>);
+pub(super) struct Together<K, T> {
+    makings: Mutex<HashMap<K, Weak<Last<T>>>>,
+    /// Whether what was made is for others too: a failure may come of what one caller may hold.
+    is_for_others: fn(&T) -> bool,
+}
 
 impl<K: Eq + Hash + Clone, T: Clone> Together<K, T> {
-    pub(super) fn new() -> Self {
-        Self(Mutex::default())
+    /// No making yet; those for which `is_for_others` is false are not shared.
+    pub(super) fn new(is_for_others: fn(&T) -> bool) -> Self {
+        Self { makings: Mutex::default(), is_for_others }
     }
 
-    /// What `make` makes, or another's that began after this was called. Whoever leaves while making leaves it to the next.
+    /// What `make` makes, or another's that began after this was called and is for others. Whoever leaves while making leaves
+    /// it to the next.
     pub(super) async fn get(&self, key: &K, make: impl Future<Output = T>) -> T {
         let asked = Instant::now();
         let last = self.last(key);
@@ -32,13 +39,15 @@ impl<K: Eq + Hash + Clone, T: Clone> Together<K, T> {
         }
         let began = Instant::now();
         let made = make.await;
-        *last = Some((began, made.clone()));
+        if (self.is_for_others)(&made) {
+            *last = Some((began, made.clone()));
+        }
         made
     }
 
     fn last(&self, key: &K) -> Arc<Last<T>> {
         // No code panics while it holds the lock.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.makings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = all.get(key).and_then(Weak::upgrade) {
             return last;
         }
@@ -59,7 +68,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_wait_share_one_making_that_began_after_they_asked() {
-        let (together, makings) = (Together::<u8, usize>::new(), AtomicUsize::new(0));
+        let (together, makings) = (Together::<u8, usize>::new(|_| true), AtomicUsize::new(0));
         let get = async |key: u8| {
             let making = async {
                 let number = makings.fetch_add(1, SeqCst);
@@ -75,12 +84,26 @@ mod tests {
 
     #[tokio::test]
     async fn what_one_leaves_another_makes() {
-        let together = Together::<u8, u8>::new();
+        let together = Together::<u8, u8>::new(|_| true);
         let mut left = Box::pin(together.get(&1, std::future::pending()));
         assert!(futures::poll!(left.as_mut()).is_pending());
         let mut next = Box::pin(together.get(&1, async { 2 }));
         assert!(futures::poll!(next.as_mut()).is_pending());
         drop(left);
         assert_eq!(next.await, 2);
+    }
+    #[tokio::test]
+    async fn what_is_about_one_caller_alone_is_not_given_to_those_who_wait() {
+        let together = Together::<u8, Result<u8, u8>>::new(Result::is_ok);
+        let get = |made: Result<u8, u8>| {
+            let making = async move {
+                tokio::task::yield_now().await;
+                made
+            };
+            together.get(&1, making)
+        };
+        // The first is under way when the others ask: the second makes for itself alone, the third for the fourth too.
+        let made = join_all([get(Err(1)), get(Err(2)), get(Ok(3)), get(Err(4))]).await;
+        assert_eq!(made, [Err(1), Err(2), Ok(3), Ok(3)]);
     }
 }

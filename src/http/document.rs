@@ -18,6 +18,7 @@ const S3: &str = "/s3/";
 
 /// The routes that answer whatever the load.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
+const METRICS: &str = "/metrics";
 
 type Answers = &'static [(&'static str, &'static str)];
 
@@ -49,6 +50,12 @@ const OF_WRITES: Answers = &[
     ("403", "The token or signature does not grant this here, or the page that sends it may not write here"),
     ("421", "A page sends it to a host that the server does not know for its own (`http.hosts`)"),
 ];
+
+/// Answers of every route that whoever runs the server has at a listener of its own too.
+const OF_ADMINS: Answers = &[(
+    "421",
+    "At the admin listener: it is sent to a host that is no address, loopback name or name in `http.hosts`",
+)];
 
 /// Answers of every route that reads metadata or chunks, whatever they hold.
 const OF_CONTENT: Answers = &[
@@ -111,9 +118,10 @@ fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
 fn answers(path: &str, operation: &mut Operation) {
     let of_load = if HEALTH.contains(&path) { &[] } else { OF_LOAD };
     let of_mounts = if path.contains("{mount}") { OF_MOUNTS } else { &[] };
+    let of_admins = if path == METRICS || HEALTH.contains(&path) { OF_ADMINS } else { &[] };
     let reads_content = of_mounts == OF_MOUNTS && !path.starts_with(S3);
     let of_content = if reads_content { OF_CONTENT } else { &[] };
-    tell(operation, &[OF_ALL, of_load, of_mounts, of_content].concat());
+    tell(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
     let responses = &mut operation.responses.responses;
     for status in ["200", "206"] {
         if let Some(RefOr::T(response)) = responses.get_mut(status) {

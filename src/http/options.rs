@@ -24,7 +24,8 @@ pub struct HttpOptions {
     /// Where a mount is at the root path of a host or a listener of its own, nothing stands there.
     pub base_path: String,
     /// Names of hosts under which this server is reached, beside those of mounts. Where whoever writes has shown no
-    /// credential, browsers may write under these, loopback names and addresses alone.
+    /// credential, browsers may write under these, loopback names and addresses alone; the listener of whoever runs the
+    /// server is asked under these alone.
     pub hosts: Vec<String>,
     /// Proxies whose word is taken for who asks. They are configured with the listener.
     #[serde(skip)]

@@ -6,7 +6,8 @@
 //! here once a page of it is loaded (DNS rebinding). So where the caller has shown no credential, which such a page would not
 //! have, that host must be one that nobody else can own: an address, a loopback name, or one of the configuration.
 //!
-//! The listener of whoever runs the server holds every request that has an `Origin` to that, and lists none.
+//! The listener of whoever runs the server holds every request that has an `Origin` to that, and lists none. A page whose name
+//! was made to lead there reads without an `Origin`, so each request there must be sent to such a host, whatever it does.
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
@@ -23,11 +24,16 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// others write, their handlers know.
 ///
 /// # Errors
-/// As [`check_write`].
+/// As [`check_write`]; 421 at the listener of whoever runs the server for a host that others can let lead there.
 pub(super) fn check(state: &AppState, template: Option<&str>, request: &Request) -> Result<(), Problem> {
     let (uri, headers, extensions) = (request.uri(), request.headers(), request.extensions());
-    let is_admins = Administrator::is_asking(extensions) && headers.contains_key(header::ORIGIN);
-    if is_admins || writes(request.method(), template) {
+    let is_admins = Administrator::is_asking(extensions);
+    // Browsers always say which host they mean.
+    let names_host = uri.authority().is_some() || headers.contains_key(header::HOST);
+    if is_admins && names_host && !is_sent_to_known(state, uri, headers) {
+        return Err(unknown_host_of_admins());
+    }
+    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), template) {
         return check_write(state, uri, headers, extensions);
     }
     Ok(())
@@ -56,9 +62,7 @@ pub(super) fn check_write(
     if !is_own || headers.get_all(header::ORIGIN).iter().count() > 1 {
         return Err(if is_admins { foreign() } else { foreign_write() });
     }
-    let is_known =
-        || host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()));
-    if Caller::of(extensions).rights().name().is_none() && !is_known() {
+    if Caller::of(extensions).rights().name().is_none() && !is_sent_to_known(state, uri, headers) {
         return Err(unknown_host());
     }
     Ok(())
@@ -94,6 +98,11 @@ fn is_listed(state: &AppState, headers: &HeaderMap) -> bool {
     cors.writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
 }
 
+/// Whether a request is sent to a host that nobody else can let lead here.
+fn is_sent_to_known(state: &AppState, uri: &Uri, headers: &HeaderMap) -> bool {
+    host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()))
+}
+
 /// Whether nobody else can let a host lead here.
 fn is_known(state: &AppState, host: &str) -> bool {
     let host = host::canonical(host);
@@ -122,6 +131,13 @@ fn unknown_host() -> Problem {
     Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(
         "pages write here without a credential under loopback names, addresses and the names in `http.hosts` of the server's \
          configuration alone, so that no other site's name can be made to lead here",
+    )
+}
+
+fn unknown_host_of_admins() -> Problem {
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(
+        "this address is for whoever runs the server: ask under a loopback name, an address or a name in `http.hosts` of the \
+         server's configuration, so that no page of another site can make its own name lead here",
     )
 }
 

@@ -268,6 +268,7 @@ impl AppState {
         let counts = Counts::new(router::templates());
         let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
         let shared = Shared {
+            room: RechunkRoom::new(arrays.cpu.threads()),
             arrays,
             counts,
             admission: Admission::new(&options),
@@ -276,22 +277,22 @@ impl AppState {
             pressure: Gauge::default(),
             attempts: Attempts::default(),
             draining: AtomicBool::new(false),
-            room: RechunkRoom::default(),
             memory: OnceLock::new(),
         };
         Self::over(Arc::new(shared), mounts, Access::open())
     }
 
     /// The state of the same server with other mounts, and who may do what with them. What is under way goes on with those it
-    /// began with.
+    /// began with. Keys of issuers that were fetched stay known.
     ///
     /// # Errors
     /// [`HttpOptionsError`] if the mounts cannot be served; nothing has changed then.
     pub fn with_mounts(
         &self,
         mounts: impl IntoIterator<Item = Mount>,
-        access: Access,
+        mut access: Access,
     ) -> Result<Self, HttpOptionsError> {
+        access.take_over_keys(&self.access());
         Self::over(Arc::clone(&self.0.shared), mounts, access)
     }
 
@@ -342,8 +343,10 @@ impl AppState {
         &self.0.shared.options
     }
 
-    /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer.
-    pub fn set_access(&self, access: Access) {
+    /// From the next request on, this says who may do what. Until the first time, everybody may do what mounts offer. Keys of
+    /// issuers that were fetched stay known.
+    pub fn set_access(&self, mut access: Access) {
+        access.take_over_keys(&self.access());
         self.0.access.store(Arc::new(access));
     }
 

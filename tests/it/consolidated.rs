@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use futures::future::join_all;
 use serde_json::{Value, json};
+use zarrd::cpu::{Cpu, CpuOptions};
+use zarrd::hierarchy::{Hierarchy, HierarchyError};
 use zarrd::http::{Mount, Peer};
+use zarrd::key::NodePath;
 use zarrd::metadata::MetadataLimits;
-use zarrd::store::SharedStore;
+use zarrd::store::{NoRoom, Room, SharedStore};
 
 use crate::support::blind::Blind;
 use crate::support::counting::Counting;
@@ -503,4 +507,38 @@ async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_
     drop(held);
     assert_eq!(ask().await.status, StatusCode::OK);
     assert_eq!(server.under_way_bytes(), 0);
+}
+
+/// Room of so many bytes, for each thing that takes of it.
+#[derive(Debug)]
+struct Each(u64);
+
+impl Room for Each {
+    fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+        if bytes > self.0 { Err(NoRoom::Now) } else { Ok(()) }
+    }
+
+    fn give_back(&self, _bytes: u64) {}
+}
+
+#[tokio::test]
+async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
+    let store = memory();
+    put(&store, "zarr.json", GROUP).await;
+    put(&store, "g/zarr.json", GROUP).await;
+    let cpu = Cpu::new(CpuOptions::default()).unwrap();
+    let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
+    let root = NodePath::parse("").unwrap();
+    let ask = |bytes: u64| hierarchy.make_inline(&root, true, false, Arc::new(Each(bytes)));
+    // All ask at the same time, those who have no room before and behind those who have some.
+    let made = join_all([0, 0, u64::MAX, 0, 0, u64::MAX].map(ask)).await;
+    for (caller, made) in made.into_iter().enumerate() {
+        match (caller, made) {
+            (2.., Ok(Some(made))) => {
+                assert!(made.text.starts_with(b"{"), "caller {caller}");
+            }
+            (0 | 1, Err(HierarchyError::NoRoom { .. })) => {}
+            (caller, made) => panic!("caller {caller}: {made:?}"),
+        }
+    }
 }

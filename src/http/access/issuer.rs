@@ -117,6 +117,14 @@ impl Issuer {
         }
     }
 
+    /// Takes over the keys that were fetched for another, if they are of the same issuer and from the same place: they are as
+    /// good as before, though whoever serves them may not answer now.
+    pub(super) fn take_over_keys(&mut self, before: &Self) {
+        if self.iss == before.iss && self.keys.are_fetched_like(&before.keys) {
+            self.keys = Arc::clone(&before.keys);
+        }
+    }
+
     /// Whether a token says that it is from here.
     pub(super) fn has_issued(&self, token: &Unverified<'_>) -> bool {
         token.issuer() == Some(self.iss.as_str())
@@ -164,6 +172,12 @@ impl Issuer {
 }
 
 impl Keys {
+    /// Whether both are fetched from the same place, and are for the same algorithms.
+    fn are_fetched_like(&self, other: &Self) -> bool {
+        let url = |keys: &Self| keys.source.as_ref().map(|(url, _)| url.clone());
+        url(self).is_some() && url(self) == url(other) && self.algorithms == other.algorithms
+    }
+
     /// The keys among which a token's is, if there is one.
     async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, NotBelieved> {
         let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;

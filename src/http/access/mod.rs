@@ -122,6 +122,13 @@ impl Access {
         })
     }
 
+    /// Takes over what was fetched for what was in effect before: the keys of issuers that are still the same.
+    pub(super) fn take_over_keys(&mut self, before: &Self) {
+        for issuer in &mut self.issuers {
+            before.issuers.iter().for_each(|before| issuer.take_over_keys(before));
+        }
+    }
+
     /// Checks that the key sets of issuers that have them in files can be used.
     ///
     /// # Errors

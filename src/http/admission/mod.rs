@@ -1,8 +1,9 @@
 //! Admission: how many bytes of answers may be under way at one time, and the short line before that.
 //!
 //! The currency is bytes, not requests, and the line is bounded by time, not by length. No answer counts less than its part
-//! of the budget, so that their number is bounded as well. A [`Permit`] lives until the body of the answer has ended or was
-//! dropped, because it is the body that holds memory. Where it is not known beforehand how much an answer holds, its permit
+//! of the budget, so that their number is bounded as well. A [`Permit`] lives until the body of the answer is dropped, because
+//! it is the body that holds memory; whoever sends the answer keeps the body for as long as more of it waits to be sent than a
+//! connection is taken to hold. Where it is not known beforehand how much an answer holds, its permit
 //! grows with it ([`Permit::grow`]): at once or not at all, never by waiting, so that two that grow cannot wait for each
 //! other. Requests to stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream does asks for
 //! the rest by [`Admission::extra`]. Who goes first is `gate`'s business: by [`Class`], and between
@@ -326,7 +327,7 @@ struct Held {
 }
 
 /// Longer bytes that are the last of a body are under way until they are sent: nobody asks for more then, and the body is
-/// dropped. Shorter ones are what a connection is taken to hold in any case.
+/// dropped. Shorter ones are what a connection is taken to hold in any case; one that many answers share keeps the bodies.
 const LAST_BYTES: usize = 128 << 10;
 
 /// The last bytes of a body, with its permit.
@@ -371,7 +372,8 @@ impl HttpBody for Held {
                 Poll::Ready(Some(Ok(self.last(frame))))
             }
             ended @ Poll::Ready(None | Some(Err(_))) => {
-                self.permit = None;
+                // What it was made of is no longer needed. What it has given may still wait to be sent.
+                self.body = Body::empty();
                 ended
             }
             poll => poll,
@@ -474,7 +476,7 @@ mod tests {
     const ONE: Entrant = Entrant::of(Class::Metadata, Share::numbered(1));
 
     #[tokio::test]
-    async fn a_permit_lives_until_the_body_ends_or_is_dropped() {
+    async fn a_permit_lives_until_the_body_is_dropped() {
         let gate = gate(2);
         let answer = || async {
             let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
@@ -488,10 +490,12 @@ mod tests {
         assert!(gate.enter(ONE, 1).await.is_err());
         let mut parts = second.into_body().into_data_stream();
         while parts.next().await.is_some() {}
+        assert!(gate.enter(ONE, 1).await.is_err(), "its bytes may still wait to be sent");
+        drop(parts);
         assert!(gate.enter(ONE, 1).await.is_ok());
         drop(third);
         assert!(gate.enter(ONE, u64::MAX).await.is_ok());
-        assert_eq!(gate.load().turned_away, [("metadata", 2), ("values", 0), ("elements", 0), ("bulk", 0)]);
+        assert_eq!(gate.load().turned_away, [("metadata", 3), ("values", 0), ("elements", 0), ("bulk", 0)]);
     }
 
     #[tokio::test]

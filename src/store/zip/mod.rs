@@ -22,7 +22,7 @@ pub use error::ZipError;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
+use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, once};
 
 use self::directory::Directory;
 use self::load::Remembered;
@@ -118,7 +118,7 @@ impl Store for ZipStore {
             let mut next = directory.begin(&prefix, &after);
             let entries = std::iter::from_fn(move || directory.next_under(&prefix, &mut next));
             let entries = entries.filter(move |entry| entry.text() > after.as_str());
-            Ok::<_, StoreError>(iter(entries.map(Ok)))
+            Ok::<_, StoreError>(in_steps(entries))
         };
         once(entries).try_flatten().boxed()
     }
@@ -133,7 +133,7 @@ impl Store for ZipStore {
             let directory = store.current().await?;
             let first = directory.begin(&prefix, after.as_ref().map(StoreKey::as_str).unwrap_or_default());
             let entries = (first..).map_while(move |at| directory.listed(at, &prefix));
-            Ok::<_, StoreError>(iter(entries.map(Ok)))
+            Ok::<_, StoreError>(in_steps(entries))
         };
         once(entries).try_flatten().boxed()
     }
@@ -142,4 +142,12 @@ impl Store for ZipStore {
     async fn check(&self) -> Result<(), StoreError> {
         self.current().await.map(drop)
     }
+}
+
+/// Entries that are at hand. Others have their turn between them: to find one takes time, and there may be many.
+fn in_steps<T>(entries: impl Iterator<Item = T>) -> impl Stream<Item = Result<T, StoreError>> {
+    iter(entries).then(|entry| async {
+        tokio::task::consume_budget().await;
+        Ok(entry)
+    })
 }

@@ -23,6 +23,9 @@ const CENTRAL: u32 = 0x0201_4b50;
 const LOCAL: u32 = 0x0403_4b50;
 /// The extra field that holds what does not fit into 32 bits.
 const EXTRA_64: u16 = 1;
+/// Extra fields among which that one is looked for. Programs write it first or behind a few; a record has room for 16,383,
+/// and is parsed again each time that it is needed.
+const EXTRA_FIELDS: usize = 64;
 
 /// What the end of a zip file says of its central directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,8 +173,9 @@ fn central_or_none(bytes: &[u8]) -> Option<Result<Record<'_>, ZipError>> {
     let offset = fields.u32()?;
     let (name, extra) = (fields.bytes(name.into())?, fields.bytes(extra.into())?);
     fields.bytes(comment.into())?;
-    let Some([size, compressed, offset]) = widened([size, compressed, offset], extra) else {
-        return Some(Err(ZipError::Broken("the zip64 field of an entry is too short")));
+    let [size, compressed, offset] = match widened([size, compressed, offset], extra) {
+        Ok(wide) => wide,
+        Err(error) => return Some(Err(error)),
     };
     if disk != 0 && disk != u16::MAX {
         return Some(Err(ZipError::Feature("several parts")));
@@ -182,27 +186,32 @@ fn central_or_none(bytes: &[u8]) -> Option<Result<Record<'_>, ZipError>> {
 }
 
 /// Size, compressed size and offset: those that are all ones stand in the zip64 field, in this order, if there is
-/// one. `None` if it is too short.
-fn widened(numbers: [u32; 3], extra: &[u8]) -> Option<[u64; 3]> {
+/// one. The extra fields are looked at only if one is.
+fn widened(numbers: [u32; 3], extra: &[u8]) -> Result<[u64; 3], ZipError> {
     let mut wide = numbers.map(u64::from);
-    let Some(mut field) = extra_64(extra) else {
-        return Some(wide);
-    };
-    for number in wide.iter_mut().filter(|number| **number == u64::from(u32::MAX)) {
-        *number = field.u64()?;
+    if !numbers.contains(&u32::MAX) {
+        return Ok(wide);
     }
-    Some(wide)
+    let Some(mut field) = extra_64(extra)? else { return Ok(wide) };
+    for number in wide.iter_mut().filter(|number| **number == u64::from(u32::MAX)) {
+        *number = field.u64().ok_or(ZipError::Broken("the zip64 field of an entry is too short"))?;
+    }
+    Ok(wide)
 }
 
 /// The zip64 field among the extra fields. What is malformed there is passed over: it belongs to others.
-fn extra_64(extra: &[u8]) -> Option<Fields<'_>> {
+fn extra_64(extra: &[u8]) -> Result<Option<Fields<'_>>, ZipError> {
     let mut fields = Fields(extra);
-    loop {
-        let (id, length) = (fields.u16()?, fields.u16()?);
-        let body = fields.bytes(length.into())?;
+    for _ in 0..EXTRA_FIELDS {
+        let Some((id, body)) = fields.extra() else { return Ok(None) };
         if id == EXTRA_64 {
-            return Some(Fields(body));
+            return Ok(Some(Fields(body)));
         }
+    }
+    if fields.extra().is_none() {
+        Ok(None)
+    } else {
+        Err(ZipError::Feature("entries of more than 64 extra fields"))
     }
 }
 
@@ -242,6 +251,12 @@ impl<'a> Fields<'a> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
+    }
+
+    /// An extra field: what it is, and its bytes.
+    fn extra(&mut self) -> Option<(u16, &'a [u8])> {
+        let (id, length) = (self.u16()?, self.u16()?);
+        Some((id, self.bytes(length.into())?))
     }
 
     fn u16(&mut self) -> Option<u16> {

@@ -92,7 +92,7 @@ impl Chunk {
         let (chunk, making) = (Arc::clone(self), shared.clone());
         let (name, traced) = (&self.name, Arc::clone(&trace));
         let make = Box::pin(async move {
-            let _room = making.room_for(chunk.rechunked.working_bytes()).await;
+            let _room = making.room().take(chunk.rechunked.working_bytes()).await;
             let cpu = making.cpu().clone();
             cpu.drive(async move { chunk.made(&making, &traced).await }).await?
         });
@@ -107,6 +107,7 @@ impl Chunk {
         let Some(version) = self.version(&snapshot) else { return Ok(None) };
         let shape = snapshot.plan().subset().shape();
         let elements = elements(&reader, snapshot, trace).await?;
+        let _turn = shared.room().encoder(self.rechunked.working_bytes()).await;
         let (start, rechunked) = (Instant::now(), Arc::clone(&self.rechunked));
         let encoded = shared.cpu().run(move || rechunked.encode(elements, &shape)).await?;
         trace.encoded_since(start);

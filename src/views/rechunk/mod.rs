@@ -14,7 +14,9 @@ mod list;
 mod named;
 mod rechunked;
 mod recipe;
+mod room;
 mod store;
 
 pub use recipe::{Recipe, RecipeError};
-pub use store::{RechunkLimits, RechunkRoom, RechunkStore, Rechunker};
+pub use room::RechunkRoom;
+pub use store::{RechunkLimits, RechunkStore, Rechunker};

@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::chunk::Chunk;
 use super::rechunked::Rechunked;
 use super::recipe::Recipe;
+use super::room::RechunkRoom;
 use super::{document_v2, document_v3, list, named};
 use crate::array::{Opened, Opener, ReadLimits, Reader};
 use crate::cache::EncodedCache;
@@ -54,21 +54,6 @@ impl RechunkLimits {
     /// What codecs may be asked to make of chunks that are answers.
     pub(super) fn codec(&self) -> CodecLimits {
         CodecLimits { chunk_bytes: self.codec.chunk_bytes.min(self.read.response_bytes), ..self.codec }
-    }
-}
-
-/// Room for chunks in the making, of all mounts that are given it. Clones share it.
-#[derive(Clone, Debug)]
-pub struct RechunkRoom(Arc<Semaphore>);
-
-impl RechunkRoom {
-    /// Bytes that chunks take together while they are made; one that takes more is made alone.
-    pub const BYTES: u64 = 128 << 20;
-}
-
-impl Default for RechunkRoom {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(usize::try_from(units(Self::BYTES)).unwrap_or(1))))
     }
 }
 
@@ -132,17 +117,10 @@ impl Rechunker {
         &self.limits
     }
 
-    /// Waits until so many bytes may be in the making. What is larger than there is room for waits for all of it.
-    pub(super) async fn room_for(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let units = units(bytes).clamp(1, units(RechunkRoom::BYTES));
-        // The semaphore is never closed.
-        Arc::clone(&self.room.0).acquire_many_owned(units).await.ok()
+    /// What chunks in the making take.
+    pub(super) fn room(&self) -> &RechunkRoom {
+        &self.room
     }
-}
-
-/// Kilobytes, in which room is counted.
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes >> 10).unwrap_or(u32::MAX)
 }
 
 /// A rechunked hierarchy, and whether its groups have consolidated metadata where those that are stored do.

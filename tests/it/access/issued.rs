@@ -406,3 +406,41 @@ async fn keys_are_kept_for_a_day_while_they_cannot_be_had() {
     assert_eq!(get_as(&server, &good, "/s3/").await.status, 401);
     assert_eq!(get_as(&server, &new.sign(&header("EdDSA", "ed"), &claims()), "/s3/").await.status, 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_kept_for_a_day_though_the_configuration_is_read_again() {
+    let keys = Keys::new();
+    let (server, web) = started(&keys).await;
+    let good = keys.sign(&header("EdDSA", "ed"), &claims());
+    assert_eq!(status(&server, &good).await, 200);
+    let again = |options: Value| server.set_access(super::access(options, &[], &web));
+    web.set(None);
+    for hours in [0, 10, 13] {
+        tokio::time::advance(Duration::from_hours(hours)).await;
+        again(options());
+        assert_eq!(status(&server, &good).await, 200, "{hours} hours later");
+    }
+    // Rights are those of the new configuration.
+    let mut fewer = options();
+    fewer["issuers"]["corp"]["grants"] = json!([grant("m", "g", &["read"])]);
+    again(fewer);
+    assert_eq!(status(&server, &good).await, 403);
+    again(options());
+    assert_eq!(status(&server, &good).await, 200);
+    tokio::time::advance(Duration::from_hours(2)).await;
+    assert_eq!(status(&server, &good).await, 503, "reading it again makes them no younger");
+    // Keys from elsewhere, for other algorithms or of another issuer are not these.
+    for (member, other, expected) in [
+        ("jwks_url", json!("https://other.example/keys"), 503),
+        ("algorithms", json!(["EdDSA"]), 503),
+        ("issuer", json!("https://other.example"), 401),
+    ] {
+        let (server, web) = started(&keys).await;
+        assert_eq!(status(&server, &good).await, 200);
+        web.set(None);
+        let mut changed = options();
+        changed["issuers"]["corp"][member] = other;
+        server.set_access(super::access(changed, &[], &web));
+        assert_eq!(status(&server, &good).await, expected, "{member}");
+    }
+}

@@ -102,10 +102,12 @@ async fn a_token_that_was_believed_is_no_longer_once_its_issuer_is_gone() {
     for _ in 0..2 {
         assert_eq!(get(&server, URL, Some(&seen), stranger()).await.status, 200);
     }
-    // Of the same name, with other keys.
+    // Of the same name, with other keys from elsewhere.
     let others = std::sync::Arc::<TestWeb>::default();
     others.set(Some(&Keys::new().set()));
-    server.set_access(access(issued::options(), &[], &others));
+    let mut options = issued::options();
+    options["issuers"]["corp"]["jwks_url"] = serde_json::json!("https://other.example/keys");
+    server.set_access(access(options, &[], &others));
     assert_eq!(get(&server, URL, Some(&seen), stranger()).await.status, 401);
 }
 

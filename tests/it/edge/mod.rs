@@ -6,6 +6,7 @@ mod frames;
 mod framing;
 mod limits;
 mod methods;
+mod multiplexed;
 mod proxies;
 mod sharing;
 mod stopping;

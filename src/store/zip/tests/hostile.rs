@@ -1,5 +1,7 @@
 //! Broken and hostile zip files: a right value or a clean error, and no memory for the sake of a number in them.
 
+use std::pin::Pin;
+
 use futures::stream::TryStreamExt;
 
 use super::super::ZipError;
@@ -175,4 +177,42 @@ async fn a_directory_that_claims_too_much_is_refused_before_it_is_read() {
         );
     }
     assert_eq!(below.gets().len(), 1, "and that is remembered of this version of the file");
+}
+
+#[tokio::test]
+async fn extra_fields_of_others_cost_little_however_many_an_entry_has() {
+    let with = |extra_fields: usize, zip64: bool| Entry { zip64, extra_fields, ..stored("a", "0123456789") };
+    // Where nothing is looked for among them, and where real programs write it.
+    for entry in [with(16_383, false), with(0, true), with(60, true)] {
+        let store = over(Zip::of([entry]).bytes()).await;
+        assert_eq!(keys(&store, "").await, ["a"]);
+        assert_eq!(read(&store, "a").await.unwrap(), "0123456789");
+    }
+    for extra_fields in [64, 16_000] {
+        let error = broken(Zip::of([with(extra_fields, true)]).bytes()).await;
+        assert_eq!(error, ZipError::Feature("entries of more than 64 extra fields"), "{extra_fields}");
+        assert_eq!(error.class(), ErrorClass::Unsupported);
+    }
+}
+
+#[tokio::test]
+async fn a_listing_lets_others_have_their_turn() {
+    let zip = Zip::of((0..2000).map(|number| stored(format!("a/{number}"), "")));
+    let store = over(zip.bytes()).await;
+    store.check().await.unwrap();
+    let all = async || store.list_prefix(&prefix(""), None).try_collect::<Vec<_>>().await.unwrap().len();
+    let under = async || {
+        let entries = store.list_dir_after(&prefix("a/"), "").try_collect::<Vec<_>>().await;
+        entries.unwrap().len()
+    };
+    let (mut all, mut under) = (Box::pin(all()), Box::pin(under()));
+    let listings: [Pin<&mut dyn Future<Output = usize>>; 2] = [all.as_mut(), under.as_mut()];
+    for mut listing in listings {
+        let mut turns = 0;
+        while futures::poll!(listing.as_mut()).is_pending() {
+            turns += 1;
+            tokio::task::yield_now().await;
+        }
+        assert!(turns >= 10, "{turns} turns for 2,000 entries");
+    }
 }

@@ -45,6 +45,8 @@ struct Entry {
     offset: Option<u64>,
     /// Whether sizes and offset stand in a zip64 field.
     zip64: bool,
+    /// Empty extra fields of others that the directory has before that one.
+    extra_fields: usize,
 }
 
 fn stored(name: impl AsRef<[u8]>, data: impl AsRef<[u8]>) -> Entry {
@@ -63,6 +65,7 @@ fn stored(name: impl AsRef<[u8]>, data: impl AsRef<[u8]>) -> Entry {
         local_extra: 0,
         offset: None,
         zip64: false,
+        extra_fields: 0,
     }
 }
 
@@ -168,7 +171,7 @@ impl Entry {
 
     fn central(&self, offset: u64, directory: &mut Vec<u8>) {
         let numbers = [self.size, self.compressed, offset];
-        let mut extra = Vec::new();
+        let mut extra = [0x99, 0x99, 0, 0].repeat(self.extra_fields);
         let [size, compressed, offset] = if self.zip64 {
             // A field of somebody else's stands before it.
             extra.extend([0x55, 0x54, 1, 0, 9, 1, 0, 24, 0]);
