@@ -13,6 +13,7 @@
 
 mod backend;
 mod error;
+mod extent;
 mod freshness;
 mod local;
 mod object;
@@ -31,6 +32,7 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, Circuit};
+pub use extent::Extent;
 pub use error::{LinkFault, Shared, StoreError};
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
@@ -181,12 +183,25 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         Err(StoreError::ReadOnly)
     }
 
-    /// `erase_prefix`: removes every value whose key begins with the prefix. Returns how many there were.
+    /// `erase_prefix`: removes every value whose key begins with the prefix. Returns how many there were. Where links lead to
+    /// other values, those stay, and the links are what is removed.
     ///
     /// # Errors
     /// As for [`Store::set`]; values erased before the failure stay erased.
     async fn erase_prefix(&self, _prefix: &StorePrefix) -> Result<u64, StoreError> {
         Err(StoreError::ReadOnly)
+    }
+
+    /// Whether to write or erase one extent is to change what is read of another, or the other way round. By the text of
+    /// their keys, unless a store knows one value by several.
+    ///
+    /// # Errors
+    /// Any failure of the backend.
+    async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.overlap(read, written).await,
+            None => Ok(read.overlaps(written)),
+        }
     }
 
     /// `list_dir`: the keys and prefixes directly under a prefix, each sorted by name. Unknown prefixes are

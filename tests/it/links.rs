@@ -170,3 +170,97 @@ async fn what_lies_outside_is_never_shown_by_a_link() {
         }
     }
 }
+
+/// A writable mount with `real/a` and `real/sub/b`, with `own/k`, and with links to them.
+fn writable() -> (TempDir, Server) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    for made in ["real/sub", "box", "own", "file", "above"] {
+        std::fs::create_dir_all(root.join(made)).unwrap();
+    }
+    for (file, value) in [("real/a", "A"), ("real/sub/b", "B"), ("own/k", "K")] {
+        std::fs::write(root.join(file), value).unwrap();
+    }
+    symlink("../real", root.join("box/l")).unwrap();
+    symlink("a", root.join("real/name")).unwrap();
+    symlink("../real/a", root.join("file/f")).unwrap();
+    symlink("..", root.join("above/u")).unwrap();
+    let options = LocalOptions { writable: true, durability: Durability::Rename, ..LocalOptions::default() };
+    let store: SharedStore = Arc::new(LocalStore::open(root, &options).unwrap());
+    let mount = Mount { writable: true, allow_prefix_delete: true, ..Mount::read_only("m", store) };
+    (directory, Server::build(mount).finish())
+}
+
+/// The files and links below a folder, without what the server keeps there.
+fn tree(root: &std::path::Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = entry.path().strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            match entry.file_type().unwrap() {
+                kind if !kind.is_dir() => found.push(name),
+                _ if name != ".zarr-server" => folders.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+const ALL: [&str; 7] = ["above/u", "box/l", "file/f", "own/k", "real/a", "real/name", "real/sub/b"];
+
+#[tokio::test]
+async fn what_is_its_own_source_by_a_link_is_neither_copied_nor_moved_nor_lost() {
+    for verb in ["COPY", "MOVE"] {
+        for (from, to) in [
+            ("real/", "box/l/"),
+            ("box/l/", "real/"),
+            ("real/sub/", "box/l/"),
+            ("real/", "box/l/new/"),
+            ("real/", "box/l/sub/"),
+            // By a link below the source.
+            ("box/", "real/"),
+            ("file/", "real/"),
+            ("above/", "real/sub/"),
+            ("real/a", "box/l"),
+            ("real/a", "box/l/a"),
+            ("box/l/a", "real/a"),
+            ("real/name", "real/a"),
+            ("box/l/name", "real/a"),
+        ] {
+            let (directory, server) = writable();
+            let url = format!("/store/m/{from}");
+            let to = format!("/store/m/{to}");
+            let answer =
+                server.ask(Method::from_bytes(verb.as_bytes()).unwrap(), &url, &[("destination", &to)]).await;
+            answer.refuses(403, "overlapping", &format!("{verb} {from} {to}"));
+            assert_eq!(tree(directory.path()), ALL, "{verb} {from} {to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_is_erased_with_the_links_in_it_and_without_what_they_lead_to() {
+    let kept: Vec<&str> = ALL.into_iter().filter(|name| *name != "box/l").collect();
+    for url in ["box/", "box/l/"] {
+        let (directory, server) = writable();
+        let erased = server.ask(Method::DELETE, &format!("/store/m/{url}"), &[]).await;
+        assert_eq!(erased.status, StatusCode::NO_CONTENT, "{url}");
+        assert_eq!(tree(directory.path()), kept, "{url}");
+        assert_eq!(server.get("/store/m/box/l/a").await.status, StatusCode::NOT_FOUND);
+    }
+    // What makes room for a copy is erased in the same way.
+    for (verb, to, copied) in [("COPY", "box/", "box/k"), ("MOVE", "box/l/", "box/l/k")] {
+        let (directory, server) = writable();
+        let (verb, to) = (Method::from_bytes(verb.as_bytes()).unwrap(), format!("/store/m/{to}"));
+        let answer = server.ask(verb.clone(), "/store/m/own/", &[("destination", &to)]).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT, "{to}: {:?}", answer.body);
+        let mut expected = kept.clone();
+        expected.push(copied);
+        expected.retain(|name| verb == "COPY" || *name != "own/k");
+        expected.sort_unstable();
+        assert_eq!(tree(directory.path()), expected, "{to}");
+    }
+}

@@ -46,6 +46,8 @@ pub(super) enum Below {
     Directly,
     /// All keys.
     All,
+    /// All keys, with links as they are: none is followed.
+    AllUnlinked,
 }
 
 /// The entries below a prefix, after a text.
@@ -138,10 +140,10 @@ impl Walk {
                         bytes += below.as_str().len();
                         entries.push(DirEntry::Prefix(below));
                     }
-                    Below::All if !is_passed || self.after.starts_with(below.as_str()) => {
+                    Below::All | Below::AllUnlinked if !is_passed || self.after.starts_with(below.as_str()) => {
                         self.next = Some(below);
                     }
-                    Below::Directly | Below::All => {}
+                    Below::Directly | Below::All | Below::AllUnlinked => {}
                 }
                 continue;
             }
@@ -155,7 +157,7 @@ impl Walk {
                 open = Some((frame.prefix.clone(), root.open_directory(frame.prefix.as_str())?));
             }
             if let Some((_, Some(directory))) = &open
-                && let Some(info) = look_at(root, directory, name, &key)?
+                && let Some(info) = look_at(root, directory, name, &key, self.below)?
             {
                 bytes += key.as_str().len();
                 entries.push(DirEntry::Key(ListEntry { key, info }));
@@ -178,7 +180,7 @@ impl Walk {
         // What is listed comes after the name that the text goes on with here, or is below that.
         let rest = self.after.strip_prefix(prefix.as_str()).unwrap_or_default();
         let after = rest.split('/').next().unwrap_or_default();
-        let names = first_names(root, &directory, &prefix, after, FIRST_NAMES, self.room())?;
+        let names = first_names(root, &directory, &prefix, self.below, after, FIRST_NAMES, self.room())?;
         self.frames.push(Frame { prefix, stat, names, kept: FIRST_NAMES });
         Ok(())
     }
@@ -197,7 +199,7 @@ impl Walk {
             return Ok(());
         };
         let kept = kept.saturating_mul(MORE_NAMES);
-        let names = first_names(root, &directory, &prefix, &after, kept, self.room())?;
+        let names = first_names(root, &directory, &prefix, self.below, &after, kept, self.room())?;
         self.frames.push(Frame { prefix, stat, names, kept });
         Ok(())
     }
@@ -207,7 +209,7 @@ impl Walk {
         let free = NAMES_BYTES.saturating_sub(self.held_bytes());
         match self.below {
             Below::Directly => free,
-            Below::All => (free / 4 * 3).max(LEAST_BYTES),
+            Below::All | Below::AllUnlinked => (free / 4 * 3).max(LEAST_BYTES),
         }
     }
 }
@@ -217,6 +219,7 @@ fn first_names(
     root: &Root,
     directory: &OwnedFd,
     prefix: &StorePrefix,
+    below: Below,
     after: &str,
     names: usize,
     bytes: usize,
@@ -233,7 +236,7 @@ fn first_names(
         let Ok(key) = prefix.key(name) else {
             continue;
         };
-        match kind_of(root, directory, name, &key, entry.file_type())? {
+        match kind_of(root, directory, name, &key, below, entry.file_type())? {
             Some(FileType::RegularFile) => first.take(name, false),
             Some(FileType::Directory) => first.take(name, true),
             _ => {}
@@ -248,6 +251,7 @@ fn kind_of(
     directory: &OwnedFd,
     name: &str,
     key: &StoreKey,
+    below: Below,
     mut kind: FileType,
 ) -> Result<Option<FileType>, StoreError> {
     if is_reserved(name) {
@@ -263,6 +267,9 @@ fn kind_of(
     if kind != FileType::Symlink {
         return Ok(Some(kind));
     }
+    if below == Below::AllUnlinked {
+        return Ok(Some(FileType::RegularFile));
+    }
     match root.open_file(key.as_str()) {
         Ok(Some(_)) | Err(StoreError::Link { .. }) => Ok(Some(FileType::RegularFile)),
         Ok(None) => Ok(root.open_directory(key.as_str())?.map(|_| FileType::Directory)),
@@ -276,13 +283,18 @@ fn look_at(
     directory: &OwnedFd,
     name: &str,
     key: &StoreKey,
+    below: Below,
 ) -> Result<Option<ValueInfo>, StoreError> {
     let began = SystemTime::now();
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if is_file(&stat) => Ok(Some(info_of(&root.looked(stat, began)))),
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            let itself = || Ok(Some(info_of(&root.looked(stat, began))));
+            if below == Below::AllUnlinked {
+                return itself();
+            }
             match super::read::head(root, key) {
-                Err(StoreError::Link { .. }) => Ok(Some(info_of(&root.looked(stat, began)))),
+                Err(StoreError::Link { .. }) => itself(),
                 found => found,
             }
         }
@@ -320,7 +332,7 @@ fn holds_a_key(root: &Root, prefix: &StorePrefix, seen: &mut HashSet<Identity>) 
         let Ok(key) = prefix.key(name) else {
             continue;
         };
-        let found = match kind_of(root, &directory, name, &key, entry.file_type()) {
+        let found = match kind_of(root, &directory, name, &key, Below::Directly, entry.file_type()) {
             Ok(Some(FileType::RegularFile)) | Err(_) => true,
             Ok(Some(FileType::Directory)) => holds_a_key(root, &key.as_prefix(), seen),
             Ok(_) => false,

@@ -8,11 +8,13 @@
 mod blocking;
 mod directories;
 mod disk;
+mod erase;
 mod failure;
 mod list;
 mod locks;
 mod names;
 mod now;
+mod overlap;
 mod read;
 mod reserved;
 mod root;
@@ -44,7 +46,7 @@ use self::reserved::Reserved;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirEntries, DirEntry, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value,
+    ByteRange, DirEntries, DirEntry, Extent, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value,
     ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
@@ -272,22 +274,17 @@ impl Store for LocalStore {
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
         self.area.writable()?;
-        write::erase(&self.area, &self.blocking, key, condition, true).await
+        write::erase(&self.area, &self.blocking, key, condition).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
         self.area.writable()?;
-        let mut entries = self.list_prefix(prefix, None);
-        let mut erased = 0;
-        while let Some(entry) = entries.try_next().await? {
-            let always = WriteCondition::Always;
-            erased += u64::from(write::erase(&self.area, &self.blocking, &entry.key, always, false).await?);
-        }
-        if erased > 0 {
-            let area = Arc::clone(&self.area);
-            self.blocking.run(move || area.sync_all()).await?;
-        }
-        Ok(erased)
+        erase::erase_prefix(&self.area, &self.blocking, prefix).await
+    }
+
+    async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
+        let (area, read, written) = (Arc::clone(&self.area), read.clone(), written.clone());
+        self.blocking.run(move || overlap::overlap(&area.root, &read, &written)).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, Dev, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::failure::{is_absence, os};
 use super::settled::{Looked, Settling};
@@ -27,6 +28,9 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const NAME: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const NAME: OFlags = FILE;
+
+/// For directories that lie above one that is open already.
+pub(super) const ABOVE: OFlags = NAME.union(OFlags::DIRECTORY);
 
 /// An open root directory and the policy under which names are resolved below it.
 #[derive(Debug)]
@@ -295,7 +299,7 @@ pub(super) fn is_file(stat: &Stat) -> bool {
 }
 
 /// Whether a name in a directory is a symbolic link.
-fn is_link(directory: impl AsFd, name: &str) -> bool {
+pub(super) fn is_link(directory: impl AsFd, name: impl Arg) -> bool {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }

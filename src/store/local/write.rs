@@ -91,14 +91,13 @@ pub(super) async fn erase(
     blocking: &Blocking,
     key: &StoreKey,
     condition: WriteCondition,
-    durable: bool,
 ) -> Result<bool, StoreError> {
     if is_reserved(key.as_str()) {
         return condition.check(None).map(|()| false);
     }
     let (area, blocking, key) = (Arc::clone(area), blocking.clone(), key.clone());
     let lock = lock(area.root.path(), &key).await;
-    blocking.run(move || area.remove(&lock, &key, &condition, durable)).await
+    blocking.run(move || area.remove(&lock, &key, &condition)).await
 }
 
 impl Area {
@@ -180,10 +179,9 @@ impl Area {
 
     fn remove(
         &self,
-        _lock: &KeyLock,
+        lock: &KeyLock,
         key: &StoreKey,
         condition: &WriteCondition,
-        durable: bool,
     ) -> Result<bool, StoreError> {
         self.writable()?;
         match head(&self.root, key) {
@@ -198,10 +196,20 @@ impl Area {
             }
         }
         let prefix = key.parent();
-        let path = parent_path(prefix.as_str());
-        let Some(directory) = self.root.open_directory(path)? else {
+        let Some(directory) = self.root.open_directory(parent_path(prefix.as_str()))? else {
             return Ok(false);
         };
+        self.unlink(lock, key, directory, true)
+    }
+
+    /// Removes a name from its directory, and the directory if nothing else is in it.
+    pub(super) fn unlink(
+        &self,
+        _lock: &KeyLock,
+        key: &StoreKey,
+        directory: OwnedFd,
+        durable: bool,
+    ) -> Result<bool, StoreError> {
         match self.disk.call(Step::Unlink, || unlinkat(&directory, key.name(), AtFlags::empty())) {
             Ok(()) => {}
             Err(errno) if is_absence(errno) => return Ok(false),
@@ -211,7 +219,7 @@ impl Area {
             self.sync_directory("make the erasure durable", &directory)?;
         }
         drop(directory);
-        self.remove_empty_directories(path);
+        self.remove_empty_directories(parent_path(key.parent().as_str()));
         Ok(true)
     }
 

@@ -32,7 +32,7 @@ use crate::http::routes::list;
 use crate::http::routes::write::{failed, refusal};
 use crate::http::state::{AppState, Mount};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{StoreError, ValueInfo, Version, WriteCondition};
+use crate::store::{Extent, StoreError, ValueInfo, Version, WriteCondition};
 
 /// Keys of a prefix that are copied at a time.
 const COPIES: usize = 8;
@@ -160,8 +160,8 @@ impl Transfer<'_> {
             Place::Prefix(prefix) => prefix.as_key().ok_or_else(overlap)?,
         };
         let below = to.as_prefix();
-        if *from == to || from.as_str().starts_with(below.as_str()) {
-            return Err(overlap());
+        for replaced in [Extent::Key(to.clone()), Extent::Below(below.clone())] {
+            self.check_apart(&Extent::Key(from.clone()), &replaced).await?;
         }
         let at = match self.conditions.for_read(&info.version, info.modified) {
             Verdict::Proceed if self.conditions.is_empty() => None,
@@ -187,9 +187,7 @@ impl Transfer<'_> {
             Place::Key(key) => key.as_prefix(),
             Place::Prefix(prefix) => prefix.clone(),
         };
-        if from.as_str().starts_with(to.as_str()) || to.as_str().starts_with(from.as_str()) {
-            return Err(overlap());
-        }
+        self.check_apart(&Extent::Below(from.clone()), &Extent::Below(to.clone())).await?;
         if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
             return Err(refusal(self.target).allow(self.mount.prefix_methods()));
         }
@@ -241,6 +239,11 @@ impl Transfer<'_> {
             Ok(())
         });
         copied.await
+    }
+
+    /// Whether what is written leaves the source as it is, by whatever links the two are named.
+    async fn check_apart(&self, from: &Extent, to: &Extent) -> Result<(), Problem> {
+        if self.soon(self.mount.store.overlap(from, to)).await? { Err(overlap()) } else { Ok(()) }
     }
 
     /// Empties a prefix that is to be replaced.

@@ -1,0 +1,85 @@
+//! Erasing a prefix: the values below it one by one, and symbolic links as what they are.
+//!
+//! A link is removed itself, and what it leads to stays: below the prefix its keys are gone either way, and other prefixes
+//! may have them too. Only links above the prefix are followed, as for the names of keys.
+
+use std::sync::Arc;
+
+use futures::stream::TryStreamExt;
+use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Errno;
+
+use super::Area;
+use super::blocking::Blocking;
+use super::directories::parent_path;
+use super::failure::os;
+use super::list::{Below, list};
+use super::locks::{KeyLock, lock};
+use super::root::is_link;
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::own_names::is_reserved;
+use crate::store::{DirEntry, StoreError};
+
+/// Removes all below a prefix. Returns how many values and links there were.
+pub(super) async fn erase_prefix(
+    area: &Arc<Area>,
+    blocking: &Blocking,
+    prefix: &StorePrefix,
+) -> Result<u64, StoreError> {
+    let (ours, at) = (Arc::clone(area), prefix.clone());
+    let mut erased = 0;
+    if let Some(link) = blocking.run(move || ours.link_to_directory(&at)).await? {
+        erased += u64::from(erase_name(area, blocking, link).await?);
+    } else {
+        let mut entries = list(Arc::clone(area), blocking.clone(), Below::AllUnlinked, prefix, "");
+        while let Some(entry) = entries.try_next().await? {
+            if let DirEntry::Key(entry) = entry {
+                erased += u64::from(erase_name(area, blocking, entry.key).await?);
+            }
+        }
+    }
+    if erased > 0 {
+        let area = Arc::clone(area);
+        blocking.run(move || area.sync_all()).await?;
+    }
+    Ok(erased)
+}
+
+async fn erase_name(area: &Arc<Area>, blocking: &Blocking, key: StoreKey) -> Result<bool, StoreError> {
+    let area = Arc::clone(area);
+    let lock = lock(area.root.path(), &key).await;
+    blocking.run(move || area.remove_name(&lock, &key)).await
+}
+
+impl Area {
+    /// The link that a prefix's own name is, where it leads to a directory.
+    fn link_to_directory(&self, prefix: &StorePrefix) -> Result<Option<StoreKey>, StoreError> {
+        let Some(key) = prefix.as_key() else { return Ok(None) };
+        if self.root.open_directory(prefix.as_str())?.is_none() {
+            return Ok(None);
+        }
+        let above = self.root.open_directory(key.parent().as_str())?;
+        let is_link = above.is_some_and(|above| is_link(above, key.name()));
+        Ok(is_link.then_some(key))
+    }
+
+    /// Removes the file or the link of a name, which is not durable yet. Returns whether there was one.
+    fn remove_name(&self, lock: &KeyLock, key: &StoreKey) -> Result<bool, StoreError> {
+        self.writable()?;
+        if is_reserved(key.as_str()) {
+            return Ok(false);
+        }
+        let prefix = key.parent();
+        let Some(directory) = self.root.open_directory(parent_path(prefix.as_str()))? else {
+            return Ok(false);
+        };
+        match statat(&directory, key.name(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile | FileType::Symlink => self.unlink(lock, key, directory, false),
+                _ => Ok(false),
+            },
+            Err(Errno::NOENT) => Ok(false),
+            Err(errno) => Err(os("look at a value's name", errno)),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Whether what is read of one extent is what is written of another: by links, a file has several keys, and a directory
+//! several prefixes.
+//!
+//! Directories are compared by device and inode, each with all that are above it up to the root. What does not exist yet
+//! is where its nearest directory is that exists. Links below the prefix that is read are looked for, since reading follows
+//! them; erasing does not. Hard links are values of their own: to replace one leaves the others.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use rustix::fs::{Dev, Dir, FileType, Mode, fstat, openat, readlinkat};
+
+use super::failure::os;
+use super::root::{ABOVE, Root, is_link};
+use crate::key::{StoreKey, StorePrefix};
+use crate::store::own_names::is_reserved;
+use crate::store::{Extent, StoreError};
+
+/// The most links in a row that are followed, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// A directory by its device and inode.
+type Identity = (Dev, u64);
+
+/// Where an extent is on the disk.
+struct Place {
+    /// The directory of a prefix or of a key's file, and those above it, the nearest first.
+    directories: Vec<Identity>,
+    /// Whether the first of them is that directory itself, and not one above it because it does not exist.
+    exists: bool,
+    /// The name of a key's file there.
+    name: Option<OsString>,
+}
+
+/// Whether something that is read is written.
+pub(super) fn overlap(root: &Root, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
+    if read.overlaps(written) {
+        return Ok(true);
+    }
+    let (from, to) = (Place::of(root, read)?, Place::of(root, written)?);
+    if from.is_in(&to) || to.is_in(&from) {
+        return Ok(true);
+    }
+    match (read, to.directory()) {
+        (Extent::Below(prefix), Some(directory)) if to.name.is_none() => {
+            leads_into(root, prefix, directory, &mut HashSet::new())
+        }
+        _ => Ok(false),
+    }
+}
+
+impl Place {
+    fn of(root: &Root, extent: &Extent) -> Result<Self, StoreError> {
+        match extent {
+            Extent::Key(key) => {
+                let (directory, exists) = nearest(root, &key.parent())?;
+                let (directory, name) = if exists && matches!(root.open_file(key.as_str()), Ok(Some(_))) {
+                    behind_links(directory, key.name().into())
+                } else {
+                    (directory, key.name().into())
+                };
+                Ok(Self { directories: with_those_above(root, directory)?, exists, name: Some(name) })
+            }
+            Extent::Below(prefix) => {
+                let (directory, exists) = nearest(root, prefix)?;
+                Ok(Self { directories: with_those_above(root, directory)?, exists, name: None })
+            }
+        }
+    }
+
+    /// The directory itself, if it exists.
+    fn directory(&self) -> Option<Identity> {
+        self.directories.first().copied().filter(|_| self.exists)
+    }
+
+    fn is_in(&self, other: &Self) -> bool {
+        let Some(directory) = other.directory() else { return false };
+        if other.name.is_none() {
+            return self.directories.contains(&directory);
+        }
+        self.name == other.name && self.directory() == Some(directory)
+    }
+}
+
+/// Whether a directory is below a prefix by some link, or a link below the prefix leads into it. As in a listing, each
+/// directory is looked into once, and no deeper than keys go.
+fn leads_into(
+    root: &Root,
+    prefix: &StorePrefix,
+    into: Identity,
+    seen: &mut HashSet<Identity>,
+) -> Result<bool, StoreError> {
+    let directory = match root.open_directory(prefix.as_str()) {
+        Ok(Some(directory)) => directory,
+        Ok(None) | Err(StoreError::Link { .. }) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let here = identity(&directory)?;
+    if here == into {
+        return Ok(true);
+    }
+    if !seen.insert(here) {
+        return Ok(false);
+    }
+    for entry in Dir::read_from(&directory).map_err(|errno| os("read a directory", errno))? {
+        let entry = entry.map_err(|errno| os("read a directory", errno))?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if is_reserved(name) {
+            continue;
+        }
+        let Ok(key) = prefix.key(name) else { continue };
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown && is_link(&directory, name) {
+            kind = FileType::Symlink;
+        }
+        let leads = match kind {
+            FileType::Symlink => {
+                let (file, behind) = (Place::of(root, &Extent::Key(key.clone()))?, key.as_prefix());
+                let folder = Place::of(root, &Extent::Below(behind.clone()))?;
+                file.directories.contains(&into)
+                    || folder.directories.contains(&into)
+                    || leads_into(root, &behind, into, seen)?
+            }
+            // What is no directory is not opened as one.
+            FileType::Directory | FileType::Unknown => leads_into(root, &key.as_prefix(), into, seen)?,
+            _ => false,
+        };
+        if leads {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The directory of a prefix, or the nearest above it that there is, and whether it is the former. Behind a link that is not
+/// followed there is nothing.
+fn nearest(root: &Root, prefix: &StorePrefix) -> Result<(OwnedFd, bool), StoreError> {
+    let mut at = prefix.clone();
+    loop {
+        match root.open_directory(at.as_str()) {
+            Ok(Some(directory)) => return Ok((directory, at == *prefix)),
+            Ok(None) | Err(StoreError::Link { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        // The root itself is never absent: that is an error.
+        at = at.as_key().as_ref().map_or_else(StorePrefix::root, StoreKey::parent);
+    }
+}
+
+/// The directory and the name of the file that a name leads to.
+fn behind_links(mut directory: OwnedFd, mut name: OsString) -> (OwnedFd, OsString) {
+    for _ in 0..MOST_LINKS {
+        if !is_link(&directory, &name) {
+            break;
+        }
+        let Ok(target) = readlinkat(&directory, &name, Vec::new()) else { break };
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        let Some(next) = target.file_name() else { break };
+        if let Some(above) = target.parent().filter(|above| !above.as_os_str().is_empty()) {
+            let Ok(opened) = openat(&directory, above, ABOVE, Mode::empty()) else { break };
+            directory = opened;
+        }
+        next.clone_into(&mut name);
+    }
+    (directory, name)
+}
+
+/// A directory and those above it, up to the root; of one outside, to where there is no other above.
+fn with_those_above(root: &Root, mut directory: OwnedFd) -> Result<Vec<Identity>, StoreError> {
+    let end = identity(root.fd())?;
+    let mut last = identity(&directory)?;
+    let mut found = vec![last];
+    while last != end {
+        directory = openat(&directory, "..", ABOVE, Mode::empty())
+            .map_err(|errno| os("open the directory above another", errno))?;
+        let above = identity(&directory)?;
+        if above == last {
+            break;
+        }
+        found.push(above);
+        last = above;
+    }
+    Ok(found)
+}
+
+fn identity(directory: impl AsFd) -> Result<Identity, StoreError> {
+    let stat = fstat(directory).map_err(|errno| os("look at a directory", errno))?;
+    Ok((stat.st_dev, stat.st_ino))
+}
