@@ -1,7 +1,8 @@
 //! From the configuration to the mounts that are served, at the start and whenever it is read anew.
 //!
 //! A store that is served already is taken over, so that what is remembered of it stays, and a writable directory need not
-//! be given up first. One that differs in anything is opened anew, and remembered under another name.
+//! be given up first. One that differs in anything is opened anew, and remembered under another name: also where its path
+//! leads to another directory by now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,11 @@ impl Served {
     /// What is shown of where it is.
     pub(super) fn url(&self) -> &str {
         self.opened.as_ref().map_or("built in", |opened| &opened.url)
+    }
+
+    /// Whether its URL leads to another store by now.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.store.is_replaced())
     }
 }
 
@@ -118,12 +124,13 @@ impl Opener {
             before.map_or_else(Arc::<BackendCounts>::default, |before| Arc::clone(&before.mount.backend));
         let mut opened = served.iter().filter_map(|served| served.opened.as_ref());
         // It may have had another name.
-        let raw = match opened.find(|opened| opened.is_of(&options.url, &of_store)) {
+        let is_kept = |opened: &&Opened| opened.is_of(&options.url, &of_store) && !opened.store.is_replaced();
+        let raw = match opened.find(is_kept) {
             Some(opened) => Arc::clone(&opened.store),
             None => self.store(name, &options.url, &of_store)?,
         };
         let is_same = |opened: &Opened| {
-            opened.is_of(&options.url, &of_store)
+            Arc::ptr_eq(&opened.store, &raw)
                 && opened.freshness == options.freshness
                 && opened.separator == options.dimension_separator
         };

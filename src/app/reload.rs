@@ -54,7 +54,8 @@ impl Reread {
     ) -> Result<Self, ReloadError> {
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
-        let is_same = config.mounts == before.mounts && config.demo == before.demo;
+        let is_replaced = served.iter().any(Served::is_replaced);
+        let is_same = config.mounts == before.mounts && config.demo == before.demo && !is_replaced;
         let changed = if is_same {
             None
         } else {

@@ -254,6 +254,12 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         self.inner()?.signed_url(key, is_head, good_for)
     }
 
+    /// Whether the URL that this was opened by leads to something else by now, so that who opens it anew gets another
+    /// store: a path may, after a rename. Blocks for a look at the disk. `false` always, unless a store knows better.
+    fn is_replaced(&self) -> bool {
+        self.inner().is_some_and(Store::is_replaced)
+    }
+
     /// Whether the backend answers at all; for readiness.
     ///
     /// # Errors

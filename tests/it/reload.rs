@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -120,6 +121,38 @@ fn mounts_are_added_removed_and_changed_without_a_restart() {
     let restart = server.log.recv_timeout(BOUND).unwrap();
     assert!(restart.contains("need a restart") && restart.contains("mounts.b.listen"), "{restart}");
     assert_eq!(server.get("/store/b/k"), found("second"));
+}
+
+#[test]
+fn a_path_that_leads_to_another_directory_by_now_is_opened_anew() {
+    let current =
+        |at: &Path| mount(at, "link", "current") + &mount(at, "name", "three") + &mount(at, "same", "two");
+    let server = Process::start(|at| {
+        symlink("one", at.join("current")).unwrap();
+        current(at)
+    });
+    let found = |text: &str| (200, text.to_owned());
+    for _ in 0..2 {
+        assert_eq!(server.get("/store/link/k"), found("first"));
+        assert_eq!(server.get("/store/name/k"), found("third"));
+    }
+    let at = server.folder.path();
+    std::fs::remove_file(at.join("current")).unwrap();
+    symlink("two", at.join("current")).unwrap();
+    std::fs::rename(at.join("three"), at.join("old")).unwrap();
+    std::fs::create_dir(at.join("three")).unwrap();
+    std::fs::write(at.join("three/k"), "newer").unwrap();
+    server.reload(current);
+    assert_eq!(server.get("/store/link/k"), found("second"));
+    assert_eq!(server.get("/store/name/k"), found("newer"));
+    assert_eq!(server.get("/store/same/k"), found("second"));
+
+    // Where the path leads to nothing, there is nothing better to open, and all else is taken over.
+    std::fs::remove_file(at.join("current")).unwrap();
+    let said = server.reload(|at| current(at) + &mount(at, "more", "one"));
+    assert!(said.contains("was read again"), "{said}");
+    assert_eq!(server.get("/store/link/k"), found("second"));
+    assert_eq!(server.get("/store/more/k"), found("first"));
 }
 
 #[test]

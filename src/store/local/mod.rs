@@ -305,6 +305,10 @@ impl Store for LocalStore {
             .boxed()
     }
 
+    fn is_replaced(&self) -> bool {
+        self.area.root.is_replaced()
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         let area = Arc::clone(&self.area);
         self.blocking

@@ -36,6 +36,8 @@ pub(super) const ABOVE: OFlags = NAME.union(OFlags::DIRECTORY);
 #[derive(Debug)]
 pub(super) struct Root {
     fd: OwnedFd,
+    /// As it was given.
+    named: PathBuf,
     path: PathBuf,
     symlinks: Symlinks,
     /// The number of the device that the root is on.
@@ -68,16 +70,16 @@ pub(super) enum Unopened {
 
 impl Root {
     /// Opens an existing directory.
-    pub(super) fn open(path: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
+    pub(super) fn open(named: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let path =
-            path.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
+            named.canonicalize().map_err(|error| super::failure::io("find the root directory", &error))?;
         let fd = openat(CWD, &path, DIRECTORY, Mode::empty())
             .map_err(|errno| os("open the root directory", errno))?;
         let by_kernel = kernel::is_there(&fd);
         let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
         let settling = Settling::new(options.believes_times, now::has_own_clock(&fd).then_some(device));
         let (symlinks, now) = (options.symlinks, by_kernel && now::is_for(&fd));
-        Ok(Self { fd, path, symlinks, device, by_kernel, now, settling })
+        Ok(Self { fd, named: named.to_owned(), path, symlinks, device, by_kernel, now, settling })
     }
 
     /// The root's own descriptor.
@@ -88,6 +90,13 @@ impl Root {
     /// The canonical path; names the root in locks, not in any error.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the path that was given leads to another directory by now. Where it leads to none, the one that is open is
+    /// all that there is.
+    pub(super) fn is_replaced(&self) -> bool {
+        let Ok(found) = openat(CWD, &self.named, ABOVE, Mode::empty()).and_then(fstat) else { return false };
+        fstat(&self.fd).is_ok_and(|open| (open.st_dev, open.st_ino) != (found.st_dev, found.st_ino))
     }
 
     /// The number of the device that the root is on.

@@ -66,6 +66,10 @@ impl Store for ZipStore {
         self.inner.backend()
     }
 
+    fn is_replaced(&self) -> bool {
+        self.inner.is_replaced()
+    }
+
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         let directory = self.current().await?;
         let Some(entry) = directory.find(key) else {
