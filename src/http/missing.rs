@@ -15,18 +15,18 @@ use super::problem::Problem;
 use crate::array::{ArrayError, Opened};
 use crate::error::nearest;
 use crate::hierarchy::{HierarchyError, Node};
-use crate::key::NodePath;
+use crate::key::{NodePath, StorePrefix};
 use crate::metadata::NodeKind;
-use crate::store::DirEntry;
+use crate::store::{DirEntry, StoreError};
 
 /// Places above a path that are looked at, the nearest first.
 const MOST_ABOVE: usize = 8;
-/// Names in a folder that are looked through for one that may have been meant.
-const MOST_NAMES: usize = 1000;
-/// Entries of a folder, chunks among them, that are looked through for so many names.
-const MOST_ENTRIES: usize = 10_000;
-/// Names in a folder that are listed, each with what it is.
+/// Entries of a folder, chunks among them, that are looked through for names that may have been meant.
+const MOST_ENTRIES: usize = 1000;
+/// Names in a folder that are listed.
 const MOST_LISTED: usize = 100;
+/// How many of these are listed with what they are.
+const MOST_OPENED: usize = 20;
 /// Nodes looked at a time.
 const CONCURRENCY: usize = 16;
 
@@ -94,18 +94,30 @@ impl Seen<'_> {
         self.rights.meet(&self.target.mount.name, &need)
     }
 
-    /// The names directly below a path, as folders have them.
+    /// Names directly below a path, as folders have them, in their order; of a long folder only some.
     async fn names_in(&self, path: &NodePath) -> Vec<String> {
         if !self.may_list(path) {
             return Vec::new();
         }
-        let entries = self.target.mount.store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);
-        let names = entries.try_filter_map(|entry| async move {
+        let found = self.prefixes_in(path).await.unwrap_or_default();
+        let names = found.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
+        let mut names: Vec<String> = names.map(|path| path.name().to_owned()).collect();
+        names.retain(|name| !name.is_empty());
+        names.sort_unstable();
+        names
+    }
+
+    async fn prefixes_in(&self, path: &NodePath) -> Result<Vec<StorePrefix>, StoreError> {
+        let store = &self.target.mount.store;
+        if let Some(glance) = store.glance(path.prefix(), MOST_ENTRIES) {
+            return glance.await;
+        }
+        let entries = store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);
+        let prefixes = entries.try_filter_map(async |entry| {
             let DirEntry::Prefix(prefix) = entry else { return Ok(None) };
-            let name = NodePath::parse(prefix.as_str()).ok().map(|path| path.name().to_owned());
-            Ok(name.filter(|name| !name.is_empty()))
+            Ok(Some(prefix))
         });
-        names.take(MOST_NAMES).try_collect().await.unwrap_or_default()
+        prefixes.try_collect().await
     }
 
     /// The node at a path, if there is one that can be used.
@@ -113,18 +125,22 @@ impl Seen<'_> {
         self.target.opener.find(path).await.ok().flatten()
     }
 
-    /// The children of a folder, as a node's document has them. What is no node has no type.
+    /// The children of a folder, as a node's document has them. What is no node has the type null, and what was not opened
+    /// has none.
     async fn children(&self, path: &NodePath, names: &[String]) -> Value {
         let mount = &self.target.mount.name;
         let paths: Vec<NodePath> =
             names.iter().take(MOST_LISTED).filter_map(|name| path.child(name).ok()).collect();
-        let children = stream::iter(paths).map(|child| async move {
+        let children = stream::iter(paths).enumerate().map(|(at, child)| async move {
+            let segments: Vec<String> = child.as_str().split('/').map(encode).collect();
+            let href = format!("/v1/nodes/{mount}/{}", segments.join("/"));
+            if at >= MOST_OPENED {
+                return json!({ "name": child.name(), "href": href });
+            }
             let kind = self.node(&child).await.map(|opened| match opened.node {
                 Node::Array(_) => NodeKind::Array.name(),
                 Node::Group(_) => NodeKind::Group.name(),
             });
-            let segments: Vec<String> = child.as_str().split('/').map(encode).collect();
-            let href = format!("/v1/nodes/{mount}/{}", segments.join("/"));
             json!({ "name": child.name(), "node_type": kind, "href": href })
         });
         children.buffered(CONCURRENCY).collect::<Vec<_>>().await.into()

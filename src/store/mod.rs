@@ -32,8 +32,8 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, Circuit};
-pub use extent::Extent;
 pub use error::{LinkFault, Shared, StoreError};
+pub use extent::Extent;
 pub use freshness::{Freshness, FreshnessError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
 pub use object::{ObjectBackend, ObjectOptions, name_traces_by, trouble};
@@ -228,6 +228,17 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// Ends in an error as [`Store::list_dir`] does.
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries;
+
+    /// Some of the prefixes directly under a prefix, in no order: those among so many entries that are first at hand, with or
+    /// without keys below them. `None` where that is nothing to [`Store::list_dir_after`]: always, unless a store knows
+    /// better.
+    fn glance<'a>(
+        &'a self,
+        prefix: &'a StorePrefix,
+        entries: usize,
+    ) -> Option<BoxFuture<'a, Result<Vec<StorePrefix>, StoreError>>> {
+        self.inner()?.glance(prefix, entries)
+    }
 
     /// `list_prefix` (and `list`, with the root): every key under a prefix, in the order of the keys' bytes,
     /// after `after` if that is given.

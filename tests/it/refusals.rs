@@ -468,6 +468,22 @@ async fn a_node_that_is_missing_is_answered_with_what_is_there_instead() {
 }
 
 #[tokio::test]
+async fn of_a_long_folder_the_first_children_are_told_with_what_they_are_and_the_others_by_name() {
+    let store = memory();
+    for number in 0..30 {
+        Array::of(&[1]).store(&store, &format!("folder/{number:02}")).await;
+    }
+    let server = Server::build(Mount::read_only("data", store)).finish();
+    let problem = server.get("/v1/nodes/data/folder").await.json();
+    let children = problem["children"].as_array().unwrap();
+    assert_eq!(children.len(), 30);
+    for (at, child) in children.iter().enumerate() {
+        assert_eq!(child["name"], format!("{at:02}"));
+        assert_eq!(child.get("node_type").is_some(), at < 20, "{child}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_parameter_is_answered_with_the_one_that_may_be_meant() {
     let store = memory();
     let named = Array::of(&[4, 4]).members(serde_json::json!({ "dimension_names": ["time", "lat"] }));

@@ -1,8 +1,9 @@
 //! The one door from async to the file system's blocking calls.
 //!
 //! Every file operation of this store that may wait runs here, on tokio's blocking threads, and never more of them at
-//! once than the store's own limit: a slow disk holds up the store that stands on it, not the whole process. Those that
-//! cannot wait are in `now`.
+//! once than the store's own limit: a slow disk holds up the store that stands on it, not the whole process. Walks through
+//! directories have a limit of their own, since a long directory takes longer than many values: no read waits behind them.
+//! Operations that cannot wait are in `now`.
 
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub const MAX_CONCURRENCY: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Blocking {
     gate: Arc<Semaphore>,
+    /// A gate for walks through directories.
+    pub(super) walks: Arc<Semaphore>,
     /// How many operations went through.
     #[cfg(test)]
     pub(super) hops: Arc<std::sync::atomic::AtomicU64>,
@@ -28,6 +31,7 @@ impl Blocking {
     pub(super) fn new(concurrency: usize) -> Self {
         Self {
             gate: Arc::new(Semaphore::new(concurrency.clamp(1, MAX_CONCURRENCY))),
+            walks: Arc::new(Semaphore::new(walks())),
             #[cfg(test)]
             hops: Arc::default(),
         }
@@ -38,9 +42,25 @@ impl Blocking {
         &self,
         work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run_within(&self.gate, work).await
+    }
+
+    /// As [`Blocking::run`], for work that walks through directories of any length.
+    pub(super) async fn walk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_within(&self.walks, work).await
+    }
+
+    async fn run_within<T: Send + 'static>(
+        &self,
+        gate: &Arc<Semaphore>,
+        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         #[cfg(test)]
         self.hops.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let gate = Arc::clone(&self.gate);
+        let gate = Arc::clone(gate);
         let permit = gate.acquire_owned().await.map_err(|closed| failed("wait for a thread", closed))?;
         let work = move || {
             let _held_until_the_work_is_done = permit;
@@ -48,6 +68,11 @@ impl Blocking {
         };
         spawn(work).await.map_err(|stopped| failed("finish on a thread", stopped))?
     }
+}
+
+/// How many walks a store may have under way: they take a core more than a disk.
+fn walks() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, MAX_CONCURRENCY))
 }
 
 /// Runs clean-up that nobody waits for; on the spot if there is no runtime any more.

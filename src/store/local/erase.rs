@@ -28,7 +28,7 @@ pub(super) async fn erase_prefix(
 ) -> Result<u64, StoreError> {
     let (ours, at) = (Arc::clone(area), prefix.clone());
     let mut erased = 0;
-    if let Some(link) = blocking.run(move || ours.link_to_directory(&at)).await? {
+    if let Some(link) = blocking.walk(move || ours.link_to_directory(&at)).await? {
         erased += u64::from(erase_name(area, blocking, link).await?);
     } else {
         let mut entries = list(Arc::clone(area), blocking.clone(), Below::AllUnlinked, prefix, "");
@@ -40,7 +40,7 @@ pub(super) async fn erase_prefix(
     }
     if erased > 0 {
         let area = Arc::clone(area);
-        blocking.run(move || area.sync_all()).await?;
+        blocking.walk(move || area.sync_all()).await?;
     }
     Ok(erased)
 }
@@ -48,6 +48,7 @@ pub(super) async fn erase_prefix(
 async fn erase_name(area: &Arc<Area>, blocking: &Blocking, key: StoreKey) -> Result<bool, StoreError> {
     let area = Arc::clone(area);
     let lock = lock(area.root.path(), &key).await;
+    // Not behind walks: who writes may wait for the lock.
     blocking.run(move || area.remove_name(&lock, &key)).await
 }
 

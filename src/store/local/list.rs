@@ -36,6 +36,9 @@ const MORE_NAMES: usize = 8;
 pub(super) const NAMES_BYTES: usize = 512 << 10;
 const LEAST_BYTES: usize = 4 << 10;
 
+/// Entries that a glance at a directory looks at, to see whether they are directories.
+const MOST_LOOKS: usize = 64;
+
 /// What tells one directory from another: device and number.
 type Identity = (u64, u64);
 
@@ -61,7 +64,7 @@ pub(super) fn list(
     let walk = Walk::new(area, below, prefix, after);
     unfold(Some((walk, blocking)), |state| async {
         let (mut walk, blocking) = state?;
-        let step = blocking.run(move || walk.step().map(|entries| (entries, walk))).await;
+        let step = blocking.walk(move || walk.step().map(|entries| (entries, walk))).await;
         match step {
             Ok((entries, walk)) if walk.is_done() => Some((Ok(entries), None)),
             Ok((entries, walk)) => Some((Ok(entries), Some((walk, blocking)))),
@@ -140,7 +143,9 @@ impl Walk {
                         bytes += below.as_str().len();
                         entries.push(DirEntry::Prefix(below));
                     }
-                    Below::All | Below::AllUnlinked if !is_passed || self.after.starts_with(below.as_str()) => {
+                    Below::All | Below::AllUnlinked
+                        if !is_passed || self.after.starts_with(below.as_str()) =>
+                    {
                         self.next = Some(below);
                     }
                     Below::Directly | Below::All | Below::AllUnlinked => {}
@@ -243,6 +248,36 @@ fn first_names(
         }
     }
     Ok(first.into_names())
+}
+
+/// The prefixes directly under a prefix, among the first entries of its directory as they come. What is in them is not
+/// looked at, and few entries are whose names do not say that they are directories.
+pub(super) fn glance(
+    root: &Root,
+    prefix: &StorePrefix,
+    entries: usize,
+) -> Result<Vec<StorePrefix>, StoreError> {
+    let Some(directory) = root.open_directory(prefix.as_str())? else {
+        return Ok(Vec::new());
+    };
+    let (mut found, mut looks) = (Vec::new(), 0);
+    for entry in Dir::read_from(&directory).map_err(|errno| os("read a directory", errno))?.take(entries) {
+        let entry = entry.map_err(|errno| os("read a directory", errno))?;
+        let kind = entry.file_type();
+        if matches!(kind, FileType::Symlink | FileType::Unknown) {
+            looks += 1;
+        } else if kind != FileType::Directory {
+            continue;
+        }
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        let Ok(key) = prefix.key(name) else { continue };
+        if looks <= MOST_LOOKS
+            && kind_of(root, &directory, name, &key, Below::Directly, kind)? == Some(FileType::Directory)
+        {
+            found.push(key.as_prefix());
+        }
+    }
+    Ok(found)
 }
 
 /// Whether an entry is a file, a directory, or something that is not listed.

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::ready;
+use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 
@@ -46,8 +46,8 @@ use self::reserved::Reserved;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirEntries, DirEntry, Extent, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, Extent, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind,
+    Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -284,11 +284,20 @@ impl Store for LocalStore {
 
     async fn overlap(&self, read: &Extent, written: &Extent) -> Result<bool, StoreError> {
         let (area, read, written) = (Arc::clone(&self.area), read.clone(), written.clone());
-        self.blocking.run(move || overlap::overlap(&area.root, &read, &written)).await
+        self.blocking.walk(move || overlap::overlap(&area.root, &read, &written)).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
         list::list(Arc::clone(&self.area), self.blocking.clone(), Below::Directly, prefix, after)
+    }
+
+    fn glance<'a>(
+        &'a self,
+        prefix: &'a StorePrefix,
+        entries: usize,
+    ) -> Option<BoxFuture<'a, Result<Vec<StorePrefix>, StoreError>>> {
+        let (area, prefix) = (Arc::clone(&self.area), prefix.clone());
+        Some(self.blocking.run(move || list::glance(&area.root, &prefix, entries)).boxed())
     }
 
     fn list_prefix(

@@ -177,12 +177,7 @@ impl Area {
         }
     }
 
-    fn remove(
-        &self,
-        lock: &KeyLock,
-        key: &StoreKey,
-        condition: &WriteCondition,
-    ) -> Result<bool, StoreError> {
+    fn remove(&self, lock: &KeyLock, key: &StoreKey, condition: &WriteCondition) -> Result<bool, StoreError> {
         self.writable()?;
         match head(&self.root, key) {
             // A symbolic link that leads to no value: it is removed itself, and not followed.

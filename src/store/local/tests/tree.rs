@@ -162,6 +162,35 @@ async fn a_long_directory_costs_and_holds_a_page_where_a_page_is_wanted() {
 }
 
 #[tokio::test]
+async fn no_read_and_no_glance_at_a_directory_waits_behind_walks_through_directories() {
+    use futures::{FutureExt, StreamExt};
+
+    let (directory, store) = store();
+    put(&store, "folder/a/value", "x").await;
+    std::fs::create_dir(directory.path().join("folder/b")).unwrap();
+    std::os::unix::fs::symlink("a", directory.path().join("folder/link")).unwrap();
+    for number in 0..20 {
+        put(&store, &format!("folder/{number}"), "x").await;
+    }
+    let walks = store.blocking.walks.clone();
+    let all = u32::try_from(walks.available_permits()).unwrap();
+    let under_way = walks.acquire_many_owned(all).await.unwrap();
+    let (folder, root) = (prefix("folder/"), prefix(""));
+    let mut listing = store.list_dir_after(&folder, "");
+    let mut erasing = store.erase_prefix(&folder);
+    assert!(listing.next().now_or_never().is_none() && (&mut erasing).now_or_never().is_none());
+    // By a link, so that it takes a thread.
+    assert_eq!(read(&store, "folder/link/value").await.unwrap(), "x");
+    let mut seen = store.glance(&folder, 100).unwrap().await.unwrap();
+    seen.sort_unstable();
+    assert_eq!(seen, ["folder/a/", "folder/b/", "folder/link/"].map(prefix));
+    assert_eq!(store.glance(&root, 100).unwrap().await.unwrap(), [prefix("folder/")]);
+    assert!(store.glance(&folder, 3).unwrap().await.unwrap().len() <= 3);
+    drop(under_way);
+    assert!(listing.next().await.is_some());
+}
+
+#[tokio::test]
 async fn when_the_root_is_gone_nothing_is_absent() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
