@@ -524,20 +524,21 @@ impl Room for Each {
 #[tokio::test]
 async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
     let store = memory();
-    put(&store, "zarr.json", GROUP).await;
-    put(&store, "g/zarr.json", GROUP).await;
+    // Long enough to be read on another thread, so that all have asked before the first is done.
+    let group =
+        json!({ "zarr_format": 3, "node_type": "group", "attributes": { "text": "x".repeat(1 << 16) } });
+    put(&store, "zarr.json", group.to_string()).await;
+    put(&store, "g/zarr.json", group.to_string()).await;
     let cpu = Cpu::new(CpuOptions::default()).unwrap();
     let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
     let root = NodePath::parse("").unwrap();
     let ask = |bytes: u64| hierarchy.make_inline(&root, true, false, Arc::new(Each(bytes)));
-    // All ask at the same time, those who have no room before and behind those who have some.
-    let made = join_all([0, 0, u64::MAX, 0, 0, u64::MAX].map(ask)).await;
+    // All others ask while the first makes it: those who have no room are next, and one is behind who makes it for all.
+    let made = join_all([u64::MAX, 0, 0, u64::MAX, 0, u64::MAX].map(ask)).await;
     for (caller, made) in made.into_iter().enumerate() {
         match (caller, made) {
-            (2.., Ok(Some(made))) => {
-                assert!(made.text.starts_with(b"{"), "caller {caller}");
-            }
-            (0 | 1, Err(HierarchyError::NoRoom { .. })) => {}
+            (0 | 3.., Ok(Some(made))) => assert!(made.text.starts_with(b"{"), "caller {caller}"),
+            (1 | 2, Err(HierarchyError::NoRoom { .. })) => {}
             (caller, made) => panic!("caller {caller}: {made:?}"),
         }
     }
