@@ -12,8 +12,8 @@ use super::plan::Band;
 use super::resolve::{Load, Task, resolve, resolve_now};
 use super::snapshot::{Chunks, GLANCES_TOGETHER};
 use super::{
-    Array, ArrayError, ChunkPlace, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredValue, Trace,
-    TraceObserver,
+    Array, ArrayError, ChunkPlace, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredKey, StoredValue,
+    Trace, TraceObserver,
 };
 use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
 use crate::codec::CodecChain;
@@ -236,7 +236,7 @@ impl Reader {
                 if loading < most_loading
                     && let Some(task) = tasks.pop_front()
                 {
-                    match self.load_now(task, trace) {
+                    match self.load_now(task, item_bytes, trace) {
                         Ok(loaded) => batch.push(loaded),
                         Err(load) => {
                             loading += 1;
@@ -320,9 +320,9 @@ impl Reader {
         let Some(chain) = array.bound_chain(&shape) else {
             return Ok(Err(Wanted { coords, shape, window, found: None }));
         };
-        let found = match versions {
-            Versions::Newest => self.source.find_now(&array.stored_key(&coords)?, &chain, trace),
-            Versions::Of(snapshot) => Some(Found::seen(snapshot.value(&coords).cloned())),
+        let (found, shape, window) = match versions {
+            Versions::Newest => self.find_now(array, &coords, &chain, shape, window, trace)?,
+            Versions::Of(snapshot) => (Some(Found::seen(snapshot.value(&coords).cloned())), shape, window),
         };
         let tasks = found.as_ref().and_then(|found| {
             let (shape, window) = (Arc::clone(&shape), window.clone());
@@ -354,6 +354,28 @@ impl Reader {
         Ok(Step::Resolved(Resolved { coords, value, tasks }))
     }
 
+    /// As [`Reader::find`], if it is in memory.
+    fn find_now(
+        &self,
+        array: &Array,
+        coords: &[u64],
+        chain: &CodecChain,
+        shape: Arc<[u64]>,
+        window: Window,
+        trace: &Trace,
+    ) -> Result<(Option<Found>, Arc<[u64]>, Window), ArrayError> {
+        let key = array.stored_key(coords)?;
+        let found = self.source.find_now(&key, chain, trace);
+        if found.is_none()
+            && let Some(part) = self.part_of_value(array, &key, chain, &shape, &window)
+            && let Some(found) = self.source.find_now(&key, &part.chain, trace)
+        {
+            let window = window.within(&part.rows);
+            return Ok((Some(found), part.rows.shape.into(), window));
+        }
+        Ok((found, shape, window))
+    }
+
     /// What is stored of a chunk now, or of the part of it that a window needs; and the shape of what was found, with the
     /// window on it.
     async fn find(
@@ -365,12 +387,10 @@ impl Reader {
         window: Window,
         trace: &Arc<Trace>,
     ) -> Result<(Found, Arc<[u64]>, Window), ArrayError> {
-        let item_bytes = array.metadata().data_type.item_bytes();
-        let (key, windows) = (array.stored_key(coords)?, std::slice::from_ref(&window));
-        let place = ChunkPlace { mount: &key.mount, key: &key.key, start: 0 };
-        let part = self.part(&array.store, chain, &shape, windows, item_bytes, std::iter::once(place));
+        let key = array.stored_key(coords)?;
+        let part = self.part_of_value(array, &key, chain, &shape, &window);
         let asked = part.as_ref().map_or(chain, |part| &part.chain);
-        let source = self.source_of(chain, &shape, windows);
+        let source = self.source_of(chain, &shape, std::slice::from_ref(&window));
         let found = source.find(&key, asked, trace).await?;
         Ok(match (part, &found.part) {
             (Some(part), FoundPart::Elements(_)) => {
@@ -403,18 +423,45 @@ impl Reader {
         store: &SharedStore,
         chain: &CodecChain,
         shape: &[u64],
-        windows: &[Window],
+        windows: impl IntoIterator<Item = &'a Window>,
         item_bytes: usize,
         places: impl ExactSizeIterator<Item = ChunkPlace<'a>>,
     ) -> Option<Part> {
         if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
             return None;
         }
-        let rows = Window::rows(windows.iter(), shape, item_bytes)?;
+        let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
         let part = chain.part(rows.items.clone())?;
         let chunks = places.len();
         let whole = places.filter(|&place| self.source.prefers_whole(place, chain, &part)).count();
         (whole * 2 < chunks).then(|| Part { chain: Arc::new(part), rows })
+    }
+
+    /// The part of a chunk that is all of a stored value.
+    fn part_of_value(
+        &self,
+        array: &Array,
+        key: &StoredKey,
+        chain: &CodecChain,
+        shape: &[u64],
+        window: &Window,
+    ) -> Option<Part> {
+        let item_bytes = array.metadata().data_type.item_bytes();
+        let place = ChunkPlace { mount: &key.mount, key: &key.key, start: 0 };
+        let windows = std::slice::from_ref(window);
+        self.part(&array.store, chain, shape, windows, item_bytes, std::iter::once(place))
+    }
+
+    /// One part of all chunks that are to be loaded, so that neighbours are still fetched together.
+    fn part_of_all(&self, load: &Load, item_bytes: usize) -> Option<Part> {
+        let Load { value, chain, shape, parts } = load;
+        let places = parts.iter().map(|(range, _)| ChunkPlace {
+            mount: &value.mount,
+            key: &value.key,
+            start: range.start,
+        });
+        let windows = parts.iter().map(|(_, window)| window);
+        self.part(&value.store, chain, shape, windows, item_bytes, places)
     }
 
     /// Where chunks of this shape are read from, of which these windows are needed.
@@ -427,7 +474,7 @@ impl Reader {
     }
 
     /// What a task ends in, if it is in memory, or what has to be loaded.
-    fn load_now(&self, task: Task, trace: &Trace) -> Result<Loaded, Load> {
+    fn load_now(&self, task: Task, item_bytes: usize, trace: &Trace) -> Result<Loaded, Load> {
         match task {
             Task::Fill { shape, windows } => {
                 let pieces = windows.into_iter().map(|window| (None, window)).collect();
@@ -437,30 +484,40 @@ impl Reader {
                 Ok(Loaded { shape, pieces: vec![(Some(elements), window)] })
             }
             Task::Load(load) => {
-                let recall = |(range, _): &(_, _)| self.source.elements_now(&load.value, &load.chain, range);
-                let Some(elements) = load.parts.iter().map(recall).collect::<Option<Vec<_>>>() else {
+                let recall = |chain: &CodecChain| {
+                    let each = load.parts.iter();
+                    each.map(|(range, _)| self.source.elements_now(&load.value, chain, range))
+                        .collect::<Option<Vec<_>>>()
+                };
+                let (elements, rows) = if let Some(elements) = recall(&load.chain) {
+                    (elements, None)
+                } else if let Some(part) = self.part_of_all(&load, item_bytes)
+                    && let Some(elements) = recall(&part.chain)
+                {
+                    (elements, Some(part.rows))
+                } else {
                     return Err(load);
                 };
                 trace.add_hits(elements.len() as u64);
-                let windows = load.parts.into_iter().map(|(_, window)| window);
+                let within = |window: Window| match &rows {
+                    Some(rows) => window.within(rows),
+                    None => window,
+                };
+                let windows = load.parts.into_iter().map(|(_, window)| within(window));
+                let pieces = elements.into_iter().map(Some).zip(windows).collect();
                 Ok(Loaded {
-                    shape: load.shape,
-                    pieces: elements.into_iter().map(Some).zip(windows).collect(),
+                    shape: rows.as_ref().map_or(load.shape, |rows| rows.shape.as_slice().into()),
+                    pieces,
                 })
             }
         }
     }
 
     async fn load(&self, load: Load, item_bytes: usize, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+        let part = self.part_of_all(&load, item_bytes);
         let Load { value, mut chain, mut shape, parts } = load;
         let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
-        let places = ranges.iter().map(|range: &Range<u64>| ChunkPlace {
-            mount: &value.mount,
-            key: &value.key,
-            start: range.start,
-        });
-        // One part for all, so that neighbours are still fetched together.
-        if let Some(part) = self.part(&value.store, &chain, &shape, &windows, item_bytes, places) {
+        if let Some(part) = part {
             for window in &mut windows {
                 *window = window.within(&part.rows);
             }
