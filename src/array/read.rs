@@ -58,6 +58,9 @@ struct Part {
     rows: Rows,
 }
 
+/// What was found of a chunk, the shape of that, and the window on it.
+type Seen = (Found, Arc<[u64]>, Window);
+
 /// What comes of a piece of work.
 enum Step {
     /// A stored chunk was found, and this is to be done.
@@ -320,17 +323,21 @@ impl Reader {
         let Some(chain) = array.bound_chain(&shape) else {
             return Ok(Err(Wanted { coords, shape, window, found: None }));
         };
-        let (found, shape, window) = match versions {
-            Versions::Newest => self.find_now(array, &coords, &chain, shape, window, trace)?,
-            Versions::Of(snapshot) => (Some(Found::seen(snapshot.value(&coords).cloned())), shape, window),
+        let seen = match versions {
+            Versions::Newest => self.find_now(array, &coords, &chain, &shape, &window, trace)?,
+            Versions::Of(snapshot) => {
+                let found = Found::seen(snapshot.value(&coords).cloned());
+                Some((found, Arc::clone(&shape), window.clone()))
+            }
         };
-        let tasks = found.as_ref().and_then(|found| {
-            let (shape, window) = (Arc::clone(&shape), window.clone());
-            resolve_now(self.source.as_ref(), found.clone(), chain, shape, window)
-        });
-        Ok(match (tasks, found) {
-            (Some(tasks), Some(found)) => Ok(Resolved { coords, value: found.value, tasks }),
-            (_, found) => Err(Wanted { coords, shape, window, found }),
+        let Some((found, shape, window)) = seen else {
+            return Ok(Err(Wanted { coords, shape, window, found: None }));
+        };
+        let tasks =
+            resolve_now(self.source.as_ref(), found.clone(), chain, Arc::clone(&shape), window.clone());
+        Ok(match tasks {
+            Some(tasks) => Ok(Resolved { coords, value: found.value, tasks }),
+            None => Err(Wanted { coords, shape, window, found: Some(found) }),
         })
     }
 
@@ -360,20 +367,19 @@ impl Reader {
         array: &Array,
         coords: &[u64],
         chain: &CodecChain,
-        shape: Arc<[u64]>,
-        window: Window,
+        shape: &Arc<[u64]>,
+        window: &Window,
         trace: &Trace,
-    ) -> Result<(Option<Found>, Arc<[u64]>, Window), ArrayError> {
+    ) -> Result<Option<Seen>, ArrayError> {
         let key = array.stored_key(coords)?;
-        let found = self.source.find_now(&key, chain, trace);
-        if found.is_none()
-            && let Some(part) = self.part_of_value(array, &key, chain, &shape, &window)
-            && let Some(found) = self.source.find_now(&key, &part.chain, trace)
-        {
-            let window = window.within(&part.rows);
-            return Ok((Some(found), part.rows.shape.into(), window));
+        if let Some(found) = self.source.find_now(&key, chain, trace) {
+            return Ok(Some((found, Arc::clone(shape), window.clone())));
         }
-        Ok((found, shape, window))
+        Ok(self.part_of_value(array, &key, chain, shape, window).and_then(|part| {
+            let found = self.source.find_now(&key, &part.chain, trace)?;
+            let window = window.within(&part.rows);
+            Some((found, part.rows.shape.into(), window))
+        }))
     }
 
     /// What is stored of a chunk now, or of the part of it that a window needs; and the shape of what was found, with the
@@ -386,7 +392,7 @@ impl Reader {
         shape: Arc<[u64]>,
         window: Window,
         trace: &Arc<Trace>,
-    ) -> Result<(Found, Arc<[u64]>, Window), ArrayError> {
+    ) -> Result<Seen, ArrayError> {
         let key = array.stored_key(coords)?;
         let part = self.part_of_value(array, &key, chain, &shape, &window);
         let asked = part.as_ref().map_or(chain, |part| &part.chain);

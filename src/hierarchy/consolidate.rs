@@ -65,7 +65,8 @@ impl Hierarchy {
         room: Arc<dyn Room>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), How::Zmetadata);
-        self.makings.get(&key, self.zmetadata(path, room)).await
+        let caller = room.caller();
+        self.makings.get(&key, caller, self.zmetadata(path, room)).await
     }
 
     /// The `zarr.json` of a v3 group with consolidated metadata made of the documents as they are now. `None` if there
@@ -82,7 +83,8 @@ impl Hierarchy {
         room: Arc<dyn Room>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), How::Inline { anew, below_arrays });
-        self.makings.get(&key, self.inline(path, anew, below_arrays, room)).await
+        let caller = room.caller();
+        self.makings.get(&key, caller, self.inline(path, anew, below_arrays, room)).await
     }
 
     async fn zmetadata(

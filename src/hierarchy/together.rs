@@ -1,16 +1,24 @@
 //! [`Together`]: one making for all who ask for the same thing at the same time.
 //!
 //! What is made is as new as a request: who asks while something is being made is not given that, which may have begun before
-//! a write that the caller knows of. All who wait share the next one, unless it is about the one who made it alone: then the
-//! next who waits makes it anew. Nothing is remembered once nobody waits.
+//! a write that the caller knows of. All who wait share the next one, unless it is about the caller who made it alone: then
+//! others who wait make it anew. Nothing is remembered once nobody waits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// What was made last of one thing, and when that began. Held while it is made.
-type Last<T> = tokio::sync::Mutex<Option<(Instant, T)>>;
+/// What was made last of one thing. Held while it is made.
+type Last<T> = tokio::sync::Mutex<Option<Made<T>>>;
+
+/// What was made, when that began, and for whom.
+#[derive(Debug)]
+struct Made<T> {
+    began: Instant,
+    caller: u64,
+    result: T,
+}
 
 /// Makings under way, by what is made.
 #[derive(Debug)]
@@ -26,22 +34,21 @@ impl<K: Eq + Hash + Clone, T: Clone> Together<K, T> {
         Self { makings: Mutex::default(), is_for_others }
     }
 
-    /// What `make` makes, or another's that began after this was called and is for others. Whoever leaves while making leaves
-    /// it to the next.
-    pub(super) async fn get(&self, key: &K, make: impl Future<Output = T>) -> T {
+    /// What `make` makes for a caller, or what was made for the same one, or is for others, and began after this was called.
+    /// Whoever leaves while making leaves it to the next.
+    pub(super) async fn get(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
         let asked = Instant::now();
         let last = self.last(key);
         let mut last = last.lock().await;
-        if let Some((began, made)) = &*last
-            && *began >= asked
+        if let Some(last) = &*last
+            && last.began >= asked
+            && (last.caller == caller || (self.is_for_others)(&last.result))
         {
-            return made.clone();
+            return last.result.clone();
         }
         let began = Instant::now();
         let made = make.await;
-        if (self.is_for_others)(&made) {
-            *last = Some((began, made.clone()));
-        }
+        *last = Some(Made { began, caller, result: made.clone() });
         made
     }
 
@@ -75,7 +82,7 @@ mod tests {
                 tokio::task::yield_now().await;
                 number
             };
-            together.get(&key, making).await
+            together.get(&key, 0, making).await
         };
         assert_eq!(join_all([get(1), get(1), get(1), get(1)]).await, [0, 1, 1, 1]);
         assert_eq!(get(1).await, 2, "nothing is remembered");
@@ -85,25 +92,27 @@ mod tests {
     #[tokio::test]
     async fn what_one_leaves_another_makes() {
         let together = Together::<u8, u8>::new(|_| true);
-        let mut left = Box::pin(together.get(&1, std::future::pending()));
+        let mut left = Box::pin(together.get(&1, 0, std::future::pending()));
         assert!(futures::poll!(left.as_mut()).is_pending());
-        let mut next = Box::pin(together.get(&1, async { 2 }));
+        let mut next = Box::pin(together.get(&1, 0, async { 2 }));
         assert!(futures::poll!(next.as_mut()).is_pending());
         drop(left);
         assert_eq!(next.await, 2);
     }
+
     #[tokio::test]
     async fn what_is_about_one_caller_alone_is_not_given_to_those_who_wait() {
         let together = Together::<u8, Result<u8, u8>>::new(Result::is_ok);
-        let get = |made: Result<u8, u8>| {
+        let get = |caller, made: Result<u8, u8>| {
             let making = async move {
                 tokio::task::yield_now().await;
                 made
             };
-            together.get(&1, making)
+            together.get(&1, caller, making)
         };
-        // The first is under way when the others ask: the second makes for itself alone, the third for the fourth too.
-        let made = join_all([get(Err(1)), get(Err(2)), get(Ok(3)), get(Err(4))]).await;
-        assert_eq!(made, [Err(1), Err(2), Ok(3), Ok(3)]);
+        // The first is under way when the others ask: the second makes for its own caller alone, the fourth for all.
+        let made =
+            [get(7, Err(1)), get(7, Err(2)), get(7, Err(3)), get(8, Ok(4)), get(9, Err(5)), get(7, Err(6))];
+        assert_eq!(join_all(made).await, [Err(1), Err(2), Err(2), Ok(4), Ok(4), Ok(4)]);
     }
 }

@@ -17,6 +17,9 @@ pub trait Room: std::fmt::Debug + Send + Sync {
 
     /// Gives so many bytes back.
     fn give_back(&self, bytes: u64);
+
+    /// A number for whose room it is: where one request of a caller has none, the next has none either.
+    fn caller(&self) -> u64;
 }
 
 /// There is not so much room.
@@ -120,6 +123,10 @@ pub(crate) mod tests {
 
         fn give_back(&self, bytes: u64) {
             self.1.fetch_add(bytes, SeqCst);
+        }
+
+        fn caller(&self) -> u64 {
+            0
         }
     }
 

@@ -519,6 +519,10 @@ impl Room for Each {
     }
 
     fn give_back(&self, _bytes: u64) {}
+
+    fn caller(&self) -> u64 {
+        self.0
+    }
 }
 
 #[tokio::test]

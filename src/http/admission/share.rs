@@ -26,6 +26,11 @@ impl Share {
         Self(HASHES.hash_one(identity))
     }
 
+    /// The caller as a number.
+    pub(in crate::http) fn number(self) -> u64 {
+        self.0
+    }
+
     /// Its place among so many.
     pub(super) fn place(self, of: usize) -> usize {
         usize::try_from(self.0 % (of as u64).max(1)).unwrap_or_default()

@@ -311,6 +311,10 @@ impl Room for Unbounded {
     }
 
     fn give_back(&self, _bytes: u64) {}
+
+    fn caller(&self) -> u64 {
+        0
+    }
 }
 
 /// Consolidated metadata that was made; `None` if it cannot be, because of what the hierarchy is: its nodes can be opened
