@@ -195,7 +195,8 @@ async fn no_answer_is_older_than_its_request_however_many_ask_for_the_same() {
 /// An array of 8 chunks of 512 KiB, and how often each chunk of it is decoded by a server with a cache of so many bytes.
 async fn counted(codec: Codec, cache_bytes: u64) -> (Server, Decodes) {
     let store = memory();
-    Array::of(&[8, 512, 512]).chunks(&[1, 512, 512]).codecs([LITTLE, codec]).store(&store, "a").await;
+    let array = Array::of(&[8, 512, 512]).chunks(&[1, 512, 512]).codecs([LITTLE, codec]);
+    array.uniform(7).store(&store, "a").await;
     let mut server = Server::build(Mount::read_only("m", store));
     let decodes = Decodes::default();
     server.decodes = Some(Arc::clone(&decodes));

@@ -107,7 +107,7 @@ async fn of_all_who_write_under_one_condition_one_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_acknowledged_increment_counts() {
-    let each = by_hand("ZARRD_ROUNDS", 16) / 4;
+    let each = by_hand("ZARRD_ROUNDS", 16) / 8;
     for (kind, store, _directory) in stores() {
         let server = serve(store);
         assert_eq!(server.put("count", &[], "0").await.status.as_u16(), 201);
