@@ -1,7 +1,7 @@
 //! [`Text`]: an event as a line for people: time, level, message, and `name=value` for each field.
 //!
 //! A line is written for each request, so this does no more than it must: the format of `tracing_subscriber` styles and
-//! escapes each field on its own, which takes as long as a tenth of a small answer.
+//! escapes each field on its own.
 
 use std::fmt::{self, Debug, Write};
 
