@@ -65,7 +65,7 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let ended = runtime.block_on(async {
         telemetry.export();
         let ended = match App::build(config).await {
-            Ok(app) => app.surrounded_by(Telemetry::surroundings()).run(read).await,
+            Ok(app) => app.with_process_metrics(Telemetry::surroundings()).run(read).await,
             Err(error) => Err(error),
         };
         telemetry.finish().await;

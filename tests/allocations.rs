@@ -19,7 +19,7 @@ use serde_json::json;
 use zarrd::app::App;
 use zarrd::cache::CacheOptions;
 use zarrd::config::Config;
-use zarrd::http::{Peer, Site};
+use zarrd::http::{Endpoint, Peer};
 
 use counting::Allocated;
 
@@ -104,7 +104,7 @@ fn fill(root: &Path) {
 }
 
 /// What is served of a directory.
-async fn site(root: &Path, caches: Caches) -> Site {
+async fn site(root: &Path, caches: Caches) -> Endpoint {
     let mut config = Config::default();
     let mount = json!({ "url": root });
     config.mounts.insert("m".to_owned(), serde_json::from_value(mount).unwrap());
@@ -123,14 +123,14 @@ async fn site(root: &Path, caches: Caches) -> Site {
 }
 
 /// Asks, takes the whole body, and counts.
-async fn ask(site: &Site, method: &str, path: &str, header: Option<(&str, &str)>) -> Allocated {
+async fn ask(site: &Endpoint, method: &str, path: &str, header: Option<(&str, &str)>) -> Allocated {
     let mut request = Request::builder().method(method).uri(path);
     if let Some((name, value)) = header {
         request = request.header(name, value);
     }
     let request = request.body(Body::empty()).unwrap();
     let before = Allocated::so_far();
-    let answer: Response = site.answer(request, Peer::LOOPBACK).await;
+    let answer: Response = site.handle(request, Peer::LOOPBACK).await;
     assert!(answer.status().is_success() || answer.status() == 304, "{method} {path}: {}", answer.status());
     let mut body = answer.into_body().into_data_stream();
     while body.try_next().await.unwrap().is_some() {}

@@ -17,10 +17,10 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
 use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
-use zarrd::cache::{Caches, EncodedCache, NodeCache};
+use zarrd::cache::{BoundedNodeCache, Caches, EncodedCache};
 use zarrd::codec::CodecLimits;
-use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use zarrd::cpu::{ComputePool, ComputePoolOptions};
+use zarrd::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
@@ -234,13 +234,13 @@ fn zip(entries: &[(&str, u16, usize)]) -> Vec<u8> {
 /// What is served, to everybody and to whoever runs it.
 struct Server {
     state: AppState,
-    site: Site,
-    admin: Site,
+    site: Endpoint,
+    admin: Endpoint,
 }
 
 /// A server of every kind of store, which remembers nothing.
 async fn served(root: &Path) -> Server {
-    let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+    let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
     let bucket = json!({ "endpoint": "http://127.0.0.1:1", "allow_http": true });
     let bucket: StoreOptions = serde_json::from_value(bucket).unwrap();
     let open = |url: &str, options: &StoreOptions, writable: bool| -> SharedStore {
@@ -267,10 +267,10 @@ async fn served(root: &Path) -> Server {
         mount("c", &format!("{vectors}/points_cloud.zarrvectors"), false),
     ];
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
-    let arrays = Arrays {
+    let arrays = ArrayEngine {
         reader: Reader::new(source, cpu.clone()),
         cpu,
-        memo: Arc::new(NodeCache::new(0)),
+        memo: Arc::new(BoundedNodeCache::new(0)),
         answers_bytes: 0,
         encoded: EncodedCache::new(0),
         caches: Caches::default(),
@@ -280,10 +280,10 @@ async fn served(root: &Path) -> Server {
     };
     let options = HttpOptions { public_metrics: true, ..HttpOptions::default() };
     let state = AppState::new(mounts, arrays, options).unwrap();
-    let site = Site::whole(state.clone());
+    let site = Endpoint::whole(state.clone());
     let value = Request::put("/store/w/value").body(Body::from(vec![7; 16 << 20])).unwrap();
-    assert_eq!(site.answer(value, Peer::LOOPBACK).await.status(), 201);
-    let admin = Site::admin(&state);
+    assert_eq!(site.handle(value, Peer::LOOPBACK).await.status(), 201);
+    let admin = Endpoint::admin(&state);
     Server { state, site, admin }
 }
 
@@ -333,12 +333,12 @@ async fn begin(server: &Server, row: &Row, stalled: &Arc<AtomicUsize>) -> InFlig
     if matches!(sent, Stalled(_) | StalledChunked(_)) {
         let (site, name) = (site.clone(), *name);
         let upload = tokio::spawn(async move {
-            let answer = site.answer(request, Peer::LOOPBACK).await;
+            let answer = site.handle(request, Peer::LOOPBACK).await;
             eprintln!("{name}: {}", answer.status());
         });
         return InFlight { _answer: None, upload: Some(upload) };
     }
-    let answer = site.answer(request, Peer::LOOPBACK).await;
+    let answer = site.handle(request, Peer::LOOPBACK).await;
     let status = answer.status();
     assert!(status.is_success() || status.is_redirection(), "{name}: {status}");
     let mut body = answer.into_body().into_data_stream();

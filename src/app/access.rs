@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::config::{Config, key_sets, unix_seconds};
-use crate::http::{Access, AccessError, FetchKeys, World};
+use crate::http::{Access, AccessError, Environment, FetchKeys};
 use crate::store::{StoreError, Web};
 
 /// Who may do what by a configuration.
@@ -15,15 +15,15 @@ use crate::store::{StoreError, Web};
 /// # Errors
 /// [`AccessError`] if keys of issuers cannot be read or used.
 pub fn access(config: &Config) -> Result<Access, AccessError> {
-    let world = World { clock: unix_seconds, web: Arc::new(FromTheWeb(Web)) };
+    let world = Environment { clock: unix_seconds, web: Arc::new(HttpKeyFetcher(Web)) };
     Access::new(&config.access, &config.anonymous(), &key_sets(&config.access)?, world)
 }
 
 /// Keys of issuers, fetched by the client that backends are spoken to with.
 #[derive(Debug)]
-struct FromTheWeb(Web);
+struct HttpKeyFetcher(Web);
 
-impl FetchKeys for FromTheWeb {
+impl FetchKeys for HttpKeyFetcher {
     fn fetch(&self, url: String, most_bytes: usize) -> BoxFuture<'static, Result<Bytes, StoreError>> {
         let web = self.0;
         async move { web.fetch(&url, most_bytes).await }.boxed()

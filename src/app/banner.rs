@@ -42,7 +42,7 @@ impl MountLine {
         };
         Self {
             name: mount.name.clone(),
-            kind: mount.store.kind().name(),
+            kind: mount.store.kind().as_str(),
             url: url.to_owned(),
             writable: mount.writable,
             open_to,
@@ -59,7 +59,7 @@ pub(super) struct RootLine {
 
 /// Where the server is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Front<'a> {
+pub(super) struct PublicAddress<'a> {
     pub(super) scheme: &'a str,
     pub(super) address: SocketAddr,
     /// What stands before every path.
@@ -80,12 +80,12 @@ pub(super) fn root_of_host(scheme: &str, name: &str, host: &str, address: Socket
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demo {
     Asked,
-    ForWantOfMounts,
+    NoMountsConfigured,
 }
 
 /// The text printed at the start. The demo brings commands to try.
 pub(super) fn text(
-    Front { scheme, address, base_path }: Front<'_>,
+    PublicAddress { scheme, address, base_path }: PublicAddress<'_>,
     mounts: &[MountLine],
     roots: &[RootLine],
     admin: Option<SocketAddr>,
@@ -128,7 +128,7 @@ pub(super) fn text(
         );
     }
     let demo = demo_of(config);
-    if demo == Some(Demo::ForWantOfMounts) {
+    if demo == Some(Demo::NoMountsConfigured) {
         text.push_str("No mount is configured: this is the built-in demo. To serve a directory: zarrd DIR\n");
     }
     if demo.is_some() {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn said(listen: &str, mounts: &[MountLine]) -> String {
-        let front = Front { scheme: "http", address: listen.parse().unwrap(), base_path: "/base" };
+        let front = PublicAddress { scheme: "http", address: listen.parse().unwrap(), base_path: "/base" };
         let mut config = Config { demo: true, ..Config::default() };
         config.memory = Memory { limit: None, machine: Some(24 << 30) };
         text(front, mounts, &[], None, &config)

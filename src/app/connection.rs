@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
 use super::heads::Heads;
-use super::patience::{Limits, Patience, Wire};
-use super::service::{Routes, Watched};
+use super::patience::{ConnectionLimits, ConnectionMonitor, ProtocolLimits};
+use super::service::{ConnectionService, RequestHandler};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;
 use super::tls::Tls;
@@ -25,7 +25,7 @@ const LEAST_BUFFER_BYTES: usize = 8 << 10;
 #[cfg(any(target_os = "android", target_os = "linux"))]
 const UNSENT_BYTES: u32 = 512 << 10;
 /// How hyper is set up, once for all connections.
-pub(super) fn builder(wire: &Wire) -> Builder<TokioExecutor> {
+pub(super) fn builder(wire: &ProtocolLimits) -> Builder<TokioExecutor> {
     let bytes = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
     // hyper's header timer stays off: `Patience` measures from the first byte, and covers idling too.
@@ -49,7 +49,7 @@ pub(super) fn builder(wire: &Wire) -> Builder<TokioExecutor> {
 
 /// Has the kernel hold no more of an answer than keeps the connection busy. Otherwise it takes megabytes at once: of few
 /// connections, whose answers are then sent before those of others, and for clients that may never read them.
-fn hold_little(stream: &TcpStream) {
+fn limit_unsent_bytes(stream: &TcpStream) {
     #[cfg(any(target_os = "android", target_os = "linux"))]
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
     #[cfg(not(any(target_os = "android", target_os = "linux")))]
@@ -58,28 +58,32 @@ fn hold_little(stream: &TcpStream) {
 
 /// What connections to a listener have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Terms<R> {
+pub(super) struct ConnectionConfig<R> {
     pub(super) builder: Builder<TokioExecutor>,
     pub(super) routes: R,
     pub(super) tls: Option<Tls>,
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionLimits,
     pub(super) shutdown: Shutdown,
 }
 
 /// Serves one connection to its end. Dropping the future cuts it off.
-pub(super) async fn serve<R: Routes>(terms: Terms<R>, stream: TcpStream, peer: SocketAddr) {
+pub(super) async fn serve<R: RequestHandler>(
+    terms: ConnectionConfig<R>,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
     // Without it small answers wait for acknowledgements; a socket that refuses is about to fail anyway.
     let _ = stream.set_nodelay(true);
-    hold_little(&stream);
-    let patience = Patience::new(Instant::now());
+    limit_unsent_bytes(&stream);
+    let patience = ConnectionMonitor::new(Instant::now());
     let socket = Socket::new(stream, patience.clone());
     match &terms.tls {
-        None => converse(&terms, socket, peer, patience, false).await,
+        None => serve_requests(&terms, socket, peer, patience, false).await,
         Some(tls) => {
             if let Some(stream) = handshake(tls, socket, peer, &terms).await {
                 patience.is_encrypted(Instant::now());
                 // Boxed, as connections without TLS should not be as large.
-                Box::pin(converse(&terms, stream, peer, patience, true)).await;
+                Box::pin(serve_requests(&terms, stream, peer, patience, true)).await;
             }
         }
     }
@@ -90,15 +94,15 @@ async fn handshake<R>(
     tls: &Tls,
     socket: Socket,
     peer: SocketAddr,
-    terms: &Terms<R>,
+    terms: &ConnectionConfig<R>,
 ) -> Option<TlsStream<Socket>> {
     let drained = async {
         // Who is in the middle of it may have a request to send.
         let phase = terms.shutdown.reached(Phase::Draining).await;
         if phase == Phase::Draining {
-            tokio::time::timeout(DRAINED_HANDSHAKE, terms.shutdown.reached(Phase::Cut))
+            tokio::time::timeout(DRAINED_HANDSHAKE, terms.shutdown.reached(Phase::Forced))
                 .await
-                .unwrap_or(Phase::Cut);
+                .unwrap_or(Phase::Forced);
         }
     };
     tokio::select! {
@@ -119,17 +123,17 @@ async fn handshake<R>(
 }
 
 /// Requests and their answers, until the connection ends.
-async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    terms: &Terms<R>,
+async fn serve_requests<R: RequestHandler, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    terms: &ConnectionConfig<R>,
     stream: S,
     peer: SocketAddr,
-    patience: Patience,
+    patience: ConnectionMonitor,
     is_encrypted: bool,
 ) {
-    let Terms { builder, routes, limits, shutdown, .. } = terms;
+    let ConnectionConfig { builder, routes, limits, shutdown, .. } = terms;
     let from = Peer { address: peer.ip(), is_encrypted };
     let keeps = routes.clone();
-    let service = Watched { routes: routes.clone(), peer: from, patience: patience.clone() };
+    let service = ConnectionService { routes: routes.clone(), peer: from, patience: patience.clone() };
     let mut connection = pin!(builder.serve_connection(TokioIo::new(Heads::new(stream)), service));
     let mut ticks = tokio::time::interval(tick(limits));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -144,35 +148,35 @@ async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>
                 }
                 return;
             }
-            phase = shutdown.reached(if draining { Phase::Cut } else { Phase::Draining }) => {
-                if phase == Phase::Cut {
+            phase = shutdown.reached(if draining { Phase::Forced } else { Phase::Draining }) => {
+                if phase == Phase::Forced {
                     return;
                 }
                 draining = true;
-                ticks = tokio::time::interval_at(tokio::time::Instant::now() + SETTLE, SETTLE);
+                ticks = tokio::time::interval_at(tokio::time::Instant::now() + GRACE, GRACE);
                 // Answers still to come say that they are the last. A connection at rest may have a request waiting
                 // in its socket: it is told after a moment.
-                if !patience.is_at_rest() {
+                if !patience.is_idle() {
                     connection.as_mut().graceful_shutdown();
                 }
             }
             _ = ticks.tick() => {
                 if draining {
                     // hyper's graceful end waits for the rest of half a head; there is nothing in it to wait for.
-                    if settled && patience.is_at_rest() {
+                    if settled && patience.is_idle() {
                         return;
                     }
                     settled = true;
                     connection.as_mut().graceful_shutdown();
                 }
                 // One at rest may have a request waiting in its socket; its answer will say that it is the last.
-                if !draining && !keeps.keeps_connections() && !patience.is_at_rest() {
+                if !draining && !keeps.keeps_connections() && !patience.is_idle() {
                     connection.as_mut().graceful_shutdown();
                 }
-                if let Some(overdue) = patience.overdue(limits, Instant::now()) {
+                if let Some(overdue) = patience.timed_out(limits, Instant::now()) {
                     tracing::debug!(%peer, ?overdue, "a connection is closed");
                     if overdue.is_of_a_reader() {
-                        patience.give_up();
+                        patience.abort();
                     }
                     return;
                 }
@@ -183,12 +187,12 @@ async fn converse<R: Routes, S: AsyncRead + AsyncWrite + Unpin + Send + 'static>
 
 /// Twice this is between the signal to stop and the closing of connections at rest: time to read what has arrived,
 /// and to say GOAWAY.
-const SETTLE: Duration = Duration::from_millis(50);
+const GRACE: Duration = Duration::from_millis(50);
 /// How long a handshake may still take once the server is told to stop.
 const DRAINED_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// How often patience is questioned: often enough that no limit is overdrawn by much.
-fn tick(limits: &Limits) -> Duration {
+fn tick(limits: &ConnectionLimits) -> Duration {
     let shortest =
         limits.first_byte.min(limits.header).min(limits.idle).min(limits.write_stall).min(limits.write_pace);
     (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))

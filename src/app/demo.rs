@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, Elements, Window, paste_box};
+use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, CopyRegion, Elements, copy_box};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
@@ -230,7 +230,7 @@ impl Demo<'_> {
         let (data_type, fill) = (&metadata.data_type, &metadata.fill_value);
         let chain = CodecChain::bind(&metadata.codecs, data_type, &shape, fill, &CodecLimits::default())?;
         let whole: Vec<AxisRange> = metadata.shape.iter().map(|&length| AxisRange::whole(length)).collect();
-        for (coords, _) in Window::packed(&whole, ITEM).cut(grid.axes()) {
+        for (coords, _) in CopyRegion::packed(&whole, ITEM).split_by_chunks(grid.axes()) {
             let ranges = grid.chunk_ranges(&coords).unwrap_or_default();
             let elements = elements(&ranges, &element);
             if elements.chunks_exact(ITEM).all(|element| element == fill.as_bytes()) {
@@ -279,8 +279,8 @@ fn in_full_chunk(trimmed: &[u8], ranges: &[AxisRange], shape: &[u64], fill: &[u8
     let mut chunk = fill.repeat(count);
     // The part of the full chunk that lies in the array, as a window on the trimmed one.
     let trimmed_shape: Vec<u64> = ranges.iter().map(|range| range.count).collect();
-    let window = Window::packed(&whole, fill.len()).part(&inside);
-    let pasted = paste_box(trimmed, &trimmed_shape, &window, fill.len(), &mut chunk);
+    let window = CopyRegion::packed(&whole, fill.len()).part(&inside);
+    let pasted = copy_box(trimmed, &trimmed_shape, &window, fill.len(), &mut chunk);
     debug_assert!(pasted, "a trimmed chunk fits its chunk");
     chunk.into()
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::config::TlsError;
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::http::{AccessError, HttpOptionsError};
 use crate::store::OpenError;
@@ -26,7 +26,7 @@ pub enum AppError {
     Demo(#[from] DemoError),
     /// The threads for decoding cannot be started.
     #[error("the threads for decoding cannot be started")]
-    Cpu(#[from] CpuError),
+    Cpu(#[from] ComputePoolError),
     /// Options or mounts that cannot be served.
     #[error("the mounts cannot be served")]
     Http(#[from] HttpOptionsError),

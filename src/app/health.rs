@@ -53,16 +53,16 @@ fn tls(address: IpAddr) -> io::Result<ClientConnection> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        .with_custom_certificate_verifier(Arc::new(AcceptAnyCert(provider)))
         .with_no_client_auth();
     ClientConnection::new(Arc::new(config), ServerName::from(address)).map_err(io::Error::other)
 }
 
 /// Takes any certificate whose key the other end has.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCert(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCert {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use crate::http::Pressure;
+use crate::http::MemoryPressure;
 
 /// How often memory is looked at.
 const TICK: Duration = Duration::from_millis(250);
 /// How many looks are between two times of forgetting: freed memory takes a while to be given back.
-const REST: u32 = 4;
+const EVICTION_PAUSE: u32 = 4;
 /// Where the steps are, in hundredths of the limit.
 const HIGH: u64 = 90;
 const FULL: u64 = 97;
@@ -20,17 +20,17 @@ const FULL: u64 = 97;
 const SLACK: u64 = 2;
 
 /// The step that so much memory is, coming from another.
-fn step(resident: u64, limit: u64, before: Pressure) -> Pressure {
-    let is_above = |hundredths: u64, step: Pressure| {
+fn pressure_level(resident: u64, limit: u64, before: MemoryPressure) -> MemoryPressure {
+    let is_above = |hundredths: u64, step: MemoryPressure| {
         let slack = if before >= step { SLACK } else { 0 };
         u128::from(resident) * 100 >= u128::from(limit) * u128::from(hundredths - slack)
     };
-    if is_above(FULL, Pressure::Full) {
-        Pressure::Full
-    } else if is_above(HIGH, Pressure::High) {
-        Pressure::High
+    if is_above(FULL, MemoryPressure::Critical) {
+        MemoryPressure::Critical
+    } else if is_above(HIGH, MemoryPressure::High) {
+        MemoryPressure::High
     } else {
-        Pressure::None
+        MemoryPressure::None
     }
 }
 
@@ -39,24 +39,24 @@ pub(super) async fn watch(
     limit: u64,
     resident: impl Fn() -> Option<u64>,
     forget: impl Fn(),
-    tell: impl Fn(Pressure),
+    tell: impl Fn(MemoryPressure),
 ) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut pressure, mut rest) = (Pressure::None, 0);
+    let (mut pressure, mut rest) = (MemoryPressure::None, 0);
     loop {
         ticks.tick().await;
         let Some(resident) = resident() else { continue };
-        let now = step(resident, limit, pressure);
+        let now = pressure_level(resident, limit, pressure);
         if now != pressure {
             tracing::warn!(resident, limit, before = ?pressure, ?now, "memory pressure has changed");
             pressure = now;
             tell(pressure);
         }
         rest = u32::saturating_sub(rest, 1);
-        if pressure >= Pressure::High && rest == 0 {
+        if pressure >= MemoryPressure::High && rest == 0 {
             forget();
-            rest = REST;
+            rest = EVICTION_PAUSE;
         }
     }
 }
@@ -67,22 +67,22 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     use super::*;
-    use Pressure::{Full, High, None};
+    use MemoryPressure::{Critical, High, None};
 
     #[test]
     fn steps_are_entered_at_their_place_and_left_a_little_below() {
         let steps = |readings: &[u64]| {
             readings
                 .iter()
-                .scan(Pressure::None, |before, &resident| {
-                    *before = step(resident, 1000, *before);
+                .scan(MemoryPressure::None, |before, &resident| {
+                    *before = pressure_level(resident, 1000, *before);
                     Some(*before)
                 })
                 .collect::<Vec<_>>()
         };
         assert_eq!(steps(&[0, 899, 900, 881, 880, 879, 899]), [None, None, High, High, High, None, None]);
-        assert_eq!(steps(&[970, 951, 949, 969, 970, 100]), [Full, Full, High, High, Full, None]);
-        assert_eq!(step(u64::MAX, u64::MAX, None), Full);
+        assert_eq!(steps(&[970, 951, 949, 969, 970, 100]), [Critical, Critical, High, High, Critical, None]);
+        assert_eq!(pressure_level(u64::MAX, u64::MAX, None), Critical);
     }
 
     #[tokio::test(start_paused = true)]
@@ -106,7 +106,10 @@ mod tests {
             () = watching => {}
             () = course => {}
         }
-        assert_eq!(*told.lock().unwrap(), [Pressure::High, Pressure::Full, Pressure::None]);
+        assert_eq!(
+            *told.lock().unwrap(),
+            [MemoryPressure::High, MemoryPressure::Critical, MemoryPressure::None]
+        );
         assert!((4..=6).contains(&forgotten.load(Ordering::Relaxed)), "once a second: {forgotten:?}");
     }
 }

@@ -27,9 +27,9 @@ pub use access::access;
 pub use check::{Checked, check};
 pub use error::AppError;
 pub use health::is_alive;
-pub use patience::{Limits, Wire};
-pub use serve::{Listening, serve, serve_all};
-pub use service::Routes;
+pub use patience::{ConnectionLimits, ProtocolLimits};
+pub use serve::{BoundListener, serve, serve_all};
+pub use service::RequestHandler;
 pub use shutdown::{Phase, Shutdown, Signals};
 pub use tls::Tls;
 
@@ -41,13 +41,13 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 use crate::array::{DirectSource, Reader};
-use crate::cache::{CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
+use crate::cache::{BoundedNodeCache, CachedSource, Caches, EncodedCache, ValueCache};
 use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
-use crate::cpu::Cpu;
-use crate::http::{AppState, Arrays, MemoryInfo, Mount, Site, Surroundings};
+use crate::cpu::ComputePool;
+use crate::http::{AppState, ArrayEngine, Endpoint, MemoryInfo, Mount, ProcessMetrics};
 use crate::store::ZipBudget;
-use banner::{Front, MountLine, RootLine};
-use mounts::{Opener, Served};
+use banner::{MountLine, PublicAddress, RootLine};
+use mounts::{MountOpener, ServedMount};
 
 /// The name of the mount that serves the demo.
 const DEMO: &str = "demo";
@@ -57,8 +57,8 @@ const DEMO: &str = "demo";
 pub struct App {
     config: Config,
     state: AppState,
-    opener: Opener,
-    served: Vec<Served>,
+    opener: MountOpener,
+    served: Vec<ServedMount>,
     /// The addresses of mounts that are listened on, by the mounts' names.
     listens: BTreeMap<String, SocketAddr>,
     tls: Option<Tls>,
@@ -73,10 +73,10 @@ impl App {
     pub async fn build(config: Config) -> Result<Self, AppError> {
         // TLS towards backends; refused if somebody has chosen a provider already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let cpu = Cpu::new(config.cpu)?;
+        let cpu = ComputePool::new(config.cpu)?;
         let values = ValueCache::new(config.cache.value_bytes);
         let directories = ZipBudget::new(config.cache.zip_directory_bytes);
-        let mut opener = Opener::new(cpu.clone(), values.clone(), directories);
+        let mut opener = MountOpener::new(cpu.clone(), values.clone(), directories);
         let served = opener.open(&config, &[]).await?;
         let mut http = config.http.clone();
         http.trusted_proxies.clone_from(&config.server.trusted_proxies);
@@ -92,21 +92,21 @@ impl App {
 
     /// What the server's own address serves.
     #[must_use]
-    pub fn site(&self) -> Site {
-        Site::whole(self.state.clone())
+    pub fn site(&self) -> Endpoint {
+        Endpoint::whole(self.state.clone())
     }
 
     /// The same, where metrics say what is known of the process outside, too.
     #[must_use]
-    pub fn surrounded_by(self, surroundings: Surroundings) -> Self {
-        self.state.set_surroundings(surroundings);
+    pub fn with_process_metrics(self, surroundings: ProcessMetrics) -> Self {
+        self.state.set_process_metrics(surroundings);
         self
     }
 
     /// What the admin listener serves.
     #[must_use]
-    pub fn admin_site(&self) -> Site {
-        Site::admin(&self.state)
+    pub fn admin_site(&self) -> Endpoint {
+        Endpoint::admin(&self.state)
     }
 
     /// Binds every address, says so on standard output, and serves until a signal ends it. With SIGHUP, the configuration
@@ -122,13 +122,13 @@ impl App {
         let signals = Signals::catch().map_err(AppError::Signals)?;
         let hangups = shutdown::hangups().map_err(AppError::Signals)?;
         let (address, listener) = bind(self.config.server.listen).await?;
-        let listening = |listener, routes| Listening { listener, routes, tls: self.tls.clone() };
+        let listening = |listener, routes| BoundListener { listener, routes, tls: self.tls.clone() };
         let scheme = self.scheme();
         let whole = self.site();
         let (mut sites, mut roots) = (vec![listening(listener, whole.clone())], Vec::new());
         for (name, mount) in &self.config.mounts {
             roots.extend(mount.hosts.iter().map(|host| banner::root_of_host(scheme, name, host, address)));
-            let site = Site::of_mount(&self.state, name);
+            let site = Endpoint::for_mount(&self.state, name);
             if let (Some(listen), Some(site)) = (mount.listen, site) {
                 let (address, listener) = bind(listen).await?;
                 sites.push(listening(listener, site));
@@ -138,12 +138,12 @@ impl App {
         let mut admin = None;
         if let Some(listen) = self.config.server.admin_listen {
             let (address, listener) = bind(listen).await?;
-            sites.push(Listening { tls: None, ..listening(listener, self.admin_site()) });
+            sites.push(BoundListener { tls: None, ..listening(listener, self.admin_site()) });
             admin = Some(address);
         }
         self.announce(address, &roots, admin);
 
-        let mut limits = Limits::of(&self.config.server, self.config.http.headers);
+        let mut limits = ConnectionLimits::of(&self.config.server, self.config.http.headers);
         limits.max_connections = descriptors::raise_limit(limits.max_connections);
         let shutdown = Shutdown::default();
         let changing = sites.iter().map(|listening| listening.routes.clone()).collect();
@@ -166,7 +166,7 @@ impl App {
     }
 
     fn announce(&self, address: SocketAddr, roots: &[RootLine], admin: Option<SocketAddr>) {
-        let front = Front { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
+        let front = PublicAddress { scheme: self.scheme(), address, base_path: &self.config.http.base_path };
         let lines: Vec<MountLine> = self
             .served
             .iter()
@@ -193,7 +193,7 @@ async fn bind(address: SocketAddr) -> Result<(SocketAddr, TcpListener), AppError
 }
 
 /// Tells `/readyz` when the end begins; never ends itself.
-async fn drain_readiness(site: &Site, shutdown: &Shutdown) {
+async fn drain_readiness(site: &Endpoint, shutdown: &Shutdown) {
     shutdown.reached(Phase::Draining).await;
     tracing::info!("stopping: no new connections");
     site.state().set_draining();
@@ -201,16 +201,16 @@ async fn drain_readiness(site: &Site, shutdown: &Shutdown) {
 }
 
 /// Gives up what it can where memory is short; never ends.
-async fn watch_memory(site: &Site, limit: Option<u64>) {
+async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
     let Some(limit) = limit else {
         return std::future::pending().await;
     };
-    let (forget, tell) = (|| site.state().forget_half(), |pressure| site.state().set_pressure(pressure));
+    let (forget, tell) = (|| site.state().evict_half(), |pressure| site.state().set_pressure(pressure));
     ladder::watch(limit, config::resident_bytes, forget, tell).await;
 }
 
 /// The mounts by themselves.
-fn mounts_of(served: &[Served]) -> Vec<Mount> {
+fn mounts_of(served: &[ServedMount]) -> Vec<Mount> {
     served.iter().map(|served| served.mount.clone()).collect()
 }
 
@@ -225,14 +225,14 @@ fn memory_info(config: &Config) -> MemoryInfo {
 }
 
 /// What decodes, with its caches.
-fn arrays(config: &Config, cpu: Cpu, values: ValueCache) -> Arrays {
+fn arrays(config: &Config, cpu: ComputePool, values: ValueCache) -> ArrayEngine {
     let source = Arc::new(DirectSource::new(cpu.clone(), config.fetch));
     let source = CachedSource::new(source, config.cache);
-    let nodes = NodeCache::new(config.cache.node_bytes);
+    let nodes = BoundedNodeCache::new(config.cache.node_bytes);
     let encoded = EncodedCache::new(config.cache.encoded_bytes);
     // Values last: what is made of them is forgotten by then.
     let caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone()).and(values);
-    Arrays {
+    ArrayEngine {
         reader: Reader::new(Arc::new(source), cpu.clone()),
         cpu,
         memo: Arc::new(nodes),

@@ -11,20 +11,20 @@ use super::banner::Demo;
 use super::{AppError, DEMO, demo};
 use crate::cache::ValueCache;
 use crate::config::{Config, MountOptions};
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::http::{BackendCounts, Mount};
 use crate::metadata::Separator;
-use crate::store::{self, Freshness, SharedStore, StoreOptions, ZipBudget};
+use crate::store::{self, CachePolicy, SharedStore, StoreOptions, ZipBudget};
 
 /// A mount that is served.
 #[derive(Clone, Debug)]
-pub(super) struct Served {
+pub(super) struct ServedMount {
     pub(super) mount: Mount,
     /// What the store was opened by; the demo's was not.
-    opened: Option<Opened>,
+    opened: Option<OpenedMounts>,
 }
 
-impl Served {
+impl ServedMount {
     /// What is shown of where it is.
     pub(super) fn url(&self) -> &str {
         self.opened.as_ref().map_or("built in", |opened| &opened.url)
@@ -38,17 +38,17 @@ impl Served {
 
 /// What a store was opened by.
 #[derive(Clone, Debug)]
-struct Opened {
+struct OpenedMounts {
     url: String,
     options: StoreOptions,
-    freshness: Freshness,
+    freshness: CachePolicy,
     /// What nodes that are remembered were opened with.
     separator: Option<Separator>,
     /// As it was opened, without what lies over it.
     store: SharedStore,
 }
 
-impl Opened {
+impl OpenedMounts {
     fn is_of(&self, url: &str, options: &StoreOptions) -> bool {
         self.url == url && self.options == *options
     }
@@ -56,8 +56,8 @@ impl Opened {
 
 /// Makes mounts.
 #[derive(Clone, Debug)]
-pub(super) struct Opener {
-    pub(super) cpu: Cpu,
+pub(super) struct MountOpener {
+    pub(super) cpu: ComputePool,
     pub(super) values: ValueCache,
     /// What the directories of all zip files together may take.
     directories: ZipBudget,
@@ -65,8 +65,8 @@ pub(super) struct Opener {
     generation: u64,
 }
 
-impl Opener {
-    pub(super) fn new(cpu: Cpu, values: ValueCache, directories: ZipBudget) -> Self {
+impl MountOpener {
+    pub(super) fn new(cpu: ComputePool, values: ValueCache, directories: ZipBudget) -> Self {
         Self { cpu, values, directories, generation: 0 }
     }
 
@@ -74,7 +74,11 @@ impl Opener {
     ///
     /// # Errors
     /// [`AppError::Mount`], [`AppError::Demo`].
-    pub(super) async fn open(&mut self, config: &Config, served: &[Served]) -> Result<Vec<Served>, AppError> {
+    pub(super) async fn open(
+        &mut self,
+        config: &Config,
+        served: &[ServedMount],
+    ) -> Result<Vec<ServedMount>, AppError> {
         self.generation += 1;
         let mut mounts = Vec::with_capacity(config.mounts.len() + 1);
         if demo_of(config).is_some() {
@@ -89,12 +93,12 @@ impl Opener {
         Ok(mounts)
     }
 
-    async fn demo(&self) -> Result<Served, AppError> {
+    async fn demo(&self) -> Result<ServedMount, AppError> {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
         let store = self.store(DEMO, "memory://", &options)?;
         demo::fill(&store).await?;
         let remembered_as = self.remembered_as(DEMO);
-        Ok(Served { mount: Mount { remembered_as, ..Mount::read_only(DEMO, store) }, opened: None })
+        Ok(ServedMount { mount: Mount { remembered_as, ..Mount::read_only(DEMO, store) }, opened: None })
     }
 
     /// Opens a mount's store.
@@ -112,11 +116,16 @@ impl Opener {
         }
     }
 
-    fn mount(&self, name: &str, options: &MountOptions, served: &[Served]) -> Result<Served, AppError> {
+    fn mount(
+        &self,
+        name: &str,
+        options: &MountOptions,
+        served: &[ServedMount],
+    ) -> Result<ServedMount, AppError> {
         let of_store = StoreOptions {
             writable: options.writable,
             signs_urls: options.redirect,
-            believes_times: options.freshness != Freshness::Uncached,
+            believes_times: options.freshness != CachePolicy::Uncached,
             ..options.options.clone()
         };
         let before = served.iter().find(|served| served.mount.name == name && served.opened.is_some());
@@ -124,18 +133,19 @@ impl Opener {
             before.map_or_else(Arc::<BackendCounts>::default, |before| Arc::clone(&before.mount.backend));
         let mut opened = served.iter().filter_map(|served| served.opened.as_ref());
         // It may have had another name.
-        let is_kept = |opened: &&Opened| opened.is_of(&options.url, &of_store) && !opened.store.is_replaced();
+        let is_kept =
+            |opened: &&OpenedMounts| opened.is_of(&options.url, &of_store) && !opened.store.is_replaced();
         let raw = match opened.find(is_kept) {
             Some(opened) => Arc::clone(&opened.store),
             None => self.store(name, &options.url, &of_store)?,
         };
-        let is_same = |opened: &Opened| {
+        let is_same = |opened: &OpenedMounts| {
             Arc::ptr_eq(&opened.store, &raw)
                 && opened.freshness == options.freshness
                 && opened.separator == options.dimension_separator
         };
         let same = before.filter(|before| before.opened.as_ref().is_some_and(is_same));
-        let (store, remembered_as) = if let Some(Served { mount, .. }) = same {
+        let (store, remembered_as) = if let Some(ServedMount { mount, .. }) = same {
             (Arc::clone(&mount.store), Arc::clone(&mount.remembered_as))
         } else {
             let remembered_as = self.remembered_as(name);
@@ -158,9 +168,9 @@ impl Opener {
         };
         let (url, freshness, separator) =
             (options.url.clone(), options.freshness, options.dimension_separator);
-        Ok(Served {
+        Ok(ServedMount {
             mount,
-            opened: Some(Opened { url, options: of_store, freshness, separator, store: raw }),
+            opened: Some(OpenedMounts { url, options: of_store, freshness, separator, store: raw }),
         })
     }
 }
@@ -169,7 +179,7 @@ impl Opener {
 pub(super) fn demo_of(config: &Config) -> Option<Demo> {
     match (config.demo, config.mounts.is_empty()) {
         (true, _) => Some(Demo::Asked),
-        (false, true) => Some(Demo::ForWantOfMounts),
+        (false, true) => Some(Demo::NoMountsConfigured),
         (false, false) => None,
     }
 }

@@ -12,7 +12,7 @@ use crate::config::ServerOptions;
 
 /// How long a connection may keep the server waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// From the start to the first byte.
     pub first_byte: Duration,
     /// From the start to the end of TLS's handshake.
@@ -32,12 +32,12 @@ pub struct Limits {
     /// Most connections at a time.
     pub max_connections: u32,
     /// What one connection may hold.
-    pub wire: Wire,
+    pub wire: ProtocolLimits,
 }
 
 /// What one connection may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wire {
+pub struct ProtocolLimits {
     /// Most headers of a request in HTTP/1.
     pub headers: usize,
     /// Buffer of an HTTP/1 connection: the head of a request must fit in it.
@@ -54,7 +54,7 @@ pub struct Wire {
     pub http2_pong: Duration,
 }
 
-impl Wire {
+impl ProtocolLimits {
     /// What a connection may hold where nobody says otherwise.
     pub const DEFAULT: Self = Self {
         headers: 100,
@@ -67,7 +67,7 @@ impl Wire {
     };
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// As configured, for requests of at most so many headers.
     #[must_use]
     pub fn of(options: &ServerOptions, headers: usize) -> Self {
@@ -82,7 +82,7 @@ impl Limits {
             write_pace: seconds(options.write_pace_seconds),
             drain: seconds(options.drain_seconds),
             max_connections: options.max_connections,
-            wire: Wire {
+            wire: ProtocolLimits {
                 headers,
                 http1_buffer_bytes: options.http1_buffer_bytes,
                 http2_streams: options.http2_streams,
@@ -97,7 +97,7 @@ impl Limits {
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(super) enum TimeoutReason {
     FirstByte,
     Header,
     Idle,
@@ -105,7 +105,7 @@ pub(super) enum Overdue {
     WritePace,
 }
 
-impl Overdue {
+impl TimeoutReason {
     /// Whether the client has not taken what it was sent.
     pub(super) fn is_of_a_reader(self) -> bool {
         match self {
@@ -120,10 +120,10 @@ const PROGRESS_BYTES: usize = 1024;
 
 /// What one connection has done lately. Shared between its IO, its requests and its task.
 #[derive(Clone, Debug)]
-pub(super) struct Patience(Arc<Mutex<Facts>>);
+pub(super) struct ConnectionMonitor(Arc<Mutex<ConnectionState>>);
 
 #[derive(Debug)]
-struct Facts {
+struct ConnectionState {
     /// Since when there has been no request under way.
     quiet_since: Instant,
     /// When the first byte after that came.
@@ -145,9 +145,9 @@ struct Facts {
     next_request: u64,
 }
 
-impl Patience {
+impl ConnectionMonitor {
     pub(super) fn new(now: Instant) -> Self {
-        Self(Arc::new(Mutex::new(Facts {
+        Self(Arc::new(Mutex::new(ConnectionState {
             quiet_since: now,
             head_since: None,
             heard: false,
@@ -161,13 +161,13 @@ impl Patience {
         })))
     }
 
-    fn facts(&self) -> MutexGuard<'_, Facts> {
+    fn facts(&self) -> MutexGuard<'_, ConnectionState> {
         // The facts are plain values: a panic elsewhere cannot have left them half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes came.
-    pub(super) fn heard(&self, now: Instant) {
+    pub(super) fn on_read(&self, now: Instant) {
         let mut facts = self.facts();
         facts.heard = true;
         if facts.requests.is_empty() {
@@ -176,7 +176,7 @@ impl Patience {
     }
 
     /// The socket took bytes.
-    pub(super) fn wrote(&self, bytes: usize, now: Instant) {
+    pub(super) fn on_write(&self, bytes: usize, now: Instant) {
         let mut facts = self.facts();
         facts.blocked_since = None;
         if let Some((_, taken)) = &mut facts.slow {
@@ -189,19 +189,19 @@ impl Patience {
     }
 
     /// The socket takes no more for now.
-    pub(super) fn blocked(&self, now: Instant) {
+    pub(super) fn on_write_blocked(&self, now: Instant) {
         self.facts().blocked_since.get_or_insert(now);
     }
 
     /// A request begins; it is under way until the ticket is dropped.
-    pub(super) fn begin(&self, http2: bool) -> Ticket {
+    pub(super) fn begin_request(&self, http2: bool) -> RequestGuard {
         let mut facts = self.facts();
         facts.http2 |= http2;
         facts.head_since = None;
         let request = facts.next_request;
         facts.next_request += 1;
         facts.requests.push((request, None));
-        Ticket { patience: self.clone(), request }
+        RequestGuard { patience: self.clone(), request }
     }
 
     /// TLS is set up: what comes now is the first byte.
@@ -212,49 +212,51 @@ impl Patience {
 
     /// Why the connection should be closed now, if it should. It is to be asked often: what lies between two looks is
     /// taken to be like them.
-    pub(super) fn overdue(&self, limits: &Limits, now: Instant) -> Option<Overdue> {
+    pub(super) fn timed_out(&self, limits: &ConnectionLimits, now: Instant) -> Option<TimeoutReason> {
         let mut facts = self.facts();
         if facts.is_too_slow(limits, now) {
-            return Some(Overdue::WritePace);
+            return Some(TimeoutReason::WritePace);
         }
         let passed = |since: Instant, limit: Duration| now.saturating_duration_since(since) >= limit;
         if facts.blocked_since.is_some_and(|since| passed(since, limits.write_stall)) {
-            return Some(Overdue::WriteStall);
+            return Some(TimeoutReason::WriteStall);
         }
         let last_written = facts.written.0;
         let stalled = |since: &Instant| passed((*since).max(last_written), limits.write_stall);
         if facts.requests.iter().filter_map(|(_, since)| since.as_ref()).any(stalled) {
-            return Some(Overdue::WriteStall);
+            return Some(TimeoutReason::WriteStall);
         }
         if !facts.requests.is_empty() {
             return None;
         }
         match facts.head_since {
-            _ if !facts.heard => passed(facts.quiet_since, limits.first_byte).then_some(Overdue::FirstByte),
-            Some(since) if !facts.http2 => passed(since, limits.header).then_some(Overdue::Header),
-            _ => passed(facts.quiet_since, limits.idle).then_some(Overdue::Idle),
+            _ if !facts.heard => {
+                passed(facts.quiet_since, limits.first_byte).then_some(TimeoutReason::FirstByte)
+            }
+            Some(since) if !facts.http2 => passed(since, limits.header).then_some(TimeoutReason::Header),
+            _ => passed(facts.quiet_since, limits.idle).then_some(TimeoutReason::Idle),
         }
     }
 
     /// What the client has not taken until now, it shall not get.
-    pub(super) fn give_up(&self) {
+    pub(super) fn abort(&self) {
         self.facts().given_up = true;
     }
 
-    pub(super) fn is_given_up(&self) -> bool {
+    pub(super) fn is_aborted(&self) -> bool {
         self.facts().given_up
     }
 
     /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         let facts = self.facts();
         facts.requests.is_empty() && facts.blocked_since.is_none()
     }
 }
 
-impl Facts {
+impl ConnectionState {
     /// Whether a client has taken too little in a while in which nothing else was waited for.
-    fn is_too_slow(&mut self, limits: &Limits, now: Instant) -> bool {
+    fn is_too_slow(&mut self, limits: &ConnectionLimits, now: Instant) -> bool {
         let is_waited_for =
             self.blocked_since.is_some() || self.requests.iter().any(|(_, since)| since.is_some());
         let Some((since, taken)) = self.slow.filter(|_| is_waited_for) else {
@@ -272,19 +274,19 @@ impl Facts {
 
 /// One request under way.
 #[derive(Debug)]
-pub(super) struct Ticket {
-    patience: Patience,
+pub(super) struct RequestGuard {
+    patience: ConnectionMonitor,
     request: u64,
 }
 
-impl Ticket {
+impl RequestGuard {
     /// The next bytes of the response are being made: it is not the client who is late.
-    pub(super) fn working(&self) {
+    pub(super) fn on_server_working(&self) {
         self.note(None);
     }
 
     /// The client has bytes to take.
-    pub(super) fn offered(&self, now: Instant) {
+    pub(super) fn on_body_ready(&self, now: Instant) {
         self.note(Some(now));
     }
 
@@ -296,7 +298,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut facts = self.patience.facts();
         facts.requests.retain(|(request, _)| *request != self.request);
@@ -312,8 +314,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> ConnectionLimits {
+        ConnectionLimits {
             first_byte: 10 * SECOND,
             header: 20 * SECOND,
             idle: 30 * SECOND,
@@ -323,102 +325,102 @@ mod tests {
             handshake: 50 * SECOND,
             drain: SECOND,
             max_connections: 1,
-            wire: Wire::DEFAULT,
+            wire: ProtocolLimits::DEFAULT,
         }
     }
 
     #[test]
     fn a_silent_connection_is_overdue_after_the_first_byte_limit() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        assert_eq!(patience.overdue(&limits(), start + 9 * SECOND), None);
-        assert_eq!(patience.overdue(&limits(), start + 10 * SECOND), Some(Overdue::FirstByte));
+        let patience = ConnectionMonitor::new(start);
+        assert_eq!(patience.timed_out(&limits(), start + 9 * SECOND), None);
+        assert_eq!(patience.timed_out(&limits(), start + 10 * SECOND), Some(TimeoutReason::FirstByte));
     }
 
     #[test]
     fn a_head_is_overdue_counted_from_its_first_byte_however_it_dribbles() {
         let start = Instant::now();
-        let patience = Patience::new(start);
+        let patience = ConnectionMonitor::new(start);
         for second in 5..25 {
-            patience.heard(start + second * SECOND);
-            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
+            patience.on_read(start + second * SECOND);
+            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
         }
-        assert_eq!(patience.overdue(&limits(), start + 25 * SECOND), Some(Overdue::Header));
+        assert_eq!(patience.timed_out(&limits(), start + 25 * SECOND), Some(TimeoutReason::Header));
     }
 
     #[test]
     fn a_request_under_way_is_never_overdue_while_the_server_works() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        patience.heard(start);
-        let ticket = patience.begin(false);
-        assert_eq!(patience.overdue(&limits(), start + 1000 * SECOND), None);
-        assert!(!patience.is_at_rest());
-        ticket.offered(start + 1000 * SECOND);
-        ticket.working();
-        assert_eq!(patience.overdue(&limits(), start + 2000 * SECOND), None);
+        let patience = ConnectionMonitor::new(start);
+        patience.on_read(start);
+        let ticket = patience.begin_request(false);
+        assert_eq!(patience.timed_out(&limits(), start + 1000 * SECOND), None);
+        assert!(!patience.is_idle());
+        ticket.on_body_ready(start + 1000 * SECOND);
+        ticket.on_server_working();
+        assert_eq!(patience.timed_out(&limits(), start + 2000 * SECOND), None);
         drop(ticket);
-        assert!(patience.is_at_rest());
+        assert!(patience.is_idle());
     }
 
     #[test]
     fn a_connection_without_a_request_is_overdue_after_the_idle_limit() {
-        let patience = Patience::new(Instant::now());
-        patience.heard(Instant::now());
-        drop(patience.begin(false));
+        let patience = ConnectionMonitor::new(Instant::now());
+        patience.on_read(Instant::now());
+        drop(patience.begin_request(false));
         let ended = Instant::now();
-        assert_eq!(patience.overdue(&limits(), ended + 29 * SECOND), None);
-        assert_eq!(patience.overdue(&limits(), ended + 30 * SECOND), Some(Overdue::Idle));
+        assert_eq!(patience.timed_out(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(patience.timed_out(&limits(), ended + 30 * SECOND), Some(TimeoutReason::Idle));
     }
 
     #[test]
     fn frames_between_requests_of_http2_are_no_head() {
-        let patience = Patience::new(Instant::now());
-        drop(patience.begin(true));
+        let patience = ConnectionMonitor::new(Instant::now());
+        drop(patience.begin_request(true));
         let ended = Instant::now();
-        patience.heard(ended);
-        assert_eq!(patience.overdue(&limits(), ended + 29 * SECOND), None);
-        assert_eq!(patience.overdue(&limits(), ended + 31 * SECOND), Some(Overdue::Idle));
+        patience.on_read(ended);
+        assert_eq!(patience.timed_out(&limits(), ended + 29 * SECOND), None);
+        assert_eq!(patience.timed_out(&limits(), ended + 31 * SECOND), Some(TimeoutReason::Idle));
     }
 
     #[test]
     fn a_client_that_takes_nothing_is_overdue_even_while_pings_flow() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        let ticket = patience.begin(true);
-        ticket.offered(start);
+        let patience = ConnectionMonitor::new(start);
+        let ticket = patience.begin_request(true);
+        ticket.on_body_ready(start);
         for second in 0..40 {
-            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
-            patience.wrote(17, start + second * SECOND);
+            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
+            patience.on_write(17, start + second * SECOND);
         }
-        assert_eq!(patience.overdue(&limits(), start + 40 * SECOND), Some(Overdue::WriteStall));
+        assert_eq!(patience.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
     }
 
     #[test]
     fn a_slow_client_that_takes_something_is_not_overdue() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        let ticket = patience.begin(false);
-        ticket.offered(start);
+        let patience = ConnectionMonitor::new(start);
+        let ticket = patience.begin_request(false);
+        ticket.on_body_ready(start);
         for second in 0..200 {
-            patience.blocked(start + second * SECOND);
-            assert_eq!(patience.overdue(&limits(), start + second * SECOND), None, "{second}");
-            patience.wrote(2048, start + second * SECOND);
+            patience.on_write_blocked(start + second * SECOND);
+            assert_eq!(patience.timed_out(&limits(), start + second * SECOND), None, "{second}");
+            patience.on_write(2048, start + second * SECOND);
         }
     }
 
     #[test]
     fn a_client_that_takes_too_little_for_long_is_overdue() {
-        for (bytes, expected) in [(999, Some(Overdue::WritePace)), (1000, None), (1001, None)] {
+        for (bytes, expected) in [(999, Some(TimeoutReason::WritePace)), (1000, None), (1001, None)] {
             let start = Instant::now();
-            let patience = Patience::new(start);
-            let ticket = patience.begin(false);
+            let patience = ConnectionMonitor::new(start);
+            let ticket = patience.begin_request(false);
             let mut found = None;
             for second in 0..200 {
                 let now = start + second * SECOND;
-                ticket.offered(now);
-                found = found.or(patience.overdue(&limits(), now));
-                patience.wrote(bytes, now + SECOND / 2);
+                ticket.on_body_ready(now);
+                found = found.or(patience.timed_out(&limits(), now));
+                patience.on_write(bytes, now + SECOND / 2);
             }
             assert_eq!(found, expected, "{bytes} a second");
         }
@@ -427,38 +429,38 @@ mod tests {
     #[test]
     fn a_client_is_not_slow_while_the_server_works() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        let ticket = patience.begin(false);
+        let patience = ConnectionMonitor::new(start);
+        let ticket = patience.begin_request(false);
         for second in 0..200 {
             let now = start + second * SECOND;
             // One byte a second is all that there is to send.
-            ticket.offered(now);
-            patience.wrote(1, now);
-            assert_eq!(patience.overdue(&limits(), now), None, "{second}");
-            ticket.working();
-            assert_eq!(patience.overdue(&limits(), now + SECOND / 2), None, "{second}");
+            ticket.on_body_ready(now);
+            patience.on_write(1, now);
+            assert_eq!(patience.timed_out(&limits(), now), None, "{second}");
+            ticket.on_server_working();
+            assert_eq!(patience.timed_out(&limits(), now + SECOND / 2), None, "{second}");
         }
     }
 
     #[test]
     fn after_the_handshake_the_first_byte_is_waited_for_again() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        patience.heard(start);
+        let patience = ConnectionMonitor::new(start);
+        patience.on_read(start);
         patience.is_encrypted(start + 19 * SECOND);
-        assert_eq!(patience.overdue(&limits(), start + 28 * SECOND), None);
-        assert_eq!(patience.overdue(&limits(), start + 29 * SECOND), Some(Overdue::FirstByte));
+        assert_eq!(patience.timed_out(&limits(), start + 28 * SECOND), None);
+        assert_eq!(patience.timed_out(&limits(), start + 29 * SECOND), Some(TimeoutReason::FirstByte));
     }
 
     #[test]
     fn a_socket_that_refuses_bytes_is_overdue_and_not_at_rest() {
         let start = Instant::now();
-        let patience = Patience::new(start);
-        patience.heard(start);
-        drop(patience.begin(false));
-        patience.blocked(start);
-        patience.blocked(start + 39 * SECOND);
-        assert!(!patience.is_at_rest());
-        assert_eq!(patience.overdue(&limits(), start + 40 * SECOND), Some(Overdue::WriteStall));
+        let patience = ConnectionMonitor::new(start);
+        patience.on_read(start);
+        drop(patience.begin_request(false));
+        patience.on_write_blocked(start);
+        patience.on_write_blocked(start + 39 * SECOND);
+        assert!(!patience.is_idle());
+        assert_eq!(patience.timed_out(&limits(), start + 40 * SECOND), Some(TimeoutReason::WriteStall));
     }
 }

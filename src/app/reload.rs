@@ -12,10 +12,10 @@ use tokio::signal::unix::Signal;
 use tokio::sync::oneshot;
 
 use super::access::access;
-use super::mounts::{Opener, Served};
+use super::mounts::{MountOpener, ServedMount};
 use super::{App, AppError, mounts_of};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
-use crate::http::{Access, AccessError, AppState, HttpOptionsError, Site};
+use crate::http::{Access, AccessError, AppState, Endpoint, HttpOptionsError};
 
 /// Why a configuration is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -36,25 +36,25 @@ enum ReloadError {
 
 /// A configuration that was found good, and what was read and opened for it.
 #[derive(Debug)]
-struct Reread {
+struct ReloadedConfig {
     config: Config,
     certificate: Option<Arc<CertifiedKey>>,
     access: Access,
     /// What is served with other mounts; none if the mounts are the same.
-    changed: Option<(Opener, Vec<Served>)>,
+    changed: Option<(MountOpener, Vec<ServedMount>)>,
 }
 
-impl Reread {
+impl ReloadedConfig {
     /// What is to be in effect, where something is already.
     async fn of(
         config: Config,
-        mut opener: Opener,
+        mut opener: MountOpener,
         before: &Config,
-        served: &[Served],
+        served: &[ServedMount],
     ) -> Result<Self, ReloadError> {
         let certificate = config.server.tls.as_ref().map(TlsOptions::load).transpose()?;
         let access = access(&config)?;
-        let is_replaced = served.iter().any(Served::is_replaced);
+        let is_replaced = served.iter().any(ServedMount::is_replaced);
         let is_same = config.mounts == before.mounts && config.demo == before.demo && !is_replaced;
         let changed = if is_same {
             None
@@ -68,12 +68,12 @@ impl Reread {
 
 impl App {
     /// Takes over a configuration with every SIGHUP, for all that is served; never ends.
-    pub(super) async fn follow<F>(mut self, mut hangups: Signal, read: F, sites: Vec<Site>)
+    pub(super) async fn follow<F>(mut self, mut hangups: Signal, read: F, sites: Vec<Endpoint>)
     where
         F: Fn() -> Result<Config, ConfigError> + Clone + Send + 'static,
     {
         while hangups.recv().await.is_some() {
-            let reread = self.reread(read.clone()).await;
+            let reread = self.reload_config(read.clone()).await;
             match reread.and_then(|reread| self.reload(reread, &sites)) {
                 Ok(waiting) => {
                     tracing::info!("the configuration was read again");
@@ -94,20 +94,20 @@ impl App {
     ///
     /// # Errors
     /// [`ReloadError::Http`], before anything is changed. Whatever else can fail belongs into `Reread::of`.
-    fn reload(&mut self, reread: Reread, sites: &[Site]) -> Result<Vec<String>, ReloadError> {
-        let Reread { config, certificate, access, changed } = reread;
+    fn reload(&mut self, reread: ReloadedConfig, sites: &[Endpoint]) -> Result<Vec<String>, ReloadError> {
+        let ReloadedConfig { config, certificate, access, changed } = reread;
         match changed {
             // Credentials that have been taken back are refused from the next request on.
             None => self.state.set_access(access),
             Some((opener, served)) => {
                 let state = self.state.with_mounts(mounts_of(&served), access)?;
                 for site in sites {
-                    site.change(&state);
+                    site.replace_state(&state);
                 }
                 let before = std::mem::replace(&mut self.state, state);
                 (self.opener, self.served) = (opener, served);
-                self.tell_of_mounts(&config);
-                tokio::spawn(forget_and_probe(self.opener.clone(), before, self.state.clone()));
+                self.log_mount_changes(&config);
+                tokio::spawn(purge_and_probe(self.opener.clone(), before, self.state.clone()));
             }
         }
         self.config.access.clone_from(&config.access);
@@ -126,7 +126,7 @@ impl App {
     }
 
     /// Has the log name the mounts that came, went or changed.
-    fn tell_of_mounts(&self, config: &Config) {
+    fn log_mount_changes(&self, config: &Config) {
         let (before, now) = (&self.config.mounts, &config.mounts);
         for (name, mount) in now {
             match before.get(name) {
@@ -141,7 +141,7 @@ impl App {
     }
 
     /// Reads the configuration and what it names, and opens what it mounts.
-    async fn reread<F>(&self, read: F) -> Result<Reread, ReloadError>
+    async fn reload_config<F>(&self, read: F) -> Result<ReloadedConfig, ReloadError>
     where
         F: FnOnce() -> Result<Config, ConfigError> + Send + 'static,
     {
@@ -150,8 +150,8 @@ impl App {
         let runtime = Handle::current();
         let work = move || {
             let found = read().map_err(ReloadError::from);
-            let found =
-                found.and_then(|config| runtime.block_on(Reread::of(config, opener, &before, &served)));
+            let found = found
+                .and_then(|config| runtime.block_on(ReloadedConfig::of(config, opener, &before, &served)));
             // Nobody waits any more when the server has ended.
             drop(sender.send(found));
         };
@@ -170,9 +170,9 @@ fn in_one_line(error: &dyn std::error::Error) -> String {
 }
 
 /// Forgets what is remembered of stores that are served no more, and asks the others whether they answer.
-async fn forget_and_probe(opener: Opener, before: AppState, now: AppState) {
+async fn purge_and_probe(opener: MountOpener, before: AppState, now: AppState) {
     let state = now.clone();
     // Everything is looked at once: that is work for a thread of its own. If it fails, it falls out by itself.
-    let _ = opener.cpu.run(move || state.forget_what_only(&before)).await;
+    let _ = opener.cpu.run(move || state.purge_removed_mounts(&before)).await;
     now.probe().await;
 }

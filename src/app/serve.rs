@@ -11,9 +11,9 @@ use futures::future::join_all;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::connection::{self, Terms};
-use super::patience::Limits;
-use super::service::Routes;
+use super::connection::{self, ConnectionConfig};
+use super::patience::ConnectionLimits;
+use super::service::RequestHandler;
 use super::shutdown::{Phase, Shutdown};
 use super::tls::Tls;
 use crate::http::ConnectionCounts;
@@ -24,11 +24,11 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
 /// At most as many connections wait to be accepted (tokio's own number).
 const BACKLOG: usize = 1024;
 /// How long connections that were cut may take to notice.
-const CUT: Duration = Duration::from_secs(1);
+const FORCED_CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// A listener, and what is served there.
 #[derive(Debug)]
-pub struct Listening<R> {
+pub struct BoundListener<R> {
     /// Where connections come from.
     pub listener: TcpListener,
     /// What answers their requests.
@@ -39,12 +39,21 @@ pub struct Listening<R> {
 
 /// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
 /// rest. Returns when no connection is left.
-pub async fn serve<R: Routes>(listener: TcpListener, routes: R, limits: Limits, shutdown: Shutdown) {
-    serve_all(vec![Listening { listener, routes, tls: None }], limits, shutdown).await;
+pub async fn serve<R: RequestHandler>(
+    listener: TcpListener,
+    routes: R,
+    limits: ConnectionLimits,
+    shutdown: Shutdown,
+) {
+    serve_all(vec![BoundListener { listener, routes, tls: None }], limits, shutdown).await;
 }
 
 /// [`serve`] for several listeners, each with its own routes: they share the bound on connections, and end together.
-pub async fn serve_all<R: Routes>(sites: Vec<Listening<R>>, limits: Limits, shutdown: Shutdown) {
+pub async fn serve_all<R: RequestHandler>(
+    sites: Vec<BoundListener<R>>,
+    limits: ConnectionLimits,
+    shutdown: Shutdown,
+) {
     let room = Arc::new(Semaphore::new(usize::try_from(limits.max_connections).unwrap_or(usize::MAX)));
     // As many at a time as the configuration has listeners.
     join_all(sites.into_iter().map(|site| accept(site, limits, &shutdown, &room))).await;
@@ -54,23 +63,23 @@ pub async fn serve_all<R: Routes>(sites: Vec<Listening<R>>, limits: Limits, shut
     tokio::select! {
         _ = all_gone() => return,
         () = tokio::time::sleep(limits.drain) => {}
-        _ = shutdown.reached(Phase::Cut) => {}
+        _ = shutdown.reached(Phase::Forced) => {}
     }
     let left = usize::try_from(limits.max_connections).unwrap_or(usize::MAX) - room.available_permits();
     tracing::warn!(connections = left, "cutting off connections that did not finish");
-    shutdown.cut();
-    let _ = tokio::time::timeout(CUT, all_gone()).await;
+    shutdown.force();
+    let _ = tokio::time::timeout(FORCED_CLOSE_WAIT, all_gone()).await;
 }
 
 /// Accepts until the drain begins; the listener is closed on return.
-async fn accept<R: Routes>(
-    Listening { listener, routes, tls }: Listening<R>,
-    limits: Limits,
+async fn accept<R: RequestHandler>(
+    BoundListener { listener, routes, tls }: BoundListener<R>,
+    limits: ConnectionLimits,
     shutdown: &Shutdown,
     room: &Arc<Semaphore>,
 ) {
     let builder = connection::builder(&limits.wire);
-    let terms = Terms { builder, routes, tls, limits, shutdown: shutdown.clone() };
+    let terms = ConnectionConfig { builder, routes, tls, limits, shutdown: shutdown.clone() };
     let spawn = |stream, peer| {
         // No room: dropping the stream closes it at once.
         let Ok(permit) = Arc::clone(room).try_acquire_owned() else {

@@ -18,14 +18,14 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 
-use super::patience::{Patience, Ticket};
+use super::patience::{ConnectionMonitor, RequestGuard};
 use super::unsent::Unsent;
-use crate::http::{ConnectionCounts, Peer, Site};
+use crate::http::{ConnectionCounts, Endpoint, Peer};
 
 /// What answers the requests of a listener.
-pub trait Routes: Clone + Send + Sync + 'static {
+pub trait RequestHandler: Clone + Send + Sync + 'static {
     /// The answer to a request that came from there.
-    fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
+    fn handle(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send;
 
     /// Whether connections may stay after their answers.
     fn keeps_connections(&self) -> bool {
@@ -38,9 +38,9 @@ pub trait Routes: Clone + Send + Sync + 'static {
     }
 }
 
-impl Routes for Site {
-    fn answer(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
-        Self::answer(self, request, from)
+impl RequestHandler for Endpoint {
+    fn handle(&self, request: Request<Body>, from: Peer) -> impl Future<Output = Response<Body>> + Send {
+        Self::handle(self, request, from)
     }
 
     fn keeps_connections(&self) -> bool {
@@ -54,19 +54,19 @@ impl Routes for Site {
 
 /// The routes as one connection sees them.
 #[derive(Clone, Debug)]
-pub(super) struct Watched<R> {
+pub(super) struct ConnectionService<R> {
     pub(super) routes: R,
     pub(super) peer: Peer,
-    pub(super) patience: Patience,
+    pub(super) patience: ConnectionMonitor,
 }
 
-impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
+impl<R: RequestHandler> Service<Request<Incoming>> for ConnectionService<R> {
     type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let ticket = self.patience.begin(request.version() == Version::HTTP_2);
+        let ticket = self.patience.begin_request(request.version() == Version::HTTP_2);
         if let Some(mut refusal) = refusal(&request) {
             // Where a request ends that is framed wrong, and whether another follows, is not to be guessed.
             if request.version() < Version::HTTP_2 {
@@ -88,7 +88,7 @@ impl<R: Routes> Service<Request<Incoming>> for Watched<R> {
         };
         let (routes, peer, is_http2) = (self.routes.clone(), self.peer, request.version() == Version::HTTP_2);
         Box::pin(async move {
-            let mut response = routes.answer(request, peer).await;
+            let mut response = routes.handle(request, peer).await;
             let is_unread = is_read.is_some_and(|is_read| !is_read.load(Ordering::Relaxed));
             if is_unread || (!is_http2 && !routes.keeps_connections()) {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -171,7 +171,7 @@ fn problem(status: StatusCode, title: &str, code: &str, detail: &str) -> Respons
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Body,
-    ticket: Ticket,
+    ticket: RequestGuard,
 }
 
 impl HttpBody for ResponseBody {
@@ -184,8 +184,8 @@ impl HttpBody for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         match &frame {
-            Poll::Pending => self.ticket.working(),
-            Poll::Ready(_) => self.ticket.offered(Instant::now()),
+            Poll::Pending => self.ticket.on_server_working(),
+            Poll::Ready(_) => self.ticket.on_body_ready(Instant::now()),
         }
         frame
     }

@@ -11,7 +11,7 @@ pub enum Phase {
     /// No new connections; what is under way is finished.
     Draining,
     /// At once.
-    Cut,
+    Forced,
 }
 
 /// Asks a server to stop: first gracefully, then at once. Clones are the same word.
@@ -30,20 +30,20 @@ impl Shutdown {
         self.0.send_modify(|phase| {
             *phase = match phase {
                 Phase::Serving => Phase::Draining,
-                Phase::Draining | Phase::Cut => Phase::Cut,
+                Phase::Draining | Phase::Forced => Phase::Forced,
             };
         });
     }
 
     /// Everything ends now.
-    pub fn cut(&self) {
-        self.0.send_replace(Phase::Cut);
+    pub fn force(&self) {
+        self.0.send_replace(Phase::Forced);
     }
 
     /// Waits until a phase, or a later one, is reached, and says which.
     pub async fn reached(&self, phase: Phase) -> Phase {
         // The sender is `self`, so that waiting cannot fail; if it did, the end would be the safe answer.
-        self.0.subscribe().wait_for(|now| *now >= phase).await.map_or(Phase::Cut, |now| *now)
+        self.0.subscribe().wait_for(|now| *now >= phase).await.map_or(Phase::Forced, |now| *now)
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::patience::Patience;
+use super::patience::ConnectionMonitor;
 
 /// How long, and over how many bytes, a closing connection is listened to.
 const LINGER: Duration = Duration::from_secs(1);
@@ -24,20 +24,20 @@ const LINGER_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: TcpStream,
-    patience: Patience,
+    patience: ConnectionMonitor,
     closing: Option<(Pin<Box<Sleep>>, usize)>,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, patience: Patience) -> Self {
+    pub(super) fn new(stream: TcpStream, patience: ConnectionMonitor) -> Self {
         Self { stream, patience, closing: None }
     }
 
     fn note(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &result {
-            Poll::Ready(Ok(bytes)) => self.patience.wrote(*bytes, Instant::now()),
+            Poll::Ready(Ok(bytes)) => self.patience.on_write(*bytes, Instant::now()),
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.patience.blocked(Instant::now()),
+            Poll::Pending => self.patience.on_write_blocked(Instant::now()),
         }
         result
     }
@@ -45,7 +45,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        if self.patience.is_given_up() {
+        if self.patience.is_aborted() {
             // Where it is refused, the kernel goes on for a while.
             let _ = self.stream.set_zero_linger();
         }
@@ -61,7 +61,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.patience.heard(Instant::now());
+            self.patience.on_read(Instant::now());
         }
         result
     }

@@ -17,14 +17,14 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Clone)]
 pub struct Tls {
     acceptor: TlsAcceptor,
-    shown: Arc<Shown>,
+    shown: Arc<ActiveCertificate>,
 }
 
 /// The certificate that handshakes show, and its key.
 #[derive(Debug)]
-struct Shown(RwLock<Arc<CertifiedKey>>);
+struct ActiveCertificate(RwLock<Arc<CertifiedKey>>);
 
-impl ResolvesServerCert for Shown {
+impl ResolvesServerCert for ActiveCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         // It is only ever replaced as a whole: a panic elsewhere cannot have left it half changed.
         Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
@@ -37,9 +37,9 @@ impl Tls {
     /// # Errors
     /// If there is no version of TLS that can be spoken, which would be a defect.
     pub fn new(certificate: Arc<CertifiedKey>) -> Result<Self, rustls::Error> {
-        let shown = Arc::new(Shown(RwLock::new(certificate)));
+        let shown = Arc::new(ActiveCertificate(RwLock::new(certificate)));
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
-        let resolver: Arc<dyn ResolvesServerCert> = Arc::<Shown>::clone(&shown);
+        let resolver: Arc<dyn ResolvesServerCert> = Arc::<ActiveCertificate>::clone(&shown);
         let mut config =
             builder.with_safe_default_protocol_versions()?.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

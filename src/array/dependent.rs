@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use super::{Array, ArrayError, NodeId, Opened, Opener};
+use super::{Array, ArrayError, NodeId, NodeOpener, OpenNode};
 use crate::chunk::{ChunkCoords, ChunkKeyEncoding};
 use crate::hierarchy::{DeclaredArray, Dependents, HierarchyError, Located, Node};
 use crate::key::NodePath;
@@ -55,12 +55,12 @@ impl Declared {
     }
 }
 
-impl Opener {
+impl NodeOpener {
     /// The node at a path, where declarations are read in this way.
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
-    pub async fn open_as(&self, path: &NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
+    pub async fn open_as(&self, path: &NodePath, reading: Reading) -> Result<Arc<OpenNode>, ArrayError> {
         let opened = self.open(path).await;
         let is_dependent = match &opened {
             Ok(opened) => opened.dependent.is_some(),
@@ -80,14 +80,14 @@ impl Opener {
         &self,
         path: NodePath,
         reading: Reading,
-    ) -> BoxFuture<'_, Result<Arc<Opened>, ArrayError>> {
+    ) -> BoxFuture<'_, Result<Arc<OpenNode>, ArrayError>> {
         Box::pin(self.find_dependent(path, reading))
     }
 
-    async fn find_dependent(&self, path: NodePath, reading: Reading) -> Result<Arc<Opened>, ArrayError> {
+    async fn find_dependent(&self, path: NodePath, reading: Reading) -> Result<Arc<OpenNode>, ArrayError> {
         match self.declared_at(&path, reading).await? {
             Some(opened) => Ok(opened),
-            None => Err(self.hierarchy.why_missing(path).await.into()),
+            None => Err(self.hierarchy.missing_node_error(path).await.into()),
         }
     }
 
@@ -96,7 +96,7 @@ impl Opener {
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`]: failures of the store.
-    pub async fn find_declared(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
+    pub async fn find_declared(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, ArrayError> {
         match self.declared_at(path, Reading::Lenient).await {
             Err(ArrayError::Hierarchy(
                 HierarchyError::NoSuchNode { .. }
@@ -114,7 +114,7 @@ impl Opener {
         &self,
         path: &NodePath,
         reading: Reading,
-    ) -> Result<Option<Arc<Opened>>, ArrayError> {
+    ) -> Result<Option<Arc<OpenNode>>, ArrayError> {
         let looked = Instant::now();
         let Some((primary, located)) = self.hierarchy.locate_primary(path).await? else { return Ok(None) };
         let (declares, is_broken) = match self.find(&primary).await {
@@ -147,7 +147,7 @@ impl Opener {
     pub async fn declared(
         &self,
         path: &NodePath,
-        opened: Option<&Opened>,
+        opened: Option<&OpenNode>,
     ) -> Result<Arc<DeclaredArrays>, ArrayError> {
         let load = async |located: &Located| {
             let declared = self.hierarchy.declared(path, located).await?;
@@ -174,7 +174,7 @@ impl Opener {
     pub async fn dependents(
         &self,
         path: &NodePath,
-        opened: &Opened,
+        opened: &OpenNode,
         reading: Reading,
         is_rebased: bool,
     ) -> Result<Option<Dependents>, ArrayError> {
@@ -190,17 +190,17 @@ impl Opener {
         primary: NodePath,
         located: Located,
         reading: Reading,
-    ) -> Result<Arc<Opened>, ArrayError> {
+    ) -> Result<Arc<OpenNode>, ArrayError> {
         let dependent = self.hierarchy.dependent(&id.path, &primary, &located, reading).await?;
         let node = Node::Array(Arc::clone(&dependent.array));
         let array = self.bind(&primary, &dependent.array).map(Arc::new);
         let (located, dependent) = (id.located, Some(dependent));
-        Ok(Arc::new(Opened { located, node, dependent, array, declared: OnceCell::new() }))
+        Ok(Arc::new(OpenNode { located, node, dependent, array, declared: OnceCell::new() }))
     }
 }
 
 /// Whether a node is an array that may declare others.
-fn declares(opened: &Opened) -> bool {
+fn declares(opened: &OpenNode) -> bool {
     match &opened.node {
         Node::Array(array) => array.zarr_format == ZarrFormat::V3 && is_declared(&array.attributes),
         Node::Group(_) => false,

@@ -12,12 +12,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
 
 use super::coalesce::{Fetch, coalesce};
-use super::jobs::{Part, decode, jobs};
-use super::{ArrayError, Budget, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use super::jobs::{JobPart, decode, jobs};
+use super::{
+    ArrayError, ChunkData, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey, StoredValue,
+};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::store::{ByteRange, StoreError, StoreKind, Value};
 
 /// Ranges of a file are merged to no more than this: a file has no latency to save, and what is read at once is decoded
@@ -52,7 +54,7 @@ impl Default for FetchOptions {
 /// Fetches and decodes, and remembers nothing.
 #[derive(Clone, Debug)]
 pub struct DirectSource {
-    cpu: Cpu,
+    cpu: ComputePool,
     options: FetchOptions,
     /// Kilobytes that may be in flight.
     budget: Arc<Semaphore>,
@@ -62,7 +64,7 @@ pub struct DirectSource {
 impl DirectSource {
     /// A source with a budget of its own.
     #[must_use]
-    pub fn new(cpu: Cpu, options: FetchOptions) -> Self {
+    pub fn new(cpu: ComputePool, options: FetchOptions) -> Self {
         let budget_kib = u32::try_from(options.inflight_bytes >> 10).unwrap_or(u32::MAX).max(1);
         let permits =
             usize::try_from(budget_kib).unwrap_or(Semaphore::MAX_PERMITS).min(Semaphore::MAX_PERMITS);
@@ -77,9 +79,9 @@ impl DirectSource {
     }
 
     /// Reads one range of a value, at its version and exactly that range.
-    async fn read(value: &StoredValue, range: Range<u64>, trace: &Trace) -> Result<Bytes, ArrayError> {
+    async fn read(value: &StoredValue, range: Range<u64>, trace: &ReadContext) -> Result<Bytes, ArrayError> {
         let length = range.end - range.start;
-        let _turn = trace.turn().await;
+        let _turn = trace.acquire_fetch_permit().await;
         let start = Instant::now();
         let bytes = async {
             if length == 0 {
@@ -106,10 +108,10 @@ impl DirectSource {
 
     /// Reads what has to be read of a chunk in any case, whatever its version: all of it, or a shard's index. The bytes
     /// are `None` where they are not what was hoped for, and have to be asked for anew.
-    async fn read_blind(
+    async fn read_speculatively(
         key: &StoredKey,
         chain: &CodecChain,
-        trace: &Trace,
+        trace: &ReadContext,
     ) -> Result<Option<(Arc<StoredValue>, Option<Bytes>)>, ArrayError> {
         let index = chain.sharding().map(|sharding| (sharding.index_location(), sharding.index_bytes()));
         let asked = match index {
@@ -118,7 +120,7 @@ impl DirectSource {
             Some((IndexLocation::Start, bytes)) => ByteRange::Bounded(0, bytes),
         };
         let failed = |source| ArrayError::Store { key: key.key.clone(), source };
-        let turn = trace.turn().await;
+        let turn = trace.acquire_fetch_permit().await;
         let start = Instant::now();
         let found = match key.store.get(&key.key, asked, None).await {
             Ok(Some(found)) => found,
@@ -126,12 +128,12 @@ impl DirectSource {
             // Shorter than any index: what is there is told as it is of any other value.
             Err(StoreError::RangeNotSatisfiable { .. }) => {
                 drop(turn);
-                return Ok(key.look(trace).await?.map(|value| (value, None)));
+                return Ok(key.lookup_version(trace).await?.map(|value| (value, None)));
             }
             Err(source) => return Err(failed(source)),
         };
         let value = key.at(found.info.clone());
-        value.note_look(start);
+        value.record_validation(start);
         let size = value.info.size;
         let (wanted, limit) = match chain.sharding() {
             None => (Some(0..size), chain.encoded_limit()),
@@ -155,7 +157,7 @@ impl DirectSource {
         encoded: Bytes,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let (bound, shard_bytes) = (Arc::clone(chain), shard.end.saturating_sub(shard.start));
-        let index = self.cpu.run_sized(encoded.len() as u64, move || match bound.sharding() {
+        let index = self.cpu.run_or_inline(encoded.len() as u64, move || match bound.sharding() {
             Some(sharding) => sharding.decode_index(&encoded, shard_bytes),
             None => Err(CodecError::corrupt("sharding_indexed", "the chain has no sharding codec")),
         });
@@ -172,7 +174,7 @@ impl DirectSource {
         shared: bool,
     ) -> Result<Elements, ArrayError> {
         let (bound, bytes) = (Arc::clone(chain), chain.working_bytes().max(encoded.len() as u64));
-        let decoded = self.cpu.run_sized(bytes, move || decode(&bound, encoded, shared));
+        let decoded = self.cpu.run_or_inline(bytes, move || decode(&bound, encoded, shared));
         let decoded = decoded.instrument(tracing::trace_span!(target: "zarrd::span", "decode")).await;
         decoded?.map_err(|source| undecodable(value, part, source))
     }
@@ -183,7 +185,7 @@ impl DirectSource {
         value: &StoredValue,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        job: Vec<Part>,
+        job: Vec<JobPart>,
         is_only: bool,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let places: Vec<usize> = job.iter().map(|part| part.place).collect();
@@ -194,7 +196,11 @@ impl DirectSource {
         let work =
             move || job.into_iter().map(|part| decode(&bound, part.encoded, part.shared)).collect::<Vec<_>>();
         let decoding = async {
-            if is_only { self.cpu.run_sized(bytes, work).await } else { self.cpu.run_beside(work).await }
+            if is_only {
+                self.cpu.run_or_inline(bytes, work).await
+            } else {
+                self.cpu.spawn_background(work).await
+            }
         };
         let of_place = |(place, decoded): (usize, Result<_, _>)| {
             let range = ranges.get(place).cloned().unwrap_or_default();
@@ -213,7 +219,7 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         fetch: Fetch,
-        trace: &Trace,
+        trace: &ReadContext,
     ) -> Fetched {
         let fetched = fetch.range.end - fetch.range.start;
         let parts = fetch.wanted.len() as u64;
@@ -228,7 +234,7 @@ impl DirectSource {
             let range = ranges.get(place).cloned().unwrap_or_default();
             let offset = |at: u64| usize::try_from(at - fetch.range.start).unwrap_or(usize::MAX);
             let encoded = bytes.slice(offset(range.start)..offset(range.end));
-            Part { place, encoded, shared }
+            JobPart { place, encoded, shared }
         };
         let parts = match &bytes {
             Ok(bytes) => Ok(fetch.wanted.iter().map(|&place| part(place, bytes)).collect()),
@@ -244,7 +250,7 @@ impl DirectSource {
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
         mut fetched: Vec<Fetched>,
-        trace: &Trace,
+        trace: &ReadContext,
     ) -> Vec<(usize, Result<Elements, ArrayError>)> {
         let (start, mut elements) = (Instant::now(), Vec::new());
         let parts = fetched.iter_mut().filter_map(|fetched| {
@@ -271,7 +277,7 @@ impl DirectSource {
 
 /// Parts that were fetched together, or their places and why they were not; and the room for what becomes of them.
 struct Fetched {
-    parts: Result<Vec<Part>, (Vec<usize>, ArrayError)>,
+    parts: Result<Vec<JobPart>, (Vec<usize>, ArrayError)>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -285,42 +291,42 @@ impl ChunkSource for DirectSource {
         self.options.concurrency
     }
 
-    fn budget(&self) -> Option<Budget> {
+    fn budget(&self) -> Option<FetchBudget> {
         let limit_bytes = u64::from(self.budget_kib) << 10;
         let free_bytes = (self.budget.available_permits() as u64) << 10;
-        Some(Budget { limit_bytes, under_way_bytes: limit_bytes.saturating_sub(free_bytes) })
+        Some(FetchBudget { limit_bytes, in_flight_bytes: limit_bytes.saturating_sub(free_bytes) })
     }
 
-    async fn find(
+    async fn fetch_or_lookup(
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<Trace>,
-    ) -> Result<Found, ArrayError> {
+        trace: &Arc<ReadContext>,
+    ) -> Result<ChunkLookup, ArrayError> {
         // How long it is is not known; that it is about as long as what it decodes to is a guess on the safe side.
         let bytes = chain.sharding().map_or(chain.working_bytes(), Sharding::index_bytes);
         let _permit = self.reserve(bytes.saturating_mul(2)).await;
-        let read = Self::read_blind(key, chain, trace);
+        let read = Self::read_speculatively(key, chain, trace);
         let read = read.instrument(tracing::trace_span!(target: "zarrd::span", "fetch"));
         let Some((value, encoded)) = read.await? else {
-            return Ok(Found::seen(None));
+            return Ok(ChunkLookup::seen(None));
         };
-        let Some(encoded) = encoded else { return Ok(Found::seen(Some(value))) };
+        let Some(encoded) = encoded else { return Ok(ChunkLookup::seen(Some(value))) };
         let (start, whole) = (Instant::now(), 0..value.info.size);
         let part = if chain.sharding().is_some() {
-            FoundPart::Index(self.decode_index(&value, chain, whole, encoded).await?)
+            ChunkData::Index(self.decode_index(&value, chain, whole, encoded).await?)
         } else {
-            FoundPart::Elements(self.decode(&value, chain, &whole, encoded, false).await?)
+            ChunkData::Elements(self.decode(&value, chain, &whole, encoded, false).await?)
         };
         trace.decoded_since(start);
-        Ok(Found { value: Some(value), part })
+        Ok(ChunkLookup { value: Some(value), part })
     }
     async fn elements(
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>> {
         let limit = chain.encoded_limit();
         let mut elements: Vec<Option<Result<Elements, ArrayError>>> = ranges
@@ -371,7 +377,7 @@ impl ChunkSource for DirectSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         let sharding = chain.sharding().ok_or(ArrayError::Geometry)?;
         let shard_bytes = shard.end.saturating_sub(shard.start);

@@ -2,7 +2,7 @@
 
 use crate::chunk::ChunkCoords;
 use crate::codec::CodecError;
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::{KeyError, NodePath, StoreKey};
@@ -95,7 +95,7 @@ pub enum ArrayError {
     Geometry,
     /// Decoding had no result.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Cpu(#[from] ComputePoolError),
     /// Whoever was loading the chunk or node gave up.
     #[error("the load of `{what}` was abandoned")]
     Abandoned {

@@ -9,7 +9,7 @@ use crate::codec::{CodecChain, CodecError};
 const JOB_BYTES: u64 = 1 << 20;
 
 /// A part of what was fetched.
-pub(super) struct Part {
+pub(super) struct JobPart {
     /// Which of those that are wanted it is.
     pub(super) place: usize,
     pub(super) encoded: Bytes,
@@ -18,8 +18,8 @@ pub(super) struct Part {
 }
 
 /// The parts, so many together that the way to another thread does not count; `decoded_bytes` is what each is decoded to.
-pub(super) fn jobs(parts: impl Iterator<Item = Part>, decoded_bytes: u64) -> Vec<Vec<Part>> {
-    let mut jobs: Vec<Vec<Part>> = Vec::new();
+pub(super) fn jobs(parts: impl Iterator<Item = JobPart>, decoded_bytes: u64) -> Vec<Vec<JobPart>> {
+    let mut jobs: Vec<Vec<JobPart>> = Vec::new();
     let mut room = 0;
     for part in parts {
         let bytes = decoded_bytes.max(part.encoded.len() as u64);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn sizes(encoded: &[usize], decoded_bytes: u64) -> Vec<usize> {
-        let parts = encoded.iter().enumerate().map(|(place, &length)| Part {
+        let parts = encoded.iter().enumerate().map(|(place, &length)| JobPart {
             place,
             encoded: vec![0; length].into(),
             shared: false,

@@ -25,14 +25,14 @@ mod trace;
 pub use dependent::{Declared, DeclaredArrays};
 pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
-pub use made_of::MadeOf;
-pub use open::{MadeText, Making, NodeId, NodeMemo, Opened, Opener, Opening, TextId};
+pub use made_of::Dependencies;
+pub use open::{LoadFuture, NodeCache, NodeId, NodeOpener, OpenNode, RenderedText, TextFuture, TextId};
 pub use plan::{Plan, ReadLimits, Suggestions};
 pub use read::Reader;
-pub use snapshot::{ReadChunks, Snapshot};
-pub use source::{Budget, ChunkPlace, ChunkSource};
-pub use stored::{Found, FoundPart, GLANCES, StoredKey, StoredValue};
-pub use trace::{Trace, TraceObserver, Work};
+pub use snapshot::{ChunkVersions, Snapshot};
+pub use source::{ChunkLocation, ChunkSource, FetchBudget};
+pub use stored::{CHEAP_REVALIDATION_WINDOW, ChunkData, ChunkLookup, StoredKey, StoredValue};
+pub use trace::{ReadContext, ReadObserver, ReadStats};
 
 use std::sync::Arc;
 

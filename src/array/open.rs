@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use super::dependent::DeclaredArrays;
-use super::{Array, ArrayError, GLANCES};
+use super::{Array, ArrayError, CHEAP_REVALIDATION_WINDOW};
 use crate::codec::CodecLimits;
 use crate::hierarchy::{Dependent, Hierarchy, HierarchyError, Located, Node};
 use crate::key::NodePath;
@@ -22,7 +22,7 @@ const NODE_BYTES: u64 = 8 << 10;
 
 /// A node that was opened: parsed, and bound if it is an array.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenNode {
     /// Which documents, at which versions.
     pub located: Located,
     /// What they say.
@@ -35,7 +35,7 @@ pub struct Opened {
     pub(super) declared: OnceCell<Arc<DeclaredArrays>>,
 }
 
-impl Opened {
+impl OpenNode {
     /// The array.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Opened {
     }
 
     /// Whether this is an array that had no chunks which would have shown how their keys are written.
-    fn is_unsettled(&self) -> bool {
+    fn is_separator_unknown(&self) -> bool {
         matches!(&self.node, Node::Array(array)
             if array.chunk_key_encoding == ChunkKeyEncodingMetadata::V2Unspecified)
     }
@@ -87,19 +87,19 @@ pub struct TextId {
 }
 
 /// A text that was made of documents, with the version it goes under.
-pub type MadeText = (Bytes, Version);
+pub type RenderedText = (Bytes, Version);
 
 /// The making of a text, to be run by whoever remembers it.
-pub type Making = BoxFuture<'static, Result<Option<MadeText>, ArrayError>>;
+pub type TextFuture = BoxFuture<'static, Result<Option<RenderedText>, ArrayError>>;
 
 /// The opening of a node, to be run by whoever remembers it.
-pub type Opening = BoxFuture<'static, Result<Arc<Opened>, ArrayError>>;
+pub type LoadFuture = BoxFuture<'static, Result<Arc<OpenNode>, ArrayError>>;
 
 /// Remembers opened nodes. Forgetting one makes the server slower, never wrong.
 #[async_trait]
-pub trait NodeMemo: std::fmt::Debug + Send + Sync {
+pub trait NodeCache: std::fmt::Debug + Send + Sync {
     /// The node as it was when it was last opened, and when that began, if it is remembered. It may have changed since.
-    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<Opened>, Instant)> {
+    fn last(&self, _mount: &Arc<str>, _path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         None
     }
 
@@ -107,30 +107,35 @@ pub trait NodeMemo: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Those of `opening`.
-    async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError>;
+    async fn node(
+        &self,
+        id: NodeId,
+        looked: Instant,
+        opening: LoadFuture,
+    ) -> Result<Arc<OpenNode>, ArrayError>;
 
     /// A text, as remembered or by running `making`; `None` if nothing is to be made.
     ///
     /// # Errors
     /// Those of `making`.
-    async fn text(&self, _id: TextId, making: Making) -> Result<Option<MadeText>, ArrayError> {
+    async fn text(&self, _id: TextId, making: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
         making.await
     }
 }
 
 /// Opens the nodes of one mount.
 #[derive(Clone, Debug)]
-pub struct Opener {
+pub struct NodeOpener {
     pub(super) mount: Arc<str>,
     pub(super) hierarchy: Hierarchy,
     pub(super) limits: CodecLimits,
-    pub(super) memo: Arc<dyn NodeMemo>,
+    pub(super) memo: Arc<dyn NodeCache>,
 }
 
-impl Opener {
+impl NodeOpener {
     /// Opens nodes of `hierarchy` under the name of a mount, which keeps what is remembered of mounts apart.
     #[must_use]
-    pub fn new(mount: Arc<str>, hierarchy: Hierarchy, limits: CodecLimits, memo: Arc<dyn NodeMemo>) -> Self {
+    pub fn new(mount: Arc<str>, hierarchy: Hierarchy, limits: CodecLimits, memo: Arc<dyn NodeCache>) -> Self {
         Self { mount, hierarchy, limits, memo }
     }
 
@@ -149,8 +154,8 @@ impl Opener {
         path: &NodePath,
         form: &str,
         versions: Vec<Option<Version>>,
-        making: Making,
-    ) -> Result<Option<MadeText>, ArrayError> {
+        making: TextFuture,
+    ) -> Result<Option<RenderedText>, ArrayError> {
         let (mount, path, form) = (Arc::clone(&self.mount), path.clone(), form.into());
         self.memo.text(TextId { mount, path, form, versions }, making).await
     }
@@ -168,7 +173,7 @@ impl Opener {
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
-    pub async fn open(&self, path: &NodePath) -> Result<Arc<Opened>, ArrayError> {
+    pub async fn open(&self, path: &NodePath) -> Result<Arc<OpenNode>, ArrayError> {
         match self.find(path).await? {
             Some(opened) => Ok(opened),
             None => self.open_dependent(path.clone(), Reading::Lenient).await,
@@ -180,8 +185,8 @@ impl Opener {
     ///
     /// # Errors
     /// [`ArrayError::Hierarchy`].
-    pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, ArrayError> {
-        if let Some((opened, _)) = self.find_now(path, Instant::now()) {
+    pub async fn find(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, ArrayError> {
+        if let Some((opened, _)) = self.try_find(path, Instant::now()) {
             return Ok(Some(opened));
         }
         if let Some((opened, _)) = self.memo.last(&self.mount, path)
@@ -201,34 +206,34 @@ impl Opener {
         let opening = Box::pin(async move { opener.load(wanted).await });
         let opened = self.memo.node(id.clone(), looked, opening).await?;
         // By now there may be some.
-        if opened.is_unsettled() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
+        if opened.is_separator_unknown() { self.clone().load(id).await.map(Some) } else { Ok(Some(opened)) }
     }
 
     /// The node at a path, and when the look began that found it, new enough for a request that began then; `None` if it is
     /// not remembered, or if whether it is still the same takes a closer look.
     #[must_use]
-    pub fn find_now(&self, path: &NodePath, began: Instant) -> Option<(Arc<Opened>, Instant)> {
+    pub fn try_find(&self, path: &NodePath, began: Instant) -> Option<(Arc<OpenNode>, Instant)> {
         let (opened, looked) = self.memo.last(&self.mount, path)?;
-        if opened.is_unsettled() {
+        if opened.is_separator_unknown() {
             return None;
         }
-        if looked >= self.hierarchy.store().looks_since(began) {
+        if looked >= self.hierarchy.store().freshness_horizon(began) {
             return Some((opened, looked));
         }
         let now = Instant::now();
-        let is_still =
-            now.saturating_duration_since(looked) < GLANCES && self.hierarchy.is_still(path, &opened.located);
+        let is_still = now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW
+            && self.hierarchy.is_still(path, &opened.located);
         is_still.then_some((opened, now))
     }
 
     /// Reads, parses and binds a node.
-    async fn load(self, id: NodeId) -> Result<Arc<Opened>, ArrayError> {
+    async fn load(self, id: NodeId) -> Result<Arc<OpenNode>, ArrayError> {
         let NodeId { path, located, .. } = id;
         let node = self.hierarchy.load(&path, &located).await?;
         let array = match &node {
             Node::Group(_) => Err(ArrayError::NotAnArray { path }),
             Node::Array(metadata) => self.bind(&path, metadata).map(Arc::new),
         };
-        Ok(Arc::new(Opened { located, node, dependent: None, array, declared: OnceCell::new() }))
+        Ok(Arc::new(OpenNode { located, node, dependent: None, array, declared: OnceCell::new() }))
     }
 }

@@ -50,7 +50,7 @@ pub struct Plan {
 
 /// A part of an answer that is assembled as one: consecutive bytes of it, and the elements they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Band {
+pub(super) struct Segment {
     pub(super) subset: Subset,
     pub(super) bytes: Range<u64>,
 }
@@ -135,7 +135,7 @@ impl Plan {
 
     /// The most bytes of the answer that are assembled at a time.
     #[must_use]
-    pub fn band_bytes(&self) -> u64 {
+    pub fn segment_bytes(&self) -> u64 {
         self.band_bytes.min(self.response_bytes)
     }
 
@@ -143,7 +143,7 @@ impl Plan {
     ///
     /// Leading dimensions are taken an element at a time, until what is left of one element fits a band; the first
     /// dimension that fits is cut where chunks end, or within chunks where one chunk's worth does not fit.
-    pub(super) fn bands(&self, bytes: Range<u64>) -> impl Iterator<Item = Band> + Send + use<> {
+    pub(super) fn segments(&self, bytes: Range<u64>) -> impl Iterator<Item = Segment> + Send + use<> {
         let axes = self.subset.axes().to_vec();
         let grid = self.array.grid().axes().to_vec();
         let item = self.array.metadata().data_type.item_bytes() as u64;
@@ -166,7 +166,7 @@ impl Plan {
             let Some(&unit) = per_element.get(cut) else {
                 // Rank 0: one element.
                 at = end;
-                return Some(Band { subset: Subset(Vec::new()), bytes: 0..total });
+                return Some(Segment { subset: Subset(Vec::new()), bytes: 0..total });
             };
             let mut subset = Vec::with_capacity(axes.len());
             let mut rest = at;
@@ -179,18 +179,18 @@ impl Plan {
             let start = at - rest + first * unit;
             // No further than what is asked for.
             let most = (band_bytes / unit).min((end - start).div_ceil(unit));
-            let count = band_length(&wanted, &grid[cut], most);
+            let count = segment_length(&wanted, &grid[cut], most);
             subset.push(wanted.part(0, count));
             subset.extend(axes[cut + 1..].iter().copied());
             at = start + count * unit;
-            Some(Band { subset: Subset(subset), bytes: start..at })
+            Some(Segment { subset: Subset(subset), bytes: start..at })
         })
     }
 }
 
 /// How many elements of the range, from its first, make a band: as many whole pieces (the elements in one chunk) as `most`
 /// elements allow, or `most` of a piece that has more.
-fn band_length(range: &AxisRange, axis: &ChunkAxis, most: u64) -> u64 {
+fn segment_length(range: &AxisRange, axis: &ChunkAxis, most: u64) -> u64 {
     let mut count = 0;
     for piece in axis.pieces(*range) {
         if count + piece.count > most {

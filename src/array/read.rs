@@ -8,16 +8,16 @@ use futures::future::{Either, FutureExt};
 use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use tokio::task::JoinSet;
 
-use super::plan::Band;
-use super::resolve::{Load, Task, resolve, resolve_now};
-use super::snapshot::{Chunks, GLANCES_TOGETHER};
+use super::plan::Segment;
+use super::resolve::{ChunkWork, Load, resolve, try_resolve};
+use super::snapshot::{Chunks, REVALIDATE_BATCH};
 use super::{
-    Array, ArrayError, ChunkPlace, ChunkSource, Found, FoundPart, Plan, Snapshot, StoredKey, StoredValue,
-    Trace, TraceObserver,
+    Array, ArrayError, ChunkData, ChunkLocation, ChunkLookup, ChunkSource, Plan, ReadContext, ReadObserver,
+    Snapshot, StoredKey, StoredValue,
 };
-use crate::chunk::{AssembleError, ChunkCoords, Elements, ElementsMut, Rows, Window};
+use crate::chunk::{AssembleError, ChunkCoords, CopyRegion, Elements, ElementsMut, RowRange};
 use crate::codec::CodecChain;
-use crate::cpu::{Cpu, CpuError};
+use crate::cpu::{ComputePool, ComputePoolError};
 use crate::store::{SharedStore, StoreKind};
 
 /// Chunks of one band that are decoded and not yet in their places: about so many bytes of them,
@@ -30,9 +30,9 @@ const RESOLVE_CONCURRENCY: usize = 64;
 /// Groups of chunks of one band that are loaded at a time.
 const LOAD_CONCURRENCY: usize = 16;
 /// Loads that are put in their places in one go, if so many are ready: those that come from memory are.
-const PASTE_TOGETHER: usize = 512;
+const CHUNKS_PER_COPY: usize = 512;
 /// Bands assembled ahead of the one that is being sent.
-const BANDS_AHEAD: usize = 1;
+const SEGMENTS_AHEAD: usize = 1;
 /// Copying no more than this takes less time than a hop to another thread.
 const INLINE_BYTES: usize = 512 << 10;
 
@@ -40,40 +40,40 @@ const INLINE_BYTES: usize = 512 << 10;
 #[derive(Clone, Debug)]
 pub struct Reader {
     source: Arc<dyn ChunkSource>,
-    cpu: Cpu,
-    observer: Option<Arc<dyn TraceObserver>>,
+    cpu: ComputePool,
+    observer: Option<Arc<dyn ReadObserver>>,
     /// Where chunks come from that are needed once.
     passing: Option<Arc<dyn ChunkSource>>,
 }
 
 /// A chunk's elements on their way to their place in the answer.
-struct Loaded {
+struct LoadedChunk {
     shape: Arc<[u64]>,
-    pieces: Vec<(Option<Elements>, Window)>,
+    pieces: Vec<(Option<Elements>, CopyRegion)>,
 }
 
 /// Some rows of a chunk, and the chain that decodes no more than these.
-struct Part {
+struct PartialChunk {
     chain: Arc<CodecChain>,
-    rows: Rows,
+    rows: RowRange,
 }
 
 /// What was found of a chunk, the shape of that, and the window on it.
-type Seen = (Found, Arc<[u64]>, Window);
+type Seen = (ChunkLookup, Arc<[u64]>, CopyRegion);
 
 /// What comes of a piece of work.
-enum Step {
+enum Progress {
     /// A stored chunk was found, and this is to be done.
     Resolved(Resolved),
     /// Elements are at hand.
-    Loaded(Loaded),
+    Loaded(LoadedChunk),
 }
 
 /// A stored chunk that was found, and what is to be done to show it.
 struct Resolved {
     coords: ChunkCoords,
     value: Option<Arc<StoredValue>>,
-    tasks: Vec<Task>,
+    tasks: Vec<ChunkWork>,
 }
 
 /// Which versions of chunks are read.
@@ -85,31 +85,31 @@ enum Versions<'a> {
 }
 
 /// A stored chunk on its way to what is to be done.
-struct Wanted {
+struct PendingChunk {
     coords: ChunkCoords,
     shape: Arc<[u64]>,
-    window: Window,
+    window: CopyRegion,
     /// What is known of it, if anything is.
-    found: Option<Found>,
+    found: Option<ChunkLookup>,
 }
 
 impl Reader {
     /// A reader that gets its chunks from `source`.
     #[must_use]
-    pub fn new(source: Arc<dyn ChunkSource>, cpu: Cpu) -> Self {
+    pub fn new(source: Arc<dyn ChunkSource>, cpu: ComputePool) -> Self {
         Self { source, cpu, observer: None, passing: None }
     }
 
     /// The same, where `observer` is told of each request's reads when they have ended.
     #[must_use]
-    pub fn observed(self, observer: Arc<dyn TraceObserver>) -> Self {
+    pub fn with_observer(self, observer: Arc<dyn ReadObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
     /// The same for what is not read again: chunks of which all is needed are not remembered for it.
     #[must_use]
-    pub fn once(self) -> Self {
-        Self { passing: self.source.passing(), ..self }
+    pub fn without_caching(self) -> Self {
+        Self { passing: self.source.uncached(), ..self }
     }
 
     /// Where it gets its chunks from.
@@ -120,10 +120,10 @@ impl Reader {
 
     /// What a new request's reads of a mount are traced by.
     #[must_use]
-    pub fn trace(&self, mount: &Arc<str>) -> Arc<Trace> {
-        let trace = Trace::new(self.source.concurrency());
+    pub fn trace(&self, mount: &Arc<str>) -> Arc<ReadContext> {
+        let trace = ReadContext::new(self.source.concurrency());
         Arc::new(match &self.observer {
-            Some(observer) => trace.told_to(Arc::clone(observer), mount),
+            Some(observer) => trace.with_observer(Arc::clone(observer), mount),
             None => trace,
         })
     }
@@ -132,7 +132,7 @@ impl Reader {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn look(&self, plan: &Plan, trace: &Trace) -> Result<Snapshot, ArrayError> {
+    pub async fn lookup_versions(&self, plan: &Plan, trace: &ReadContext) -> Result<Snapshot, ArrayError> {
         Snapshot::take(plan, self.source.as_ref(), trace).await
     }
 
@@ -141,10 +141,10 @@ impl Reader {
     ///
     /// # Errors
     /// [`ArrayError`].
-    pub async fn snapshot(&self, plan: &Plan, trace: &Arc<Trace>) -> Result<Snapshot, ArrayError> {
-        let mut bands = plan.bands(0..plan.response_bytes());
+    pub async fn snapshot(&self, plan: &Plan, trace: &Arc<ReadContext>) -> Result<Snapshot, ArrayError> {
+        let mut bands = plan.segments(0..plan.response_bytes());
         let (Some(band), None) = (bands.next(), bands.next()) else {
-            return self.look(plan, trace).await;
+            return self.lookup_versions(plan, trace).await;
         };
         let mut chunks = Chunks::new();
         let note = |coords, value| chunks.push((coords, value));
@@ -162,7 +162,7 @@ impl Reader {
         &self,
         mut snapshot: Snapshot,
         bytes: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> BoxStream<'static, Result<Elements, ArrayError>> {
         if let Some(elements) = snapshot.take_elements() {
             let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(elements.items().len());
@@ -170,28 +170,28 @@ impl Reader {
             return stream::once(std::future::ready(Ok(part))).boxed();
         }
         let (reader, trace) = (self.clone(), Arc::clone(trace));
-        let bands = snapshot.plan().bands(bytes.clone());
+        let bands = snapshot.plan().segments(bytes.clone());
         stream::iter(bands)
             .map(move |band| {
                 let (reader, snapshot, bytes) = (reader.clone(), snapshot.clone(), bytes.clone());
                 let trace = Arc::clone(&trace);
-                finishing(async move {
-                    let elements = reader.band(&snapshot, &band, &trace).await?;
+                run_to_completion(async move {
+                    let elements = reader.segment(&snapshot, &band, &trace).await?;
                     let within = |at: u64| usize::try_from(at - band.bytes.start).unwrap_or(usize::MAX);
                     let (start, end) = (bytes.start.max(band.bytes.start), bytes.end.min(band.bytes.end));
                     Ok(elements.slice(within(start)..within(end)))
                 })
             })
-            .buffered(1 + BANDS_AHEAD)
+            .buffered(1 + SEGMENTS_AHEAD)
             .boxed()
     }
 
     /// Assembles one band of a snapshot.
-    async fn band(
+    async fn segment(
         &self,
         snapshot: &Snapshot,
-        band: &Band,
-        trace: &Arc<Trace>,
+        band: &Segment,
+        trace: &Arc<ReadContext>,
     ) -> Result<Elements, ArrayError> {
         self.assemble(snapshot.plan(), band, trace, &Versions::Of(snapshot), |_, _| {}).await
     }
@@ -201,8 +201,8 @@ impl Reader {
     async fn assemble(
         &self,
         plan: &Plan,
-        band: &Band,
-        trace: &Arc<Trace>,
+        band: &Segment,
+        trace: &Arc<ReadContext>,
         versions: &Versions<'_>,
         mut note: impl FnMut(ChunkCoords, Option<Arc<StoredValue>>),
     ) -> Result<Elements, ArrayError> {
@@ -210,7 +210,7 @@ impl Reader {
         let item_bytes = array.metadata().data_type.item_bytes();
         let length =
             usize::try_from(band.bytes.end - band.bytes.start).map_err(|_too_long| ArrayError::Geometry)?;
-        let window = Window::packed(band.subset.axes(), item_bytes);
+        let window = CopyRegion::packed(band.subset.axes(), item_bytes);
         let is_variable = array.metadata().data_type.is_variable();
         let heap_limit = plan.heap_limit();
         let empty = move || {
@@ -228,8 +228,8 @@ impl Reader {
         // Of shards, no more is found than their indexes.
         let most_resolving =
             if array.is_sharded() { RESOLVE_CONCURRENCY } else { at_a_time(RESOLVE_CONCURRENCY) };
-        let (most_loading, most_pasted) = (at_a_time(LOAD_CONCURRENCY), at_a_time(PASTE_TOGETHER));
-        let mut chunks = window.cut(array.grid().axes());
+        let (most_loading, most_pasted) = (at_a_time(LOAD_CONCURRENCY), at_a_time(CHUNKS_PER_COPY));
+        let mut chunks = window.split_by_chunks(array.grid().axes());
         let mut tasks = VecDeque::new();
         let (mut resolving, mut loading, mut taken, mut batch) = (0, 0, 0_usize, Vec::new());
         // All in one set: what has a turn at the store must never stand still for what waits for one.
@@ -239,7 +239,7 @@ impl Reader {
                 if loading < most_loading
                     && let Some(task) = tasks.pop_front()
                 {
-                    match self.load_now(task, item_bytes, trace) {
+                    match self.try_load(task, item_bytes, trace) {
                         Ok(loaded) => batch.push(loaded),
                         Err(load) => {
                             loading += 1;
@@ -251,10 +251,10 @@ impl Reader {
                     && let Some((coords, window)) = chunks.next()
                 {
                     taken += 1;
-                    if taken.is_multiple_of(GLANCES_TOGETHER) {
+                    if taken.is_multiple_of(REVALIDATE_BATCH) {
                         tokio::task::yield_now().await;
                     }
-                    match self.resolve_now(array, versions, coords, window, trace)? {
+                    match self.try_resolve(array, versions, coords, window, trace)? {
                         Ok(resolved) => {
                             note(resolved.coords, resolved.value);
                             tasks.extend(resolved.tasks);
@@ -280,7 +280,7 @@ impl Reader {
                         let begun = out.take();
                         let paste = move || {
                             let mut out = begun.unwrap_or_else(empty);
-                            paste_all(&batch, &fill, &mut out).map(|()| out)
+                            copy_chunks(&batch, &fill, &mut out).map(|()| out)
                         };
                         let pasted =
                             if length <= INLINE_BYTES { paste() } else { self.cpu.run(paste).await? };
@@ -295,12 +295,12 @@ impl Reader {
                 }
             };
             match step.transpose()? {
-                Some(Step::Resolved(resolved)) => {
+                Some(Progress::Resolved(resolved)) => {
                     resolving -= 1;
                     note(resolved.coords, resolved.value);
                     tasks.extend(resolved.tasks);
                 }
-                Some(Step::Loaded(loaded)) => {
+                Some(Progress::Loaded(loaded)) => {
                     loading -= 1;
                     batch.push(loaded);
                 }
@@ -311,33 +311,33 @@ impl Reader {
     }
 
     /// Finds a stored chunk, if what it takes to know what is to be done is in memory.
-    fn resolve_now(
+    fn try_resolve(
         &self,
         array: &Arc<Array>,
         versions: &Versions<'_>,
         coords: ChunkCoords,
-        window: Window,
-        trace: &Arc<Trace>,
-    ) -> Result<Result<Resolved, Wanted>, ArrayError> {
+        window: CopyRegion,
+        trace: &Arc<ReadContext>,
+    ) -> Result<Result<Resolved, PendingChunk>, ArrayError> {
         let shape: Arc<[u64]> = array.shape_of(&coords);
         let Some(chain) = array.bound_chain(&shape) else {
-            return Ok(Err(Wanted { coords, shape, window, found: None }));
+            return Ok(Err(PendingChunk { coords, shape, window, found: None }));
         };
         let seen = match versions {
-            Versions::Newest => self.find_now(array, &coords, &chain, &shape, &window, trace)?,
+            Versions::Newest => self.try_find(array, &coords, &chain, &shape, &window, trace)?,
             Versions::Of(snapshot) => {
-                let found = Found::seen(snapshot.value(&coords).cloned());
+                let found = ChunkLookup::seen(snapshot.value(&coords).cloned());
                 Some((found, Arc::clone(&shape), window.clone()))
             }
         };
         let Some((found, shape, window)) = seen else {
-            return Ok(Err(Wanted { coords, shape, window, found: None }));
+            return Ok(Err(PendingChunk { coords, shape, window, found: None }));
         };
         let tasks =
-            resolve_now(self.source.as_ref(), found.clone(), chain, Arc::clone(&shape), window.clone());
+            try_resolve(self.source.as_ref(), found.clone(), chain, Arc::clone(&shape), window.clone());
         Ok(match tasks {
             Some(tasks) => Ok(Resolved { coords, value: found.value, tasks }),
-            None => Err(Wanted { coords, shape, window, found: Some(found) }),
+            None => Err(PendingChunk { coords, shape, window, found: Some(found) }),
         })
     }
 
@@ -346,37 +346,41 @@ impl Reader {
         &self,
         array: &Arc<Array>,
         versions: &Versions<'_>,
-        wanted: Wanted,
-        trace: &Arc<Trace>,
-    ) -> Result<Step, ArrayError> {
-        let Wanted { coords, shape, window, found } = wanted;
+        wanted: PendingChunk,
+        trace: &Arc<ReadContext>,
+    ) -> Result<Progress, ArrayError> {
+        let PendingChunk { coords, shape, window, found } = wanted;
         let chain = self.chain(array, &coords, &shape).await?;
         let (found, shape, window) = match (found, versions) {
             (Some(found), _) => (found, shape, window),
-            (None, Versions::Newest) => self.find(array, &coords, &chain, shape, window, trace).await?,
-            (None, Versions::Of(snapshot)) => (Found::seen(snapshot.value(&coords).cloned()), shape, window),
+            (None, Versions::Newest) => {
+                self.fetch_or_lookup(array, &coords, &chain, shape, window, trace).await?
+            }
+            (None, Versions::Of(snapshot)) => {
+                (ChunkLookup::seen(snapshot.value(&coords).cloned()), shape, window)
+            }
         };
         let value = found.value.clone();
         let tasks = resolve(self.source.as_ref(), found, chain, shape, window, trace).await?;
-        Ok(Step::Resolved(Resolved { coords, value, tasks }))
+        Ok(Progress::Resolved(Resolved { coords, value, tasks }))
     }
 
     /// As [`Reader::find`], if it is in memory.
-    fn find_now(
+    fn try_find(
         &self,
         array: &Array,
         coords: &[u64],
         chain: &CodecChain,
         shape: &Arc<[u64]>,
-        window: &Window,
-        trace: &Trace,
+        window: &CopyRegion,
+        trace: &ReadContext,
     ) -> Result<Option<Seen>, ArrayError> {
         let key = array.stored_key(coords)?;
-        if let Some(found) = self.source.find_now(&key, chain, trace) {
+        if let Some(found) = self.source.try_find(&key, chain, trace) {
             return Ok(Some((found, Arc::clone(shape), window.clone())));
         }
         Ok(self.part_of_value(array, &key, chain, shape, window).and_then(|part| {
-            let found = self.source.find_now(&key, &part.chain, trace)?;
+            let found = self.source.try_find(&key, &part.chain, trace)?;
             let window = window.within(&part.rows);
             Some((found, part.rows.shape.into(), window))
         }))
@@ -384,22 +388,22 @@ impl Reader {
 
     /// What is stored of a chunk now, or of the part of it that a window needs; and the shape of what was found, with the
     /// window on it.
-    async fn find(
+    async fn fetch_or_lookup(
         &self,
         array: &Array,
         coords: &[u64],
         chain: &Arc<CodecChain>,
         shape: Arc<[u64]>,
-        window: Window,
-        trace: &Arc<Trace>,
+        window: CopyRegion,
+        trace: &Arc<ReadContext>,
     ) -> Result<Seen, ArrayError> {
         let key = array.stored_key(coords)?;
         let part = self.part_of_value(array, &key, chain, &shape, &window);
         let asked = part.as_ref().map_or(chain, |part| &part.chain);
         let source = self.source_of(chain, &shape, std::slice::from_ref(&window));
-        let found = source.find(&key, asked, trace).await?;
+        let found = source.fetch_or_lookup(&key, asked, trace).await?;
         Ok(match (part, &found.part) {
-            (Some(part), FoundPart::Elements(_)) => {
+            (Some(part), ChunkData::Elements(_)) => {
                 let window = window.within(&part.rows);
                 (found, part.rows.shape.into(), window)
             }
@@ -429,18 +433,18 @@ impl Reader {
         store: &SharedStore,
         chain: &CodecChain,
         shape: &[u64],
-        windows: impl IntoIterator<Item = &'a Window>,
+        windows: impl IntoIterator<Item = &'a CopyRegion>,
         item_bytes: usize,
-        places: impl ExactSizeIterator<Item = ChunkPlace<'a>>,
-    ) -> Option<Part> {
+        places: impl ExactSizeIterator<Item = ChunkLocation<'a>>,
+    ) -> Option<PartialChunk> {
         if !matches!(store.kind(), StoreKind::Local | StoreKind::Memory) {
             return None;
         }
-        let rows = Window::rows(windows.into_iter(), shape, item_bytes)?;
+        let rows = CopyRegion::rows(windows.into_iter(), shape, item_bytes)?;
         let part = chain.part(rows.items.clone())?;
         let chunks = places.len();
         let whole = places.filter(|&place| self.source.prefers_whole(place, chain, &part)).count();
-        (whole * 2 < chunks).then(|| Part { chain: Arc::new(part), rows })
+        (whole * 2 < chunks).then(|| PartialChunk { chain: Arc::new(part), rows })
     }
 
     /// The part of a chunk that is all of a stored value.
@@ -450,18 +454,18 @@ impl Reader {
         key: &StoredKey,
         chain: &CodecChain,
         shape: &[u64],
-        window: &Window,
-    ) -> Option<Part> {
+        window: &CopyRegion,
+    ) -> Option<PartialChunk> {
         let item_bytes = array.metadata().data_type.item_bytes();
-        let place = ChunkPlace { mount: &key.mount, key: &key.key, start: 0 };
+        let place = ChunkLocation { mount: &key.mount, key: &key.key, start: 0 };
         let windows = std::slice::from_ref(window);
         self.part(&array.store, chain, shape, windows, item_bytes, std::iter::once(place))
     }
 
     /// One part of all chunks that are to be loaded, so that neighbours are still fetched together.
-    fn part_of_all(&self, load: &Load, item_bytes: usize) -> Option<Part> {
+    fn part_of_all(&self, load: &Load, item_bytes: usize) -> Option<PartialChunk> {
         let Load { value, chain, shape, parts } = load;
-        let places = parts.iter().map(|(range, _)| ChunkPlace {
+        let places = parts.iter().map(|(range, _)| ChunkLocation {
             mount: &value.mount,
             key: &value.key,
             start: range.start,
@@ -471,7 +475,7 @@ impl Reader {
     }
 
     /// Where chunks of this shape are read from, of which these windows are needed.
-    fn source_of(&self, chain: &CodecChain, shape: &[u64], windows: &[Window]) -> &dyn ChunkSource {
+    fn source_of(&self, chain: &CodecChain, shape: &[u64], windows: &[CopyRegion]) -> &dyn ChunkSource {
         let once = self.passing.as_ref().filter(|_| {
             // Of a shard it is the index that is found, which all its chunks need.
             chain.sharding().is_none() && windows.iter().all(|window| window.needs_all(shape))
@@ -480,19 +484,19 @@ impl Reader {
     }
 
     /// What a task ends in, if it is in memory, or what has to be loaded.
-    fn load_now(&self, task: Task, item_bytes: usize, trace: &Trace) -> Result<Loaded, Load> {
+    fn try_load(&self, task: ChunkWork, item_bytes: usize, trace: &ReadContext) -> Result<LoadedChunk, Load> {
         match task {
-            Task::Fill { shape, windows } => {
+            ChunkWork::Fill { shape, windows } => {
                 let pieces = windows.into_iter().map(|window| (None, window)).collect();
-                Ok(Loaded { shape, pieces })
+                Ok(LoadedChunk { shape, pieces })
             }
-            Task::Show { elements, shape, window } => {
-                Ok(Loaded { shape, pieces: vec![(Some(elements), window)] })
+            ChunkWork::Show { elements, shape, window } => {
+                Ok(LoadedChunk { shape, pieces: vec![(Some(elements), window)] })
             }
-            Task::Load(load) => {
+            ChunkWork::Load(load) => {
                 let recall = |chain: &CodecChain| {
                     let each = load.parts.iter();
-                    each.map(|(range, _)| self.source.elements_now(&load.value, chain, range))
+                    each.map(|(range, _)| self.source.try_elements(&load.value, chain, range))
                         .collect::<Option<Vec<_>>>()
                 };
                 let (elements, rows) = if let Some(elements) = recall(&load.chain) {
@@ -505,13 +509,13 @@ impl Reader {
                     return Err(load);
                 };
                 trace.add_hits(elements.len() as u64);
-                let within = |window: Window| match &rows {
+                let within = |window: CopyRegion| match &rows {
                     Some(rows) => window.within(rows),
                     None => window,
                 };
                 let windows = load.parts.into_iter().map(|(_, window)| within(window));
                 let pieces = elements.into_iter().map(Some).zip(windows).collect();
-                Ok(Loaded {
+                Ok(LoadedChunk {
                     shape: rows.as_ref().map_or(load.shape, |rows| rows.shape.as_slice().into()),
                     pieces,
                 })
@@ -519,10 +523,15 @@ impl Reader {
         }
     }
 
-    async fn load(&self, load: Load, item_bytes: usize, trace: &Arc<Trace>) -> Result<Step, ArrayError> {
+    async fn load(
+        &self,
+        load: Load,
+        item_bytes: usize,
+        trace: &Arc<ReadContext>,
+    ) -> Result<Progress, ArrayError> {
         let part = self.part_of_all(&load, item_bytes);
         let Load { value, mut chain, mut shape, parts } = load;
-        let (ranges, mut windows): (Vec<_>, Vec<Window>) = parts.into_iter().unzip();
+        let (ranges, mut windows): (Vec<_>, Vec<CopyRegion>) = parts.into_iter().unzip();
         if let Some(part) = part {
             for window in &mut windows {
                 *window = window.within(&part.rows);
@@ -536,13 +545,13 @@ impl Reader {
             .zip(windows)
             .map(|(elements, window)| Ok((Some(elements?), window)))
             .collect::<Result<_, ArrayError>>()?;
-        Ok(Step::Loaded(Loaded { shape, pieces }))
+        Ok(Progress::Loaded(LoadedChunk { shape, pieces }))
     }
 }
 
 /// The elements of the one chunk that is all of an answer of so many bytes, as it is.
-fn whole(batch: &[Loaded], length: usize, item_bytes: usize) -> Option<Elements> {
-    let [Loaded { shape, pieces }] = batch else { return None };
+fn whole(batch: &[LoadedChunk], length: usize, item_bytes: usize) -> Option<Elements> {
+    let [LoadedChunk { shape, pieces }] = batch else { return None };
     let [(Some(elements), window)] = &pieces[..] else { return None };
     let is_whole = elements.items().len() == length && window.is_whole(shape, item_bytes);
     is_whole.then(|| elements.clone())
@@ -550,7 +559,7 @@ fn whole(batch: &[Loaded], length: usize, item_bytes: usize) -> Option<Elements>
 
 /// Work that goes on while nobody asks for it: a client that does not read must not leave a band half put together, with
 /// its chunks in memory. It ends when nobody can ask for it any more.
-fn finishing(
+fn run_to_completion(
     work: impl Future<Output = Result<Elements, ArrayError>> + Send + 'static,
 ) -> impl Future<Output = Result<Elements, ArrayError>> + Send {
     let mut tasks = JoinSet::new();
@@ -558,19 +567,19 @@ fn finishing(
     async move {
         match tasks.join_next().await {
             Some(Ok(done)) => done,
-            Some(Err(_)) | None => Err(CpuError::Panicked.into()),
+            Some(Err(_)) | None => Err(ComputePoolError::Panicked.into()),
         }
     }
 }
 
 /// Puts loaded chunks in their places.
-fn paste_all(batch: &[Loaded], fill: &[u8], out: &mut ElementsMut) -> Result<(), AssembleError> {
+fn copy_chunks(batch: &[LoadedChunk], fill: &[u8], out: &mut ElementsMut) -> Result<(), AssembleError> {
     // A text of zeros is not the empty one.
     let zero_fill = (fill.is_empty() || !out.is_variable()) && fill.iter().all(|&byte| byte == 0);
     for loaded in batch {
         for (elements, window) in &loaded.pieces {
             match elements {
-                Some(elements) => out.paste(elements, &loaded.shape, window)?,
+                Some(elements) => out.copy_from(elements, &loaded.shape, window)?,
                 // The answer begins as zeros, and each place of it is written once.
                 None if zero_fill => {}
                 None => out.fill(fill, window)?,

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ArrayError, ChunkSource, Found, FoundPart, StoredValue, Trace};
-use crate::chunk::{ChunkAxis, Elements, Window};
+use super::{ArrayError, ChunkData, ChunkLookup, ChunkSource, ReadContext, StoredValue};
+use crate::chunk::{ChunkAxis, CopyRegion, Elements};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 
@@ -13,11 +13,11 @@ const GROUP_BYTES: u64 = 8 << 20;
 
 /// A piece of work that ends in elements of the answer.
 #[derive(Debug)]
-pub(super) enum Task {
+pub(super) enum ChunkWork {
     /// There is no such chunk: fill its windows.
-    Fill { shape: Arc<[u64]>, windows: Vec<Window> },
+    Fill { shape: Arc<[u64]>, windows: Vec<CopyRegion> },
     /// These are the elements of the chunk: show the window.
-    Show { elements: Elements, shape: Arc<[u64]>, window: Window },
+    Show { elements: Elements, shape: Arc<[u64]>, window: CopyRegion },
     /// These parts of a value are to be loaded.
     Load(Load),
 }
@@ -28,7 +28,7 @@ pub(super) struct Load {
     pub(super) value: Arc<StoredValue>,
     pub(super) chain: Arc<CodecChain>,
     pub(super) shape: Arc<[u64]>,
-    pub(super) parts: Vec<(Range<u64>, Window)>,
+    pub(super) parts: Vec<(Range<u64>, CopyRegion)>,
 }
 
 /// The chunk, shard or inner shard that is being resolved.
@@ -39,22 +39,22 @@ struct Place {
     index: Option<Arc<ShardIndex>>,
     chain: Arc<CodecChain>,
     shape: Arc<[u64]>,
-    window: Window,
+    window: CopyRegion,
 }
 
 /// What must be done to show `window` of a chunk of this shape and chain, found to be stored so.
 pub(super) async fn resolve(
     source: &dyn ChunkSource,
-    found: Found,
+    found: ChunkLookup,
     chain: Arc<CodecChain>,
     shape: Arc<[u64]>,
-    window: Window,
-    trace: &Arc<Trace>,
-) -> Result<Vec<Task>, ArrayError> {
+    window: CopyRegion,
+    trace: &Arc<ReadContext>,
+) -> Result<Vec<ChunkWork>, ArrayError> {
     let (mut tasks, mut places) = begin(found, chain, shape, window);
     while let Some(mut place) = places.pop() {
         if let Some((value, range)) = place.wants_index() {
-            place.index = Some(match source.shard_index_now(value, &place.chain, range) {
+            place.index = Some(match source.try_shard_index(value, &place.chain, range) {
                 Some(index) => index,
                 None => source.shard_index(value, &place.chain, range.clone(), trace).await?,
             });
@@ -65,17 +65,17 @@ pub(super) async fn resolve(
 }
 
 /// As [`resolve`], if the indexes that it takes are in memory.
-pub(super) fn resolve_now(
+pub(super) fn try_resolve(
     source: &dyn ChunkSource,
-    found: Found,
+    found: ChunkLookup,
     chain: Arc<CodecChain>,
     shape: Arc<[u64]>,
-    window: Window,
-) -> Option<Vec<Task>> {
+    window: CopyRegion,
+) -> Option<Vec<ChunkWork>> {
     let (mut tasks, mut places) = begin(found, chain, shape, window);
     while let Some(mut place) = places.pop() {
         if let Some((value, range)) = place.wants_index() {
-            place.index = Some(source.shard_index_now(value, &place.chain, range)?);
+            place.index = Some(source.try_shard_index(value, &place.chain, range)?);
         }
         place.resolve(&mut tasks, &mut places);
     }
@@ -83,11 +83,18 @@ pub(super) fn resolve_now(
 }
 
 /// What is plain from the start, and the place that the rest begins at.
-fn begin(found: Found, chain: Arc<CodecChain>, shape: Arc<[u64]>, window: Window) -> (Vec<Task>, Vec<Place>) {
+fn begin(
+    found: ChunkLookup,
+    chain: Arc<CodecChain>,
+    shape: Arc<[u64]>,
+    window: CopyRegion,
+) -> (Vec<ChunkWork>, Vec<Place>) {
     let index = match found.part {
-        FoundPart::Nothing => None,
-        FoundPart::Index(index) => Some(index),
-        FoundPart::Elements(elements) => return (vec![Task::Show { elements, shape, window }], Vec::new()),
+        ChunkData::Nothing => None,
+        ChunkData::Index(index) => Some(index),
+        ChunkData::Elements(elements) => {
+            return (vec![ChunkWork::Show { elements, shape, window }], Vec::new());
+        }
     };
     let stored = found.value.map(|value| {
         let whole = 0..value.info.size;
@@ -105,14 +112,14 @@ impl Place {
 
     /// What must be done, and inner shards to go on with: no deeper than the nesting is allowed to be where a chain is
     /// bound. A shard's index is at hand by now.
-    fn resolve(self, tasks: &mut Vec<Task>, places: &mut Vec<Self>) {
+    fn resolve(self, tasks: &mut Vec<ChunkWork>, places: &mut Vec<Self>) {
         let Self { stored, index, chain, shape, window } = self;
         let Some((value, range)) = stored else {
-            tasks.push(Task::Fill { shape, windows: vec![window] });
+            tasks.push(ChunkWork::Fill { shape, windows: vec![window] });
             return;
         };
         let (Some(sharding), Some(index)) = (chain.sharding(), index) else {
-            tasks.push(Task::Load(Load { value, chain, shape, parts: vec![(range, window)] }));
+            tasks.push(ChunkWork::Load(Load { value, chain, shape, parts: vec![(range, window)] }));
             return;
         };
         let inner_shape: Arc<[u64]> = sharding.inner_shape().into();
@@ -125,7 +132,7 @@ impl Place {
         let together =
             usize::try_from(GROUP_BYTES / inner_chain.decoded_bytes().max(1)).unwrap_or(usize::MAX).max(1);
         let (mut absent, mut parts) = (Vec::new(), Vec::new());
-        for (coords, window) in window.permuted(sharding.order()).cut(&grid) {
+        for (coords, window) in window.transpose(sharding.order()).split_by_chunks(&grid) {
             let number =
                 coords.iter().zip(sharding.chunks_per_shard()).fold(0, |number: u64, (&coord, &chunks)| {
                     number.saturating_mul(chunks).saturating_add(coord)
@@ -146,13 +153,13 @@ impl Place {
             }
         }
         if !absent.is_empty() {
-            tasks.push(Task::Fill { shape: Arc::clone(&inner_shape), windows: absent });
+            tasks.push(ChunkWork::Fill { shape: Arc::clone(&inner_shape), windows: absent });
         }
         // In the order of the bytes, so that neighbours are fetched together.
         parts.sort_by_key(|(part, _)| part.start);
         while !parts.is_empty() {
             let rest = parts.split_off(together.min(parts.len()));
-            tasks.push(Task::Load(Load {
+            tasks.push(ChunkWork::Load(Load {
                 value: Arc::clone(&value),
                 chain: Arc::clone(inner_chain),
                 shape: Arc::clone(&inner_shape),

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{ArrayError, ChunkSource, Plan, StoredValue, Trace};
-use crate::chunk::{ChunkCoords, Elements, Window};
+use super::{ArrayError, ChunkSource, Plan, ReadContext, StoredValue};
+use crate::chunk::{ChunkCoords, CopyRegion, Elements};
 use crate::key::StoreKey;
 use crate::store::Version;
 
@@ -14,7 +14,7 @@ use crate::store::Version;
 const CONCURRENCY: usize = 64;
 
 /// Chunks that are glanced at before others have their turn: that takes a tenth of a millisecond.
-pub(super) const GLANCES_TOGETHER: usize = 64;
+pub(super) const REVALIDATE_BATCH: usize = 64;
 /// What a chunk takes in a snapshot, with the description of the stored value: roughly, in bytes.
 const CHUNK_BYTES: u64 = 400;
 
@@ -34,9 +34,9 @@ pub struct Snapshot {
 
 /// The stored chunks that all of an answer was made of, to tell later whether they are still the same. Clones share them.
 #[derive(Clone, Debug)]
-pub struct ReadChunks(Arc<Chunks>);
+pub struct ChunkVersions(Arc<Chunks>);
 
-impl ReadChunks {
+impl ChunkVersions {
     /// Bytes of memory, roughly.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -55,14 +55,14 @@ impl ReadChunks {
 
     /// When the first look began of those that found every chunk as it was read, all of them new enough for a request that
     /// began then; `None` if one has changed, or if that cannot be told without waiting for the store.
-    pub async fn seen_since(&self, began: Instant) -> Option<Instant> {
+    pub async fn validated_since(&self, began: Instant) -> Option<Instant> {
         let mut first = None;
-        for chunks in self.0.chunks(GLANCES_TOGETHER) {
+        for chunks in self.0.chunks(REVALIDATE_BATCH) {
             if first.is_some() {
                 tokio::task::yield_now().await;
             }
             for (_, value) in chunks {
-                let seen = value.as_ref()?.seen_since(began)?;
+                let seen = value.as_ref()?.validated_since(began)?;
                 first = Some(first.map_or(seen, |first: Instant| first.min(seen)));
             }
         }
@@ -78,18 +78,18 @@ impl Snapshot {
     pub(super) async fn take(
         plan: &Plan,
         source: &dyn ChunkSource,
-        trace: &Trace,
+        trace: &ReadContext,
     ) -> Result<Self, ArrayError> {
         let array = Arc::clone(plan.array());
-        let coords: Vec<ChunkCoords> = Window::packed(plan.subset().axes(), 1)
-            .cut(array.grid().axes())
+        let coords: Vec<ChunkCoords> = CopyRegion::packed(plan.subset().axes(), 1)
+            .split_by_chunks(array.grid().axes())
             .map(|(coords, _)| coords)
             .collect();
         let chunks = stream::iter(coords)
             .map(|coords| {
                 let array = Arc::clone(&array);
                 async move {
-                    let value = source.look(&array.stored_key(&coords)?, trace).await?;
+                    let value = source.lookup_version(&array.stored_key(&coords)?, trace).await?;
                     Ok::<_, ArrayError>((coords, value))
                 }
             })
@@ -111,9 +111,9 @@ impl Snapshot {
 
     /// The chunks, if all of them are there: then it can be told later whether they are still the same.
     #[must_use]
-    pub fn chunks_read(&self) -> Option<ReadChunks> {
+    pub fn chunks_read(&self) -> Option<ChunkVersions> {
         let is_whole = self.chunks.iter().all(|(_, value)| value.is_some());
-        is_whole.then(|| ReadChunks(Arc::clone(&self.chunks)))
+        is_whole.then(|| ChunkVersions(Arc::clone(&self.chunks)))
     }
 
     /// All the elements, if they were read together with the versions. They are given away: whoever has them alone can

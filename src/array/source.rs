@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ArrayError, Found, StoredKey, StoredValue, Trace};
+use super::{ArrayError, ChunkLookup, ReadContext, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
@@ -13,16 +13,16 @@ use crate::key::StoreKey;
 
 /// How much is being fetched and decoded, over all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct FetchBudget {
     /// Bytes that may be.
     pub limit_bytes: u64,
     /// Bytes that are, as they were estimated.
-    pub under_way_bytes: u64,
+    pub in_flight_bytes: u64,
 }
 
 /// Where the bytes of a chunk are stored, whatever their version.
 #[derive(Clone, Copy, Debug, Hash)]
-pub struct ChunkPlace<'a> {
+pub struct ChunkLocation<'a> {
     /// Name of the mount.
     pub mount: &'a str,
     /// Key of the stored value.
@@ -38,29 +38,29 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     fn concurrency(&self) -> usize;
 
     /// How much is being fetched and decoded; `None` where nobody counts.
-    fn budget(&self) -> Option<Budget> {
+    fn budget(&self) -> Option<FetchBudget> {
         None
     }
 
     /// Whether a request that needs no more than `part` of a chunk should decode the chunk whole by `chain`, because it is
     /// remembered then and other parts of it were asked for before. The call counts as a request for that part.
-    fn prefers_whole(&self, _place: ChunkPlace<'_>, _chain: &CodecChain, _part: &CodecChain) -> bool {
+    fn prefers_whole(&self, _place: ChunkLocation<'_>, _chain: &CodecChain, _part: &CodecChain) -> bool {
         false
     }
 
     /// The source of chunks that are needed once, which are not remembered; `None` where none is in any case.
-    fn passing(&self) -> Option<Arc<dyn ChunkSource>> {
+    fn uncached(&self) -> Option<Arc<dyn ChunkSource>> {
         None
     }
 
     /// As [`ChunkSource::find`], where all of it is in memory and known to be what is stored, no older than the request;
     /// `None` if that cannot be told without waiting.
-    fn find_now(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &Trace) -> Option<Found> {
+    fn try_find(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &ReadContext) -> Option<ChunkLookup> {
         None
     }
 
     /// As [`ChunkSource::elements`] of one range, if they are in memory.
-    fn elements_now(
+    fn try_elements(
         &self,
         _value: &Arc<StoredValue>,
         _chain: &CodecChain,
@@ -70,7 +70,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     }
 
     /// As [`ChunkSource::shard_index`], if it is in memory.
-    fn shard_index_now(
+    fn try_shard_index(
         &self,
         _value: &Arc<StoredValue>,
         _chain: &CodecChain,
@@ -80,18 +80,22 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
     }
 
     /// The version that is stored under a key now, no older than the call.
-    async fn look(&self, key: &StoredKey, trace: &Trace) -> Result<Option<Arc<StoredValue>>, ArrayError> {
-        key.look(trace).await
+    async fn lookup_version(
+        &self,
+        key: &StoredKey,
+        trace: &ReadContext,
+    ) -> Result<Option<Arc<StoredValue>>, ArrayError> {
+        key.lookup_version(trace).await
     }
 
     /// What is stored under a key now, no older than the call. To read it tells its version as well as to look at it
     /// does, so what has to be read in any case is read at once: a chunk whole, of a shard the index.
-    async fn find(
+    async fn fetch_or_lookup(
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<Trace>,
-    ) -> Result<Found, ArrayError>;
+        trace: &Arc<ReadContext>,
+    ) -> Result<ChunkLookup, ArrayError>;
 
     /// The elements (C order, canonical form) that each of these byte ranges of a value decodes to by `chain`, in the
     /// order asked. One that fails does not keep the others from succeeding.
@@ -100,7 +104,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>>;
 
     /// The index of the shard that stands at `shard` in a value, encoded by `chain`, which has a sharding codec. Ranges
@@ -110,6 +114,6 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<Arc<ShardIndex>, ArrayError>;
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ArrayError, Trace};
+use super::{ArrayError, ReadContext};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;
@@ -11,7 +11,7 @@ use crate::store::{SharedStore, ValueInfo};
 
 /// For so long after a value was looked at by all the rules, a glance at its name will do: names that were asked for a
 /// moment ago are in memory where they are kept, and nobody waits for them.
-pub const GLANCES: Duration = Duration::from_secs(10);
+pub const CHEAP_REVALIDATION_WINDOW: Duration = Duration::from_secs(10);
 
 /// A stored chunk (or shard) at one version.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ pub struct StoredValue {
     pub key: StoreKey,
     /// Its size and version.
     pub info: ValueInfo,
-    when: Mutex<When>,
+    when: Mutex<ValidationTimes>,
 }
 
 /// When looks that found this version began.
 #[derive(Clone, Copy, Debug, Default)]
-struct When {
+struct ValidationTimes {
     /// The last one by all the rules.
     looked: Option<Instant>,
     /// The last one at all.
@@ -40,44 +40,45 @@ impl StoredValue {
     /// Whether this version is what is stored, as freshly as the store asks for, and that is plain without waiting. A look
     /// is for every request that had begun before it.
     #[must_use]
-    pub fn is_current(&self, trace: &Trace) -> bool {
-        self.seen_since(trace.began()).is_some()
+    pub fn is_fresh(&self, trace: &ReadContext) -> bool {
+        self.validated_since(trace.began()).is_some()
     }
 
     /// When a look began that found this version and is new enough for a request that began then, if that is plain without
     /// waiting.
-    pub(super) fn seen_since(&self, began: Instant) -> Option<Instant> {
-        let When { looked, seen } = *self.when();
-        if let Some(seen) = seen.filter(|&seen| seen >= self.store.looks_since(began)) {
+    pub(super) fn validated_since(&self, began: Instant) -> Option<Instant> {
+        let ValidationTimes { looked, seen } = *self.when();
+        if let Some(seen) = seen.filter(|&seen| seen >= self.store.freshness_horizon(began)) {
             return Some(seen);
         }
         let now = Instant::now();
-        let is_current = looked.is_some_and(|looked| now.saturating_duration_since(looked) < GLANCES)
-            && self.store.still_has(&self.key, Some(&self.info.version));
+        let is_current = looked
+            .is_some_and(|looked| now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW)
+            && self.store.validate_cached(&self.key, Some(&self.info.version));
         if is_current {
-            self.note(When { looked, seen: Some(now) });
+            self.record_times(ValidationTimes { looked, seen: Some(now) });
         }
         is_current.then_some(now)
     }
 
     /// Takes over what was seen of the same version of the same value.
-    pub fn note_looks_of(&self, other: &Self) {
+    pub fn copy_validation(&self, other: &Self) {
         let when = *other.when();
-        self.note(when);
+        self.record_times(when);
     }
 
     /// A look by all the rules, that began then, found this version.
-    pub(super) fn note_look(&self, began: Instant) {
-        self.note(When { looked: Some(began), seen: Some(began) });
+    pub(super) fn record_validation(&self, began: Instant) {
+        self.record_times(ValidationTimes { looked: Some(began), seen: Some(began) });
     }
 
-    fn note(&self, new: When) {
+    fn record_times(&self, new: ValidationTimes) {
         let mut when = self.when();
-        *when = When { looked: when.looked.max(new.looked), seen: when.seen.max(new.seen) };
+        *when = ValidationTimes { looked: when.looked.max(new.looked), seen: when.seen.max(new.seen) };
     }
 
     /// No code panics while it holds the lock.
-    fn when(&self) -> MutexGuard<'_, When> {
+    fn when(&self) -> MutexGuard<'_, ValidationTimes> {
         self.when.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,13 +99,13 @@ impl StoredKey {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn look(&self, trace: &Trace) -> Result<Option<Arc<StoredValue>>, ArrayError> {
-        let _turn = trace.turn().await;
+    pub async fn lookup_version(&self, trace: &ReadContext) -> Result<Option<Arc<StoredValue>>, ArrayError> {
+        let _turn = trace.acquire_fetch_permit().await;
         let now = Instant::now();
         match self.store.head(&self.key).await {
             Ok(info) => Ok(info.map(|info| {
                 let value = self.at(info);
-                value.note_look(now);
+                value.record_validation(now);
                 value
             })),
             Err(source) => Err(ArrayError::Store { key: self.key.clone(), source }),
@@ -121,16 +122,16 @@ impl StoredKey {
 
 /// What is stored under a key now, and what is known of it already.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ChunkLookup {
     /// The value; `None` if there is none.
     pub value: Option<Arc<StoredValue>>,
     /// What was read of it, at its version.
-    pub part: FoundPart,
+    pub part: ChunkData,
 }
 
 /// What is known of a value that was found.
 #[derive(Clone, Debug)]
-pub enum FoundPart {
+pub enum ChunkData {
     /// Its version alone.
     Nothing,
     /// All its elements.
@@ -139,10 +140,10 @@ pub enum FoundPart {
     Index(Arc<ShardIndex>),
 }
 
-impl Found {
+impl ChunkLookup {
     /// A value of which the version is known, or that there is none.
     #[must_use]
     pub fn seen(value: Option<Arc<StoredValue>>) -> Self {
-        Self { value, part: FoundPart::Nothing }
+        Self { value, part: ChunkData::Nothing }
     }
 }

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Is told what reads did when they have ended.
-pub trait TraceObserver: std::fmt::Debug + Send + Sync {
+pub trait ReadObserver: std::fmt::Debug + Send + Sync {
     /// One request's reads of a mount have ended.
-    fn ended(&self, mount: &str, work: &Work);
+    fn ended(&self, mount: &str, work: &ReadStats);
 }
 
 /// What one request's reads did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct ReadStats {
     /// Chunks that did not have to be loaded.
     pub hits: u64,
     /// Chunks that had to be loaded.
@@ -30,44 +30,44 @@ pub struct Work {
 }
 
 /// Who is told of the end of a trace, and whose reads these are.
-type Told = (Arc<dyn TraceObserver>, Arc<str>);
+type MountObserver = (Arc<dyn ReadObserver>, Arc<str>);
 
 /// Turns, counts and times of one request's reads. Chunks that another request was loading already count as hits; times
 /// are sums over what ran side by side.
 #[derive(Debug)]
-pub struct Trace {
+pub struct ReadContext {
     began: Instant,
-    turns: Semaphore,
+    fetch_permits: Semaphore,
     hits: AtomicU64,
     misses: AtomicU64,
     plan_micros: AtomicU64,
     fetch_micros: AtomicU64,
     decode_micros: AtomicU64,
     encode_micros: AtomicU64,
-    told: Option<Told>,
+    observer: Option<MountObserver>,
 }
 
-impl Trace {
+impl ReadContext {
     /// For a request that may have so many fetches under way at a time.
     #[must_use]
     pub fn new(fetches: usize) -> Self {
-        let turns = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
+        let fetch_permits = Semaphore::new(fetches.clamp(1, Semaphore::MAX_PERMITS));
         Self {
             began: Instant::now(),
-            turns,
+            fetch_permits,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             plan_micros: AtomicU64::new(0),
             fetch_micros: AtomicU64::new(0),
             decode_micros: AtomicU64::new(0),
             encode_micros: AtomicU64::new(0),
-            told: None,
+            observer: None,
         }
     }
 
     /// The same, of reads of this mount; `observer` is told when they have ended.
-    pub(super) fn told_to(mut self, observer: Arc<dyn TraceObserver>, mount: &Arc<str>) -> Self {
-        self.told = Some((observer, Arc::clone(mount)));
+    pub(super) fn with_observer(mut self, observer: Arc<dyn ReadObserver>, mount: &Arc<str>) -> Self {
+        self.observer = Some((observer, Arc::clone(mount)));
         self
     }
 
@@ -78,9 +78,9 @@ impl Trace {
     }
 
     /// Waits for a turn to fetch. Whoever has one waits for nothing but the store.
-    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+    pub(super) async fn acquire_fetch_permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
-        self.turns.acquire().await.ok()
+        self.fetch_permits.acquire().await.ok()
     }
 
     /// Counts chunks that did not have to be loaded.
@@ -121,10 +121,10 @@ impl Trace {
 
     /// What the reads did so far.
     #[must_use]
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> ReadStats {
         let load = |cell: &AtomicU64| Duration::from_micros(cell.load(Relaxed));
         let (hits, misses) = self.hits_and_misses();
-        Work {
+        ReadStats {
             hits,
             misses,
             plan: load(&self.plan_micros),
@@ -135,9 +135,9 @@ impl Trace {
     }
 }
 
-impl Drop for Trace {
+impl Drop for ReadContext {
     fn drop(&mut self) {
-        if let Some((observer, mount)) = &self.told {
+        if let Some((observer, mount)) = &self.observer {
             observer.ended(mount, &self.work());
         }
     }

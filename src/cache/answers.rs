@@ -5,10 +5,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::shelf::{Shelf, Usage};
+use super::shelf::{CacheUsage, WeightedCache};
 
 /// Small answers by what was asked; the least used fall out.
-pub struct Answers<T>(Shelf<Arc<str>, Weighed<T>>);
+pub struct ResponseCache<T>(WeightedCache<Arc<str>, Weighed<T>>);
 
 /// An answer and its bytes of memory.
 struct Weighed<T> {
@@ -22,53 +22,53 @@ impl<T> Clone for Weighed<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Answers<T> {
+impl<T: Send + Sync + 'static> ResponseCache<T> {
     /// Remembers so many bytes of answers.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        Self(Shelf::new(capacity_bytes, |asked: &Arc<str>, kept: &Weighed<T>| {
+        Self(WeightedCache::new(capacity_bytes, |asked: &Arc<str>, kept: &Weighed<T>| {
             kept.bytes.saturating_add(asked.len() as u64)
         }))
     }
 
     /// What was answered last.
     #[must_use]
-    pub fn recall(&self, asked: &str) -> Option<Arc<T>> {
-        let kept = self.0.recall(asked);
+    pub fn get(&self, asked: &str) -> Option<Arc<T>> {
+        let kept = self.0.cached(asked);
         self.0.missed(usize::from(kept.is_none()));
         kept.map(|kept| kept.answer)
     }
 
     /// Whether an answer that takes so many bytes of memory is not too large to be remembered.
     #[must_use]
-    pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.0.has_room_for(bytes)
+    pub fn fits(&self, bytes: u64) -> bool {
+        self.0.fits(bytes)
     }
 
     /// Forgets about half.
     pub fn forget_half(&self) {
-        self.0.forget_half();
+        self.0.evict_half();
     }
 
     /// Remembers an answer that takes so many bytes of memory.
-    pub fn remember(&self, asked: &str, answer: T, bytes: u64) {
+    pub fn insert(&self, asked: &str, answer: T, bytes: u64) {
         let kept = Weighed { answer: Arc::new(answer), bytes };
-        self.0.remember(&asked.into(), &kept, self.0.epoch());
+        self.0.insert(&asked.into(), &kept, self.0.generation());
     }
 
     /// Forgets all of them: they are made again of what else is remembered, so none is worth telling apart.
     pub fn forget(&self) -> u64 {
-        self.0.forget(|_| true)
+        self.0.purge(|_| true)
     }
 
     /// What is remembered.
     #[must_use]
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> CacheUsage {
         self.0.usage()
     }
 }
 
-impl<T> fmt::Debug for Answers<T> {
+impl<T> fmt::Debug for ResponseCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answers").finish_non_exhaustive()
     }

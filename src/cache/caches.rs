@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use super::shelf::Usage;
+use super::shelf::CacheUsage;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 
 /// A kind of thing that is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CacheKind {
     /// Decoded chunks.
     Decoded,
     /// Indexes of shards, and versions of chunks.
@@ -26,7 +26,7 @@ pub enum Kind {
     Answers,
 }
 
-impl Kind {
+impl CacheKind {
     /// The kind as a stable word.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -42,45 +42,45 @@ impl Kind {
 }
 
 /// What remembers.
-pub trait Remembers: std::fmt::Debug + Send + Sync {
+pub trait Evictable: std::fmt::Debug + Send + Sync {
     /// What it holds of each kind.
-    fn usage(&self) -> Vec<(Kind, Usage)>;
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)>;
 
     /// Forgets what it knows of the keys of a mount below a prefix, and says how many things that were. Whatever is being
     /// loaded is not remembered, so nothing of before comes back. Takes as long as to look at everything once.
-    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64;
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64;
 
     /// Forgets about half of all.
-    fn forget_half(&self);
+    fn evict_half(&self);
 }
 
 /// All that remembers. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Caches(Vec<Arc<dyn Remembers>>);
+pub struct Caches(Vec<Arc<dyn Evictable>>);
 
 impl Caches {
     /// These, and another.
     #[must_use]
-    pub fn and(mut self, cache: impl Remembers + 'static) -> Self {
+    pub fn and(mut self, cache: impl Evictable + 'static) -> Self {
         self.0.push(Arc::new(cache));
         self
     }
 
     /// What is remembered, by kind.
     #[must_use]
-    pub fn usage(&self) -> Vec<(Kind, Usage)> {
+    pub fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
         self.0.iter().flat_map(|cache| cache.usage()).collect()
     }
 
     /// Forgets what is known of the keys of a mount below a prefix, and says how many things that were.
     #[must_use]
     pub fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.iter().map(|cache| cache.forget(mount, prefix)).fold(0, u64::saturating_add)
+        self.0.iter().map(|cache| cache.purge(mount, prefix)).fold(0, u64::saturating_add)
     }
 
     /// Forgets about half of all.
     pub fn forget_half(&self) {
-        self.0.iter().for_each(|cache| cache.forget_half());
+        self.0.iter().for_each(|cache| cache.evict_half());
     }
 }
 

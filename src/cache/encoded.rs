@@ -8,9 +8,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 
-use super::caches::{Kind, Remembers, is_node_below};
-use super::flights::Boarding;
-use super::shelf::{Outcome, Shelf, TRIES, Usage};
+use super::caches::{CacheKind, Evictable, is_node_below};
+use super::flights::Join;
+use super::shelf::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::ArrayError;
 use crate::chunk::ChunkCoords;
 use crate::key::{NodePath, StorePrefix};
@@ -21,7 +21,7 @@ const NAME_BYTES: u64 = 200;
 
 /// A chunk that is made, whatever it is made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EncodedName {
+pub struct EncodedKey {
     /// The mount's name.
     pub mount: Arc<str>,
     /// The array.
@@ -32,7 +32,7 @@ pub struct EncodedName {
     pub coords: ChunkCoords,
 }
 
-impl EncodedName {
+impl EncodedKey {
     fn bytes(&self) -> u64 {
         let texts =
             self.path.as_str().len().saturating_add(self.coords.len().saturating_mul(size_of::<u64>()));
@@ -42,20 +42,20 @@ impl EncodedName {
 
 /// What came of making a chunk: its bytes, under the version that names all it was made of; `None` if nothing is stored of
 /// it.
-pub type Made = Option<(Version, Bytes)>;
+pub type EncodedChunk = Option<(Version, Bytes)>;
 
 /// Remembers encoded chunks, each as it was made last; the least used fall out. Clones share them.
 #[derive(Clone, Debug)]
-pub struct EncodedCache(Arc<Shelf<EncodedName, Made>>);
+pub struct EncodedCache(Arc<WeightedCache<EncodedKey, EncodedChunk>>);
 
 impl EncodedCache {
     /// A cache of so many bytes.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |name: &EncodedName, made: &Made| {
+        let weigh = |name: &EncodedKey, made: &EncodedChunk| {
             name.bytes().saturating_add(made.as_ref().map_or(0, |(_, chunk)| chunk.len() as u64))
         };
-        Self(Arc::new(Shelf::new(capacity_bytes, weigh)))
+        Self(Arc::new(WeightedCache::new(capacity_bytes, weigh)))
     }
 
     /// The chunk as it is now: as it is remembered, as somebody makes it at this moment, or as `make` makes it, once for
@@ -65,22 +65,23 @@ impl EncodedCache {
     /// Those of `look` and `make`.
     pub async fn get<'a>(
         &self,
-        name: &EncodedName,
-        look: impl Fn() -> BoxFuture<'a, Outcome<Option<Version>>> + Send,
-        make: BoxFuture<'static, Outcome<Made>>,
-    ) -> Outcome<Made> {
+        name: &EncodedKey,
+        look: impl Fn() -> BoxFuture<'a, LoadResult<Option<Version>>> + Send,
+        make: BoxFuture<'static, LoadResult<EncodedChunk>>,
+    ) -> LoadResult<EncodedChunk> {
         let mut make = Some(make);
-        for _ in 0..TRIES {
-            let known = self.0.holds(name).then(|| self.0.recall(name)).flatten();
+        for _ in 0..LOAD_ATTEMPTS {
+            let known = self.0.contains(name).then(|| self.0.cached(name)).flatten();
             if let Some(known) = &known
                 && look().await?.as_ref() == version(known)
             {
                 return Ok(known.clone());
             }
-            let is_new = |made: &Made| known.as_ref().is_none_or(|known| version(known) != version(made));
-            match self.0.board_anew(name, is_new) {
-                Boarding::Hit(_) => {}
-                Boarding::Joined(waiter) => {
+            let is_new =
+                |made: &EncodedChunk| known.as_ref().is_none_or(|known| version(known) != version(made));
+            match self.0.join_refresh(name, is_new) {
+                Join::Hit(_) => {}
+                Join::Follower(waiter) => {
                     let (now, made) = join(look(), waiter.wait()).await;
                     let now = now?;
                     if let Some(made) = made.transpose()?
@@ -89,7 +90,7 @@ impl EncodedCache {
                         return Ok(made);
                     }
                 }
-                Boarding::Claimed(ticket, waiter) => {
+                Join::Leader(ticket, waiter) => {
                     let Some(make) = make.take() else { break };
                     self.0.load(ticket, make);
                     let abandoned = || Err(ArrayError::Abandoned { what: name.path.to_string() });
@@ -105,21 +106,21 @@ impl EncodedCache {
     }
 }
 
-fn version(made: &Made) -> Option<&Version> {
+fn version(made: &EncodedChunk) -> Option<&Version> {
     made.as_ref().map(|(version, _)| version)
 }
 
-impl Remembers for EncodedCache {
-    fn usage(&self) -> Vec<(Kind, Usage)> {
-        vec![(Kind::Encoded, self.0.usage())]
+impl Evictable for EncodedCache {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
+        vec![(CacheKind::Encoded, self.0.usage())]
     }
 
-    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
-        self.0.forget(|name| *name.mount == *mount && is_node_below(&name.path, prefix))
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+        self.0.purge(|name| *name.mount == *mount && is_node_below(&name.path, prefix))
     }
 
-    fn forget_half(&self) {
-        self.0.forget_half();
+    fn evict_half(&self) {
+        self.0.evict_half();
     }
 }
 
@@ -131,18 +132,18 @@ mod tests {
 
     use super::*;
 
-    fn name(coords: &[u64]) -> EncodedName {
+    fn name(coords: &[u64]) -> EncodedKey {
         let path = NodePath::parse("a").unwrap();
-        EncodedName { mount: "m".into(), path, recipe: "auto/raw".into(), coords: coords.to_vec() }
+        EncodedKey { mount: "m".into(), path, recipe: "auto/raw".into(), coords: coords.to_vec() }
     }
 
     /// What a look finds.
-    fn at(version: &Version) -> BoxFuture<'_, Outcome<Option<Version>>> {
+    fn at(version: &Version) -> BoxFuture<'_, LoadResult<Option<Version>>> {
         Box::pin(std::future::ready(Ok(Some(version.clone()))))
     }
 
     /// What is asked for while this version is stored, if it is made as these bytes.
-    async fn get(cache: &EncodedCache, name: &EncodedName, stored: &str, chunk: &'static str) -> Bytes {
+    async fn get(cache: &EncodedCache, name: &EncodedKey, stored: &str, chunk: &'static str) -> Bytes {
         let stored = Version::strong(stored);
         let make = Box::pin(std::future::ready(Ok(Some((stored.clone(), Bytes::from(chunk))))));
         cache.get(name, || at(&stored), make).await.unwrap().unwrap().1

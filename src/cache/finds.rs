@@ -9,9 +9,9 @@ use futures::future::join;
 use tracing::Instrument;
 
 use super::caches::is_key_below;
-use super::flights::{Boarding, Flights};
-use super::shelf::{Outcome, Shelf, Usage};
-use crate::array::{ChunkSource, Found, StoredKey, StoredValue, Trace};
+use super::flights::{Join, SingleFlight};
+use super::shelf::{CacheUsage, LoadResult, WeightedCache};
+use crate::array::{ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use crate::codec::CodecChain;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::Version;
@@ -24,69 +24,73 @@ type Name = (Arc<str>, StoreKey);
 
 /// What was found last, and reads under way. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Finds {
-    latest: Arc<Shelf<Name, Arc<StoredValue>>>,
-    underway: Arc<Flights<(Name, u64), Outcome<Found>>>,
+pub(super) struct VersionIndex {
+    latest: Arc<WeightedCache<Name, Arc<StoredValue>>>,
+    underway: Arc<SingleFlight<(Name, u64), LoadResult<ChunkLookup>>>,
 }
 
-impl Finds {
+impl VersionIndex {
     /// Remembers so many bytes of versions.
     pub(super) fn new(capacity_bytes: u64) -> Self {
-        let latest = Shelf::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
+        let latest = WeightedCache::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
             (name.1.as_str().len() as u64)
                 .saturating_add(value.info.version.tag().len() as u64)
                 .saturating_add(KNOWN_BYTES)
         });
-        Self { latest: Arc::new(latest), underway: Arc::new(Flights::new()) }
+        Self { latest: Arc::new(latest), underway: Arc::new(SingleFlight::new()) }
     }
 
     /// Forgets about half of the versions.
-    pub(super) fn forget_half(&self) {
-        self.latest.forget_half();
+    pub(super) fn evict_half(&self) {
+        self.latest.evict_half();
     }
 
     /// Something of this version of a chunk is remembered from now on.
-    pub(super) fn note(&self, value: &Arc<StoredValue>) {
+    pub(super) fn record_version(&self, value: &Arc<StoredValue>) {
         if !value.info.version.is_settled() {
             return;
         }
         let name = (Arc::clone(&value.mount), value.key.clone());
-        if self.latest.recall(&name).is_some_and(|known| known.info.version == value.info.version) {
+        if self.latest.cached(&name).is_some_and(|known| known.info.version == value.info.version) {
             return;
         }
-        self.latest.remember(&name, value, self.latest.epoch());
+        self.latest.insert(&name, value, self.latest.generation());
     }
 
     /// What is remembered of versions.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> CacheUsage {
         self.latest.usage().held()
     }
 
     /// Forgets the versions of the keys of a mount below a prefix. Reads that are under way are shared with nobody else.
-    pub(super) fn forget(&self, mount: &str, prefix: &StorePrefix) {
+    pub(super) fn purge(&self, mount: &str, prefix: &StorePrefix) {
         let is_meant = |(of, key): &Name| **of == *mount && is_key_below(key, prefix);
-        self.underway.forget(|(name, _)| is_meant(name));
-        self.latest.forget(is_meant);
+        self.underway.detach(|(name, _)| is_meant(name));
+        self.latest.purge(is_meant);
     }
 
     /// The last version that something is remembered of. There may be a newer one.
-    pub(super) fn latest(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
-        self.latest.recall(&(Arc::clone(&key.mount), key.key.clone()))
+    pub(super) fn latest_version(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
+        self.latest.cached(&(Arc::clone(&key.mount), key.key.clone()))
     }
 
     /// The version that is stored now.
-    pub(super) async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
-        if let Some(known) = self.latest(key)
-            && known.is_current(trace)
+    pub(super) async fn lookup_version(
+        &self,
+        key: &StoredKey,
+        trace: &ReadContext,
+    ) -> LoadResult<Option<Arc<StoredValue>>> {
+        if let Some(known) = self.latest_version(key)
+            && known.is_fresh(trace)
         {
             return Ok(Some(known));
         }
-        let value = key.look(trace).await?;
+        let value = key.lookup_version(trace).await?;
         if let Some(value) = &value
-            && let Some(known) = self.latest(key)
+            && let Some(known) = self.latest_version(key)
             && known.info.version == value.info.version
         {
-            known.note_looks_of(value);
+            known.copy_validation(value);
             return Ok(Some(known));
         }
         Ok(value)
@@ -95,49 +99,49 @@ impl Finds {
     /// Reads a chunk by `source`, in a task that no single caller can end by leaving, or shares in such a read, and says
     /// whether the read was its own. `land` is shown what was read before anybody else. What turns out to be remembered
     /// is looked at only.
-    pub(super) async fn find(
+    pub(super) async fn fetch_or_lookup(
         &self,
         source: &Arc<dyn ChunkSource>,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
         is_remembered: impl Fn() -> bool,
-        land: impl FnOnce(&Found) + Send + 'static,
-    ) -> Outcome<(Found, bool)> {
+        land: impl FnOnce(&ChunkLookup) + Send + 'static,
+    ) -> LoadResult<(ChunkLookup, bool)> {
         let name = ((Arc::clone(&key.mount), key.key.clone()), chain.id());
         // By now somebody may have landed what it takes; which version is stored is for a look to tell.
-        let landed = |_: &_| is_remembered().then(|| Ok(Found::seen(None)));
-        let waiter = match self.underway.board_one(&name, self.latest.epoch(), landed) {
-            Boarding::Claimed(ticket, waiter) => {
+        let landed = |_: &_| is_remembered().then(|| Ok(ChunkLookup::seen(None)));
+        let waiter = match self.underway.join_one(&name, self.latest.generation(), landed) {
+            Join::Leader(ticket, waiter) => {
                 let (source, key, chain) = (Arc::clone(source), key.clone(), Arc::clone(chain));
                 let trace = Arc::clone(trace);
                 let read = async move {
                     tokio::select! {
-                        found = source.find(&key, &chain, &trace) => {
+                        found = source.fetch_or_lookup(&key, &chain, &trace) => {
                             if let Ok(found) = &found {
                                 land(found);
                             }
-                            ticket.land(found);
+                            ticket.complete(found);
                         }
-                        () = ticket.deserted() => {}
+                        () = ticket.cancelled() => {}
                     }
                 };
                 tokio::spawn(read.in_current_span());
                 waiter
             }
-            Boarding::Joined(waiter) => {
-                let (value, shared) = join(self.look(key, trace), waiter.wait()).await;
+            Join::Follower(waiter) => {
+                let (value, shared) = join(self.lookup_version(key, trace), waiter.wait()).await;
                 let value = value?;
                 return Ok(match shared.transpose()? {
                     Some(found) if version(found.value.as_ref()) == version(value.as_ref()) => (found, false),
-                    Some(_) | None => (Found::seen(value), false),
+                    Some(_) | None => (ChunkLookup::seen(value), false),
                 });
             }
-            Boarding::Hit(_) => return Ok((Found::seen(self.look(key, trace).await?), false)),
+            Join::Hit(_) => return Ok((ChunkLookup::seen(self.lookup_version(key, trace).await?), false)),
         };
         match waiter.wait().await {
             Some(found) => found.map(|found| (found, true)),
-            None => Ok((Found::seen(self.look(key, trace).await?), false)),
+            None => Ok((ChunkLookup::seen(self.lookup_version(key, trace).await?), false)),
         }
     }
 }

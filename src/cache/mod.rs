@@ -18,11 +18,11 @@ mod shelf;
 mod source;
 mod values;
 
-pub use answers::Answers;
-pub use caches::{Caches, Kind, Remembers};
-pub use encoded::{EncodedCache, EncodedName, Made};
-pub use nodes::NodeCache;
-pub use shelf::Usage;
+pub use answers::ResponseCache;
+pub use caches::{CacheKind, Caches, Evictable};
+pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};
+pub use nodes::BoundedNodeCache;
+pub use shelf::CacheUsage;
 pub use source::CachedSource;
 pub use values::ValueCache;
 

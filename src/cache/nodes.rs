@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 
-use super::caches::{Kind, Remembers, is_node_below};
-use super::shelf::{Shelf, Usage};
-use crate::array::{ArrayError, MadeText, Making, NodeId, NodeMemo, Opened, Opening, TextId};
+use super::caches::{CacheKind, Evictable, is_node_below};
+use super::shelf::{CacheUsage, WeightedCache};
+use crate::array::{ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};
 
@@ -27,78 +27,84 @@ type Name = (Arc<str>, NodePath);
 
 /// Remembers opened nodes; the least used fall out. Clones share them.
 #[derive(Clone, Debug)]
-pub struct NodeCache {
-    nodes: Arc<Shelf<NodeId, Arc<Opened>>>,
-    texts: Arc<Shelf<TextId, Option<MadeText>>>,
+pub struct BoundedNodeCache {
+    nodes: Arc<WeightedCache<NodeId, Arc<OpenNode>>>,
+    texts: Arc<WeightedCache<TextId, Option<RenderedText>>>,
     /// The documents that were there last, and when the look began that found them.
-    latest: Arc<Shelf<Name, (Located, Instant)>>,
+    latest: Arc<WeightedCache<Name, (Located, Instant)>>,
 }
 
-impl NodeCache {
+impl BoundedNodeCache {
     /// A cache of so many bytes.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |id: &NodeId, opened: &Arc<Opened>| {
+        let weigh = |id: &NodeId, opened: &Arc<OpenNode>| {
             opened.memory_bytes().saturating_add(id.path.as_str().len() as u64)
         };
-        let weigh_text = |id: &TextId, made: &Option<MadeText>| {
+        let weigh_text = |id: &TextId, made: &Option<RenderedText>| {
             let text = made.as_ref().map_or(0, |(text, _)| text.len() as u64);
             text.saturating_add(id.path.as_str().len() as u64).saturating_add(TEXT_BYTES)
         };
-        let latest = Shelf::new(capacity_bytes / LATEST_SHARE, |name: &Name, _: &(Located, Instant)| {
-            (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
-        });
+        let latest =
+            WeightedCache::new(capacity_bytes / LATEST_SHARE, |name: &Name, _: &(Located, Instant)| {
+                (name.1.as_str().len() as u64).saturating_add(LATEST_BYTES)
+            });
         let rest = capacity_bytes - capacity_bytes / LATEST_SHARE;
-        let texts = Shelf::with_largest(rest / TEXT_SHARE, LARGEST_SHARE, weigh_text);
-        let nodes = Shelf::with_largest(rest - rest / TEXT_SHARE, LARGEST_SHARE, weigh);
+        let texts = WeightedCache::with_largest(rest / TEXT_SHARE, LARGEST_SHARE, weigh_text);
+        let nodes = WeightedCache::with_largest(rest - rest / TEXT_SHARE, LARGEST_SHARE, weigh);
         Self { nodes: Arc::new(nodes), texts: Arc::new(texts), latest: Arc::new(latest) }
     }
 }
 
 #[async_trait]
-impl NodeMemo for NodeCache {
-    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<Opened>, Instant)> {
+impl NodeCache for BoundedNodeCache {
+    fn last(&self, mount: &Arc<str>, path: &NodePath) -> Option<(Arc<OpenNode>, Instant)> {
         let (mount, path) = (Arc::clone(mount), path.clone());
         let name = (mount, path);
-        let (located, when) = self.latest.recall(&name)?;
+        let (located, when) = self.latest.cached(&name)?;
         let (mount, path) = name;
-        Some((self.nodes.recall(&NodeId { mount, path, located })?, when))
+        Some((self.nodes.cached(&NodeId { mount, path, located })?, when))
     }
 
-    async fn node(&self, id: NodeId, looked: Instant, opening: Opening) -> Result<Arc<Opened>, ArrayError> {
+    async fn node(
+        &self,
+        id: NodeId,
+        looked: Instant,
+        opening: LoadFuture,
+    ) -> Result<Arc<OpenNode>, ArrayError> {
         // Nobody would ever ask again for what is unsettled.
         if !id.located.is_settled() {
             return opening.await;
         }
-        let since = self.latest.epoch();
+        let since = self.latest.generation();
         let opened = self.nodes.get(&id, opening).await;
         let opened = opened.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))?;
-        self.latest.remember(&(id.mount, id.path), &(id.located, looked), since);
+        self.latest.insert(&(id.mount, id.path), &(id.located, looked), since);
         Ok(opened)
     }
 
-    async fn text(&self, id: TextId, making: Making) -> Result<Option<MadeText>, ArrayError> {
+    async fn text(&self, id: TextId, making: TextFuture) -> Result<Option<RenderedText>, ArrayError> {
         let made = self.texts.get(&id, making).await;
         made.unwrap_or_else(|| Err(ArrayError::Abandoned { what: id.path.to_string() }))
     }
 }
 
-impl Remembers for NodeCache {
-    fn usage(&self) -> Vec<(Kind, Usage)> {
+impl Evictable for BoundedNodeCache {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
         let held = self.texts.usage().and(self.latest.usage()).held();
-        vec![(Kind::Node, self.nodes.usage().and(held))]
+        vec![(CacheKind::Node, self.nodes.usage().and(held))]
     }
 
-    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         let is_meant = |of: &str, path: &NodePath| *of == *mount && is_node_below(path, prefix);
-        self.latest.forget(|(of, path)| is_meant(of, path));
-        self.texts.forget(|id| is_meant(&id.mount, &id.path));
-        self.nodes.forget(|id| is_meant(&id.mount, &id.path))
+        self.latest.purge(|(of, path)| is_meant(of, path));
+        self.texts.purge(|id| is_meant(&id.mount, &id.path));
+        self.nodes.purge(|id| is_meant(&id.mount, &id.path))
     }
 
-    fn forget_half(&self) {
-        self.nodes.forget_half();
-        self.texts.forget_half();
-        self.latest.forget_half();
+    fn evict_half(&self) {
+        self.nodes.evict_half();
+        self.texts.evict_half();
+        self.latest.evict_half();
     }
 }

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::array::ChunkPlace;
+use crate::array::ChunkLocation;
 
 /// Chunks that are told apart: 8 bytes each. Newer ones take the places of older ones.
 const PLACES: usize = 1 << 16;
@@ -28,7 +28,7 @@ impl PartsAsked {
     }
 
     /// Notes that a part of a chunk is asked for, and says whether another part of it was before.
-    pub(super) fn is_another(&self, place: ChunkPlace<'_>, part: u64) -> bool {
+    pub(super) fn is_another(&self, place: ChunkLocation<'_>, part: u64) -> bool {
         let hash = self.hasher.hash_one(place);
         let chunk = hash & CHUNK_BITS;
         // Never zero, which stands for any part once two were asked for.
@@ -66,7 +66,7 @@ mod tests {
     fn a_chunk_is_decoded_whole_once_a_second_part_of_it_is_asked_for() {
         let asked = PartsAsked::new();
         let key = StoreKey::parse("a/c/0").unwrap();
-        let chunk = |start| ChunkPlace { mount: "m", key: &key, start };
+        let chunk = |start| ChunkLocation { mount: "m", key: &key, start };
         assert!(!asked.is_another(chunk(0), 2));
         assert!(!asked.is_another(chunk(0), 2), "the same part again");
         assert!(!asked.is_another(chunk(64), 4), "another chunk");

@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use moka::sync::Cache;
 use tracing::Instrument;
 
-use super::flights::{Boarding, Flights, Ticket};
+use super::flights::{Join, Leader, SingleFlight};
 use crate::array::ArrayError;
 
 /// What is remembered of one kind, and how often that was of use since the server started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct CacheUsage {
     /// How often something was remembered.
     pub hits: u64,
     /// How often it had to be loaded or made.
@@ -28,7 +28,7 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-impl Usage {
+impl CacheUsage {
     /// Two shelves as one.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
@@ -47,19 +47,19 @@ impl Usage {
 }
 
 /// What a load comes to.
-pub(super) type Outcome<T> = Result<T, ArrayError>;
+pub(super) type LoadResult<T> = Result<T, ArrayError>;
 
 /// A load that was abandoned by those who began it is begun again this often by those who still want it.
-pub(super) const TRIES: usize = 4;
+pub(super) const LOAD_ATTEMPTS: usize = 4;
 /// What an entry weighs beside its key and value: the cache's own books, roughly, in bytes.
 const ENTRY_BYTES: u64 = 300;
 /// One entry may be this part of a shelf at most; a larger one would empty it for its own sake.
 const LARGEST_SHARE: u64 = 10;
 
 /// Things by their keys. The least used fall out.
-pub(super) struct Shelf<K: Eq + Hash, T> {
+pub(super) struct WeightedCache<K: Eq + Hash, T> {
     cache: Cache<K, T>,
-    flights: Flights<K, Outcome<T>>,
+    flights: SingleFlight<K, LoadResult<T>>,
     largest: u64,
     weigh: fn(&K, &T) -> u64,
     hits: AtomicU64,
@@ -71,9 +71,9 @@ pub(super) struct Shelf<K: Eq + Hash, T> {
 
 /// A moment between two purges: what was loaded in one is not remembered in the next, for it may be of before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Epoch(u64);
+pub(super) struct Generation(u64);
 
-impl<K, T> Shelf<K, T>
+impl<K, T> WeightedCache<K, T>
 where
     K: Clone + Eq + Hash + Send + Sync + 'static,
     T: Clone + Send + Sync + 'static,
@@ -101,7 +101,7 @@ where
             .build();
         Self {
             cache,
-            flights: Flights::new(),
+            flights: SingleFlight::new(),
             largest: capacity_bytes / share,
             weigh,
             hits: AtomicU64::new(0),
@@ -112,15 +112,15 @@ where
     }
 
     /// Now, for what is loaded from here on.
-    pub(super) fn epoch(&self) -> Epoch {
-        Epoch(self.purges.load(Ordering::SeqCst))
+    pub(super) fn generation(&self) -> Generation {
+        Generation(self.purges.load(Ordering::SeqCst))
     }
 
     /// What it holds, and how often that was of use.
-    pub(super) fn usage(&self) -> Usage {
+    pub(super) fn usage(&self) -> CacheUsage {
         // What was counted in passing is summed up first.
         self.cache.run_pending_tasks();
-        Usage {
+        CacheUsage {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
@@ -136,9 +136,9 @@ where
 
     /// Forgets what `is_meant`, and how many there were. Loads under way are not remembered either, and nobody joins those
     /// that are meant: what comes back after this was loaded after it.
-    pub(super) fn forget(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
+    pub(super) fn purge(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
         self.purges.fetch_add(1, Ordering::SeqCst);
-        self.flights.forget(&is_meant);
+        self.flights.detach(&is_meant);
         let mut forgotten = 0;
         for (key, _) in &self.cache {
             if is_meant(&key) {
@@ -150,38 +150,38 @@ where
     }
 
     /// For each key: what is remembered, or who is to load it.
-    pub(super) fn board(&self, keys: &[K]) -> Vec<Boarding<K, Outcome<T>>> {
-        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.recall(key)).collect();
+    pub(super) fn join_loads(&self, keys: &[K]) -> Vec<Join<K, LoadResult<T>>> {
+        let remembered: Vec<Option<T>> = keys.iter().map(|key| self.cached(key)).collect();
         let missing: Vec<&K> =
             keys.iter().zip(&remembered).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
         if missing.is_empty() {
-            return remembered.into_iter().flatten().map(|value| Boarding::Hit(Ok(value))).collect();
+            return remembered.into_iter().flatten().map(|value| Join::Hit(Ok(value))).collect();
         }
-        let epoch = self.epoch();
-        let boarded = self.flights.board(&missing, epoch, |key| self.recall(key).map(Ok));
-        self.missed(boarded.iter().filter(|boarding| matches!(boarding, Boarding::Claimed(..))).count());
+        let epoch = self.generation();
+        let boarded = self.flights.join(&missing, epoch, |key| self.cached(key).map(Ok));
+        self.missed(boarded.iter().filter(|boarding| matches!(boarding, Join::Leader(..))).count());
         let mut boarded = boarded.into_iter();
         remembered
             .into_iter()
             .filter_map(|value| match value {
-                Some(value) => Some(Boarding::Hit(Ok(value))),
+                Some(value) => Some(Join::Hit(Ok(value))),
                 None => boarded.next(),
             })
             .collect()
     }
 
     /// Who is to load a key anew, unless what is remembered of it is new to the caller.
-    pub(super) fn board_anew(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Boarding<K, Outcome<T>> {
+    pub(super) fn join_refresh(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Join<K, LoadResult<T>> {
         let boarding =
-            self.flights.board_one(key, self.epoch(), |key| self.cache.get(key).filter(&is_new).map(Ok));
-        if matches!(boarding, Boarding::Claimed(..)) {
+            self.flights.join_one(key, self.generation(), |key| self.cache.get(key).filter(&is_new).map(Ok));
+        if matches!(boarding, Join::Leader(..)) {
             self.missed(1);
         }
         boarding
     }
 
     /// What is remembered.
-    pub(super) fn recall<Q>(&self, key: &Q) -> Option<T>
+    pub(super) fn cached<Q>(&self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -194,29 +194,29 @@ where
     }
 
     /// Whether it is remembered; asking does not count as using it.
-    pub(super) fn holds(&self, key: &K) -> bool {
+    pub(super) fn contains(&self, key: &K) -> bool {
         self.cache.contains_key(key)
     }
 
     /// Whether something of so many bytes is not too large.
-    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+    pub(super) fn fits(&self, bytes: u64) -> bool {
         bytes <= self.largest
     }
 
     /// Remembers something that was loaded since then, if it is not too large.
-    pub(super) fn remember(&self, key: &K, value: &T, since: Epoch) {
-        if (self.weigh)(key, value) > self.largest || self.epoch() != since {
+    pub(super) fn insert(&self, key: &K, value: &T, since: Generation) {
+        if (self.weigh)(key, value) > self.largest || self.generation() != since {
             return;
         }
         self.cache.insert(key.clone(), value.clone());
         // A purge that began meanwhile may have passed by already.
-        if self.epoch() != since {
+        if self.generation() != since {
             self.cache.invalidate(key);
         }
     }
 
     /// Forgets every other thing, however much it is used: the memory is needed for something else.
-    pub(super) fn forget_half(&self) {
+    pub(super) fn evict_half(&self) {
         for (key, _) in self.cache.iter().step_by(2) {
             self.cache.invalidate(&*key);
         }
@@ -224,24 +224,24 @@ where
     }
 
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
-    pub(super) fn land(&self, ticket: Ticket<K, Outcome<T>>, outcome: Outcome<T>) {
+    pub(super) fn complete(&self, ticket: Leader<K, LoadResult<T>>, outcome: LoadResult<T>) {
         if let Ok(value) = &outcome {
-            self.remember(ticket.key(), value, ticket.epoch());
+            self.insert(ticket.key(), value, ticket.epoch());
         }
-        ticket.land(outcome);
+        ticket.complete(outcome);
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving, and that ends when all have left.
     pub(super) fn load(
         self: &Arc<Self>,
-        ticket: Ticket<K, Outcome<T>>,
-        load: BoxFuture<'static, Outcome<T>>,
+        ticket: Leader<K, LoadResult<T>>,
+        load: BoxFuture<'static, LoadResult<T>>,
     ) {
         let shelf = Arc::clone(self);
         let load = async move {
             tokio::select! {
-                outcome = load => shelf.land(ticket, outcome),
-                () = ticket.deserted() => {}
+                outcome = load => shelf.complete(ticket, outcome),
+                () = ticket.cancelled() => {}
             }
         };
         tokio::spawn(load.in_current_span());
@@ -251,14 +251,14 @@ where
     pub(super) async fn get(
         self: &Arc<Self>,
         key: &K,
-        load: BoxFuture<'static, Outcome<T>>,
-    ) -> Option<Outcome<T>> {
+        load: BoxFuture<'static, LoadResult<T>>,
+    ) -> Option<LoadResult<T>> {
         let mut load = Some(load);
-        for _ in 0..TRIES {
-            let waiter = match self.board(std::slice::from_ref(key)).pop()? {
-                Boarding::Hit(outcome) => return Some(outcome),
-                Boarding::Joined(waiter) => waiter,
-                Boarding::Claimed(ticket, waiter) => {
+        for _ in 0..LOAD_ATTEMPTS {
+            let waiter = match self.join_loads(std::slice::from_ref(key)).pop()? {
+                Join::Hit(outcome) => return Some(outcome),
+                Join::Follower(waiter) => waiter,
+                Join::Leader(ticket, waiter) => {
                     self.load(ticket, load.take()?);
                     waiter
                 }
@@ -271,7 +271,7 @@ where
     }
 }
 
-impl<K: Eq + Hash, T> fmt::Debug for Shelf<K, T> {
+impl<K: Eq + Hash, T> fmt::Debug for WeightedCache<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shelf").field("largest", &self.largest).finish_non_exhaustive()
     }
@@ -283,29 +283,29 @@ mod tests {
 
     #[test]
     fn what_was_loaded_before_a_purge_is_not_remembered_after_it() {
-        let shelf = Shelf::<u8, u8>::new(1 << 20, |_, _| 1);
-        let before = shelf.epoch();
-        assert_eq!(shelf.forget(|_| true), 0);
-        shelf.remember(&1, &1, before);
-        assert_eq!(shelf.recall(&1), None);
+        let shelf = WeightedCache::<u8, u8>::new(1 << 20, |_, _| 1);
+        let before = shelf.generation();
+        assert_eq!(shelf.purge(|_| true), 0);
+        shelf.insert(&1, &1, before);
+        assert_eq!(shelf.cached(&1), None);
         for key in [1, 2] {
-            shelf.remember(&key, &key, shelf.epoch());
+            shelf.insert(&key, &key, shelf.generation());
         }
-        assert_eq!(shelf.forget(|key| *key == 1), 1);
-        assert_eq!((shelf.recall(&1), shelf.recall(&2)), (None, Some(2)));
-        let Usage { hits, misses, evictions, entries, .. } = shelf.usage();
+        assert_eq!(shelf.purge(|key| *key == 1), 1);
+        assert_eq!((shelf.cached(&1), shelf.cached(&2)), (None, Some(2)));
+        let CacheUsage { hits, misses, evictions, entries, .. } = shelf.usage();
         assert_eq!((hits, misses, evictions, entries), (1, 0, 0, 1));
     }
 
     #[test]
     fn what_falls_out_for_want_of_room_is_counted_and_what_is_forgotten_is_not() {
-        let shelf = Shelf::<u64, u64>::new(20_000, |_, _| 1000);
+        let shelf = WeightedCache::<u64, u64>::new(20_000, |_, _| 1000);
         for key in 0..100 {
-            shelf.remember(&key, &key, shelf.epoch());
+            shelf.insert(&key, &key, shelf.generation());
         }
         let usage = shelf.usage();
         assert!(usage.bytes <= 20_000 && usage.entries <= 15 && usage.evictions > 0, "{usage:?}");
-        shelf.forget(|_| true);
+        shelf.purge(|_| true);
         let after = shelf.usage();
         assert_eq!((after.entries, after.bytes, after.evictions), (0, 0, usage.evictions));
     }

@@ -9,14 +9,15 @@ use futures::future::join_all;
 use tracing::Instrument;
 
 use super::CacheOptions;
-use super::caches::{Kind, Remembers, is_key_below};
-use super::finds::Finds;
-use super::flights::{Boarding, Ticket, Waiter};
+use super::caches::{CacheKind, Evictable, is_key_below};
+use super::finds::VersionIndex;
+use super::flights::{Follower, Join, Leader};
 use super::parts_asked::PartsAsked;
-use super::passing::PassingSource;
-use super::shelf::{Epoch, Outcome, Shelf, TRIES, Usage};
+use super::passing::UncachedSource;
+use super::shelf::{CacheUsage, Generation, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::{
-    ArrayError, Budget, ChunkPlace, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace,
+    ArrayError, ChunkData, ChunkLocation, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey,
+    StoredValue,
 };
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
@@ -81,9 +82,9 @@ impl PartId {
 #[derive(Clone, Debug)]
 pub struct CachedSource {
     inner: Arc<dyn ChunkSource>,
-    decoded: Arc<Shelf<PartId, Elements>>,
-    indexes: Arc<Shelf<PartId, Arc<ShardIndex>>>,
-    finds: Finds,
+    decoded: Arc<WeightedCache<PartId, Elements>>,
+    indexes: Arc<WeightedCache<PartId, Arc<ShardIndex>>>,
+    finds: VersionIndex,
     parts_asked: Arc<PartsAsked>,
 }
 
@@ -92,39 +93,41 @@ impl CachedSource {
     #[must_use]
     pub fn new(inner: Arc<dyn ChunkSource>, options: CacheOptions) -> Self {
         let decoded_bytes = options.decoded_bytes - options.answers_bytes();
-        let decoded = Shelf::new(decoded_bytes, |id: &PartId, elements: &Elements| {
+        let decoded = WeightedCache::new(decoded_bytes, |id: &PartId, elements: &Elements| {
             id.bytes().saturating_add(elements.bytes() as u64)
         });
         let versions_bytes = options.index_bytes / VERSIONS_SHARE;
-        let indexes =
-            Shelf::new(options.index_bytes - versions_bytes, |id: &PartId, index: &Arc<ShardIndex>| {
+        let indexes = WeightedCache::new(
+            options.index_bytes - versions_bytes,
+            |id: &PartId, index: &Arc<ShardIndex>| {
                 id.bytes().saturating_add((index.len() as u64).saturating_mul(INDEX_ENTRY_BYTES))
-            });
-        let finds = Finds::new(versions_bytes);
+            },
+        );
+        let finds = VersionIndex::new(versions_bytes);
         let parts_asked = Arc::new(PartsAsked::new());
         Self { inner, decoded: Arc::new(decoded), indexes: Arc::new(indexes), finds, parts_asked }
     }
 
     /// Whether what has to be read of a chunk in any case is remembered, of the last version that anything is.
-    fn remembers(&self, key: &StoredKey, chain: &CodecChain) -> bool {
-        self.finds.latest(key).is_some_and(|value| {
+    fn caches(&self, key: &StoredKey, chain: &CodecChain) -> bool {
+        self.finds.latest_version(key).is_some_and(|value| {
             let id = PartId::whole(&value, chain);
-            if chain.sharding().is_some() { self.indexes.holds(&id) } else { self.decoded.holds(&id) }
+            if chain.sharding().is_some() { self.indexes.contains(&id) } else { self.decoded.contains(&id) }
         })
     }
 
     /// Remembers what was read of a chunk since then.
-    fn remember(&self, found: &Found, chain: &CodecChain, since: Since) {
+    fn insert_decoded(&self, found: &ChunkLookup, chain: &CodecChain, since: Since) {
         let Some(value) = found.value.as_ref().filter(|value| value.info.version.is_settled()) else {
             return;
         };
         let id = PartId::whole(value, chain);
         match &found.part {
-            FoundPart::Nothing => return,
-            FoundPart::Elements(elements) => self.decoded.remember(&id, elements, since.decoded),
-            FoundPart::Index(index) => self.indexes.remember(&id, index, since.indexes),
+            ChunkData::Nothing => return,
+            ChunkData::Elements(elements) => self.decoded.insert(&id, elements, since.decoded),
+            ChunkData::Index(index) => self.indexes.insert(&id, index, since.indexes),
         }
-        self.finds.note(value);
+        self.finds.record_version(value);
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving; it ends when all have left.
@@ -132,8 +135,8 @@ impl CachedSource {
         &self,
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
-        claimed: Vec<Ticket<PartId, Outcome<Elements>>>,
-        trace: &Arc<Trace>,
+        claimed: Vec<Leader<PartId, LoadResult<Elements>>>,
+        trace: &Arc<ReadContext>,
     ) {
         if claimed.is_empty() {
             return;
@@ -144,14 +147,14 @@ impl CachedSource {
             let ranges: Vec<Range<u64>> = claimed.iter().map(|ticket| ticket.key().range.clone()).collect();
             let outcomes = tokio::select! {
                 outcomes = source.inner.elements(&value, &chain, &ranges, &trace) => outcomes,
-                _ = join_all(claimed.iter().map(Ticket::deserted)) => return,
+                _ = join_all(claimed.iter().map(Leader::cancelled)) => return,
             };
             let is_settled = value.info.version.is_settled();
             for (ticket, outcome) in claimed.into_iter().zip(outcomes) {
                 // Nobody would ever ask again for what is unsettled.
-                if is_settled { source.decoded.land(ticket, outcome) } else { ticket.land(outcome) }
+                if is_settled { source.decoded.complete(ticket, outcome) } else { ticket.complete(outcome) }
             }
-            source.finds.note(&value);
+            source.finds.record_version(&value);
         };
         tokio::spawn(load.in_current_span());
     }
@@ -160,28 +163,28 @@ impl CachedSource {
 /// When a read began.
 #[derive(Clone, Copy, Debug)]
 struct Since {
-    decoded: Epoch,
-    indexes: Epoch,
+    decoded: Generation,
+    indexes: Generation,
 }
 
-impl Remembers for CachedSource {
-    fn usage(&self) -> Vec<(Kind, Usage)> {
+impl Evictable for CachedSource {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
         let indexes = self.indexes.usage().and(self.finds.usage());
-        vec![(Kind::Decoded, self.decoded.usage()), (Kind::Index, indexes)]
+        vec![(CacheKind::Decoded, self.decoded.usage()), (CacheKind::Index, indexes)]
     }
 
-    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         let is_meant = |id: &PartId| *id.value.mount == *mount && is_key_below(&id.value.key, prefix);
         // Versions first: what is looked for by them is found by nobody then.
-        self.finds.forget(mount, prefix);
+        self.finds.purge(mount, prefix);
         self.parts_asked.clear();
-        self.indexes.forget(is_meant).saturating_add(self.decoded.forget(is_meant))
+        self.indexes.purge(is_meant).saturating_add(self.decoded.purge(is_meant))
     }
 
-    fn forget_half(&self) {
-        self.decoded.forget_half();
-        self.indexes.forget_half();
-        self.finds.forget_half();
+    fn evict_half(&self) {
+        self.decoded.evict_half();
+        self.indexes.evict_half();
+        self.finds.evict_half();
     }
 }
 
@@ -191,76 +194,86 @@ impl ChunkSource for CachedSource {
         self.inner.concurrency()
     }
 
-    fn budget(&self) -> Option<Budget> {
+    fn budget(&self) -> Option<FetchBudget> {
         self.inner.budget()
     }
 
-    fn prefers_whole(&self, place: ChunkPlace<'_>, chain: &CodecChain, part: &CodecChain) -> bool {
+    fn prefers_whole(&self, place: ChunkLocation<'_>, chain: &CodecChain, part: &CodecChain) -> bool {
         let decoded_bytes = chain.decoded_bytes();
-        self.decoded.has_room_for(decoded_bytes)
+        self.decoded.fits(decoded_bytes)
             && (decoded_bytes <= ALWAYS_WHOLE_BYTES || self.parts_asked.is_another(place, part.id()))
     }
 
-    fn passing(&self) -> Option<Arc<dyn ChunkSource>> {
+    fn uncached(&self) -> Option<Arc<dyn ChunkSource>> {
         let (inner, decoded) = (Arc::clone(&self.inner), Arc::clone(&self.decoded));
-        Some(Arc::new(PassingSource::new(inner, move |chunks| decoded.missed(chunks))))
+        Some(Arc::new(UncachedSource::new(inner, move |chunks| decoded.missed(chunks))))
     }
 
-    fn find_now(&self, key: &StoredKey, chain: &CodecChain, trace: &Trace) -> Option<Found> {
-        let id = PartId::whole(&self.finds.latest(key)?, chain);
+    fn try_find(&self, key: &StoredKey, chain: &CodecChain, trace: &ReadContext) -> Option<ChunkLookup> {
+        let id = PartId::whole(&self.finds.latest_version(key)?, chain);
         let part = if chain.sharding().is_some() {
-            FoundPart::Index(self.indexes.recall(&id)?)
+            ChunkData::Index(self.indexes.cached(&id)?)
         } else {
-            FoundPart::Elements(self.decoded.recall(&id)?)
+            ChunkData::Elements(self.decoded.cached(&id)?)
         };
-        if !id.value.is_current(trace) {
+        if !id.value.is_fresh(trace) {
             return None;
         }
-        if matches!(part, FoundPart::Elements(_)) {
+        if matches!(part, ChunkData::Elements(_)) {
             trace.add_hits(1);
         }
-        Some(Found { value: Some(id.value), part })
+        Some(ChunkLookup { value: Some(id.value), part })
     }
 
-    fn elements_now(
+    fn try_elements(
         &self,
         value: &Arc<StoredValue>,
         chain: &CodecChain,
         range: &Range<u64>,
     ) -> Option<Elements> {
-        self.decoded.recall(&PartId::new(value, chain, range.clone()))
+        self.decoded.cached(&PartId::new(value, chain, range.clone()))
     }
 
-    fn shard_index_now(
+    fn try_shard_index(
         &self,
         value: &Arc<StoredValue>,
         chain: &CodecChain,
         shard: &Range<u64>,
     ) -> Option<Arc<ShardIndex>> {
-        self.indexes.recall(&PartId::new(value, chain, shard.clone()))
+        self.indexes.cached(&PartId::new(value, chain, shard.clone()))
     }
 
-    async fn look(&self, key: &StoredKey, trace: &Trace) -> Outcome<Option<Arc<StoredValue>>> {
-        self.finds.look(key, trace).await
+    async fn lookup_version(
+        &self,
+        key: &StoredKey,
+        trace: &ReadContext,
+    ) -> LoadResult<Option<Arc<StoredValue>>> {
+        self.finds.lookup_version(key, trace).await
     }
 
-    async fn find(&self, key: &StoredKey, chain: &Arc<CodecChain>, trace: &Arc<Trace>) -> Outcome<Found> {
-        let is_remembered = || self.remembers(key, chain);
+    async fn fetch_or_lookup(
+        &self,
+        key: &StoredKey,
+        chain: &Arc<CodecChain>,
+        trace: &Arc<ReadContext>,
+    ) -> LoadResult<ChunkLookup> {
+        let is_remembered = || self.caches(key, chain);
         if is_remembered() {
-            return Ok(Found::seen(self.finds.look(key, trace).await?));
+            return Ok(ChunkLookup::seen(self.finds.lookup_version(key, trace).await?));
         }
         let (source, bound) = (self.clone(), Arc::clone(chain));
-        let since = Since { decoded: self.decoded.epoch(), indexes: self.indexes.epoch() };
-        let land = move |found: &Found| source.remember(found, &bound, since);
-        let (found, is_own) = self.finds.find(&self.inner, key, chain, trace, is_remembered, land).await?;
+        let since = Since { decoded: self.decoded.generation(), indexes: self.indexes.generation() };
+        let land = move |found: &ChunkLookup| source.insert_decoded(found, &bound, since);
+        let (found, is_own) =
+            self.finds.fetch_or_lookup(&self.inner, key, chain, trace, is_remembered, land).await?;
         match (&found.part, is_own) {
-            (FoundPart::Elements(_), true) => {
+            (ChunkData::Elements(_), true) => {
                 self.decoded.missed(1);
                 trace.add_misses(1);
             }
-            (FoundPart::Elements(_), false) => trace.add_hits(1),
-            (FoundPart::Index(_), true) => self.indexes.missed(1),
-            (FoundPart::Index(_), false) | (FoundPart::Nothing, _) => {}
+            (ChunkData::Elements(_), false) => trace.add_hits(1),
+            (ChunkData::Index(_), true) => self.indexes.missed(1),
+            (ChunkData::Index(_), false) | (ChunkData::Nothing, _) => {}
         }
         Ok(found)
     }
@@ -270,20 +283,20 @@ impl ChunkSource for CachedSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<Trace>,
-    ) -> Vec<Outcome<Elements>> {
-        let mut elements: Vec<Option<Outcome<Elements>>> = ranges.iter().map(|_| None).collect();
+        trace: &Arc<ReadContext>,
+    ) -> Vec<LoadResult<Elements>> {
+        let mut elements: Vec<Option<LoadResult<Elements>>> = ranges.iter().map(|_| None).collect();
         let mut missed = 0;
-        for _ in 0..TRIES {
-            let (mut claimed, mut waiting): (Vec<_>, Vec<(usize, Waiter<_>)>) = (Vec::new(), Vec::new());
+        for _ in 0..LOAD_ATTEMPTS {
+            let (mut claimed, mut waiting): (Vec<_>, Vec<(usize, Follower<_>)>) = (Vec::new(), Vec::new());
             let wanted: Vec<usize> = (0..ranges.len()).filter(|&place| elements[place].is_none()).collect();
             let ids: Vec<PartId> =
                 wanted.iter().map(|&place| PartId::new(value, chain, ranges[place].clone())).collect();
-            for (place, boarding) in wanted.into_iter().zip(self.decoded.board(&ids)) {
+            for (place, boarding) in wanted.into_iter().zip(self.decoded.join_loads(&ids)) {
                 match boarding {
-                    Boarding::Hit(outcome) => elements[place] = Some(outcome),
-                    Boarding::Joined(waiter) => waiting.push((place, waiter)),
-                    Boarding::Claimed(ticket, waiter) => {
+                    Join::Hit(outcome) => elements[place] = Some(outcome),
+                    Join::Follower(waiter) => waiting.push((place, waiter)),
+                    Join::Leader(ticket, waiter) => {
                         claimed.push(ticket);
                         waiting.push((place, waiter));
                     }
@@ -309,8 +322,8 @@ impl ChunkSource for CachedSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<Trace>,
-    ) -> Outcome<Arc<ShardIndex>> {
+        trace: &Arc<ReadContext>,
+    ) -> LoadResult<Arc<ShardIndex>> {
         if !value.info.version.is_settled() {
             return self.inner.shard_index(value, chain, shard, trace).await;
         }
@@ -320,7 +333,7 @@ impl ChunkSource for CachedSource {
         let finds = self.finds.clone();
         let load = async move {
             let index = inner.shard_index(&value, &chain, shard, &trace).await?;
-            finds.note(&value);
+            finds.record_version(&value);
             Ok(index)
         };
         let index = self.indexes.get(&id, Box::pin(load)).await;

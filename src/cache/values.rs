@@ -15,12 +15,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::caches::{Kind, Remembers, is_key_below};
-use super::shelf::{Shelf, Usage};
+use super::caches::{CacheKind, Evictable, is_key_below};
+use super::shelf::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, Copied, DirEntries, Freshness, ListEntry, Quiet, SetOutcome, SharedStore, Store, StoreError,
-    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError,
+    StoreKind, Value, ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 
 /// Values and parts up to this length are remembered: to copy a longer one takes about as long as to read it.
@@ -31,7 +31,7 @@ type Asked = (Arc<str>, StoreKey, ByteRange);
 
 /// A value, or a part of one, that is remembered.
 #[derive(Debug)]
-struct Kept {
+struct CachedValue {
     info: ValueInfo,
     range: Range<u64>,
     bytes: Bytes,
@@ -42,33 +42,33 @@ struct Kept {
 /// What is remembered of the small values of all mounts. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ValueCache {
-    values: Arc<Shelf<Asked, Arc<Kept>>>,
+    values: Arc<WeightedCache<Asked, Arc<CachedValue>>>,
     /// Of each mount.
     trusted: Arc<Mutex<Vec<Looks>>>,
 }
 
 /// The name of a mount, and since when looks at its values are trusted.
-type Looks = (Arc<str>, Trusted);
+type Looks = (Arc<str>, ValidSince);
 
 /// Since when looks are trusted: something was written since those before, or turned out to be, or was to be forgotten.
-type Trusted = Arc<Mutex<Instant>>;
+type ValidSince = Arc<Mutex<Instant>>;
 
 impl ValueCache {
     /// Remembers so many bytes of values.
     #[must_use]
     pub fn new(capacity_bytes: u64) -> Self {
-        let weigh = |asked: &Asked, kept: &Arc<Kept>| {
+        let weigh = |asked: &Asked, kept: &Arc<CachedValue>| {
             [asked.1.as_str().len(), kept.info.version.tag().len(), kept.bytes.len()]
                 .map(|part| part as u64)
                 .iter()
                 .sum()
         };
-        Self { values: Arc::new(Shelf::new(capacity_bytes, weigh)), trusted: Arc::default() }
+        Self { values: Arc::new(WeightedCache::new(capacity_bytes, weigh)), trusted: Arc::default() }
     }
 
     /// The store of a mount, with its small values remembered. What is known of it may be as old as `freshness` says.
     #[must_use]
-    pub fn over(&self, mount: &str, store: SharedStore, freshness: Freshness) -> SharedStore {
+    pub fn over(&self, mount: &str, store: SharedStore, freshness: CachePolicy) -> SharedStore {
         // What is in memory needs no copy there.
         if store.kind() == StoreKind::Memory {
             return store;
@@ -80,21 +80,21 @@ impl ValueCache {
     }
 }
 
-impl Remembers for ValueCache {
-    fn usage(&self) -> Vec<(Kind, Usage)> {
-        vec![(Kind::Value, self.values.usage())]
+impl Evictable for ValueCache {
+    fn usage(&self) -> Vec<(CacheKind, CacheUsage)> {
+        vec![(CacheKind::Value, self.values.usage())]
     }
 
-    fn forget(&self, mount: &str, prefix: &StorePrefix) -> u64 {
+    fn purge(&self, mount: &str, prefix: &StorePrefix) -> u64 {
         // What was seen of other keys of the mount is looked at once more, which is cheap.
         for (_, trusted) in lock(&self.trusted).iter().filter(|(of, _)| **of == *mount) {
             *lock(trusted) = Instant::now();
         }
-        self.values.forget(|(of, key, _)| **of == *mount && is_key_below(key, prefix))
+        self.values.purge(|(of, key, _)| **of == *mount && is_key_below(key, prefix))
     }
 
-    fn forget_half(&self) {
-        self.values.forget_half();
+    fn evict_half(&self) {
+        self.values.evict_half();
     }
 }
 
@@ -103,9 +103,9 @@ impl Remembers for ValueCache {
 struct CachedStore {
     mount: Arc<str>,
     inner: SharedStore,
-    values: Arc<Shelf<Asked, Arc<Kept>>>,
-    freshness: Freshness,
-    trusted: Trusted,
+    values: Arc<WeightedCache<Asked, Arc<CachedValue>>>,
+    freshness: CachePolicy,
+    trusted: ValidSince,
 }
 
 impl CachedStore {
@@ -114,13 +114,13 @@ impl CachedStore {
     }
 
     /// The value of a key or a part of it, if it is remembered and still the same.
-    fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<Kept>> {
-        let kept = self.values.recall(&self.asked(key, range))?;
+    fn recall(&self, key: &StoreKey, range: ByteRange) -> Option<Arc<CachedValue>> {
+        let kept = self.values.cached(&self.asked(key, range))?;
         let now = Instant::now();
-        if *lock(&kept.seen) >= self.looks_since(now) {
+        if *lock(&kept.seen) >= self.freshness_horizon(now) {
             return Some(kept);
         }
-        if !self.inner.still_has(key, Some(&kept.info.version)) {
+        if !self.inner.validate_cached(key, Some(&kept.info.version)) {
             return None;
         }
         *lock(&kept.seen) = now;
@@ -131,9 +131,9 @@ impl CachedStore {
     fn is_worth(&self, key: &StoreKey, value: &Value) -> bool {
         let is_at_hand = matches!(value.body, ValueBody::Bytes(_));
         let is_told = match self.freshness {
-            Freshness::Always => is_at_hand && self.inner.still_has(key, Some(&value.info.version)),
-            Freshness::Ttl(_) | Freshness::Immutable => true,
-            Freshness::Uncached => false,
+            CachePolicy::Always => is_at_hand && self.inner.validate_cached(key, Some(&value.info.version)),
+            CachePolicy::Ttl(_) | CachePolicy::Immutable => true,
+            CachePolicy::Uncached => false,
         };
         value.len() <= LARGEST_BYTES && is_told
     }
@@ -149,7 +149,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl CachedValue {
     fn value(&self) -> Value {
         let (info, range) = (self.info.clone(), self.range.clone());
         Value { info, range, body: ValueBody::Bytes(self.bytes.clone()) }
@@ -173,17 +173,17 @@ impl Store for CachedStore {
         }
     }
 
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
         // Where older looks will do, what changed between them and the watch would never be told.
-        if self.freshness == Freshness::Always { self.inner.watch(keys).await } else { None }
+        if self.freshness == CachePolicy::Always { self.inner.watch(keys).await } else { None }
     }
 
-    fn looks_since(&self, began: Instant) -> Instant {
+    fn freshness_horizon(&self, began: Instant) -> Instant {
         let oldest = match self.freshness {
-            Freshness::Always | Freshness::Uncached => return began,
+            CachePolicy::Always | CachePolicy::Uncached => return began,
             // Whoever asks here may rely on a look of ours, and takes it for his own: each of us has half the time.
-            Freshness::Ttl(age) => Instant::now().checked_sub(age / 2),
-            Freshness::Immutable => None,
+            CachePolicy::Ttl(age) => Instant::now().checked_sub(age / 2),
+            CachePolicy::Immutable => None,
         };
         let trusted = *lock(&self.trusted);
         oldest.map_or(trusted, |oldest| oldest.max(trusted)).min(began)
@@ -200,11 +200,11 @@ impl Store for CachedStore {
                 return Ok(Some(kept.value()));
             }
             // As old as it may be; what is asked for may be newer.
-            if self.freshness == Freshness::Always {
+            if self.freshness == CachePolicy::Always {
                 return Err(StoreError::VersionChanged);
             }
         }
-        let (seen, since) = (Instant::now(), self.values.epoch());
+        let (seen, since) = (Instant::now(), self.values.generation());
         match self.inner.get(key, range, if_match).await {
             Ok(Some(value)) if self.is_worth(key, &value) => {
                 self.values.missed(1);
@@ -214,9 +214,9 @@ impl Store for CachedStore {
                     // Boxed, for it would make the future of every read longer.
                     ValueBody::Stream(_) => Box::pin(value.bytes(LARGEST_BYTES)).await?,
                 };
-                let kept = Kept { info, range: part, bytes, seen: Mutex::new(seen) };
+                let kept = CachedValue { info, range: part, bytes, seen: Mutex::new(seen) };
                 let value = kept.value();
-                self.values.remember(&self.asked(key, range), &Arc::new(kept), since);
+                self.values.insert(&self.asked(key, range), &Arc::new(kept), since);
                 Ok(Some(value))
             }
             Ok(found) => Ok(found),
@@ -234,7 +234,7 @@ impl Store for CachedStore {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         let outcome = self.inner.set(key, body, condition).await;
         self.distrust();
         outcome
@@ -246,7 +246,7 @@ impl Store for CachedStore {
         if_match: Option<&Version>,
         to: &StoreKey,
         condition: WriteCondition,
-    ) -> Result<Option<Copied>, StoreError> {
+    ) -> Result<Option<CopyResult>, StoreError> {
         let copied = self.inner.copy(from, if_match, to, condition).await;
         self.distrust();
         copied
@@ -293,7 +293,7 @@ mod tests {
     fn opened() -> (TempDir, SharedStore) {
         let directory = tempfile::tempdir().unwrap();
         let store = LocalStore::open(directory.path(), &LocalOptions::default()).unwrap();
-        let store = ValueCache::new(16 << 20).over("m", Arc::new(store), Freshness::Always);
+        let store = ValueCache::new(16 << 20).over("m", Arc::new(store), CachePolicy::Always);
         (directory, store)
     }
 
@@ -324,7 +324,7 @@ mod tests {
         fs::write(directory.path().join("long"), vec![1; (256 << 10) + 1]).unwrap();
         // A file system that cannot be looked at without waiting has nothing remembered.
         let version = store.head(&key("small")).await.unwrap().unwrap().version;
-        let is_plain = store.still_has(&key("small"), Some(&version));
+        let is_plain = store.validate_cached(&key("small"), Some(&version));
         assert_eq!(is_kept(&store, "small", ByteRange::Whole).await, is_plain);
         assert_eq!(is_kept(&store, "long", ByteRange::Suffix(100)).await, is_plain);
         assert!(!is_kept(&store, "long", ByteRange::Whole).await);
@@ -365,7 +365,7 @@ mod tests {
         fs::write(directory.path().join("a"), "one").unwrap();
         let options = LocalOptions { believes_times: false, ..LocalOptions::default() };
         let store = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
-        let store = ValueCache::new(16 << 20).over("m", store, Freshness::Uncached);
+        let store = ValueCache::new(16 << 20).over("m", store, CachePolicy::Uncached);
         assert!(!is_kept(&store, "a", ByteRange::Whole).await);
         let head = async || store.head(&key("a")).await.unwrap().unwrap().version;
         let (one, two) = (head().await, head().await);

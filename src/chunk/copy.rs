@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::Window;
+use super::CopyRegion;
 use super::strided::{self, Dimension};
 
 /// Copies what `window` shows of a chunk (C order, of `chunk_shape`, elements of `item_bytes` bytes) into the answer.
@@ -10,10 +10,10 @@ use super::strided::{self, Dimension};
 /// Does nothing where the window is empty. Bytes outside either buffer are never touched: a window or shape that does
 /// not fit the buffers (a defect of the caller) copies nothing and returns `false`.
 #[must_use]
-pub fn paste_box(
+pub fn copy_box(
     chunk: &[u8],
     chunk_shape: &[u64],
-    window: &Window,
+    window: &CopyRegion,
     item_bytes: usize,
     out: &mut [u8],
 ) -> bool {
@@ -28,7 +28,7 @@ pub fn paste_box(
 
 /// Fills what `window` shows with one element. As for [`paste_box`], a window that does not fit returns `false`.
 #[must_use]
-pub fn fill_box(element: &[u8], window: &Window, out: &mut [u8]) -> bool {
+pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
     let Some((_, dimensions)) = locate_box(window, element.len(), None, out.len()) else {
         return false;
     };
@@ -39,7 +39,7 @@ pub fn fill_box(element: &[u8], window: &Window, out: &mut [u8]) -> bool {
 /// The offset of the first element in the chunk (its shape, and its bytes) and the dimensions; `None` if anything would
 /// lie outside. Without a chunk, there is nothing to lie outside of.
 pub(super) fn locate_box(
-    window: &Window,
+    window: &CopyRegion,
     item_bytes: usize,
     chunk: Option<(&[u64], usize)>,
     out_bytes: usize,
@@ -127,10 +127,10 @@ mod tests {
             let chunk: Vec<u8> = (0..elements as usize * item).map(|byte| (byte % 251) as u8).collect();
             let expected = naive(&chunk, &shape, &ranges, item);
             let mut out = vec![0; expected.len()];
-            prop_assert!(paste_box(&chunk, &shape, &Window::packed(&ranges, item), item, &mut out));
+            prop_assert!(copy_box(&chunk, &shape, &CopyRegion::packed(&ranges, item), item, &mut out));
             prop_assert_eq!(&out, &expected);
             let element: Vec<u8> = (1..=item as u8).collect();
-            prop_assert!(fill_box(&element, &Window::packed(&ranges, item), &mut out));
+            prop_assert!(fill_box(&element, &CopyRegion::packed(&ranges, item), &mut out));
             prop_assert_eq!(out, element.repeat(expected.len() / item));
         }
     }
@@ -157,17 +157,17 @@ mod tests {
             const ITEM: usize = 2;
             let bytes = shape.iter().product::<u64>() as usize * ITEM;
             let chunk: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
-            let windows: Vec<Window> = windows.iter().map(|ranges| Window::packed(ranges, ITEM)).collect();
-            let rows = Window::rows(windows.iter(), &shape, ITEM);
+            let windows: Vec<CopyRegion> = windows.iter().map(|ranges| CopyRegion::packed(ranges, ITEM)).collect();
+            let rows = CopyRegion::rows(windows.iter(), &shape, ITEM);
             for window in &windows {
                 let length = window.ranges().map(|range| range.count).product::<u64>() as usize * ITEM;
                 let (mut expected, mut out) = (vec![0; length], vec![0; length]);
-                prop_assert!(paste_box(&chunk, &shape, window, ITEM, &mut expected));
+                prop_assert!(copy_box(&chunk, &shape, window, ITEM, &mut expected));
                 prop_assert!(!window.is_whole(&shape, ITEM) || expected == chunk);
                 let Some(rows) = &rows else { continue };
                 prop_assert!(rows.items.bytes() < bytes && rows.items.end() <= bytes);
                 let part: Vec<u8> = rows.items.each().flat_map(|run| chunk[run].to_vec()).collect();
-                prop_assert!(paste_box(&part, &rows.shape, &window.within(rows), ITEM, &mut out));
+                prop_assert!(copy_box(&part, &rows.shape, &window.within(rows), ITEM, &mut out));
                 prop_assert_eq!(out, expected);
             }
         }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn the_rows_of_a_window_are_no_more_than_it_needs() {
         let rows = |ranges: &[AxisRange], shape: &[u64]| {
-            let rows = Window::rows(std::iter::once(&Window::packed(ranges, 2)), shape, 2)?.items;
+            let rows = CopyRegion::rows(std::iter::once(&CopyRegion::packed(ranges, 2)), shape, 2)?.items;
             Some((rows.start, rows.count, rows.length, rows.stride))
         };
         let whole = AxisRange::whole;
@@ -191,20 +191,20 @@ mod tests {
 
     #[test]
     fn a_window_is_whole_if_it_shows_all_of_a_chunk_in_its_order() {
-        let whole = |ranges: &[AxisRange]| Window::packed(ranges, 2).is_whole(&[4, 1, 3], 2);
+        let whole = |ranges: &[AxisRange]| CopyRegion::packed(ranges, 2).is_whole(&[4, 1, 3], 2);
         let all = [4, 1, 3].map(AxisRange::whole);
         assert!(whole(&all));
         assert!(whole(&[all[0], range(0, 1, -5), all[2]]));
         assert!(!whole(&[range(3, 4, -1), all[1], all[2]]));
         assert!(!whole(&[all[0], all[1], range(0, 2, 1)]));
-        assert!(!Window::packed(&all, 2).permuted(&[2, 1, 0]).is_whole(&[3, 1, 4], 2));
+        assert!(!CopyRegion::packed(&all, 2).transpose(&[2, 1, 0]).is_whole(&[3, 1, 4], 2));
     }
 
     #[test]
     fn a_transposed_window_reads_columns_as_rows() {
-        let window = Window::packed(&[range(0, 2, 1), range(0, 3, 1)], 1).permuted(&[1, 0]);
+        let window = CopyRegion::packed(&[range(0, 2, 1), range(0, 3, 1)], 1).transpose(&[1, 0]);
         let mut out = [0; 6];
-        assert!(paste_box(&[1, 2, 3, 4, 5, 6], &[3, 2], &window, 1, &mut out));
+        assert!(copy_box(&[1, 2, 3, 4, 5, 6], &[3, 2], &window, 1, &mut out));
         assert_eq!(out, [1, 3, 5, 2, 4, 6]);
     }
 
@@ -212,16 +212,16 @@ mod tests {
     fn a_window_that_does_not_fit_copies_nothing() {
         let mut out = [9; 4];
         for ranges in [[range(0, 5, 1)], [range(3, 2, 1)], [range(0, 2, -1)], [range(u64::MAX, 1, 1)]] {
-            assert!(!paste_box(&[0; 4], &[4], &Window::packed(&ranges, 1), 1, &mut out), "{ranges:?}");
+            assert!(!copy_box(&[0; 4], &[4], &CopyRegion::packed(&ranges, 1), 1, &mut out), "{ranges:?}");
         }
-        assert!(!paste_box(&[0; 8], &[8], &Window::packed(&[range(0, 5, 1)], 1), 1, &mut out));
+        assert!(!copy_box(&[0; 8], &[8], &CopyRegion::packed(&[range(0, 5, 1)], 1), 1, &mut out));
         assert_eq!(out, [9; 4]);
     }
 
     #[test]
     fn a_step_that_is_never_taken_may_be_as_large_as_it_likes() {
         let mut out = [0; 8];
-        assert!(paste_box(&[7; 16], &[2], &Window::packed(&[range(1, 1, i64::MIN)], 8), 8, &mut out));
+        assert!(copy_box(&[7; 16], &[2], &CopyRegion::packed(&[range(1, 1, i64::MIN)], 8), 8, &mut out));
         assert_eq!(out, [7; 8]);
     }
 }

@@ -8,24 +8,24 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::Window;
-use super::copy::{fill_box, locate_box, paste_box};
+use super::CopyRegion;
+use super::copy::{copy_box, fill_box, locate_box};
 use super::strided::{self, Dimension};
 use crate::metadata::DataType;
 
 /// Bytes of a span.
-const SPAN_BYTES: usize = Span::BYTES;
+const VAR_SLICE_BYTES: usize = VarSlice::BYTES;
 
 /// Where in the heap an element of variable length stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span {
+pub struct VarSlice {
     /// The first byte.
     pub offset: u32,
     /// The number of bytes.
     pub length: u32,
 }
 
-impl Span {
+impl VarSlice {
     /// Bytes of a span among the items.
     pub const BYTES: usize = crate::metadata::VARIABLE_ITEM_BYTES;
 
@@ -95,9 +95,9 @@ impl Elements {
     }
 
     /// The elements of variable length, one after the other.
-    pub fn texts(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    pub fn variable_elements(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let (items, _) = self.items.as_chunks();
-        items.iter().map(|&item| Span::from_item(item).of(&self.heap))
+        items.iter().map(|&item| VarSlice::from_item(item).of(&self.heap))
     }
 
     /// Shows each element of the type they are of: its bytes, of a fixed size or of its own length.
@@ -110,7 +110,7 @@ impl Elements {
         visit: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         if data_type.is_variable() {
-            self.texts().try_for_each(visit)
+            self.variable_elements().try_for_each(visit)
         } else {
             self.items.chunks(data_type.item_bytes()).try_for_each(visit)
         }
@@ -172,7 +172,7 @@ impl ElementsMut {
     #[must_use]
     pub fn variable(spans: Vec<u8>, heap_limit: u64) -> Self {
         let heap_limit = usize::try_from(heap_limit.min(u32::MAX.into())).unwrap_or(usize::MAX);
-        Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: SPAN_BYTES }
+        Self { items: spans, heap: Some(Vec::new()), heap_limit, item_bytes: VAR_SLICE_BYTES }
     }
 
     /// The same, with every element this one (of variable length: its bytes).
@@ -189,9 +189,14 @@ impl ElementsMut {
     ///
     /// # Errors
     /// [`AssembleError`].
-    pub fn paste(&mut self, chunk: &Elements, shape: &[u64], window: &Window) -> Result<(), AssembleError> {
+    pub fn copy_from(
+        &mut self,
+        chunk: &Elements,
+        shape: &[u64],
+        window: &CopyRegion,
+    ) -> Result<(), AssembleError> {
         if self.heap.is_none() {
-            let fits = paste_box(&chunk.items, shape, window, self.item_bytes, &mut self.items);
+            let fits = copy_box(&chunk.items, shape, window, self.item_bytes, &mut self.items);
             return if fits { Ok(()) } else { Err(AssembleError::Geometry) };
         }
         let (from_at, dimensions) =
@@ -204,7 +209,7 @@ impl ElementsMut {
     ///
     /// # Errors
     /// [`AssembleError`].
-    pub fn fill(&mut self, element: &[u8], window: &Window) -> Result<(), AssembleError> {
+    pub fn fill(&mut self, element: &[u8], window: &CopyRegion) -> Result<(), AssembleError> {
         let item = self.item(element)?;
         if fill_box(&item, window, &mut self.items) { Ok(()) } else { Err(AssembleError::Geometry) }
     }
@@ -239,7 +244,7 @@ impl ElementsMut {
                 return;
             }
             let item = from.items.get(from_at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-            match push(heap, Span::from_item(item).of(&from.heap), limit) {
+            match push(heap, VarSlice::from_item(item).of(&from.heap), limit) {
                 Ok(span) => {
                     if let Some(place) = items.get_mut(to..).and_then(<[u8]>::first_chunk_mut) {
                         *place = span.to_item();
@@ -268,14 +273,14 @@ impl ElementsMut {
 }
 
 /// Appends the bytes of an element to a heap.
-fn push(heap: &mut Vec<u8>, element: &[u8], limit: usize) -> Result<Span, AssembleError> {
+fn push(heap: &mut Vec<u8>, element: &[u8], limit: usize) -> Result<VarSlice, AssembleError> {
     if element.len() > limit.saturating_sub(heap.len()) {
         return Err(AssembleError::HeapTooLarge);
     }
     heap.try_reserve(element.len()).map_err(|_refused| AssembleError::NoMemory)?;
     // The limit is within 32 bits.
     let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let span = Span { offset: number(heap.len()), length: number(element.len()) };
+    let span = VarSlice { offset: number(heap.len()), length: number(element.len()) };
     heap.extend_from_slice(element);
     Ok(span)
 }
@@ -294,18 +299,18 @@ mod tests {
         Elements::variable(spans.into(), heap.into())
     }
 
-    fn window(start: u64, count: u64, step: i64) -> Window {
-        Window::packed(&[AxisRange { start, count, step, keep: true }], SPAN_BYTES)
+    fn window(start: u64, count: u64, step: i64) -> CopyRegion {
+        CopyRegion::packed(&[AxisRange { start, count, step, keep: true }], VAR_SLICE_BYTES)
     }
 
     #[test]
     fn texts_are_pasted_and_filled_with_their_bytes() {
         let chunk = texts(&["a", "", "ccc", "dé"]);
-        let mut answer = ElementsMut::variable(vec![0; 3 * SPAN_BYTES], 100);
+        let mut answer = ElementsMut::variable(vec![0; 3 * VAR_SLICE_BYTES], 100);
         answer.fill(b"fill", &window(0, 3, 1)).unwrap();
-        answer.paste(&chunk, &[4], &window(3, 2, -1)).unwrap();
+        answer.copy_from(&chunk, &[4], &window(3, 2, -1)).unwrap();
         let answer = answer.freeze();
-        assert_eq!(answer.texts().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
+        assert_eq!(answer.variable_elements().collect::<Vec<_>>(), ["dé".as_bytes(), b"ccc", b"fill"]);
     }
 
     #[test]
@@ -313,30 +318,30 @@ mod tests {
         let mut answer = ElementsMut::fixed(vec![0; 4], 2);
         let ranges = [AxisRange { start: 1, count: 2, step: 1, keep: true }];
         let chunk = Elements::fixed(Bytes::from_static(&[1, 2, 3, 4, 5, 6]));
-        answer.paste(&chunk, &[3], &Window::packed(&ranges, 2)).unwrap();
+        answer.copy_from(&chunk, &[3], &CopyRegion::packed(&ranges, 2)).unwrap();
         assert_eq!(answer.freeze(), Elements::fixed(Bytes::from_static(&[3, 4, 5, 6])));
     }
 
     #[test]
     fn more_text_than_the_limit_is_refused() {
         let chunk = texts(&["aaaa", "bbbb"]);
-        let mut answer = ElementsMut::variable(vec![0; 2 * SPAN_BYTES], 7);
-        assert_eq!(answer.paste(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
+        let mut answer = ElementsMut::variable(vec![0; 2 * VAR_SLICE_BYTES], 7);
+        assert_eq!(answer.copy_from(&chunk, &[2], &window(0, 2, 1)), Err(AssembleError::HeapTooLarge));
         assert_eq!(answer.fill(b"12345678", &window(0, 1, 1)), Err(AssembleError::HeapTooLarge));
     }
 
     #[test]
     fn a_span_outside_the_heap_is_empty() {
-        let spans = [Span { offset: 1, length: 5 }, Span { offset: u32::MAX, length: u32::MAX }];
+        let spans = [VarSlice { offset: 1, length: 5 }, VarSlice { offset: u32::MAX, length: u32::MAX }];
         let items: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
         let elements = Elements::variable(items.into(), Bytes::from_static(b"abc"));
-        assert!(elements.texts().all(<[u8]>::is_empty));
+        assert!(elements.variable_elements().all(<[u8]>::is_empty));
     }
 
     #[test]
     fn a_window_that_does_not_fit_is_refused() {
-        let mut answer = ElementsMut::variable(vec![0; SPAN_BYTES], 100);
-        assert_eq!(answer.paste(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
+        let mut answer = ElementsMut::variable(vec![0; VAR_SLICE_BYTES], 100);
+        assert_eq!(answer.copy_from(&texts(&["a"]), &[1], &window(0, 2, 1)), Err(AssembleError::Geometry));
         assert_eq!(answer.fill(b"a", &window(0, 2, 1)), Err(AssembleError::Geometry));
     }
 }

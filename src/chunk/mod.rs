@@ -19,12 +19,12 @@ mod subset;
 mod window;
 
 pub use axis::{AxisChunk, AxisPiece, ChunkAxis, Touched};
-pub use copy::{fill_box, paste_box};
-pub use elements::{AssembleError, Elements, ElementsMut, Span};
+pub use copy::{copy_box, fill_box};
+pub use elements::{AssembleError, Elements, ElementsMut, VarSlice};
 pub use grid::{ChunkCoords, ChunkGrid};
 pub use key_encoding::ChunkKeyEncoding;
 pub use key_set::{KeySet, Overlap};
 pub use runs::Runs;
 pub use selection::{Selection, SelectionError};
 pub use subset::{AxisRange, Subset};
-pub use window::{Rows, Window};
+pub use window::{CopyRegion, RowRange};

@@ -9,13 +9,13 @@ use super::{ChunkAxis, Runs};
 ///
 /// One entry a dimension of the chunk; permuting the entries is all that a transposed chunk takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    axes: Vec<WindowAxis>,
+pub struct CopyRegion {
+    axes: Vec<CopyAxis>,
     out_offset: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct WindowAxis {
+struct CopyAxis {
     /// In elements of the chunk along this dimension.
     range: AxisRange,
     /// Bytes in the answer from one element of the range to the next.
@@ -24,7 +24,7 @@ struct WindowAxis {
 
 /// Some rows of a chunk, or of each the run that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowRange {
     /// Where they stand among the chunk's items.
     pub items: Runs,
     /// Of what they have, alone.
@@ -33,16 +33,16 @@ pub struct Rows {
     start: Vec<u64>,
 }
 
-impl Window {
+impl CopyRegion {
     /// The whole of an answer in C order, which the ranges select from one box (an array, or a chunk).
     #[must_use]
     pub fn packed(ranges: &[AxisRange], item_bytes: usize) -> Self {
         let mut out_stride = item_bytes;
-        let mut axes: Vec<WindowAxis> = ranges
+        let mut axes: Vec<CopyAxis> = ranges
             .iter()
             .rev()
             .map(|&range| {
-                let axis = WindowAxis { range, out_stride };
+                let axis = CopyAxis { range, out_stride };
                 out_stride = out_stride.saturating_mul(usize::try_from(range.count).unwrap_or(usize::MAX));
                 axis
             })
@@ -70,7 +70,7 @@ impl Window {
 
     /// The same window on a box whose dimension `i` is this one's dimension `order[i]`.
     #[must_use]
-    pub fn permuted(&self, order: &[usize]) -> Self {
+    pub fn transpose(&self, order: &[usize]) -> Self {
         let axes = order.iter().filter_map(|&axis| self.axes.get(axis).copied()).collect();
         Self { axes, out_offset: self.out_offset }
     }
@@ -78,7 +78,7 @@ impl Window {
     /// The window with other ranges and the answer's strides as they are: for an answer of which only a corner is shown.
     #[must_use]
     pub fn part(&self, ranges: &[AxisRange]) -> Self {
-        let axes = self.axes.iter().zip(ranges).map(|(axis, &range)| WindowAxis { range, ..*axis }).collect();
+        let axes = self.axes.iter().zip(ranges).map(|(axis, &range)| CopyAxis { range, ..*axis }).collect();
         Self { axes, out_offset: self.out_offset }
     }
 
@@ -114,7 +114,7 @@ impl Window {
         windows: impl Iterator<Item = &'a Self>,
         shape: &[u64],
         item_bytes: usize,
-    ) -> Option<Rows> {
+    ) -> Option<RowRange> {
         let shown = shown(windows, shape)?;
         let next = |from: usize| {
             let several = shown.iter().skip(from).position(|places| places.end - places.start > 1);
@@ -122,7 +122,8 @@ impl Window {
         };
         let along = next(0);
         let within = next(along + 1);
-        let mut rows = Rows { items: Runs::default(), shape: shape.to_vec(), start: vec![0; shape.len()] };
+        let mut rows =
+            RowRange { items: Runs::default(), shape: shape.to_vec(), start: vec![0; shape.len()] };
         let (mut start, mut count, mut length) = (0_u64, 1, item_bytes as u64);
         let (mut stride, mut row) = (item_bytes as u64, item_bytes as u64);
         for (axis, (places, &edge)) in shown.iter().zip(shape).enumerate().rev() {
@@ -154,7 +155,7 @@ impl Window {
 
     /// The window on these rows of the chunk that it is on.
     #[must_use]
-    pub fn within(&self, rows: &Rows) -> Self {
+    pub fn within(&self, rows: &RowRange) -> Self {
         let mut window = self.clone();
         for (axis, start) in window.axes.iter_mut().zip(&rows.start) {
             axis.range.start = axis.range.start.saturating_sub(*start);
@@ -164,8 +165,11 @@ impl Window {
 
     /// The window cut along a grid: each chunk of the grid that it touches, with the part of the window in that chunk,
     /// in C order of the answer. Lazy: the grid may be vast.
-    pub fn cut(&self, grid: &[ChunkAxis]) -> impl Iterator<Item = (Vec<u64>, Window)> + use<> {
-        let axes: Vec<WindowAxis> = self.axes.iter().zip(grid).map(|(&axis, _)| axis).collect();
+    pub fn split_by_chunks(
+        &self,
+        grid: &[ChunkAxis],
+    ) -> impl Iterator<Item = (Vec<u64>, CopyRegion)> + use<> {
+        let axes: Vec<CopyAxis> = self.axes.iter().zip(grid).map(|(&axis, _)| axis).collect();
         let mut state: Vec<_> =
             axes.iter().zip(grid).map(|(axis, chunks)| chunks.pieces(axis.range)).collect();
         let fresh = state.clone();
@@ -174,10 +178,10 @@ impl Window {
         std::iter::from_fn(move || {
             let pieces = current.take()?;
             let coords = pieces.iter().map(|piece| piece.chunk).collect();
-            let mut window = Window { axes: Vec::with_capacity(pieces.len()), out_offset };
+            let mut window = CopyRegion { axes: Vec::with_capacity(pieces.len()), out_offset };
             for (piece, axis) in pieces.iter().zip(&axes) {
                 let range = AxisRange { start: piece.start_in_chunk, count: piece.count, ..axis.range };
-                window.axes.push(WindowAxis { range, ..*axis });
+                window.axes.push(CopyAxis { range, ..*axis });
                 // Within the answer, whose bytes are in memory: no overflow.
                 window.out_offset +=
                     usize::try_from(piece.first).unwrap_or(usize::MAX).saturating_mul(axis.out_stride);
@@ -201,7 +205,7 @@ impl Window {
 }
 
 /// The places along each dimension between the first and the last that any of the windows shows of a chunk of this shape.
-fn shown<'a>(windows: impl Iterator<Item = &'a Window>, shape: &[u64]) -> Option<Vec<Range<u64>>> {
+fn shown<'a>(windows: impl Iterator<Item = &'a CopyRegion>, shape: &[u64]) -> Option<Vec<Range<u64>>> {
     let mut shown: Option<Vec<Range<u64>>> = None;
     for window in windows {
         if window.axes.len() != shape.len() || window.axes.iter().any(|axis| axis.range.count == 0) {
@@ -235,7 +239,7 @@ mod tests {
             AxisRange { start: 1, count: 4, step: 2, keep: true },
         ];
         let mut seen = vec![None; 16];
-        for (coords, window) in Window::packed(&ranges, 1).cut(grid.axes()) {
+        for (coords, window) in CopyRegion::packed(&ranges, 1).split_by_chunks(grid.axes()) {
             let [rows, columns] = &window.axes[..] else { panic!() };
             for i in 0..rows.range.count {
                 for j in 0..columns.range.count {
@@ -253,13 +257,18 @@ mod tests {
 
     #[test]
     fn a_rank_0_window_touches_the_one_chunk_there_is() {
-        let cut: Vec<_> = Window::packed(&[], 8).cut(&[]).collect();
-        assert_eq!(cut, [(vec![], Window { axes: vec![], out_offset: 0 })]);
+        let cut: Vec<_> = CopyRegion::packed(&[], 8).split_by_chunks(&[]).collect();
+        assert_eq!(cut, [(vec![], CopyRegion { axes: vec![], out_offset: 0 })]);
     }
 
     #[test]
     fn an_empty_window_touches_no_chunk() {
         let ranges = [AxisRange::whole(5), AxisRange { start: 0, count: 0, step: 1, keep: true }];
-        assert_eq!(Window::packed(&ranges, 1).cut(ChunkGrid::regular(&[5, 5], &[2, 2]).axes()).count(), 0);
+        assert_eq!(
+            CopyRegion::packed(&ranges, 1)
+                .split_by_chunks(ChunkGrid::regular(&[5, 5], &[2, 2]).axes())
+                .count(),
+            0
+        );
     }
 }

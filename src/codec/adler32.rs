@@ -4,7 +4,7 @@
 use super::CodecError;
 use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 
 /// The largest prime below 2^16.
 const MODULUS: u32 = 65_521;
@@ -14,7 +14,7 @@ const RUN: usize = 5552;
 #[derive(Debug)]
 struct Adler32;
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Adler32, location: Location::of(config, Location::Start)? }))
 }
 

@@ -7,7 +7,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::config::Config;
 use super::number;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -16,14 +16,14 @@ struct AsType {
     encoded: DataType,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let decoded = config.view("decode_dtype", context.input)?;
     let encoded = config.number_type("encode_dtype")?.unwrap_or_else(|| decoded.clone());
     let output = context.input.retyped(&decoded, &encoded)?;
     Ok((Box::new(AsType { decoded, encoded }), output))
 }
 
-impl ItemsToItems for AsType {
+impl ElementwiseCodec for AsType {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         number::convert(&encoded, &self.encoded, &self.decoded, |_block| {})
     }

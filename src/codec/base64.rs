@@ -9,7 +9,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.base64";
@@ -18,7 +18,7 @@ const NAME: &str = "numcodecs.base64";
 struct Base64;
 
 #[expect(clippy::unnecessary_wraps, reason = "all codecs are bound alike")]
-pub(super) fn bind(_config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(_config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Base64))
 }
 

@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ struct BitRound {
     keep_bits: u32,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let data_type = context.input.data_type.clone();
     if mantissa_bits(&data_type).is_none() && !is_integer(&data_type) {
         return Err(config.invalid(format!("`{}` is not rounded", data_type.name())));
@@ -27,7 +27,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(BitRound { data_type, keep_bits }), context.input.clone()))
 }
 
-impl ItemsToItems for BitRound {
+impl ElementwiseCodec for BitRound {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         Ok(encoded)
     }

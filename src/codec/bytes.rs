@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context, ItemsInParts};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes, PartialArrayDecode};
 use super::representation::Size;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
@@ -36,7 +36,7 @@ enum Swap {
     Runs(Vec<(usize, usize)>),
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let data_type = &context.input.data_type;
     if data_type.is_variable() {
         return Err(config.invalid(format!("does not encode `{}`", data_type.name())));
@@ -120,12 +120,12 @@ impl ArrayToBytes for BytesCodec {
         self.swapped(decoded.into_items())
     }
 
-    fn in_parts(&self) -> Option<&dyn ItemsInParts> {
+    fn in_parts(&self) -> Option<&dyn PartialArrayDecode> {
         Some(self)
     }
 }
 
-impl ItemsInParts for BytesCodec {
+impl PartialArrayDecode for BytesCodec {
     fn decode_part(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         if let Some(meaning) = self.meaning
             && encoded.iter().any(|&byte| byte != meaning.apply(byte))

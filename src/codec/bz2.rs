@@ -10,8 +10,8 @@ use bzip2::{Compression, Decompress, Status};
 
 use super::CodecError;
 use super::config::Config;
-use super::output::{Output, Step};
-use super::registry::{BytesToBytes, Context};
+use super::output::{BoundedWriter, StreamStep};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.bz2";
@@ -29,7 +29,7 @@ struct Bz2 {
     level: Compression,
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let level = u32::try_from(config.integer("level")?.unwrap_or(1)).ok().and_then(Compression::try_new);
     let level = level.ok_or_else(|| config.invalid("`level` must be between 1 and 9"))?;
     Ok(Box::new(Bz2 { level }))
@@ -37,7 +37,7 @@ pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesT
 
 impl BytesToBytes for Bz2 {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
-        let mut output = Output::new(NAME, encoded.len(), RATIO, size)?;
+        let mut output = BoundedWriter::new(NAME, encoded.len(), RATIO, size)?;
         let mut rest = &encoded[..];
         for _stream in 0..MAX_STREAMS {
             let mut stream = Decompress::new(false);
@@ -49,7 +49,7 @@ impl BytesToBytes for Bz2 {
                     return Err(CodecError::NoMemory { bytes: DECODER_BYTES });
                 }
                 let after = (stream.total_in(), stream.total_out());
-                Ok(Step::between(before, after, status == Status::StreamEnd))
+                Ok(StreamStep::between(before, after, status == Status::StreamEnd))
             })?;
             if rest.is_empty() {
                 let decoded = output.finish();

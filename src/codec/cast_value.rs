@@ -12,7 +12,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::config::Config;
 use super::number::{self, Number};
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use super::representation::Representation;
 use super::rounding::{FloatFormat, Rounding};
 use crate::metadata::{DataType, FillValue, MetadataError};
@@ -33,7 +33,7 @@ struct CastValue {
     decode: Rule,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     config.require_only(&["data_type", "rounding", "out_of_range", "scalar_map"])?;
     let decoded = real(config, context.input.data_type.clone())?;
     let encoded = real(config, data_type(config)?)?;
@@ -128,7 +128,7 @@ impl CastValue {
     }
 }
 
-impl ItemsToItems for CastValue {
+impl ElementwiseCodec for CastValue {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let complain = |reason| CodecError::corrupt(NAME, format!("an element {reason}"));
         self.decode.cast_all(&encoded, &self.encoded, &self.decoded, complain)

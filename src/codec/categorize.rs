@@ -12,10 +12,10 @@ use super::CodecError;
 use super::buffer;
 use super::config::Config;
 use super::number;
-use super::registry::{ArrayToArray, BoundArray, Context};
+use super::registry::{ArrayToArray, BindContext, BoundArray};
 use super::representation::Representation;
-use super::texts::Texts;
-use crate::chunk::{Elements, Span};
+use super::texts::StringsWriter;
+use crate::chunk::{Elements, VarSlice};
 use crate::metadata::{DataType, FillValue, without_padding};
 
 const NAME: &str = "numcodecs.categorize";
@@ -36,7 +36,7 @@ struct Categorize {
     limit: u64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let texts = context.input.data_type.clone();
     let is_fixed = match &texts {
         DataType::String => false,
@@ -101,9 +101,9 @@ impl ArrayToArray for Categorize {
         let wide = self.wide(encoded.items())?;
         let (wide, _) = wide.as_chunks::<WIDE>();
         if self.texts == DataType::String {
-            let mut texts = Texts::new(wide.len() as u64, self.limit)?;
+            let mut texts = StringsWriter::new(wide.len() as u64, self.limit)?;
             let spans =
-                self.labels.iter().map(|label| texts.store(label)).collect::<Result<Vec<Span>, _>>()?;
+                self.labels.iter().map(|label| texts.store(label)).collect::<Result<Vec<VarSlice>, _>>()?;
             for number in wide {
                 texts.push(labelled(&spans, *number).copied().unwrap_or_default());
             }
@@ -130,7 +130,9 @@ impl ArrayToArray for Categorize {
         let count = decoded.items().len() / self.texts.item_bytes();
         let mut wide = buffer::reserved((count as u64).saturating_mul(WIDE as u64))?;
         if self.texts == DataType::String {
-            decoded.texts().for_each(|text| wide.extend_from_slice(&self.number(text).to_le_bytes()));
+            decoded
+                .variable_elements()
+                .for_each(|text| wide.extend_from_slice(&self.number(text).to_le_bytes()));
         } else {
             let elements = decoded.items().chunks_exact(self.texts.item_bytes());
             elements.for_each(|text| wide.extend_from_slice(&self.number(text).to_le_bytes()));

@@ -13,7 +13,8 @@ use super::CodecError;
 use super::buffer;
 use super::config::Config;
 use super::registry::{
-    ArrayToArray, BoundBytes, BytesInParts, BytesToBytes, Context, ItemsInParts, Kind, kind,
+    ArrayToArray, BindContext, BoundBytes, BytesToBytes, CodecFactory, PartialArrayDecode,
+    PartialBytesDecode, lookup,
 };
 use super::representation::{Representation, Size};
 use super::sharding_indexed::Sharding;
@@ -286,7 +287,7 @@ impl Codecs {
     }
 
     /// What decodes parts: the last two codecs to decode, where nothing but these moves an element.
-    fn in_parts(&self) -> Option<(&dyn ItemsInParts, &dyn BytesInParts)> {
+    fn in_parts(&self) -> Option<(&dyn PartialArrayDecode, &dyn PartialBytesDecode)> {
         let ((codec, _), true) = (self.bytes.first()?, self.arrays.is_empty()) else { return None };
         Some((self.array_to_bytes.get().in_parts()?, codec.in_parts()?))
     }
@@ -347,7 +348,7 @@ impl Binding {
     }
 
     fn add(&mut self, codec: &CodecMetadata, limits: &CodecLimits, depth: usize) -> Result<(), CodecError> {
-        let Some(kind) = kind(&codec.name) else {
+        let Some(kind) = lookup(&codec.name) else {
             if codec.must_understand {
                 return Err(CodecError::unsupported(&codec.name));
             }
@@ -355,9 +356,9 @@ impl Binding {
             return Ok(());
         };
         let config = Config::new(codec);
-        let context = Context { input: &self.array, size: self.size, limits, depth };
+        let context = BindContext { input: &self.array, size: self.size, limits, depth };
         match (kind, &self.array_to_bytes) {
-            (Kind::ArrayToArray(bind), None) => {
+            (CodecFactory::ArrayToArray(bind), None) => {
                 let (codec, output) = bind(&config, &context)?;
                 self.order = self.order.take().and_then(|order| compose(&order, codec.order()?));
                 let bytes = output
@@ -374,25 +375,25 @@ impl Binding {
                 self.array = output;
                 self.arrays.push(codec);
             }
-            (Kind::ArrayToBytes(bind), None) => {
+            (CodecFactory::ArrayToBytes(bind), None) => {
                 let codec = bind(&config, &context)?;
                 self.size = codec.get().encoded_size();
                 self.array_to_bytes = Some(codec);
             }
-            (Kind::BytesToBytes(bind), Some(_)) => {
+            (CodecFactory::BytesToBytes(bind), Some(_)) => {
                 let most = limits.between_bytes();
                 let decoded = self.size.within(most);
-                let codec = bind(&config, &Context { size: decoded, ..context })?;
+                let codec = bind(&config, &BindContext { size: decoded, ..context })?;
                 self.size = codec.encoded_size(decoded).within(most);
                 if self.size.max() > most {
                     return Err(CodecError::ChunkTooLarge { bytes: self.size.max(), limit: most });
                 }
                 self.bytes.push((codec, decoded));
             }
-            (Kind::ArrayToArray(_) | Kind::ArrayToBytes(_), Some(_)) => {
+            (CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_), Some(_)) => {
                 return Err(config.invalid("stands behind the codec that makes bytes of the array"));
             }
-            (Kind::BytesToBytes(_), None) => {
+            (CodecFactory::BytesToBytes(_), None) => {
                 return Err(config.invalid("stands before any codec that makes bytes of the array"));
             }
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context, Kind, kind};
+use super::registry::{BindContext, BytesToBytes, CodecFactory, lookup};
 use super::representation::Size;
 
 const NAME: &str = "conditional";
@@ -27,7 +27,7 @@ struct Conditional {
     most_between: u64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     config.require_only(&["codecs", "header_bits"])?;
     // Before anything inside is bound: no list of lists takes longer than the longest list may.
     let most = context.limits.codecs;
@@ -39,9 +39,9 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesTo
     let mut size = context.size;
     for codec in config.codecs("codecs")? {
         let inner = Config::new(&codec);
-        let bound = match kind(&codec.name) {
-            Some(Kind::BytesToBytes(bind)) => bind(&inner, &Context { size, ..*context })?,
-            Some(Kind::ArrayToArray(_) | Kind::ArrayToBytes(_)) => {
+        let bound = match lookup(&codec.name) {
+            Some(CodecFactory::BytesToBytes(bind)) => bind(&inner, &BindContext { size, ..*context })?,
+            Some(CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_)) => {
                 return Err(inner.invalid("cannot stand inside `conditional`, which has only bytes"));
             }
             // Whether it is needed is for the chunks to say, and they cannot be asked now.

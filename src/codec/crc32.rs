@@ -3,12 +3,12 @@
 use super::CodecError;
 use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 
 #[derive(Debug)]
 struct Crc32;
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Crc32, location: Location::of(config, Location::Start)? }))
 }
 

@@ -4,7 +4,7 @@
 use super::CodecError;
 use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 
 /// The checksum of bytes that follow others, whose checksum is `sum`; 0 if there are none before them.
 #[must_use]
@@ -15,7 +15,7 @@ pub fn append(sum: u32, bytes: &[u8]) -> u32 {
 #[derive(Debug)]
 struct Crc32c;
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Crc32c, location: Location::of(config, Location::End)? }))
 }
 

@@ -13,7 +13,7 @@ use super::CodecError;
 use super::buffer::in_place;
 use super::config::Config;
 use super::number;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ struct Delta {
     encoded: DataType,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let decoded = config.view("dtype", context.input)?;
     let encoded = config.number_type("astype")?.unwrap_or_else(|| decoded.clone());
     if decoded == DataType::Bool {
@@ -32,7 +32,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(Delta { decoded, encoded }), output))
 }
 
-impl ItemsToItems for Delta {
+impl ElementwiseCodec for Delta {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let differences = if self.encoded == self.decoded {
             encoded

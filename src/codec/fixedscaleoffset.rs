@@ -10,7 +10,7 @@ use half::f16;
 use super::CodecError;
 use super::config::Config;
 use super::number::{self, Number};
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use crate::metadata::DataType;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct FixedScaleOffset {
     offset: f64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let decoded = config.view("dtype", context.input)?;
     let encoded = config.number_type("astype")?.unwrap_or_else(|| decoded.clone());
     let required = |key| config.float(key)?.ok_or_else(|| config.invalid(format!("`{key}` is missing")));
@@ -33,7 +33,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(FixedScaleOffset { decoded, encoded, scale, offset }), output))
 }
 
-impl ItemsToItems for FixedScaleOffset {
+impl ElementwiseCodec for FixedScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let round = rounding(&self.encoded);
         let (scale, offset) = (round(self.scale), round(self.offset));

@@ -6,7 +6,7 @@
 use super::CodecError;
 use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 
 /// So many bytes can be added up before the sums must be reduced to stay within 64 bits.
 const RUN: usize = 1 << 20;
@@ -14,7 +14,7 @@ const RUN: usize = 1 << 20;
 #[derive(Debug)]
 struct Fletcher32;
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Checksum { sum: Fletcher32, location: Location::of(config, Location::End)? }))
 }
 

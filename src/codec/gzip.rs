@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use super::CodecError;
 use super::config::Config;
 use super::inflate::{decode, level};
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "gzip";
@@ -18,7 +18,7 @@ struct Gzip {
     level: flate2::Compression,
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Gzip { level: level(config)? }))
 }
 

@@ -12,7 +12,7 @@ use flate2::{Compression, Crc, Decompress, FlushDecompress, Status};
 
 use super::CodecError;
 use super::config::Config;
-use super::output::{Output, Step};
+use super::output::{BoundedWriter, StreamStep};
 use super::representation::Size;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -41,7 +41,7 @@ thread_local! {
 /// Decodes a whole gzip or zlib value to bytes of the given size.
 pub(super) fn decode(codec: &'static str, encoded: &[u8], size: Size) -> Result<Bytes, CodecError> {
     INFLATER.with_borrow_mut(|inflater| {
-        let output = Output::new(codec, encoded.len(), MAX_RATIO, size)?;
+        let output = BoundedWriter::new(codec, encoded.len(), MAX_RATIO, size)?;
         let mut decoder = Decoder { codec, inflater, output };
         if encoded.starts_with(&MAGIC) {
             decoder.gzip(encoded)?;
@@ -65,7 +65,7 @@ fn is_zlib(encoded: &[u8]) -> bool {
 struct Decoder<'a> {
     codec: &'static str,
     inflater: &'a mut Decompress,
-    output: Output,
+    output: BoundedWriter,
 }
 
 impl Decoder<'_> {
@@ -110,7 +110,7 @@ impl Decoder<'_> {
             let status = inflater.decompress(input, room, FlushDecompress::None);
             let status = status.map_err(|error| CodecError::corrupt(codec, error.to_string()))?;
             let after = (inflater.total_in(), inflater.total_out());
-            Ok(Step::between(before, after, status == Status::StreamEnd))
+            Ok(StreamStep::between(before, after, status == Status::StreamEnd))
         })
     }
 }

@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::CodecError;
 use super::inflate::MAX_RATIO;
-use super::output::Step;
+use super::output::StreamStep;
 
 /// A stream that is being decoded.
 #[derive(Debug)]
@@ -59,8 +59,8 @@ impl Inflater {
         let before = counts(&self.stream);
         let status = self.stream.decompress(input, room, FlushDecompress::None);
         let status = status.map_err(|error| corrupt(error.to_string()))?;
-        let Step { consumed, written, ended } =
-            Step::between(before, counts(&self.stream), status == Status::StreamEnd);
+        let StreamStep { consumed, written, ended } =
+            StreamStep::between(before, counts(&self.stream), status == Status::StreamEnd);
         self.crc.update(room.get(..written).unwrap_or_default());
         let left = self.left.checked_sub(written as u64);
         self.left = left.ok_or_else(|| corrupt("decodes to more bytes than it is said to"))?;

@@ -7,7 +7,7 @@
 use super::CodecError;
 use super::checksum::{Checksum, Location, Sum};
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 
 const SEED: u32 = 0xdead_beef;
 const BLOCK_BYTES: usize = 12;
@@ -17,7 +17,7 @@ struct Lookup3 {
     initial: u32,
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     if config.member("prefix").is_some() {
         return Err(config.unsupported("a prefix"));
     }

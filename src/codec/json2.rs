@@ -14,9 +14,9 @@ use super::CodecError;
 use super::buffer;
 use super::config::Config;
 use super::number;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
-use super::texts::Texts;
+use super::texts::StringsWriter;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, FillValue, MetadataLimits, canonical_json, parse_value};
 
@@ -35,7 +35,7 @@ struct Json2 {
     limits: MetadataLimits,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let data_type = context.input.data_type.clone();
     let Some(dtype) = dtype(&data_type) else {
         return Err(config.unsupported(&format!("elements of type `{}`", data_type.name())));
@@ -69,7 +69,7 @@ fn dtype(data_type: &DataType) -> Option<String> {
 /// Where decoded elements go.
 enum Output {
     Fixed(Vec<u8>),
-    Variable(Texts),
+    Variable(StringsWriter),
 }
 
 impl Output {
@@ -204,7 +204,7 @@ impl ArrayToBytes for Json2 {
         let is_flat = values as u64 == self.count && shape.first() != Some(&self.count);
         let shape = if is_flat { vec![self.count] } else { shape };
         let mut output = if self.data_type.is_variable() {
-            Output::Variable(Texts::new(self.count, self.limit)?)
+            Output::Variable(StringsWriter::new(self.count, self.limit)?)
         } else {
             Output::Fixed(buffer::reserved(self.count.saturating_mul(self.data_type.item_bytes() as u64))?)
         };
@@ -220,7 +220,7 @@ impl ArrayToBytes for Json2 {
         let shape = if self.count == 0 { &[0] } else { self.shape.as_slice() };
         let mut text = vec![b'['];
         if self.data_type.is_variable() {
-            self.write(shape, &mut decoded.texts(), &mut text)?;
+            self.write(shape, &mut decoded.variable_elements(), &mut text)?;
         } else {
             let mut elements = decoded.items().chunks_exact(self.data_type.item_bytes());
             self.write(shape, &mut elements, &mut text)?;

@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.lz4";
@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 0x7e00_0000;
 #[derive(Debug)]
 struct Lz4;
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     match context.size {
         Size::Exact(bytes) if bytes > MAX_BYTES => {
             Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")))

@@ -7,7 +7,7 @@
 use ::bytes::{Buf, Bytes};
 
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::{Representation, Size};
 use super::{CodecChain, CodecError, CodecLimits, buffer};
 use crate::chunk::strided::{Dimension, strides};
@@ -35,7 +35,7 @@ struct N5Block {
     depth: usize,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     config.require_only(&["codecs"])?;
     let chunk = context.input.clone();
     if !is_of_n5(&chunk.data_type) {

@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use super::representation::Representation;
 use crate::metadata::{DataType, FillValue};
 
@@ -20,7 +20,7 @@ struct PackBits {
     count: u64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let input = context.input;
     if input.data_type != DataType::Bool {
         return Err(config.invalid(format!("packs `bool` and not `{}`", input.data_type.name())));
@@ -39,7 +39,7 @@ impl PackBits {
     }
 }
 
-impl ItemsToItems for PackBits {
+impl ElementwiseCodec for PackBits {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let packed = match encoded.split_first() {
             Some((&padding, packed)) if padding == self.padding() => packed,

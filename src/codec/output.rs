@@ -7,7 +7,7 @@ use super::buffer;
 use super::representation::Size;
 
 /// How far a decoder came.
-pub(super) struct Step {
+pub(super) struct StreamStep {
     /// Bytes of the input it is done with.
     pub(super) consumed: usize,
     /// Bytes it put at the front of the room.
@@ -16,7 +16,7 @@ pub(super) struct Step {
     pub(super) ended: bool,
 }
 
-impl Step {
+impl StreamStep {
     /// The step between two states of a decoder's counters, `(bytes consumed, bytes written)` each.
     pub(super) fn between(before: (u64, u64), after: (u64, u64), ended: bool) -> Self {
         let difference =
@@ -26,14 +26,14 @@ impl Step {
 }
 
 /// A buffer that is filled from the front and never grows beyond its limit.
-pub(super) struct Output {
+pub(super) struct BoundedWriter {
     codec: &'static str,
     buffer: Vec<u8>,
     written: usize,
     limit: usize,
 }
 
-impl Output {
+impl BoundedWriter {
     /// Room for what `encoded` bytes are decoded to, of which a byte is likely to make `ratio`.
     ///
     /// A size known exactly is had at once, if the input is likely to make so much; of a mere bound only what
@@ -64,7 +64,7 @@ impl Output {
     pub(super) fn fill<'a>(
         &mut self,
         mut input: &'a [u8],
-        mut decode: impl FnMut(&[u8], &mut [u8]) -> Result<Step, CodecError>,
+        mut decode: impl FnMut(&[u8], &mut [u8]) -> Result<StreamStep, CodecError>,
     ) -> Result<&'a [u8], CodecError> {
         loop {
             // Once the output is full, one byte more tells a stream that ends from one that goes on.

@@ -8,7 +8,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
 use crate::chunk::Elements;
 use crate::metadata::DataType;
@@ -43,7 +43,7 @@ struct PackBits {
     padding_bits: u8,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let data_type = &context.input.data_type;
     let component_bytes = data_type.endian_unit_bytes().filter(|&bytes| bytes <= 8);
     let is_packed = !data_type.is_variable()

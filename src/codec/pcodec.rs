@@ -14,7 +14,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
 use crate::chunk::Elements;
 use crate::metadata::DataType;
@@ -44,7 +44,7 @@ struct Pcodec {
     page: u64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let data_type = &context.input.data_type;
     let number = |key: &str, default: i64, least: i64, most: i64| {
         let number = config.integer(key)?.unwrap_or(default);

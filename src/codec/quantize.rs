@@ -7,7 +7,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::config::Config;
 use super::number::{self, Number};
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use crate::metadata::DataType;
 
 /// More digits than `float64` has on either side of the point.
@@ -21,7 +21,7 @@ struct Quantize {
     scale: f64,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let decoded = config.view("dtype", context.input)?;
     let encoded = config.number_type("astype")?.unwrap_or_else(|| decoded.clone());
     if !number::is_float(&decoded) || !number::is_float(&encoded) {
@@ -36,7 +36,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(Quantize { decoded, encoded, scale }), output))
 }
 
-impl ItemsToItems for Quantize {
+impl ElementwiseCodec for Quantize {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         if self.encoded == self.decoded {
             return Ok(encoded);

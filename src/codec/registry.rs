@@ -32,7 +32,7 @@ pub(super) trait ArrayToArray: fmt::Debug + Send + Sync {
 }
 
 /// A codec from arrays to arrays that makes items of items, and leaves the heap of what has variable length alone.
-pub(super) trait ItemsToItems: fmt::Debug + Send + Sync {
+pub(super) trait ElementwiseCodec: fmt::Debug + Send + Sync {
     /// As [`ArrayToArray::decode`], of the items alone.
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
     /// As [`ArrayToArray::encode`], of the items alone.
@@ -43,17 +43,17 @@ pub(super) trait ItemsToItems: fmt::Debug + Send + Sync {
     }
 }
 
-impl<T: ItemsToItems> ArrayToArray for T {
+impl<T: ElementwiseCodec> ArrayToArray for T {
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
-        encoded.map_items(|items| ItemsToItems::decode(self, items))
+        encoded.map_items(|items| ElementwiseCodec::decode(self, items))
     }
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
-        decoded.map_items(|items| ItemsToItems::encode(self, items))
+        decoded.map_items(|items| ElementwiseCodec::encode(self, items))
     }
 
     fn order(&self) -> Option<&[usize]> {
-        ItemsToItems::order(self)
+        ElementwiseCodec::order(self)
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
     /// The size of what bytes of the given size are encoded to, by any legal encoder.
     fn encoded_size(&self, decoded: Size) -> Size;
     /// The codec, if it decodes a part for less than the whole.
-    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+    fn in_parts(&self) -> Option<&dyn PartialBytesDecode> {
         None
     }
     /// How many codecs are inside it, those inside them counted.
@@ -80,14 +80,14 @@ pub(super) trait BytesToBytes: fmt::Debug + Send + Sync {
 }
 
 /// A bound codec from bytes to bytes that decodes parts.
-pub(super) trait BytesInParts {
+pub(super) trait PartialBytesDecode {
     /// Decodes at least these of the bytes that [`BytesToBytes::decode`] makes, and gives them alone, one run after the
     /// other.
     fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError>;
 }
 
 /// A bound codec from an array to bytes that decodes some elements as it does all.
-pub(super) trait ItemsInParts {
+pub(super) trait PartialArrayDecode {
     /// Decodes bytes that begin and end with an element.
     fn decode_part(&self, encoded: Bytes) -> Result<Elements, CodecError>;
 }
@@ -101,7 +101,7 @@ pub(super) trait ArrayToBytes: fmt::Debug + Send + Sync {
     /// The size of what the array is encoded to, by any legal encoder.
     fn encoded_size(&self) -> Size;
     /// The codec, if elements stand in their bytes one after the other and mean nothing to each other.
-    fn in_parts(&self) -> Option<&dyn ItemsInParts> {
+    fn in_parts(&self) -> Option<&dyn PartialArrayDecode> {
         None
     }
 }
@@ -130,7 +130,7 @@ impl BoundBytes {
 }
 
 /// What a codec is bound to beside its configuration.
-pub(super) struct Context<'a> {
+pub(super) struct BindContext<'a> {
     /// The array the codec is given; for a bytes→bytes codec, the one its bytes were made of.
     pub(super) input: &'a Representation,
     /// Bytes of what the codec is given.
@@ -145,55 +145,55 @@ pub(super) struct Context<'a> {
 pub(super) type BoundArray = (Box<dyn ArrayToArray>, Representation);
 
 /// Binds a configuration to what stands before the codec.
-pub(super) type Bind<T> = fn(&Config, &Context) -> Result<T, CodecError>;
+pub(super) type Bind<T> = fn(&Config, &BindContext) -> Result<T, CodecError>;
 
 /// How a codec of each kind is bound.
-pub(super) enum Kind {
+pub(super) enum CodecFactory {
     ArrayToArray(Bind<BoundArray>),
     ArrayToBytes(Bind<BoundBytes>),
     BytesToBytes(Bind<Box<dyn BytesToBytes>>),
 }
 
 /// The codec of a name. The aliases are names that documents in the wild have for the same bytes.
-pub(super) fn kind(name: &str) -> Option<Kind> {
+pub(super) fn lookup(name: &str) -> Option<CodecFactory> {
     Some(match name {
-        "bitround" | "numcodecs.bitround" => Kind::ArrayToArray(bitround::bind),
-        "cast_value" => Kind::ArrayToArray(cast_value::bind),
-        "reshape" => Kind::ArrayToArray(reshape::bind),
-        "scale_offset" => Kind::ArrayToArray(scale_offset::bind),
-        "transpose" => Kind::ArrayToArray(transpose::bind),
-        "numcodecs.astype" => Kind::ArrayToArray(astype::bind),
-        "numcodecs.categorize" => Kind::ArrayToArray(categorize::bind),
-        "numcodecs.delta" => Kind::ArrayToArray(delta::bind),
-        "numcodecs.fixedscaleoffset" => Kind::ArrayToArray(fixedscaleoffset::bind),
-        "numcodecs.packbits" => Kind::ArrayToArray(numcodecs_packbits::bind),
-        "numcodecs.quantize" => Kind::ArrayToArray(quantize::bind),
-        "bytes" | "endian" => Kind::ArrayToBytes(bytes::bind),
-        "n5_default" => Kind::ArrayToBytes(n5_default::bind),
-        "packbits" => Kind::ArrayToBytes(packbits::bind),
-        "sharding_indexed" => Kind::ArrayToBytes(sharding_indexed::bind),
-        "vlen-bytes" | "numcodecs.vlen-bytes" => Kind::ArrayToBytes(vlen::bind_bytes),
-        "vlen-utf8" | "numcodecs.vlen-utf8" => Kind::ArrayToBytes(vlen::bind_utf8),
-        "numcodecs.json2" => Kind::ArrayToBytes(json2::bind),
-        "numcodecs.pcodec" => Kind::ArrayToBytes(pcodec::bind),
-        "numcodecs.vlen-array" => Kind::ArrayToBytes(vlen::bind_array),
-        "zfp" => Kind::ArrayToBytes(zfp::bind),
-        "numcodecs.zfpy" => Kind::ArrayToBytes(zfp::bind_zfpy),
-        "blosc" | "numcodecs.blosc" => Kind::BytesToBytes(blosc::bind),
-        "conditional" => Kind::BytesToBytes(conditional::bind),
-        "crc32c" | "numcodecs.crc32c" => Kind::BytesToBytes(crc32c::bind),
-        "gzip" | "numcodecs.gzip" => Kind::BytesToBytes(gzip::bind),
-        "zlib" | "numcodecs.zlib" => Kind::BytesToBytes(zlib::bind),
-        "zstd" | "numcodecs.zstd" => Kind::BytesToBytes(zstd::bind),
-        "numcodecs.adler32" => Kind::BytesToBytes(adler32::bind),
-        "numcodecs.base64" => Kind::BytesToBytes(base64::bind),
-        "numcodecs.bz2" => Kind::BytesToBytes(bz2::bind),
-        "numcodecs.crc32" => Kind::BytesToBytes(crc32::bind),
-        "numcodecs.fletcher32" => Kind::BytesToBytes(fletcher32::bind),
-        "numcodecs.jenkins_lookup3" => Kind::BytesToBytes(jenkins_lookup3::bind),
-        "numcodecs.lz4" => Kind::BytesToBytes(lz4::bind),
-        "numcodecs.lzma" => Kind::BytesToBytes(lzma::bind),
-        "numcodecs.shuffle" => Kind::BytesToBytes(shuffle::bind),
+        "bitround" | "numcodecs.bitround" => CodecFactory::ArrayToArray(bitround::bind),
+        "cast_value" => CodecFactory::ArrayToArray(cast_value::bind),
+        "reshape" => CodecFactory::ArrayToArray(reshape::bind),
+        "scale_offset" => CodecFactory::ArrayToArray(scale_offset::bind),
+        "transpose" => CodecFactory::ArrayToArray(transpose::bind),
+        "numcodecs.astype" => CodecFactory::ArrayToArray(astype::bind),
+        "numcodecs.categorize" => CodecFactory::ArrayToArray(categorize::bind),
+        "numcodecs.delta" => CodecFactory::ArrayToArray(delta::bind),
+        "numcodecs.fixedscaleoffset" => CodecFactory::ArrayToArray(fixedscaleoffset::bind),
+        "numcodecs.packbits" => CodecFactory::ArrayToArray(numcodecs_packbits::bind),
+        "numcodecs.quantize" => CodecFactory::ArrayToArray(quantize::bind),
+        "bytes" | "endian" => CodecFactory::ArrayToBytes(bytes::bind),
+        "n5_default" => CodecFactory::ArrayToBytes(n5_default::bind),
+        "packbits" => CodecFactory::ArrayToBytes(packbits::bind),
+        "sharding_indexed" => CodecFactory::ArrayToBytes(sharding_indexed::bind),
+        "vlen-bytes" | "numcodecs.vlen-bytes" => CodecFactory::ArrayToBytes(vlen::bind_bytes),
+        "vlen-utf8" | "numcodecs.vlen-utf8" => CodecFactory::ArrayToBytes(vlen::bind_utf8),
+        "numcodecs.json2" => CodecFactory::ArrayToBytes(json2::bind),
+        "numcodecs.pcodec" => CodecFactory::ArrayToBytes(pcodec::bind),
+        "numcodecs.vlen-array" => CodecFactory::ArrayToBytes(vlen::bind_array),
+        "zfp" => CodecFactory::ArrayToBytes(zfp::bind),
+        "numcodecs.zfpy" => CodecFactory::ArrayToBytes(zfp::bind_zfpy),
+        "blosc" | "numcodecs.blosc" => CodecFactory::BytesToBytes(blosc::bind),
+        "conditional" => CodecFactory::BytesToBytes(conditional::bind),
+        "crc32c" | "numcodecs.crc32c" => CodecFactory::BytesToBytes(crc32c::bind),
+        "gzip" | "numcodecs.gzip" => CodecFactory::BytesToBytes(gzip::bind),
+        "zlib" | "numcodecs.zlib" => CodecFactory::BytesToBytes(zlib::bind),
+        "zstd" | "numcodecs.zstd" => CodecFactory::BytesToBytes(zstd::bind),
+        "numcodecs.adler32" => CodecFactory::BytesToBytes(adler32::bind),
+        "numcodecs.base64" => CodecFactory::BytesToBytes(base64::bind),
+        "numcodecs.bz2" => CodecFactory::BytesToBytes(bz2::bind),
+        "numcodecs.crc32" => CodecFactory::BytesToBytes(crc32::bind),
+        "numcodecs.fletcher32" => CodecFactory::BytesToBytes(fletcher32::bind),
+        "numcodecs.jenkins_lookup3" => CodecFactory::BytesToBytes(jenkins_lookup3::bind),
+        "numcodecs.lz4" => CodecFactory::BytesToBytes(lz4::bind),
+        "numcodecs.lzma" => CodecFactory::BytesToBytes(lzma::bind),
+        "numcodecs.shuffle" => CodecFactory::BytesToBytes(shuffle::bind),
         _ => return None,
     })
 }

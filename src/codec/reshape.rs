@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::CodecError;
 use super::config::Config;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use super::representation::Representation;
 
 /// Most dimensions of what is made.
@@ -17,7 +17,7 @@ const MAX_RANK: usize = 64;
 #[derive(Debug)]
 struct Reshape;
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     config.require_only(&["shape"])?;
     let input = &context.input.shape;
     let Some(Value::Array(written)) = config.member("shape") else {
@@ -32,7 +32,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(Reshape), Representation { shape, ..context.input.clone() }))
 }
 
-impl ItemsToItems for Reshape {
+impl ElementwiseCodec for Reshape {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         Ok(encoded)
     }

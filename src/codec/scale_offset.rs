@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::CodecError;
 use super::config::Config;
 use super::number::{self, Number};
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use super::representation::Representation;
 use crate::metadata::{DataType, FillValue};
 
@@ -25,7 +25,7 @@ struct ScaleOffset {
     range: (i128, i128),
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     config.require_only(&["offset", "scale"])?;
     let data_type = context.input.data_type.clone();
     if let DataType::SmallFloat(float) = data_type {
@@ -50,7 +50,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, Cod
     Ok((Box::new(codec), output))
 }
 
-impl ItemsToItems for ScaleOffset {
+impl ElementwiseCodec for ScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         self.each(&encoded, |number| {
             self.unscaled(number).ok_or_else(|| {

@@ -9,7 +9,7 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.shuffle";
@@ -21,7 +21,7 @@ struct Shuffle {
     element_bytes: usize,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let element_bytes = config.integer("elementsize")?.unwrap_or(DEFAULT_ELEMENT_BYTES);
     let element_bytes = usize::try_from(element_bytes)
         .map_err(|_negative| config.invalid("`elementsize` must not be negative"))?;

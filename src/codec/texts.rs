@@ -5,22 +5,22 @@
 
 use super::CodecError;
 use super::buffer;
-use crate::chunk::{Elements, Span};
+use crate::chunk::{Elements, VarSlice};
 
 /// Spans, and the heap they point into.
-pub(super) struct Texts {
+pub(super) struct StringsWriter {
     spans: Vec<u8>,
     heap: Vec<u8>,
     limit: u64,
 }
 
-impl Texts {
+impl StringsWriter {
     /// Room for so many elements, whose bytes are at most `limit` in all.
     ///
     /// # Errors
     /// [`CodecError::NoMemory`].
     pub(super) fn new(count: u64, limit: u64) -> Result<Self, CodecError> {
-        let spans = buffer::reserved(count.saturating_mul(Span::BYTES as u64))?;
+        let spans = buffer::reserved(count.saturating_mul(VarSlice::BYTES as u64))?;
         Ok(Self { spans, heap: Vec::new(), limit: limit.min(u32::MAX.into()) })
     }
 
@@ -28,21 +28,21 @@ impl Texts {
     ///
     /// # Errors
     /// [`CodecError::ChunkTooLarge`] if all bytes are more than the limit; [`CodecError::NoMemory`].
-    pub(super) fn store(&mut self, text: &[u8]) -> Result<Span, CodecError> {
+    pub(super) fn store(&mut self, text: &[u8]) -> Result<VarSlice, CodecError> {
         let bytes = self.heap.len() as u64 + text.len() as u64;
         let too_large = || CodecError::ChunkTooLarge { bytes, limit: self.limit };
         if bytes > self.limit {
             return Err(too_large());
         }
         let number = |length: usize| u32::try_from(length).map_err(|_too_long| too_large());
-        let span = Span { offset: number(self.heap.len())?, length: number(text.len())? };
+        let span = VarSlice { offset: number(self.heap.len())?, length: number(text.len())? };
         self.heap.try_reserve(text.len()).map_err(|_refused| CodecError::NoMemory { bytes })?;
         self.heap.extend_from_slice(text);
         Ok(span)
     }
 
     /// The next element: one whose bytes are stored.
-    pub(super) fn push(&mut self, span: Span) {
+    pub(super) fn push(&mut self, span: VarSlice) {
         self.spans.extend_from_slice(&span.to_item());
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BoundArray, Context, ItemsToItems};
+use super::registry::{BindContext, BoundArray, ElementwiseCodec};
 use super::representation::Representation;
 use crate::chunk::strided::{Dimension, copy, strides};
 
@@ -21,7 +21,7 @@ struct Transpose {
     item_bytes: usize,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundArray, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundArray, CodecError> {
     let input = context.input;
     let order = order(config, input.shape.len())?;
     let shape = order.iter().filter_map(|&axis| input.shape.get(axis).copied()).collect();
@@ -52,7 +52,7 @@ fn order(config: &Config, rank: usize) -> Result<Vec<usize>, CodecError> {
     }
 }
 
-impl ItemsToItems for Transpose {
+impl ElementwiseCodec for Transpose {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         self.permute(encoded, false)
     }

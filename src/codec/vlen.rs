@@ -9,9 +9,9 @@ use ::bytes::Bytes;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
-use crate::chunk::{Elements, Span};
+use crate::chunk::{Elements, VarSlice};
 use crate::metadata::DataType;
 
 /// Bytes of a number in front of something.
@@ -36,21 +36,21 @@ struct Vlen {
     limit: u64,
 }
 
-pub(super) fn bind_utf8(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind_utf8(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     match &context.input.data_type {
         DataType::String => Ok(Vlen::new("vlen-utf8", Content::Utf8, context)),
         other => Err(config.invalid(format!("encodes `string` and not `{}`", other.name()))),
     }
 }
 
-pub(super) fn bind_bytes(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind_bytes(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     match &context.input.data_type {
         DataType::VariableBytes => Ok(Vlen::new("vlen-bytes", Content::Any, context)),
         other => Err(config.invalid(format!("encodes `bytes` and not `{}`", other.name()))),
     }
 }
 
-pub(super) fn bind_array(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind_array(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     match &context.input.data_type {
         DataType::VariableArray(item) => {
             Ok(Vlen::new("vlen-array", Content::Items(item.item_bytes()), context))
@@ -61,8 +61,8 @@ pub(super) fn bind_array(config: &Config, context: &Context) -> Result<BoundByte
 
 impl Vlen {
     #[expect(clippy::new_ret_no_self, reason = "a codec is only ever used behind its kind")]
-    fn new(name: &'static str, content: Content, context: &Context) -> BoundBytes {
-        let count = context.size.max() / Span::BYTES as u64;
+    fn new(name: &'static str, content: Content, context: &BindContext) -> BoundBytes {
+        let count = context.size.max() / VarSlice::BYTES as u64;
         let limit = context.limits.chunk_bytes;
         BoundBytes::Whole(Box::new(Self { name, count, content, limit }))
     }
@@ -93,7 +93,7 @@ impl ArrayToBytes for Vlen {
             let expected = self.count;
             return Err(self.corrupt(format!("holds {count} elements instead of {expected}")));
         }
-        let mut spans = buffer::reserved(self.count * Span::BYTES as u64)?;
+        let mut spans = buffer::reserved(self.count * VarSlice::BYTES as u64)?;
         for place in 0..count {
             let length = number(&mut rest);
             let element = length.and_then(|length| Some((length, rest.split_at_checked(length as usize)?)));
@@ -104,7 +104,7 @@ impl ArrayToBytes for Vlen {
             let offset = encoded.len() - rest.len();
             // Within the limit, which is within 32 bits.
             let offset = u32::try_from(offset).map_err(|_too_far| self.corrupt("is too long"))?;
-            spans.extend_from_slice(&Span { offset, length }.to_item());
+            spans.extend_from_slice(&VarSlice { offset, length }.to_item());
             rest = behind;
         }
         if !rest.is_empty() {
@@ -117,14 +117,14 @@ impl ArrayToBytes for Vlen {
         let number = |length: usize| {
             u32::try_from(length).map_err(|_too_long| CodecError::encode(self.name, "more than 4 GiB"))
         };
-        let texts = decoded.texts();
+        let texts = decoded.variable_elements();
         let bytes = texts.map(|text| text.len() as u64 + LENGTH_BYTES).sum::<u64>() + LENGTH_BYTES;
         if bytes > self.limit {
             return Err(CodecError::ChunkTooLarge { bytes, limit: self.limit });
         }
         let mut encoded = buffer::reserved(bytes)?;
-        encoded.extend_from_slice(&number(decoded.texts().len())?.to_le_bytes());
-        for text in decoded.texts() {
+        encoded.extend_from_slice(&number(decoded.variable_elements().len())?.to_le_bytes());
+        for text in decoded.variable_elements() {
             self.check(text)?;
             encoded.extend_from_slice(&number(text.len())?.to_le_bytes());
             encoded.extend_from_slice(text);

@@ -12,7 +12,7 @@ use zfp_rs::{
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{ArrayToBytes, BoundBytes, Context};
+use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
 use crate::chunk::Elements;
 use crate::metadata::DataType;
@@ -35,7 +35,7 @@ struct Zfp {
 }
 
 /// The codec of the extensions: without a header.
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
     let whole = |key: &str| {
         let number = config.integer(key)?.and_then(|number| u32::try_from(number).ok());
@@ -61,7 +61,7 @@ pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, Cod
 }
 
 /// The codec of numcodecs: its configuration is for encoding, and a header says what was.
-pub(super) fn bind_zfpy(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind_zfpy(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
     // What is negative does not count, and without any of them nothing is lost.
     let given = |key: &str| Ok::<_, CodecError>(config.float(key)?.filter(|number| *number >= 0.0));
@@ -80,7 +80,7 @@ pub(super) fn bind_zfpy(config: &Config, context: &Context) -> Result<BoundBytes
 }
 
 /// What the array is to the library. Dimensions that are too many are one with the first.
-fn field(config: &Config, context: &Context) -> Result<(ZfpScalarType, Dims), CodecError> {
+fn field(config: &Config, context: &BindContext) -> Result<(ZfpScalarType, Dims), CodecError> {
     let scalar = match &context.input.data_type {
         DataType::Int32 => ZfpScalarType::I32,
         // numcodecs takes dates and time spans for the integers they are.
@@ -124,7 +124,7 @@ impl Zfp {
     fn new(
         name: &'static str,
         config: &Config,
-        context: &Context,
+        context: &BindContext,
         parameters: ZfpConfig,
         has_header: bool,
     ) -> Result<BoundBytes, CodecError> {

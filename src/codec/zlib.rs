@@ -9,7 +9,7 @@ use flate2::write::ZlibEncoder;
 use super::CodecError;
 use super::config::Config;
 use super::inflate::{decode, level};
-use super::registry::{BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "zlib";
@@ -19,7 +19,7 @@ struct Zlib {
     level: flate2::Compression,
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Zlib { level: level(config)? }))
 }
 

@@ -17,8 +17,8 @@ use ::zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, compress_bound, get_fra
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::output::{Output, Step};
-use super::registry::{BytesInParts, BytesToBytes, Context};
+use super::output::{BoundedWriter, StreamStep};
+use super::registry::{BindContext, BytesToBytes, PartialBytesDecode};
 use super::representation::Size;
 use crate::chunk::Runs;
 
@@ -72,7 +72,7 @@ impl Encoder {
     }
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     // Beyond the library's range the library's own limits are meant: numcodecs writes such levels.
     let level = config.integer("level")?.unwrap_or(0).clamp(-131_072, 22);
     let level = i32::try_from(level).map_err(|error| config.invalid(error.to_string()))?;
@@ -111,12 +111,12 @@ impl BytesToBytes for Zstd {
         decoded.compressed()
     }
 
-    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+    fn in_parts(&self) -> Option<&dyn PartialBytesDecode> {
         Some(self)
     }
 }
 
-impl BytesInParts for Zstd {
+impl PartialBytesDecode for Zstd {
     fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
         let end = part.end();
         if !is_worth_a_stop(&encoded, size, end) {
@@ -151,7 +151,7 @@ fn is_worth_a_stop(encoded: &[u8], size: Size, end: usize) -> bool {
 
 /// Decodes what may be much less than the bound it has, in room that grows as it is needed.
 fn stream(encoded: &[u8], size: Size) -> Result<Vec<u8>, CodecError> {
-    let mut output = Output::new(NAME, encoded.len(), RATIO, size)?;
+    let mut output = BoundedWriter::new(NAME, encoded.len(), RATIO, size)?;
     let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
     let mut rest = encoded;
     // Frame by frame: the decoder begins anew behind each.
@@ -159,7 +159,7 @@ fn stream(encoded: &[u8], size: Size) -> Result<Vec<u8>, CodecError> {
         rest = output.fill(rest, |input, room| {
             let status = decoder.run_on_buffers(input, room).map_err(|error| corrupt(&error))?;
             let ended = status.remaining == 0;
-            Ok(Step { consumed: status.bytes_read, written: status.bytes_written, ended })
+            Ok(StreamStep { consumed: status.bytes_read, written: status.bytes_written, ended })
         })?;
     }
     Ok(output.finish())

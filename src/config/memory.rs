@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::tree::{Entry, Node};
 use super::{Config, ConfigError};
-use crate::views::rechunk::RechunkRoom;
+use crate::views::rechunk::RechunkBudget;
 
 const MIB: u64 = 1 << 20;
 /// The program, its threads' stacks and buffers.
@@ -117,7 +117,7 @@ fn chosen(share: u64, given: Bytes<Option<u64>>) -> Bytes<u64> {
     let cost = |budget: &Budget, bytes: u64| (bytes / 10 + 1).saturating_mul(budget.purpose.tenfold_cost());
     let all = || BUDGETS.iter().zip(given);
     let taken = all().filter_map(|(budget, given)| Some(cost(budget, given?)));
-    let there_is = taken.fold(share, u64::saturating_sub).saturating_sub(OWN_BYTES + RechunkRoom::BYTES);
+    let there_is = taken.fold(share, u64::saturating_sub).saturating_sub(OWN_BYTES + RechunkBudget::BYTES);
 
     let mut bytes = given.map(Option::unwrap_or_default);
     let mut left = there_is;
@@ -269,7 +269,7 @@ impl MemoryBound {
         };
         Self {
             cached: sum(Purpose::Cached),
-            under_way: sum(Purpose::InFlight).saturating_add(RechunkRoom::BYTES),
+            under_way: sum(Purpose::InFlight).saturating_add(RechunkBudget::BYTES),
             freed: sum(Purpose::Freed).saturating_mul(FREED_BANDS),
         }
     }

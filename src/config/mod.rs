@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::{FetchOptions, ReadLimits};
 use crate::cache::CacheOptions;
-use crate::cpu::CpuOptions;
+use crate::cpu::ComputePoolOptions;
 use crate::http::{AccessOptions, HttpOptions};
 use crate::store::{backends_of, kind_of};
 
@@ -71,7 +71,7 @@ pub struct Config {
     /// What is remembered.
     pub cache: CacheOptions,
     /// Work on the processor.
-    pub cpu: CpuOptions,
+    pub cpu: ComputePoolOptions,
     /// Logs.
     pub log: LogOptions,
     /// Traces.

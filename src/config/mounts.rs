@@ -15,7 +15,7 @@ use super::server::{ServerOptions, some_listen_address};
 use super::tree::{Entry, Node};
 use crate::http::{CacheControl, Scope, canonical_host, is_host};
 use crate::metadata::Separator;
-use crate::store::{Freshness, StoreOptions, backends_of, is_zip, kind_of};
+use crate::store::{CachePolicy, StoreOptions, backends_of, is_zip, kind_of};
 
 /// The mount that the demo hierarchy is served as.
 pub(super) const DEMO: &str = "demo";
@@ -44,7 +44,7 @@ pub struct MountOptions {
     /// How old what is known of what is stored may be: `always` (no older than the request), `ttl:60s`, `immutable`, or
     /// `uncached` (all is read for each request).
     #[serde(default)]
-    pub freshness: Freshness,
+    pub freshness: CachePolicy,
     /// What stands in the chunks' keys of v2 arrays whose documents do not say; absent to look for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dimension_separator: Option<Separator>,
@@ -105,7 +105,7 @@ pub(super) fn redirect_complaint(mount: &MountOptions) -> Option<(&'static str, 
 
 /// Why a mount cannot be as fresh as it is to be; `None` if it can.
 pub(super) fn freshness_complaint(mount: &MountOptions) -> Option<String> {
-    let is_meant = mount.freshness != Freshness::Uncached || mount.local_root().is_some();
+    let is_meant = mount.freshness != CachePolicy::Uncached || mount.local_root().is_some();
     (!is_meant).then(|| {
         "`uncached` is for directories and zip files of this machine: other backends name versions themselves".to_owned()
     })
@@ -130,11 +130,11 @@ pub(super) fn check_options(tree: &Entry) -> Result<(), ConfigError> {
         for (option, entry) in options {
             // What is no option at all is refused with the other unknown keys.
             if let Some(takers) = backends_of(option).filter(|takers| !takers.contains(&kind)) {
-                let takers: Vec<&str> = takers.iter().map(|kind| kind.words()).collect();
+                let takers: Vec<&str> = takers.iter().map(|kind| kind.display_name()).collect();
                 return Err(ConfigError::InvalidValue {
                     origin: entry.origin.clone(),
                     key: format!("mounts.{name}.options.{option}"),
-                    reason: format!("is for {}, and the mount is {}", takers.join(", "), kind.words()),
+                    reason: format!("is for {}, and the mount is {}", takers.join(", "), kind.display_name()),
                 });
             }
         }

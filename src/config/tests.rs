@@ -406,17 +406,17 @@ fn a_mount_can_say_what_stands_in_chunk_keys() {
 
 #[test]
 fn a_mount_can_say_how_old_what_is_known_may_be() {
-    use crate::store::Freshness;
+    use crate::store::CachePolicy;
     let with = |value: &str| format!("[mounts.a]\nurl = 'memory://'\nfreshness = '{value}'\n");
     let of = |file: &str| resolve(file, &[], &[]).mounts["a"].freshness;
-    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), Freshness::Always);
-    for freshness in [Freshness::Immutable, Freshness::Ttl(std::time::Duration::from_mins(1))] {
+    assert_eq!(of("[mounts.a]\nurl = 'memory://'\n"), CachePolicy::Always);
+    for freshness in [CachePolicy::Immutable, CachePolicy::Ttl(std::time::Duration::from_mins(1))] {
         assert_eq!(of(&with(&freshness.to_string())), freshness);
         assert_eq!(of(&resolve(&with(&freshness.to_string()), &[], &[]).to_toml()), freshness);
     }
     let message = complaint(&with("ttl:60"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("`60s`"), "{message}");
-    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), Freshness::Uncached);
+    assert_eq!(of("[mounts.a]\nurl = '/'\nfreshness = 'uncached'\n"), CachePolicy::Uncached);
     let message = complaint(&with("uncached"), &[], &[]);
     assert!(message.contains("mounts.a.freshness") && message.contains("this machine"), "{message}");
 }

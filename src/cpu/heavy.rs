@@ -3,18 +3,18 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::Cpu;
+use super::ComputePool;
 
 /// A table of very many things, which is dropped on the pool wherever it is let go: to free each of them takes its time.
-pub struct Heavy<T: Default + Send + 'static> {
+pub struct DropOnPool<T: Default + Send + 'static> {
     value: T,
-    cpu: Cpu,
+    cpu: ComputePool,
 }
 
-impl<T: Default + Send + 'static> Heavy<T> {
+impl<T: Default + Send + 'static> DropOnPool<T> {
     /// A table that is dropped on this pool.
     #[must_use]
-    pub fn new(value: T, cpu: &Cpu) -> Self {
+    pub fn new(value: T, cpu: &ComputePool) -> Self {
         Self { value, cpu: cpu.clone() }
     }
 
@@ -25,7 +25,7 @@ impl<T: Default + Send + 'static> Heavy<T> {
     }
 }
 
-impl<T: Default + Send + 'static> Deref for Heavy<T> {
+impl<T: Default + Send + 'static> Deref for DropOnPool<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -33,20 +33,20 @@ impl<T: Default + Send + 'static> Deref for Heavy<T> {
     }
 }
 
-impl<T: Default + Send + 'static> DerefMut for Heavy<T> {
+impl<T: Default + Send + 'static> DerefMut for DropOnPool<T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
 }
 
-impl<T: Default + Send + 'static> Drop for Heavy<T> {
+impl<T: Default + Send + 'static> Drop for DropOnPool<T> {
     fn drop(&mut self) {
         let value = std::mem::take(&mut self.value);
         self.cpu.pool.push(Box::new(move || drop(value)));
     }
 }
 
-impl<T: Default + Send + fmt::Debug + 'static> fmt::Debug for Heavy<T> {
+impl<T: Default + Send + fmt::Debug + 'static> fmt::Debug for DropOnPool<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
     }
@@ -58,7 +58,7 @@ mod tests {
     use std::thread::{ThreadId, current};
 
     use super::*;
-    use crate::cpu::CpuOptions;
+    use crate::cpu::ComputePoolOptions;
 
     /// Tells where it is dropped.
     #[derive(Default)]
@@ -74,11 +74,11 @@ mod tests {
 
     #[test]
     fn it_is_dropped_on_the_pool_unless_it_is_taken_out() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, dropped) = channel();
-        drop(Heavy::new(vec![Tells(Some(sender.clone()))], &cpu));
+        drop(DropOnPool::new(vec![Tells(Some(sender.clone()))], &cpu));
         assert_ne!(dropped.recv().unwrap(), current().id());
-        drop(Heavy::new(vec![Tells(Some(sender))], &cpu).into_inner());
+        drop(DropOnPool::new(vec![Tells(Some(sender))], &cpu).into_inner());
         assert_eq!(dropped.recv().unwrap(), current().id());
     }
 }

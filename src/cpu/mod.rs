@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_task::Runnable;
-pub use heavy::Heavy;
+pub use heavy::DropOnPool;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -34,14 +34,14 @@ const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
 /// How many threads work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CpuOptions {
+pub struct ComputePoolOptions {
     /// Threads that decode and render; 0 means one a core.
     pub threads: usize,
 }
 
 /// Why CPU work has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CpuError {
+pub enum ComputePoolError {
     /// The work panicked: a defect, of which only this piece of work is the victim.
     #[error("the work panicked")]
     Panicked,
@@ -50,7 +50,7 @@ pub enum CpuError {
     NoThreads(String),
 }
 
-impl Classify for CpuError {
+impl Classify for ComputePoolError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Panicked | Self::NoThreads(_) => ErrorClass::Internal,
@@ -60,22 +60,22 @@ impl Classify for CpuError {
 
 /// The pool. Clones share it.
 #[derive(Clone)]
-pub struct Cpu {
+pub struct ComputePool {
     pool: Arc<Pool>,
     threads: usize,
     /// Turns of long work: not all threads are ever busy with it.
     long: Arc<Semaphore>,
 }
 
-impl Cpu {
+impl ComputePool {
     /// Starts the threads.
     ///
     /// # Errors
     /// [`CpuError::NoThreads`] if the system refuses them.
-    pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
+    pub fn new(options: ComputePoolOptions) -> Result<Self, ComputePoolError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
-        let pool = Pool::start(threads).map_err(|error| CpuError::NoThreads(error.to_string()))?;
+        let pool = Pool::start(threads).map_err(|error| ComputePoolError::NoThreads(error.to_string()))?;
         let long = Arc::new(Semaphore::new((threads / 2).max(1)));
         Ok(Self { pool: Arc::new(pool), threads, long })
     }
@@ -93,8 +93,8 @@ impl Cpu {
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, CpuError> {
-        if pool::is_here() { at_once(work) } else { self.run_beside(work).await }
+    ) -> Result<T, ComputePoolError> {
+        if pool::on_pool_thread() { at_once(work) } else { self.spawn_background(work).await }
     }
 
     /// Waits for a turn and runs `work` on the pool, as one of many pieces that are worked on side by side. Work that has
@@ -102,10 +102,10 @@ impl Cpu {
     ///
     /// # Errors
     /// [`CpuError::Panicked`] if `work` panics.
-    pub async fn run_beside<T: Send + 'static>(
+    pub async fn spawn_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, CpuError> {
+    ) -> Result<T, ComputePoolError> {
         let (done, result) = oneshot::channel();
         self.pool.push(Box::new(move || {
             if done.is_closed() {
@@ -114,7 +114,7 @@ impl Cpu {
             // If it panics, `done` is dropped. If nobody waits any longer, the result is.
             let _ = done.send(work());
         }));
-        result.await.map_err(|_closed| CpuError::Panicked)
+        result.await.map_err(|_closed| ComputePoolError::Panicked)
     }
 
     /// As [`Cpu::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
@@ -122,17 +122,17 @@ impl Cpu {
     ///
     /// # Errors
     /// [`CpuError::Panicked`] if `work` panics.
-    pub async fn run_sized<T: Send + 'static>(
+    pub async fn run_or_inline<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, CpuError> {
+    ) -> Result<T, ComputePoolError> {
         if bytes <= INLINE_BYTES {
             at_once(work)
         } else if bytes <= BESIDE_BYTES {
             self.run(work).await
         } else {
-            self.run_beside(work).await
+            self.spawn_background(work).await
         }
     }
 
@@ -145,7 +145,7 @@ impl Cpu {
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, CpuError> {
+    ) -> Result<T, ComputePoolError> {
         if bytes <= INLINE_BYTES {
             return at_once(work);
         }
@@ -154,7 +154,7 @@ impl Cpu {
         }
         // The semaphore is never closed. The work has the turn, as it goes on when the caller leaves.
         let turn = Arc::clone(&self.long).acquire_owned().await.ok();
-        self.run_beside(move || {
+        self.spawn_background(move || {
             let _turn = turn;
             work()
         })
@@ -167,10 +167,10 @@ impl Cpu {
     ///
     /// # Errors
     /// [`CpuError::Panicked`] if it panics.
-    pub async fn drive<T: Send + 'static>(
+    pub async fn spawn_future<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, CpuError> {
+    ) -> Result<T, ComputePoolError> {
         let (pool, reactor) = (Arc::clone(&self.pool), Handle::current());
         let schedule = move |runnable: Runnable| {
             let reactor = reactor.clone();
@@ -182,7 +182,7 @@ impl Cpu {
         let (runnable, task) = async_task::spawn(future.in_current_span(), schedule);
         runnable.schedule();
         // A task whose future panicked is a task that was cancelled.
-        task.fallible().await.ok_or(CpuError::Panicked)
+        task.fallible().await.ok_or(ComputePoolError::Panicked)
     }
 }
 
@@ -190,16 +190,16 @@ impl Cpu {
 /// what is long is not to be worked on.
 pub(crate) fn expects_pool(bytes: usize) {
     debug_assert!(
-        bytes as u64 <= LONG_DOCUMENT_BYTES || pool::is_here() || Handle::try_current().is_err(),
+        bytes as u64 <= LONG_DOCUMENT_BYTES || pool::on_pool_thread() || Handle::try_current().is_err(),
         "work on a document of {bytes} bytes, on a thread that answers"
     );
 }
 
-fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, CpuError> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| CpuError::Panicked)
+fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, ComputePoolError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| ComputePoolError::Panicked)
 }
 
-impl fmt::Debug for Cpu {
+impl fmt::Debug for ComputePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cpu").field("threads", &self.threads).finish_non_exhaustive()
     }
@@ -213,16 +213,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_error_for_its_own_work_only() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         for _ in 0..3 {
-            assert_eq!(cpu.run(|| -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+            assert_eq!(
+                cpu.run(|| -> u8 { panic!("as the test wants") }).await,
+                Err(ComputePoolError::Panicked)
+            );
         }
         assert_eq!(cpu.run(|| 7).await, Ok(7));
     }
 
     #[tokio::test]
     async fn work_is_done_in_the_order_it_came_in() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
         let works: Vec<_> = (0..20)
             .map(|number| {
@@ -248,33 +251,36 @@ mod tests {
 
     #[tokio::test]
     async fn small_work_is_done_on_the_spot_and_its_panic_is_an_error_too() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let thread = || std::thread::current().id();
-        assert_eq!(cpu.run_sized(INLINE_BYTES, thread).await, Ok(thread()));
-        assert_ne!(cpu.run_sized(INLINE_BYTES + 1, thread).await, Ok(thread()));
-        assert_eq!(cpu.run_sized(0, || -> u8 { panic!("as the test wants") }).await, Err(CpuError::Panicked));
+        assert_eq!(cpu.run_or_inline(INLINE_BYTES, thread).await, Ok(thread()));
+        assert_ne!(cpu.run_or_inline(INLINE_BYTES + 1, thread).await, Ok(thread()));
+        assert_eq!(
+            cpu.run_or_inline(0, || -> u8 { panic!("as the test wants") }).await,
+            Err(ComputePoolError::Panicked)
+        );
     }
 
     #[tokio::test]
     #[cfg(debug_assertions)]
     async fn long_documents_are_not_to_be_worked_on_where_answers_are_given() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
         assert_eq!(cpu.run(move || expects_pool(long)).await, Ok(()));
-        assert_eq!(cpu.drive(async move { expects_pool(long) }).await, Ok(()));
+        assert_eq!(cpu.spawn_future(async move { expects_pool(long) }).await, Ok(()));
         expects_pool(long - 1);
-        assert_eq!(at_once(|| expects_pool(long)), Err(CpuError::Panicked));
+        assert_eq!(at_once(|| expects_pool(long)), Err(ComputePoolError::Panicked));
     }
 
     #[tokio::test]
     async fn long_documents_leave_threads_for_other_work() {
-        let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let mut first = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, move || wait.recv().is_ok()));
         let mut second = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, || 2));
         assert!(futures::poll!(first.as_mut()).is_pending() && futures::poll!(second.as_mut()).is_pending());
         assert_eq!(cpu.run_document(LONG_DOCUMENT_BYTES, || 1).await, Ok(1));
-        assert_eq!(cpu.run_beside(|| 1).await, Ok(1));
+        assert_eq!(cpu.spawn_background(|| 1).await, Ok(1));
         assert!(futures::poll!(second.as_mut()).is_pending());
         go.send(()).unwrap();
         assert_eq!((first.await, second.await), (Ok(true), Ok(2)));
@@ -282,15 +288,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_driven_future_and_its_work_are_run_on_one_thread_of_the_pool_and_large_work_on_any() {
-        let cpu = Cpu::new(CpuOptions { threads: 2 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
         let (own, driven) = (std::thread::current().id(), cpu.clone());
-        let threads = cpu.drive(async move {
+        let threads = cpu.spawn_future(async move {
             let here = std::thread::current().id();
             let thread = || std::thread::current().id();
-            let small = driven.run_sized(INLINE_BYTES + 1, thread).await.unwrap();
+            let small = driven.run_or_inline(INLINE_BYTES + 1, thread).await.unwrap();
             let whole = driven.run(thread).await.unwrap();
             // It is asked for on one thread and run on the other, or by this one while the future waits.
-            let large = driven.run_sized(BESIDE_BYTES + 1, thread).await.unwrap();
+            let large = driven.run_or_inline(BESIDE_BYTES + 1, thread).await.unwrap();
             ([here, small, whole], large)
         });
         let (here, large) = threads.await.unwrap();
@@ -300,9 +306,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_driven_future_waits_as_any_other_and_keeps_no_thread_from_work() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = oneshot::channel();
-        let mut driven = Box::pin(cpu.drive(async {
+        let mut driven = Box::pin(cpu.spawn_future(async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             wait.await
         }));
@@ -314,10 +320,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_driven_future_that_panics_is_an_error_and_one_whose_caller_has_left_is_dropped() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
-        assert_eq!(cpu.drive(async { panic!("as the test wants") }).await, Err::<u8, _>(CpuError::Panicked));
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        assert_eq!(
+            cpu.spawn_future(async { panic!("as the test wants") }).await,
+            Err::<u8, _>(ComputePoolError::Panicked)
+        );
         let (held, dropped) = oneshot::channel::<()>();
-        let mut left = Box::pin(cpu.drive(async move {
+        let mut left = Box::pin(cpu.spawn_future(async move {
             let _held = held;
             std::future::pending::<()>().await;
         }));
@@ -329,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_who_stands_still_holds_nobody_up() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
         assert!(futures::poll!(first.as_mut()).is_pending());
@@ -345,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_whose_caller_has_left_is_not_run() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
         assert!(futures::poll!(first.as_mut()).is_pending());
@@ -362,7 +371,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_work_runs_at_a_time_than_there_are_threads_whoever_leaves() {
-        let cpu = Cpu::new(CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
         let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for _ in 0..8 {
             let (running, most) = (Arc::clone(&running), Arc::clone(&most));

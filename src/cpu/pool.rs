@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// Whether this is a thread of a pool.
-pub(super) fn is_here() -> bool {
+pub(super) fn on_pool_thread() -> bool {
     IS_OF_A_POOL.get()
 }
 

@@ -18,7 +18,7 @@ const MOST_KEYS: u64 = 1_000_000;
 const MOST_REMARKS: usize = 16;
 
 /// What is to say about an array's keys.
-pub(super) type Standing = Vec<Diagnostic>;
+pub(super) type KeyClaim = Vec<Diagnostic>;
 
 /// An array whose keys are known.
 struct Placed<'a> {
@@ -37,8 +37,8 @@ impl Placed<'_> {
 }
 
 /// What is to say about the keys of each array of a family.
-pub(super) fn standings(family: &Family) -> Vec<Standing> {
-    let mut standings: Vec<Standing> = family.members.iter().map(|_| Vec::new()).collect();
+pub(super) fn key_claims(family: &Family) -> Vec<KeyClaim> {
+    let mut standings: Vec<KeyClaim> = family.members.iter().map(|_| Vec::new()).collect();
     let mut remark = |keys: &Placed, code, detail: &dyn Fn() -> String| {
         let Some(standing) = standings.get_mut(keys.place) else { return };
         if standing.len() < MOST_REMARKS || standing.iter().all(|remark| remark.code != code) {
@@ -159,8 +159,8 @@ mod tests {
             "chunk_key_encoding": encoding, "attributes": {"dependent-arrays": dependents},
         });
         let family = Family::of(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
-        let names = |standing: &Standing| standing.iter().map(|remark| remark.code.name()).collect();
-        standings(&family).iter().map(names).collect()
+        let names = |standing: &KeyClaim| standing.iter().map(|remark| remark.code.name()).collect();
+        key_claims(&family).iter().map(names).collect()
     }
 
     #[test]

@@ -12,11 +12,11 @@ use futures::future::try_join3;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::locate::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
-use super::together::Together;
+use super::together::SharedBuild;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};
-use crate::store::{ByteRange, Lot, NoRoom, Room, SharedStore, StoreError, Version};
+use crate::store::{BudgetExceeded, ByteRange, MemoryBudget, Reservation, SharedStore, StoreError, Version};
 
 /// Listings and nodes asked for at a time.
 const CONCURRENCY: usize = 16;
@@ -38,7 +38,8 @@ pub struct Consolidated {
 }
 
 /// Documents that are being made, by what they show, where they stand, and how.
-pub(super) type Makings = Together<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
+pub(super) type Makings =
+    SharedBuild<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
 
 /// No document in the making. Those who wait for one share it, and its failure where that is about what is stored.
 pub(super) fn makings() -> Makings {
@@ -62,10 +63,10 @@ impl Hierarchy {
     pub async fn make_zmetadata(
         &self,
         path: &NodePath,
-        room: Arc<dyn Room>,
+        room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), How::Zmetadata);
-        let caller = room.caller();
+        let caller = room.client();
         self.makings.get(&key, caller, self.zmetadata(path, room)).await
     }
 
@@ -80,17 +81,17 @@ impl Hierarchy {
         path: &NodePath,
         anew: bool,
         below_arrays: bool,
-        room: Arc<dyn Room>,
+        room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), How::Inline { anew, below_arrays });
-        let caller = room.caller();
+        let caller = room.client();
         self.makings.get(&key, caller, self.inline(path, anew, below_arrays, room)).await
     }
 
     async fn zmetadata(
         &self,
         path: &NodePath,
-        room: Arc<dyn Room>,
+        room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let making = Making::new(self, path, &room);
         let Some(group) = making.v2(path.clone()).await?.filter(|node| node.kind == NodeKind::Group) else {
@@ -113,7 +114,7 @@ impl Hierarchy {
         path: &NodePath,
         anew: bool,
         below_arrays: bool,
-        room: Arc<dyn Room>,
+        room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let making = Making { below_arrays, ..Making::new(self, path, &room) };
         let group = match making.copy(path, ZARR_JSON).await? {
@@ -133,7 +134,7 @@ impl Hierarchy {
 /// A text, and what it takes of a room.
 struct Held {
     text: String,
-    _lot: Lot,
+    _lot: Reservation,
 }
 
 impl AsRef<[u8]> for Held {
@@ -158,16 +159,16 @@ struct Making<'a> {
     /// What is listed and read.
     store: SharedStore,
     /// What is held of the room.
-    lot: Mutex<Lot>,
+    lot: Mutex<Reservation>,
     /// Whether what is below arrays is looked at too.
     below_arrays: bool,
 }
 
 impl<'a> Making<'a> {
-    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: &Arc<dyn Room>) -> Self {
+    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: &Arc<dyn MemoryBudget>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
-        let store = hierarchy.store.in_room(room).unwrap_or_else(|| Arc::clone(&hierarchy.store));
-        let lot = Mutex::new(Lot::of(Some(room)));
+        let store = hierarchy.store.with_budget(room).unwrap_or_else(|| Arc::clone(&hierarchy.store));
+        let lot = Mutex::new(Reservation::of(Some(room)));
         Self { hierarchy, root, bytes_left, store, lot, below_arrays: false }
     }
 
@@ -181,12 +182,12 @@ impl<'a> Making<'a> {
     fn hold(&self, bytes: u64) -> Result<(), HierarchyError> {
         let path = || self.root.clone();
         self.lot().resize(bytes).map_err(|error| match error {
-            NoRoom::Now => HierarchyError::NoRoom { path: path() },
-            NoRoom::Ever { limit } => HierarchyError::NeverRoom { path: path(), limit },
+            BudgetExceeded::Now => HierarchyError::NoRoom { path: path() },
+            BudgetExceeded::Ever { limit } => HierarchyError::NeverRoom { path: path(), limit },
         })
     }
 
-    fn lot(&self) -> MutexGuard<'_, Lot> {
+    fn lot(&self) -> MutexGuard<'_, Reservation> {
         // No code panics while it holds the lock.
         self.lot.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::collisions::{Standing, standings};
+use super::collisions::{KeyClaim, key_claims};
 use super::locate::{Documents, META, TRIES, ZARR_JSON, ZARRAY, ZGROUP, document_key};
 use super::{Hierarchy, HierarchyError, Located};
 use crate::key::{NodePath, StoreKey};
@@ -57,13 +57,13 @@ impl Dependent {
 
     /// Why there is nothing to be served from its own path.
     #[must_use]
-    pub fn withheld(&self) -> Option<&Diagnostic> {
-        self.diagnostics.iter().find(|diagnostic| withholds(diagnostic))
+    pub fn hidden(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| hides(diagnostic))
     }
 }
 
 /// Whether chunks cannot be served from their array's own path.
-fn withholds(diagnostic: &Diagnostic) -> bool {
+fn hides(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.code, DiagnosticCode::NameShadowsChunkKey | DiagnosticCode::CollisionUnknown)
 }
 
@@ -203,7 +203,7 @@ impl Hierarchy {
                 // Too long a path has no keys.
                 let path = NodePath::parse(&format!("{}{}", primary.prefix(), member.path));
                 let Ok(path) = path else { continue };
-                let is_withheld = standing.iter().any(withholds);
+                let is_withheld = standing.iter().any(hides);
                 let is_made = !is_withheld && bytes_left > 0;
                 let rebased = if is_made { member.rebased() } else { None };
                 let rebased = rebased.map(|document| Value::Object(document).to_string());
@@ -287,7 +287,7 @@ impl Hierarchy {
             let standing = place.and_then(|place| standings.get(place).cloned()).unwrap_or_default();
             let text = |document| Value::Object(document).to_string();
             let diagnostics = [member.diagnostics.clone(), standing].concat();
-            let is_withheld = diagnostics.iter().any(withholds);
+            let is_withheld = diagnostics.iter().any(hides);
             Ok(Some(Dependent {
                 primary: at,
                 array,
@@ -340,8 +340,8 @@ fn family<'a>(
     document: &'a Map<String, Value>,
     reading: Reading,
     limits: &MetadataLimits,
-) -> (Family<'a>, Vec<Standing>) {
+) -> (Family<'a>, Vec<KeyClaim>) {
     let family = Family::of(document, reading, limits);
-    let standings = standings(&family);
+    let standings = key_claims(&family);
     (family, standings)
 }

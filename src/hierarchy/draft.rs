@@ -9,7 +9,7 @@ use crate::metadata::draft;
 
 impl Hierarchy {
     /// Why there is no node at this path: because nothing is there, or because what is there is a draft's.
-    pub async fn why_missing(&self, path: NodePath) -> HierarchyError {
+    pub async fn missing_node_error(&self, path: NodePath) -> HierarchyError {
         let (slash, below) = if path.as_str().is_empty() { ("", "") } else { ("/", path.as_str()) };
         let keys =
             ["array", "group"].map(|kind| StoreKey::parse(&format!("meta/root{slash}{below}.{kind}.json")));

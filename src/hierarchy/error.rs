@@ -1,6 +1,6 @@
 //! [`HierarchyError`]: why there is no node to be had.
 
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, NodePath, StoreKey};
 use crate::metadata::MetadataError;
@@ -95,7 +95,7 @@ pub enum HierarchyError {
     },
     /// Parsing had no result.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Cpu(#[from] ComputePoolError),
     /// The path leaves no room for the key of a document below it.
     #[error("the path `{path}` is too long: {source}")]
     Path {

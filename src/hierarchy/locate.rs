@@ -129,8 +129,9 @@ impl Hierarchy {
     /// Whether it is plain, without any waiting, that these documents still stand under the path as they were located.
     #[must_use]
     pub fn is_still(&self, path: &NodePath, located: &Located) -> bool {
-        let still =
-            |name, version| document_key(path, name).is_ok_and(|key| self.store.still_has(&key, version));
+        let still = |name, version| {
+            document_key(path, name).is_ok_and(|key| self.store.validate_cached(&key, version))
+        };
         match &located.documents {
             Documents::V3 { zarr_json } => still(ZARR_JSON, Some(zarr_json)),
             Documents::V2Array { zarray, zattrs } => {
@@ -142,8 +143,11 @@ impl Hierarchy {
                     && still(ZGROUP, Some(zgroup))
                     && still(ZATTRS, zattrs.as_ref())
             }
-            Documents::Dependent { primary, zarr_json } => conditions(path, primary, zarr_json)
-                .is_ok_and(|keys| keys.iter().all(|(key, version)| self.store.still_has(key, *version))),
+            Documents::Dependent { primary, zarr_json } => {
+                conditions(path, primary, zarr_json).is_ok_and(|keys| {
+                    keys.iter().all(|(key, version)| self.store.validate_cached(key, *version))
+                })
+            }
             Documents::V1Array { .. } => false,
         }
     }
@@ -165,7 +169,7 @@ impl Hierarchy {
     /// A document that cannot be read or used; [`HierarchyError::NoSuchNode`] if it went away.
     pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
         match self.load_documents(path, located).await? {
-            Node::Array(array) => self.settle_separator(path, array).await.map(Node::Array),
+            Node::Array(array) => self.detect_separator(path, array).await.map(Node::Array),
             group @ Node::Group(_) => Ok(group),
         }
     }

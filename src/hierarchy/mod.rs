@@ -27,7 +27,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use consolidate::{Makings, makings};
 
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::key::NodePath;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
@@ -37,7 +37,7 @@ use crate::store::SharedStore;
 pub struct Hierarchy {
     store: SharedStore,
     limits: MetadataLimits,
-    cpu: Cpu,
+    cpu: ComputePool,
     separator: Option<Separator>,
     /// How many long documents are held in memory at a time.
     gate: Arc<Semaphore>,
@@ -57,7 +57,7 @@ const MAKERS: usize = 2;
 impl Hierarchy {
     /// The hierarchy in a store, whose long documents are parsed on `cpu`.
     #[must_use]
-    pub fn new(store: SharedStore, limits: MetadataLimits, cpu: Cpu) -> Self {
+    pub fn new(store: SharedStore, limits: MetadataLimits, cpu: ComputePool) -> Self {
         let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
         let (makings, name) = (Arc::new(makings()), Arc::default());
         Self { store, limits, cpu, separator: None, gate, makers, makings, name }

@@ -19,7 +19,7 @@ const MOST_KEYS: usize = 100;
 
 impl Hierarchy {
     /// The array with its separator settled, unless there are no chunks to show it.
-    pub(super) async fn settle_separator(
+    pub(super) async fn detect_separator(
         &self,
         path: &NodePath,
         array: Arc<ArrayMetadata>,

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 /// What was made last of one thing. Held while it is made.
-type Last<T> = tokio::sync::Mutex<Option<Made<T>>>;
+type Last<T> = tokio::sync::Mutex<Option<Built<T>>>;
 
 /// What was made, when that began, and for whom.
 #[derive(Debug)]
-struct Made<T> {
+struct Built<T> {
     began: Instant,
     caller: u64,
     result: T,
@@ -22,13 +22,13 @@ struct Made<T> {
 
 /// Makings under way, by what is made.
 #[derive(Debug)]
-pub(super) struct Together<K, T> {
+pub(super) struct SharedBuild<K, T> {
     makings: Mutex<HashMap<K, Weak<Last<T>>>>,
     /// Whether what was made is for others too: a failure may come of what one caller may hold.
     is_for_others: fn(&T) -> bool,
 }
 
-impl<K: Eq + Hash + Clone, T: Clone> Together<K, T> {
+impl<K: Eq + Hash + Clone, T: Clone> SharedBuild<K, T> {
     /// No making yet; those for which `is_for_others` is false are not shared.
     pub(super) fn new(is_for_others: fn(&T) -> bool) -> Self {
         Self { makings: Mutex::default(), is_for_others }
@@ -48,7 +48,7 @@ impl<K: Eq + Hash + Clone, T: Clone> Together<K, T> {
         }
         let began = Instant::now();
         let made = make.await;
-        *last = Some(Made { began, caller, result: made.clone() });
+        *last = Some(Built { began, caller, result: made.clone() });
         made
     }
 
@@ -75,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn those_who_wait_share_one_making_that_began_after_they_asked() {
-        let (together, makings) = (Together::<u8, usize>::new(|_| true), AtomicUsize::new(0));
+        let (together, makings) = (SharedBuild::<u8, usize>::new(|_| true), AtomicUsize::new(0));
         let get = async |key: u8| {
             let making = async {
                 let number = makings.fetch_add(1, SeqCst);
@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_one_leaves_another_makes() {
-        let together = Together::<u8, u8>::new(|_| true);
+        let together = SharedBuild::<u8, u8>::new(|_| true);
         let mut left = Box::pin(together.get(&1, 0, std::future::pending()));
         assert!(futures::poll!(left.as_mut()).is_pending());
         let mut next = Box::pin(together.get(&1, 0, async { 2 }));
@@ -102,7 +102,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_about_one_caller_alone_is_not_given_to_those_who_wait() {
-        let together = Together::<u8, Result<u8, u8>>::new(Result::is_ok);
+        let together = SharedBuild::<u8, Result<u8, u8>>::new(Result::is_ok);
         let get = |caller, made: Result<u8, u8>| {
             let making = async move {
                 tokio::task::yield_now().await;

@@ -16,9 +16,9 @@ const MOST_BYTES: usize = 256;
 
 /// What stands before every path: nothing, or a path without a slash at its end.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Base(Option<Arc<str>>);
+pub(super) struct BasePath(Option<Arc<str>>);
 
-impl Base {
+impl BasePath {
     /// A base, if the text can be one: nothing, or segments that need no escaping, each after a slash.
     pub(super) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
@@ -43,7 +43,7 @@ impl Base {
     }
 
     /// This one, with another within it.
-    pub(super) fn around(self, inner: &Self) -> Self {
+    pub(super) fn join(self, inner: &Self) -> Self {
         match (&self.0, &inner.0) {
             (None, _) => inner.clone(),
             (_, None) => self,
@@ -67,7 +67,7 @@ impl Base {
     }
 
     /// A URL without it, if it begins with it.
-    pub(super) fn stripped(&self, uri: &Uri) -> Option<Uri> {
+    pub(super) fn strip_uri(&self, uri: &Uri) -> Option<Uri> {
         self.strip(uri.path())?;
         let rest = uri.path_and_query()?.as_str().get(self.as_str().len()..)?;
         let rest: PathAndQuery =
@@ -78,7 +78,7 @@ impl Base {
     }
 
     /// Puts it before the path that an answer redirects to, if that is absolute.
-    pub(super) fn lead(&self, headers: &mut HeaderMap) {
+    pub(super) fn rewrite_location(&self, headers: &mut HeaderMap) {
         let Some(base) = &self.0 else { return };
         let Some(to) = headers.get(header::LOCATION).and_then(|to| to.to_str().ok()) else { return };
         if to.starts_with('/')
@@ -90,7 +90,7 @@ impl Base {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Base {
+impl<S: Send + Sync> FromRequestParts<S> for BasePath {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -105,18 +105,18 @@ mod tests {
     #[test]
     fn a_base_is_a_path_that_needs_no_escaping() {
         for text in ["", "/zarr", "/a/b-c_d.e~f"] {
-            assert_eq!(Base::parse(text).unwrap().as_str(), text);
+            assert_eq!(BasePath::parse(text).unwrap().as_str(), text);
         }
         for text in ["/", "zarr", "/zarr/", "//zarr", "/a//b", "/a/..", "/%41", "/a b", "/a?b", "/é", "/a\""]
         {
-            assert!(Base::parse(text).is_none(), "{text}");
+            assert!(BasePath::parse(text).is_none(), "{text}");
         }
-        assert!(Base::parse(&format!("/{}", "x".repeat(256))).is_none());
+        assert!(BasePath::parse(&format!("/{}", "x".repeat(256))).is_none());
     }
 
     #[test]
     fn urls_are_stripped_by_whole_segments() {
-        let base = Base::parse("/zarr").unwrap();
+        let base = BasePath::parse("/zarr").unwrap();
         for (url, expected) in [
             ("/zarr/store/m/a?b=/zarr", Some("/store/m/a?b=/zarr")),
             ("/zarr", Some("/")),
@@ -130,16 +130,16 @@ mod tests {
             ("/%7aarr/a", None),
             ("/", None),
         ] {
-            let stripped = base.stripped(&url.parse().unwrap()).map(|url| url.to_string());
+            let stripped = base.strip_uri(&url.parse().unwrap()).map(|url| url.to_string());
             assert_eq!(stripped.as_deref(), expected, "{url}");
         }
     }
 
     #[test]
     fn one_base_stands_within_another() {
-        let base = |text| Base::parse(text).unwrap();
+        let base = |text| BasePath::parse(text).unwrap();
         for (outer, inner, both) in [("", "", ""), ("/a", "", "/a"), ("", "/b", "/b"), ("/a", "/b", "/a/b")] {
-            assert_eq!(base(outer).around(&base(inner)).as_str(), both);
+            assert_eq!(base(outer).join(&base(inner)).as_str(), both);
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
             ("//other.example/", "//other.example/"),
         ] {
             let mut headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static(to))]);
-            Base::parse("/zarr").unwrap().lead(&mut headers);
+            BasePath::parse("/zarr").unwrap().rewrite_location(&mut headers);
             assert_eq!((headers.len(), headers[header::LOCATION].to_str().unwrap()), (1, led));
         }
     }

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::digest::{Checking, DigestError};
 use super::options::HttpOptions;
 use super::problem::Problem;
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::store::{StoreError, Value, ValueBody, ValueStream};
 
 /// The body of an answer that holds a value or a part of one.
@@ -38,22 +38,26 @@ pub(super) async fn value_body(value: Value) -> Result<Body, StoreError> {
         ValueBody::Stream(_) if length == 0 => Ok(Body::empty()),
         ValueBody::Stream(mut stream) => {
             let first = stream.try_next().await?.ok_or(StoreError::WrongLength)?;
-            Ok(exact_body(first, stream, length))
+            Ok(content_length_body(first, stream, length))
         }
     }
 }
 
 /// A body that is an error unless `first` and `rest` have `length` bytes together.
-pub(super) fn exact_body<E>(first: Bytes, rest: BoxStream<'static, Result<Bytes, E>>, length: u64) -> Body
+pub(super) fn content_length_body<E>(
+    first: Bytes,
+    rest: BoxStream<'static, Result<Bytes, E>>,
+    length: u64,
+) -> Body
 where
     E: Error + Send + Sync + 'static,
 {
-    Body::new(Exact { first: Some(first), rest, remaining: length })
+    Body::new(ContentLengthBody { first: Some(first), rest, remaining: length })
 }
 
 /// Why a body breaks off.
 #[derive(Debug, thiserror::Error)]
-enum Broken<E: Error + 'static> {
+enum ShortBody<E: Error + 'static> {
     /// What it is made of failed.
     #[error(transparent)]
     Source(E),
@@ -63,20 +67,20 @@ enum Broken<E: Error + 'static> {
 }
 
 /// A stream that is an error unless it has `remaining` bytes.
-struct Exact<E> {
+struct ContentLengthBody<E> {
     first: Option<Bytes>,
     rest: BoxStream<'static, Result<Bytes, E>>,
     remaining: u64,
 }
 
-impl<E: Error + Send + Sync + 'static> HttpBody for Exact<E> {
+impl<E: Error + Send + Sync + 'static> HttpBody for ContentLengthBody<E> {
     type Data = Bytes;
-    type Error = Broken<E>;
+    type Error = ShortBody<E>;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken<E>>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, ShortBody<E>>>> {
         let part = match self.first.take() {
             Some(first) => Some(Ok(first)),
             None if self.remaining == 0 => None,
@@ -90,11 +94,11 @@ impl<E: Error + Send + Sync + 'static> HttpBody for Exact<E> {
                         self.remaining = remaining;
                         Ok(Frame::data(part))
                     }
-                    None => Err(Broken::Length),
+                    None => Err(ShortBody::Length),
                 })
             }
-            Some(Err(error)) => Some(Err(Broken::Source(error))),
-            None if self.remaining > 0 => Some(Err(Broken::Length)),
+            Some(Err(error)) => Some(Err(ShortBody::Source(error))),
+            None if self.remaining > 0 => Some(Err(ShortBody::Length)),
             None => None,
         })
     }
@@ -109,9 +113,9 @@ impl<E: Error + Send + Sync + 'static> HttpBody for Exact<E> {
 }
 
 /// The body of a 204 or 304: nothing, and no word about a length, which in a 304 would mean the value's.
-pub(super) struct Absent;
+pub(super) struct NoBody;
 
-impl HttpBody for Absent {
+impl HttpBody for NoBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -197,7 +201,7 @@ impl Upload {
             ),
             Err(UploadError::StoreBusy) => {
                 // Dropping the feed is what ends the store's stream in an error.
-                return Err(Problem::of_class(crate::error::ErrorClass::TimedOut));
+                return Err(Problem::from_class(crate::error::ErrorClass::TimedOut));
             }
             Err(UploadError::StoreDone) => return Ok(()),
             Err(UploadError::Digest(error)) => {
@@ -247,7 +251,7 @@ pub(super) async fn collect(
 enum UploadError {
     Body(StoreError),
     Digest(DigestError),
-    Cpu(CpuError),
+    Cpu(ComputePoolError),
     Stalled,
     StoreBusy,
     StoreDone,

@@ -40,7 +40,7 @@ pub(super) struct Caller {
 
 /// Those who share what one is given: all requests of one name, or of one part of it, or without one of one address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Identity {
+pub(super) enum ClientKey {
     /// Of whoever has shown to be this, and which of several: holders of different URLs that one key signed are several.
     Name(Arc<str>, u8),
     /// Of whoever is there.
@@ -67,10 +67,10 @@ impl Caller {
     }
 
     /// With whom the caller shares.
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn client_key(&self) -> ClientKey {
         match self.rights.name() {
-            Some(name) => Identity::Name(Arc::clone(name), self.rights.part()),
-            None => Identity::Address(self.address()),
+            Some(name) => ClientKey::Name(Arc::clone(name), self.rights.part()),
+            None => ClientKey::Address(self.address()),
         }
     }
 
@@ -129,16 +129,16 @@ mod tests {
     fn a_name_shares_from_wherever_it_comes_and_strangers_by_address() {
         let mut extensions = Extensions::new();
         let at = |number: u8| Caller::at(Peer { address: [192, 0, 2, number].into(), is_encrypted: true });
-        assert_ne!(at(1).identity(), at(2).identity());
-        assert_eq!(at(1).identity(), at(1).identity());
+        assert_ne!(at(1).client_key(), at(2).client_key());
+        assert_eq!(at(1).client_key(), at(1).client_key());
         let mut named = |number: u8| {
             extensions.insert(at(number));
             let access = Arc::new(super::super::access::Access::open());
             let principal = Arc::new(super::super::access::Principal::named("alice", Vec::new()));
             Caller::decide(&mut extensions, Rights::Of { access, principal });
-            Caller::of(&extensions).identity()
+            Caller::of(&extensions).client_key()
         };
-        assert_eq!(named(1), Identity::Name("alice".into(), 0));
+        assert_eq!(named(1), ClientKey::Name("alice".into(), 0));
         assert_eq!(named(1), named(2));
     }
 

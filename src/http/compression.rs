@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::admission::{Class, Entrant, Share};
+use super::admission::{AdmissionRequest, ClientBucket, Priority};
 use super::coding::{Accepted, coded_tag};
 use super::frame::Route;
 use super::state::AppState;
@@ -56,7 +56,7 @@ pub(super) struct Wish(Option<Box<Asked>>);
 #[derive(Debug)]
 struct Asked {
     accepted: Accepted,
-    share: Share,
+    share: ClientBucket,
     is_head: bool,
     /// `If-None-Match`.
     none_match: Option<HeaderValue>,
@@ -81,7 +81,7 @@ impl Wish {
         }
         Some(Self(Some(Box::new(Asked {
             accepted: Accepted::from_headers(headers),
-            share: Share::of(request.extensions()),
+            share: ClientBucket::of(request.extensions()),
             is_head: *request.method() == Method::HEAD,
             none_match: headers.get(header::IF_NONE_MATCH).cloned(),
             fixed: template.starts_with("/docs/").then(|| Fixed(path.to_owned())),
@@ -181,8 +181,8 @@ pub(super) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
         return Response::from_parts(head, body);
     }
     // The text, and what is made of it.
-    let entrant = Entrant::of(Class::Metadata, asked.share);
-    let Some(permit) = state.admission().try_enter(entrant, bytes.saturating_mul(2)) else {
+    let entrant = AdmissionRequest::of(Priority::Metadata, asked.share);
+    let Some(permit) = state.admission().try_acquire(entrant, bytes.saturating_mul(2)) else {
         return Response::from_parts(head, body);
     };
     let fixed = head.extensions.remove::<Fixed>().or(asked.fixed).filter(|_| head.status == StatusCode::OK);
@@ -198,7 +198,7 @@ pub(super) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
             Err(error) => return Response::from_parts(head, broken(error)),
         };
         let again = text.clone();
-        let encoded = state.cpu().run_sized(bytes, move || coding.encode(&again)).await;
+        let encoded = state.cpu().run_or_inline(bytes, move || coding.encode(&again)).await;
         let shorter = match encoded {
             Ok(Ok(encoded)) if encoded.len() < text.len() => Some(Bytes::from(encoded)),
             Ok(Ok(_) | Err(_)) | Err(_) => None,

@@ -54,12 +54,12 @@ const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Na
 
 /// What a request says of who asks.
 #[derive(Debug)]
-pub(super) struct Sharing {
+pub(super) struct CorsRequest {
     origin: Option<HeaderValue>,
     preflight: bool,
 }
 
-impl Sharing {
+impl CorsRequest {
     /// Of a request.
     pub(super) fn of(request: &Request) -> Self {
         let origin = request.headers().get(header::ORIGIN).cloned();

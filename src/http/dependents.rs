@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use super::problem::Problem;
-use crate::array::{ArrayError, Opened};
+use crate::array::{ArrayError, OpenNode};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Dependent, DependentEntry, Dependents, HierarchyError};
 use crate::key::NodePath;
@@ -87,7 +87,7 @@ pub(super) fn problem_of(error: ArrayError) -> Problem {
 }
 
 /// Refuses elements of which another array says that they are something else.
-pub(super) fn check_collision(opened: &Opened, allowed: bool) -> Result<(), Problem> {
+pub(super) fn check_collision(opened: &OpenNode, allowed: bool) -> Result<(), Problem> {
     let collision = opened.dependent.as_ref().and_then(|dependent| dependent.collision());
     match collision.filter(|_| !allowed) {
         None => Ok(()),
@@ -107,7 +107,7 @@ pub(super) fn metadata(dependent: &Dependent, view: View) -> Result<&str, Proble
         (View::Complete, _) => Ok(&dependent.complete),
         (View::Partial, _) => Ok(&dependent.partial),
         (View::Rebased, Some(rebased)) => Ok(rebased),
-        (View::Rebased, None) => Err(withheld(dependent)),
+        (View::Rebased, None) => Err(hidden(dependent)),
     }
 }
 
@@ -120,9 +120,9 @@ pub(super) fn describe(document: &mut Map<String, Value>, dependent: &Dependent)
 }
 
 /// Why there is no rebased document.
-fn withheld(dependent: &Dependent) -> Problem {
-    match dependent.withheld() {
-        None => Problem::of_class(ErrorClass::NotFound),
+fn hidden(dependent: &Dependent) -> Problem {
+    match dependent.hidden() {
+        None => Problem::from_class(ErrorClass::NotFound),
         Some(reason) => {
             let detail = format!("other readers would read other chunks than the array's: {}", reason.detail);
             Problem::new(StatusCode::NOT_FOUND, reason.code.name()).detail(detail)

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::problem::Problem;
-use crate::cpu::{Cpu, CpuError};
+use crate::cpu::{ComputePool, ComputePoolError};
 use crate::error::ErrorClass;
 
 /// Padding may be missing (RFC 8941, section 4.2.7); what is there must be right.
@@ -137,7 +137,7 @@ pub(super) enum DigestError {
 impl From<DigestError> for Problem {
     fn from(error: DigestError) -> Self {
         match error {
-            DigestError::Malformed(header) => Problem::of_class(ErrorClass::InvalidRequest)
+            DigestError::Malformed(header) => Problem::from_class(ErrorClass::InvalidRequest)
                 .detail(format!("`{header}` is no digest that can be read; nothing was written")),
             DigestError::Mismatch(header) => Problem::new(StatusCode::BAD_REQUEST, "digest-mismatch")
                 .detail(format!("the body is not what `{header}` says; nothing was written")),
@@ -201,7 +201,7 @@ impl Digests {
 #[derive(Debug)]
 pub(super) struct Checking {
     digests: Digests,
-    cpu: Cpu,
+    cpu: ComputePool,
     /// What has come and is not yet part of the digests.
     waiting: Vec<Bytes>,
 }
@@ -211,14 +211,14 @@ impl Checking {
     ///
     /// # Errors
     /// [`DigestError::Malformed`].
-    pub(super) fn from_headers(headers: &HeaderMap, cpu: &Cpu) -> Result<Self, DigestError> {
+    pub(super) fn from_headers(headers: &HeaderMap, cpu: &ComputePool) -> Result<Self, DigestError> {
         Ok(Self { digests: Digests::from_headers(headers)?, cpu: cpu.clone(), waiting: Vec::new() })
     }
 
     /// Takes note of the next bytes of the body. A connection hands them out in short pieces, of which some are
     /// gathered for one piece of work on the pool: the reactor does none of it, and a body of which nothing is said
     /// makes none.
-    pub(super) async fn add(&mut self, part: &Bytes) -> Result<(), CpuError> {
+    pub(super) async fn add(&mut self, part: &Bytes) -> Result<(), ComputePoolError> {
         if self.digests.expected.is_empty() {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl Checking {
     }
 
     /// Whether all that has come is what the headers say.
-    pub(super) async fn check(&mut self) -> Result<Result<(), DigestError>, CpuError> {
+    pub(super) async fn check(&mut self) -> Result<Result<(), DigestError>, ComputePoolError> {
         if self.digests.expected.is_empty() {
             return Ok(Ok(()));
         }
@@ -235,7 +235,7 @@ impl Checking {
         Ok(std::mem::take(&mut self.digests).check())
     }
 
-    async fn digest(&mut self) -> Result<(), CpuError> {
+    async fn digest(&mut self) -> Result<(), ComputePoolError> {
         let (mut digests, parts) = (std::mem::take(&mut self.digests), std::mem::take(&mut self.waiting));
         let added = self.cpu.run(move || {
             for part in parts {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     async fn checked(pairs: &[(&'static str, &str)], parts: &[&'static [u8]]) -> Result<(), DigestError> {
-        let cpu = Cpu::new(crate::cpu::CpuOptions { threads: 1 }).unwrap();
+        let cpu = ComputePool::new(crate::cpu::ComputePoolOptions { threads: 1 }).unwrap();
         let mut checking = Checking::from_headers(&headers(pairs), &cpu)?;
         for part in parts {
             checking.add(&Bytes::from_static(part)).await.unwrap();

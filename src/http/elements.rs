@@ -18,13 +18,13 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
-use super::admission::Entrant;
+use super::admission::AdmissionRequest;
 use super::array_headers::put_contents;
-use super::body::exact_body;
+use super::body::content_length_body;
 use super::conditions::{Conditions, Verdict};
 use super::download;
 use super::extract::NodeTarget;
-use super::kept::{KEPT_BYTES, KeptAnswer};
+use super::kept::{CachedResponse, MAX_CACHED_RESPONSE_BYTES};
 use super::negotiate::Offer;
 use super::problem::Problem;
 use super::range;
@@ -32,11 +32,15 @@ use super::state::AppState;
 use super::timing::put_trace;
 use super::too_large::Broken;
 use super::validators::{hex_tag, put_validators};
-use crate::array::{Array, ArrayError, MadeOf, Opened, Plan, ReadChunks, Snapshot, Suggestions, Trace};
+use crate::array::{
+    Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, Snapshot, Suggestions,
+};
 use crate::chunk::{self, AxisRange, Subset};
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::Endianness;
-use crate::render::{self, Contents, Conversion, Format, Heading, RenderError, Style, Writer, npy};
+use crate::render::{
+    self, Conversion, Format, FormatOptions, Heading, RenderError, ResultSchema, Writer, npy,
+};
 use crate::store::{ByteRange, ValueInfo, Version};
 
 /// How often an answer whose chunks change while it is begun is begun again.
@@ -58,7 +62,7 @@ pub(super) const OFFERS: &[Offer] = &[
 ];
 
 /// The format that an offer is.
-pub(super) fn format_of(offer: Offer) -> Format {
+pub(super) fn format_from_offer(offer: Offer) -> Format {
     match offer.name {
         "npy" => Format::Npy,
         "json" => Format::Json,
@@ -73,7 +77,7 @@ pub(super) fn format_of(offer: Offer) -> Format {
 pub(super) struct Rendering {
     /// One of [`OFFERS`].
     pub(super) offer: Offer,
-    pub(super) style: Style,
+    pub(super) style: FormatOptions,
     /// The names of the fields that are asked for; `None` for whole elements.
     pub(super) fields: Option<String>,
     /// Whether the first line of CSV says what the columns are.
@@ -92,28 +96,28 @@ impl Rendering {
 }
 
 /// What is asked for: a subset of an array, rendered.
-pub(super) struct Elements {
-    node: Arc<Opened>,
+pub(super) struct ElementsRequest {
+    node: Arc<OpenNode>,
     array: Arc<Array>,
     subset: Subset,
     rendering: Rendering,
     conversion: Arc<Conversion>,
     /// What the answer has in it.
-    contents: Contents,
+    contents: ResultSchema,
     /// When the request was first looked at.
     started: Instant,
 }
 
 /// An answer.
-struct Answered {
+struct ElementsResponse {
     answer: Response,
     /// `None` if it is not worth keeping.
-    again: Option<Again>,
+    again: Option<Cacheable>,
 }
 
 /// What it takes to give an answer again.
-struct Again {
-    chunks: ReadChunks,
+struct Cacheable {
+    chunks: ChunkVersions,
     version: Version,
     body: Bytes,
 }
@@ -138,13 +142,13 @@ impl Classify for ElementsError {
     }
 }
 
-impl Elements {
+impl ElementsRequest {
     /// A subset of an array, in the form that is asked for. `started` is when the request was first looked at.
     ///
     /// # Errors
     /// [`RenderError`] if fields are asked for that elements have not.
     pub(super) fn new(
-        node: Arc<Opened>,
+        node: Arc<OpenNode>,
         subset: Subset,
         rendering: Rendering,
         started: Instant,
@@ -165,23 +169,25 @@ impl Elements {
     }
 
     /// The answer to a GET or HEAD. It may be kept.
-    pub(super) async fn answer(
+    pub(super) async fn respond(
         self,
         state: &AppState,
         target: &NodeTarget,
         head: &Parts,
     ) -> Result<Response, Problem> {
         let plan = Plan::new(&self.array, self.subset.clone(), state.read_limits());
-        let plan = plan.map_err(|error| self.refused(state, error.into()))?;
+        let plan = plan.map_err(|error| self.check_cost(state, error.into()))?;
         // What has variable length is written whole, and is at least as long as its bytes.
         let plan = plan.with_heap_limit(state.options().whole_bytes);
-        let permit =
-            state.admission().enter(Entrant::to_elements(head), self.memory_bytes(state, &plan)).await?;
+        let permit = state
+            .admission()
+            .acquire(AdmissionRequest::to_elements(head), self.memory_bytes(state, &plan))
+            .await?;
         let mut tries = 1;
-        let Answered { mut answer, again } = loop {
+        let ElementsResponse { mut answer, again } = loop {
             match self.attempt(state, &head.method, &head.headers, &plan).await {
                 Err(ElementsError::Array(error)) if error.is_changed() && tries < TRIES => tries += 1,
-                answered => break answered.map_err(|error| self.refused(state, error))?,
+                answered => break answered.map_err(|error| self.check_cost(state, error))?,
             }
         };
         answer.headers_mut().insert(header::CACHE_CONTROL, target.mount.cache_control.of_decoded());
@@ -190,19 +196,19 @@ impl Elements {
             download::put(answer.headers_mut(), &name, download::extension(self.rendering.offer));
         }
         // What is said of a dependent is said of other arrays too.
-        if let Some(Again { chunks, version, body }) = again
+        if let Some(Cacheable { chunks, version, body }) = again
             && self.node.dependent.is_none()
-            && state.answers().has_room_for(chunks.bytes() + body.len() as u64)
+            && state.answers().fits(chunks.bytes() + body.len() as u64)
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
-            let made_of = MadeOf::new(opener, path, &self.node, chunks);
-            KeptAnswer::keep(state, head, made_of, version, answer.headers(), body).await;
+            let made_of = Dependencies::new(opener, path, &self.node, chunks);
+            CachedResponse::store(state, head, made_of, version, answer.headers(), body).await;
         }
         Ok(permit.hold(answer))
     }
 
     /// The problem that an error is; of a limit, with slices that are within it.
-    fn refused(&self, state: &AppState, error: ElementsError) -> Problem {
+    fn check_cost(&self, state: &AppState, error: ElementsError) -> Problem {
         let Some(broken) = Broken::of(state, &error) else { return error.into() };
         // What the format has no form for, it has in no part either.
         if let Err(formless) = render::writer(self.rendering.style, &self.contents, u64::MAX) {
@@ -229,10 +235,10 @@ impl Elements {
     /// What the answer holds in memory while it is under way: the band that is sent and the one that is assembled
     /// meanwhile, or the whole text.
     fn memory_bytes(&self, state: &AppState, plan: &Plan) -> u64 {
-        match self.contents.whole_bytes_estimate(self.rendering.style.format) {
+        match self.contents.max_output_bytes(self.rendering.style.format) {
             // What is over the limit is refused as soon as it is begun.
             Some(whole) => whole.min(state.options().whole_bytes),
-            None => plan.response_bytes().min(plan.band_bytes().saturating_mul(2)),
+            None => plan.response_bytes().min(plan.segment_bytes().saturating_mul(2)),
         }
     }
 
@@ -242,7 +248,7 @@ impl Elements {
         method: &Method,
         headers: &HeaderMap,
         plan: &Plan,
-    ) -> Result<Answered, ElementsError> {
+    ) -> Result<ElementsResponse, ElementsError> {
         let limit = state.options().whole_bytes;
         let trace = state.reader().trace(self.array.mount());
         // What has to be read in any case is read at once. Whatever may need no element looks first.
@@ -251,7 +257,7 @@ impl Elements {
             let planned = self.started.elapsed();
             (state.reader().snapshot(plan, &trace).await?, planned)
         } else {
-            (state.reader().look(plan, &trace).await?, self.started.elapsed())
+            (state.reader().lookup_versions(plan, &trace).await?, self.started.elapsed())
         };
         trace.planned_in(planned);
         let version = self.version(&snapshot);
@@ -259,14 +265,14 @@ impl Elements {
         let mut whole = None;
         let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
             Verdict::Failed => {
-                let answer = Problem::of_class(ErrorClass::PreconditionFailed).into_response();
-                return Ok(Answered { answer, again: None });
+                let answer = Problem::from_class(ErrorClass::PreconditionFailed).into_response();
+                return Ok(ElementsResponse { answer, again: None });
             }
             Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
             Verdict::Proceed => {
                 let (mut answer, body) = match render::writer(self.rendering.style, &self.contents, limit)? {
-                    Some(writer) => self.whole(state, method, snapshot, writer, &trace).await?,
-                    None => self.binary(state, method, headers, snapshot, &version, &trace).await?,
+                    Some(writer) => self.buffered(state, method, snapshot, writer, &trace).await?,
+                    None => self.streamed(state, method, headers, snapshot, &version, &trace).await?,
                 };
                 put_trace(answer.headers_mut(), &trace);
                 whole = body;
@@ -279,11 +285,11 @@ impl Elements {
         // What was in memory already is what is asked for again and again.
         let is_hit = matches!(trace.hits_and_misses(), (1.., 0));
         let again = whole
-            .filter(|body| body.len() <= KEPT_BYTES)
+            .filter(|body| body.len() <= MAX_CACHED_RESPONSE_BYTES)
             .zip(chunks)
             .filter(|(body, chunks)| is_hit || is_costly(plan, body.len() as u64 + chunks.bytes()))
-            .map(|(body, chunks)| Again { chunks, version: info.version, body });
-        Ok(Answered { answer, again })
+            .map(|(body, chunks)| Cacheable { chunks, version: info.version, body });
+        Ok(ElementsResponse { answer, again })
     }
 
     /// The version of an answer: of everything it is made of, and how.
@@ -306,16 +312,16 @@ impl Elements {
     }
 
     /// `bytes` and `npy`: of known length, so that ranges of them can be had, and streamed.
-    async fn binary(
+    async fn streamed(
         &self,
         state: &AppState,
         method: &Method,
         headers: &HeaderMap,
         snapshot: Snapshot,
         version: &Version,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ArrayError> {
-        let Contents { data_type, shape, .. } = &self.contents;
+        let ResultSchema { data_type, shape, .. } = &self.contents;
         let preamble = match self.rendering.style.format {
             Format::Npy => Bytes::from(npy::header(data_type, shape, self.rendering.style.endian)),
             _ => Bytes::new(),
@@ -342,7 +348,7 @@ impl Elements {
             let mut parts = self.parts(state, snapshot, &preamble, wanted, trace);
             let first = parts.try_next().await?.unwrap_or_default();
             whole = (first.len() as u64 == size).then(|| first.clone());
-            *answer.body_mut() = exact_body(first, parts, length);
+            *answer.body_mut() = content_length_body(first, parts, length);
         }
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -358,7 +364,7 @@ impl Elements {
         snapshot: Snapshot,
         preamble: &Bytes,
         wanted: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
         let before = preamble.len() as u64;
         let within = |at: u64| usize::try_from(at.min(before)).unwrap_or(preamble.len());
@@ -392,7 +398,7 @@ impl Elements {
         state: &AppState,
         snapshot: Snapshot,
         wanted: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> BoxStream<'static, Result<Bytes, ArrayError>> {
         let source = self.conversion.source_of(&wanted);
         let mut at = self.conversion.bytes_of(source.start);
@@ -421,13 +427,13 @@ impl Elements {
     }
 
     /// What has a length that depends on the elements is written whole before the head, for HEAD too.
-    async fn whole(
+    async fn buffered(
         &self,
         state: &AppState,
         method: &Method,
         snapshot: Snapshot,
         mut writer: Box<dyn Writer>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<(Response, Option<Bytes>), ElementsError> {
         let limit = state.options().whole_bytes;
         let mut text = Vec::new();
@@ -487,7 +493,12 @@ fn check_length(text: &[u8], limit: u64) -> Result<(), RenderError> {
 }
 
 /// What an answer with a subset of an array has in it.
-fn contents_of(array: &Array, subset: &Subset, rendering: &Rendering, conversion: &Conversion) -> Contents {
+fn contents_of(
+    array: &Array,
+    subset: &Subset,
+    rendering: &Rendering,
+    conversion: &Conversion,
+) -> ResultSchema {
     let inner = conversion.inner_shape();
     let kept = || subset.axes().iter().filter(|axis| axis.keep);
     let dimension_names = array.metadata().dimension_names.as_ref().map(|names| {
@@ -502,5 +513,5 @@ fn contents_of(array: &Array, subset: &Subset, rendering: &Rendering, conversion
         Heading { name, columns: columns.unwrap_or(AxisRange::whole(1)) }
     });
     let shape = [&subset.shape(), inner].concat();
-    Contents { data_type: conversion.data_type().clone(), shape, dimension_names, heading }
+    ResultSchema { data_type: conversion.data_type().clone(), shape, dimension_names, heading }
 }

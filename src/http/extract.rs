@@ -17,15 +17,15 @@ use axum::http::{Extensions, StatusCode, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::problem::Problem;
-use super::room::PermitRoom;
+use super::room::PermitBudget;
 use super::state::{AppState, Mount};
 use super::views;
-use crate::array::Opener;
+use crate::array::NodeOpener;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Hierarchy;
 use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
 use crate::views::ViewKind;
-use crate::views::rechunk::Recipe;
+use crate::views::rechunk::RechunkSpec;
 
 /// Everything but `A-Z a-z 0-9 - . _ ~`.
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -64,7 +64,7 @@ impl Classify for PathError {
 
 /// A raw path, split and decoded: the mount's name and what follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Located<'a> {
+struct MountPath<'a> {
     mount: Cow<'a, str>,
     /// Decoded segments joined with `/`; no slash at either end.
     rest: String,
@@ -78,7 +78,7 @@ fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
-fn locate(raw_path: &str, literals: usize) -> Result<Located<'_>, PathError> {
+fn locate(raw_path: &str, literals: usize) -> Result<MountPath<'_>, PathError> {
     let mut names = segments(raw_path).skip(literals);
     let mount = decode(names.next().unwrap_or_default())?;
     let rest = joined(names, raw_path.len())?;
@@ -86,7 +86,7 @@ fn locate(raw_path: &str, literals: usize) -> Result<Located<'_>, PathError> {
         // A mount's name is looked up, but `..` in its place is as wrong as in a key.
         StoreKey::parse(&mount)?;
     }
-    Ok(Located { mount, rest, ends_in_slash: raw_path.ends_with('/') })
+    Ok(MountPath { mount, rest, ends_in_slash: raw_path.ends_with('/') })
 }
 
 /// Raw segments, decoded and joined with `/`: at most `length` bytes.
@@ -152,18 +152,18 @@ fn unknown_mount() -> Problem {
 
 /// Says of a request that this mount is the store at the root path: whoever routed it knows.
 #[derive(Clone, Debug)]
-pub(super) struct Rooted(pub(super) Arc<Mount>);
+pub(super) struct RootMount(pub(super) Arc<Mount>);
 
 /// What a path below a mount's root names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum KeyOrPrefix {
     /// A key: no slash at the end.
     Key(StoreKey),
     /// A prefix: the root, or a slash at the end.
     Prefix(StorePrefix),
 }
 
-impl Place {
+impl KeyOrPrefix {
     /// What decoded segments name, joined with `/` and with no slash at either end.
     fn parse(text: &str, ends_in_slash: bool) -> Result<Self, PathError> {
         if text.is_empty() {
@@ -180,9 +180,9 @@ impl Place {
 }
 
 /// The mount's name and the place in it that a raw path of the store routes names.
-pub(super) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, Place), PathError> {
+pub(super) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), PathError> {
     let located = locate(raw_path, 1)?;
-    let place = Place::parse(&located.rest, located.ends_in_slash)?;
+    let place = KeyOrPrefix::parse(&located.rest, located.ends_in_slash)?;
     Ok((located.mount, place))
 }
 
@@ -213,25 +213,25 @@ pub(super) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathEr
 
 /// The mount's name, chunks and codec, perhaps a data type, and the place that a raw path begins with or names behind
 /// [`RECHUNK`].
-type RechunkedPlace<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, Place);
+type RechunkPath<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, KeyOrPrefix);
 
 /// What a raw path names that begins with the mount and a recipe.
-pub(super) fn rechunked_place(raw_path: &str) -> Result<RechunkedPlace<'_>, PathError> {
+pub(super) fn rechunked_place(raw_path: &str) -> Result<RechunkPath<'_>, PathError> {
     let mut names = segments(raw_path).skip(1).peekable();
     let mut next = || decode(names.next().unwrap_or_default());
     let (name, chunks, codec) = (next()?, next()?, next()?);
     let third = names.peek().copied().map(decode).transpose()?;
-    let data_type = third.filter(|segment| Recipe::is_data_type(segment));
+    let data_type = third.filter(|segment| RechunkSpec::is_data_type(segment));
     if data_type.is_some() {
         names.next();
     }
-    let place = Place::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
+    let place = KeyOrPrefix::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
     Ok((name, [chunks, codec], data_type, place))
 }
 
 /// A mount's hierarchy made anew.
 #[derive(Debug)]
-struct Rechunked {
+struct RechunkTarget {
     /// The path of its root, as it was asked for, without a slash at its end.
     base: String,
     hierarchy: Hierarchy,
@@ -245,9 +245,9 @@ pub(super) struct StoreTarget {
     /// Which view of the mount's store that is, if it is not the store itself.
     pub(super) view: Option<ViewKind>,
     /// What the path names in it.
-    pub(super) place: Place,
+    pub(super) place: KeyOrPrefix,
     /// How the mount's hierarchy is made anew, if it is.
-    rechunked: Option<Arc<Rechunked>>,
+    rechunked: Option<Arc<RechunkTarget>>,
     /// Whether the mount is the store at the root path.
     rooted: bool,
 }
@@ -257,7 +257,7 @@ impl StoreTarget {
     pub(super) fn of(state: &AppState, uri: &Uri, mount: Option<&Arc<Mount>>) -> Result<Self, Problem> {
         let raw_path = uri.path();
         if let Some(mount) = mount {
-            let (mount, place) = (Arc::clone(mount), Place::at_root(raw_path)?);
+            let (mount, place) = (Arc::clone(mount), KeyOrPrefix::at_root(raw_path)?);
             return Ok(Self { mount, view: None, place, rechunked: None, rooted: true });
         }
         if segments(raw_path).next() == Some(RECHUNK) {
@@ -273,10 +273,10 @@ impl StoreTarget {
     fn rechunked(state: &AppState, raw_path: &str) -> Result<Self, Problem> {
         let (name, [chunks, codec], data_type, place) = rechunked_place(raw_path)?;
         let (mount, rechunker) = state.mount(&name).zip(state.rechunker(&name)).ok_or_else(unknown_mount)?;
-        let store = rechunker.store(Recipe::parse(&chunks, &codec, data_type.as_deref())?);
+        let store = rechunker.store(RechunkSpec::parse(&chunks, &codec, data_type.as_deref())?);
         let base = segments(raw_path).take(if data_type.is_some() { 5 } else { 4 });
         let base = base.flat_map(|segment| ["/", segment]).collect();
-        let rechunked = Some(Arc::new(Rechunked { base, hierarchy: store.hierarchy() }));
+        let rechunked = Some(Arc::new(RechunkTarget { base, hierarchy: store.hierarchy() }));
         let mount = Arc::new(views::shown_as(mount, Arc::new(store)));
         Ok(Self { mount, view: None, place, rechunked, rooted: false })
     }
@@ -297,13 +297,13 @@ impl StoreTarget {
     /// Whether what it names may be made of very many documents.
     pub(super) fn is_made_of_many(&self) -> bool {
         let consolidates = |key: &StoreKey| matches!(key.name(), "zarr.json" | ".zmetadata");
-        self.rechunked.is_some() && matches!(&self.place, Place::Key(key) if consolidates(key))
+        self.rechunked.is_some() && matches!(&self.place, KeyOrPrefix::Key(key) if consolidates(key))
     }
 
     /// The same, where a view takes what it holds of the room of the request that has these extensions: to be asked for
     /// before anything is listed.
     pub(super) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
-        let charged = || self.mount.store.in_room(&PermitRoom::of(state, extensions));
+        let charged = || self.mount.store.with_budget(&PermitBudget::of(state, extensions));
         match self.is_view().then(charged).flatten() {
             None => Cow::Borrowed(self),
             Some(store) => {
@@ -328,9 +328,9 @@ impl StoreTarget {
     }
 
     /// What another raw path of the same server names; `None` if it is not in the same mount.
-    pub(super) fn sibling(&self, raw_path: &str) -> Result<Option<Place>, PathError> {
+    pub(super) fn resolve_destination(&self, raw_path: &str) -> Result<Option<KeyOrPrefix>, PathError> {
         if self.rooted {
-            return Place::at_root(raw_path).map(Some);
+            return KeyOrPrefix::at_root(raw_path).map(Some);
         }
         // What is made anew is not written to, so nothing is beside it.
         if self.rechunked.is_some() || segments(raw_path).next() != Some(self.word()) {
@@ -338,14 +338,14 @@ impl StoreTarget {
         }
         let located = locate(raw_path, 1)?;
         let is_ours = located.mount == self.mount.name;
-        is_ours.then(|| Place::parse(&located.rest, located.ends_in_slash)).transpose()
+        is_ours.then(|| KeyOrPrefix::parse(&located.rest, located.ends_in_slash)).transpose()
     }
 
     /// The methods offered here.
     pub(super) fn methods(&self) -> &'static str {
         match self.place {
-            Place::Key(_) => self.mount.key_methods(),
-            Place::Prefix(_) => self.mount.prefix_methods(),
+            KeyOrPrefix::Key(_) => self.mount.key_methods(),
+            KeyOrPrefix::Prefix(_) => self.mount.prefix_methods(),
         }
     }
 }
@@ -354,7 +354,7 @@ impl FromRequestParts<AppState> for StoreTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let mount = parts.extensions.get().map(|Rooted(mount)| mount);
+        let mount = parts.extensions.get().map(|RootMount(mount)| mount);
         Self::of(state, &parts.uri, mount)
     }
 }
@@ -365,7 +365,7 @@ pub(super) struct NodeTarget {
     /// The mount.
     pub(super) mount: Arc<Mount>,
     /// What opens its nodes.
-    pub(super) opener: Opener,
+    pub(super) opener: NodeOpener,
     /// The node.
     pub(super) path: NodePath,
 }
@@ -391,16 +391,16 @@ impl FromRequestParts<AppState> for NodeTarget {
 mod tests {
     use super::*;
 
-    fn text(place: &Place) -> String {
+    fn text(place: &KeyOrPrefix) -> String {
         match place {
-            Place::Key(key) => key.as_str().to_owned(),
-            Place::Prefix(prefix) => prefix.as_str().to_owned(),
+            KeyOrPrefix::Key(key) => key.as_str().to_owned(),
+            KeyOrPrefix::Prefix(prefix) => prefix.as_str().to_owned(),
         }
     }
 
     fn rest(raw: &str) -> Result<String, PathError> {
         let located = locate(raw, 1)?;
-        Place::parse(&located.rest, located.ends_in_slash).map(|place| text(&place))
+        KeyOrPrefix::parse(&located.rest, located.ends_in_slash).map(|place| text(&place))
     }
 
     #[test]
@@ -414,10 +414,10 @@ mod tests {
             ("/v1/", "v1/"),
             ("/%252e%252e", "%2e%2e"),
         ] {
-            assert_eq!(Place::at_root(raw).map(|place| text(&place)).as_deref(), Ok(expected), "{raw}");
+            assert_eq!(KeyOrPrefix::at_root(raw).map(|place| text(&place)).as_deref(), Ok(expected), "{raw}");
         }
         for raw in ["/..", "/a/%2e%2e/b", "/a%2fb", "/%00", "/%"] {
-            assert!(Place::at_root(raw).is_err(), "{raw}");
+            assert!(KeyOrPrefix::at_root(raw).is_err(), "{raw}");
         }
     }
 

@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use super::base::Base;
+use super::base::BasePath;
 use super::caller::Peer;
 use super::host;
 use super::network::Network;
@@ -24,21 +24,22 @@ const MOST_HOPS: usize = 64;
 
 /// What is said of the client. Of what nothing is said, or nothing that is believed, there is nothing.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ForwardedInfo {
     address: Option<IpAddr>,
     is_encrypted: Option<bool>,
     host: Option<String>,
 }
 
 /// Who asks, as far as trusted proxies say. What they say of the host and of the path's base is put into the request.
-pub(super) fn seen_through(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
+pub(super) fn resolve_client(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     if trusted.is_empty() || !is_trusted(from.address) {
         return from;
     }
     let headers = request.headers();
-    let said = said(headers, is_trusted);
-    let base = sole(headers, &X_FORWARDED_PREFIX).and_then(|text| Base::parse(text.trim_end_matches('/')));
+    let said = forwarded_info(headers, is_trusted);
+    let base =
+        sole(headers, &X_FORWARDED_PREFIX).and_then(|text| BasePath::parse(text.trim_end_matches('/')));
     if let Some(host) = said.host.and_then(|host| HeaderValue::try_from(host).ok()) {
         // HTTP/2 has it in the URL.
         if let Some(path) = request.uri().path_and_query().cloned() {
@@ -56,12 +57,12 @@ pub(super) fn seen_through(trusted: &[Network], request: &mut Request, from: Pee
 }
 
 /// What the headers say together.
-fn said(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+fn forwarded_info(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> ForwardedInfo {
     let names = [X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let older = names.iter().any(|name| headers.contains_key(name)).then(|| by_x(headers, &is_trusted));
     let newer = headers.contains_key(header::FORWARDED).then(|| by_forwarded(headers, &is_trusted));
     match (older, newer) {
-        (Some(older), Some(newer)) => Said {
+        (Some(older), Some(newer)) => ForwardedInfo {
             address: agreed(older.address, newer.address.as_ref()),
             is_encrypted: agreed(older.is_encrypted, newer.is_encrypted.as_ref()),
             host: agreed(older.host, newer.host.as_ref()),
@@ -80,29 +81,29 @@ fn clients<T>(hops: &[T], address: impl Fn(&T) -> IpAddr, is_trusted: impl Fn(Ip
     hops.iter().rev().find(|hop| !is_trusted(address(hop))).or(hops.first())
 }
 
-fn by_x(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+fn by_x(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> ForwardedInfo {
     let hops = joined(headers, &X_FORWARDED_FOR);
     let hops: Option<Vec<IpAddr>> =
         hops.and_then(|text| text.split(',').take(MOST_HOPS + 1).map(|hop| address(hop.trim())).collect());
     let hops = hops.filter(|hops| hops.len() <= MOST_HOPS);
-    Said {
+    ForwardedInfo {
         address: hops.and_then(|hops| clients(&hops, |hop| *hop, is_trusted).copied()),
         is_encrypted: sole(headers, &X_FORWARDED_PROTO).and_then(is_encrypted),
         host: sole(headers, &X_FORWARDED_HOST).and_then(authority),
     }
 }
 
-fn by_forwarded(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> Said {
+fn by_forwarded(headers: &HeaderMap, is_trusted: impl Fn(IpAddr) -> bool) -> ForwardedInfo {
     let hops = joined(headers, &header::FORWARDED).and_then(|text| hops(&text)).unwrap_or_default();
-    let Some(hop) = clients(&hops, |hop| hop.0, is_trusted) else { return Said::default() };
-    Said { address: Some(hop.0), is_encrypted: hop.1, host: hop.2.clone() }
+    let Some(hop) = clients(&hops, |hop| hop.0, is_trusted) else { return ForwardedInfo::default() };
+    ForwardedInfo { address: Some(hop.0), is_encrypted: hop.1, host: hop.2.clone() }
 }
 
 /// What one proxy says: who asked it, by TLS or not, for which host.
-type Hop = (IpAddr, Option<bool>, Option<String>);
+type ForwardedElement = (IpAddr, Option<bool>, Option<String>);
 
 /// The elements of `Forwarded`, if each is well-formed and says an address.
-fn hops(text: &str) -> Option<Vec<Hop>> {
+fn hops(text: &str) -> Option<Vec<ForwardedElement>> {
     let elements = split(text, ',')?;
     if elements.len() > MOST_HOPS {
         return None;
@@ -110,7 +111,7 @@ fn hops(text: &str) -> Option<Vec<Hop>> {
     elements.into_iter().map(hop).collect()
 }
 
-fn hop(element: &str) -> Option<Hop> {
+fn hop(element: &str) -> Option<ForwardedElement> {
     let (mut from, mut proto, mut named) = (None, None, None);
     for pair in split(element, ';')? {
         let (name, value) = pair.trim().split_once('=')?;
@@ -220,10 +221,10 @@ mod tests {
         }
         let mut request = request.body(Body::empty()).unwrap();
         let from = Peer { address: from.parse().unwrap(), is_encrypted: false };
-        let peer = seen_through(&trusted, &mut request, from);
+        let peer = resolve_client(&trusted, &mut request, from);
         assert_eq!(*request.uri(), "/a?b");
         let host = request.headers()["host"].to_str().unwrap().to_owned();
-        let base = Base::of(request.extensions()).as_str().to_owned();
+        let base = BasePath::of(request.extensions()).as_str().to_owned();
         (peer.address.to_string(), peer.is_encrypted, host, base)
     }
 
@@ -373,7 +374,7 @@ mod tests {
     fn the_host_of_a_url_gives_way_too() {
         let mut request = Request::builder().uri("http://inner:8000/a").body(Body::empty()).unwrap();
         request.headers_mut().insert("x-forwarded-host", HeaderValue::from_static("data.example"));
-        seen_through(&["127.0.0.1".parse().unwrap()], &mut request, Peer::LOOPBACK);
+        resolve_client(&["127.0.0.1".parse().unwrap()], &mut request, Peer::LOOPBACK);
         let found = host::authority(request.uri(), request.headers()).unwrap();
         assert_eq!((found.as_str(), request.uri().path()), ("data.example", "/a"));
     }

@@ -24,10 +24,10 @@ use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
 use super::admission::overloaded;
-use super::body::Absent;
+use super::body::NoBody;
 use super::caller::Caller;
 use super::metrics::RouteCounts;
-use super::pressure::Pressure;
+use super::pressure::MemoryPressure;
 use super::problem::{self, Problem, READ_METHODS};
 use super::state::AppState;
 use super::validators::{from_text, hex_tag};
@@ -98,7 +98,7 @@ fn escaped(path: &str) -> Cow<'_, str> {
 }
 
 /// A request that has a name and is watched to the end of its answer.
-pub(super) struct Observed {
+pub(super) struct RequestRecord {
     started: Instant,
     id: HeaderValue,
     from: IpAddr,
@@ -111,7 +111,7 @@ pub(super) struct Observed {
     span: Span,
 }
 
-impl Observed {
+impl RequestRecord {
     /// Names a request.
     pub(super) fn begin(state: &AppState, route: Route, request: &mut Request) -> Self {
         let started = Instant::now();
@@ -147,7 +147,7 @@ impl Observed {
     }
 
     /// Writes the problem document of an answer that is an error.
-    pub(super) fn rendered(&self, answer: Response) -> Response {
+    pub(super) fn render(&self, answer: Response) -> Response {
         if let Some(problem) = answer.extensions().get::<Problem>() {
             self.state.counts().codes.add(problem.code());
         }
@@ -155,12 +155,12 @@ impl Observed {
     }
 
     /// Logs the request when the answer's body has ended.
-    pub(super) fn end(mut self, mut answer: Response) -> Response {
+    pub(super) fn finish(mut self, mut answer: Response) -> Response {
         let headers = answer.headers_mut();
         headers.insert(X_REQUEST_ID, self.id.clone());
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
-            *answer.body_mut() = Body::new(Absent);
+            *answer.body_mut() = Body::new(NoBody);
         }
         self.is_answered = true;
         self.counts.answered(&self.method, answer.status(), self.started.elapsed());
@@ -168,12 +168,12 @@ impl Observed {
         self.span.record("status", status);
         answer.map(|body| {
             let expected = if self.method == Method::HEAD { Some(0) } else { body.size_hint().exact() };
-            Body::new(ObservedBody { body, request: self, status, expected, sent: 0 })
+            Body::new(AccessLogBody { body, request: self, status, expected, sent: 0 })
         })
     }
 }
 
-impl Drop for Observed {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         self.state.counts().end();
         if !self.is_answered {
@@ -214,15 +214,15 @@ impl HttpBody for CountedBody {
 
 /// A body that counts itself and writes the access log when it ends, breaks or is dropped. What it writes is put into
 /// words only then, and only if somebody reads it.
-struct ObservedBody {
+struct AccessLogBody {
     body: Body,
-    request: Observed,
+    request: RequestRecord,
     status: u16,
     expected: Option<u64>,
     sent: u64,
 }
 
-impl HttpBody for ObservedBody {
+impl HttpBody for AccessLogBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -259,7 +259,7 @@ impl HttpBody for ObservedBody {
     }
 }
 
-impl Drop for ObservedBody {
+impl Drop for AccessLogBody {
     fn drop(&mut self) {
         let took = self.request.started.elapsed();
         self.request.counts.ended(self.sent, took);
@@ -280,11 +280,11 @@ impl Drop for ObservedBody {
 
 /// Refuses whatever comes while there is no memory left for it.
 pub(super) fn check_pressure(state: &AppState) -> Result<(), Problem> {
-    if state.pressure() == Pressure::Full { Err(overloaded()) } else { Ok(()) }
+    if state.pressure() == MemoryPressure::Critical { Err(overloaded()) } else { Ok(()) }
 }
 
 /// Refuses URLs and headers that are too long and methods that no route offers.
-pub(super) fn check(state: &AppState, request: &Request) -> Result<(), Problem> {
+pub(super) fn check_limits(state: &AppState, request: &Request) -> Result<(), Problem> {
     let limit = state.options().url_bytes;
     let length = request.uri().path_and_query().map_or(0, |url| url.as_str().len());
     if length > limit {
@@ -294,7 +294,7 @@ pub(super) fn check(state: &AppState, request: &Request) -> Result<(), Problem> 
     }
     check_headers(state, request.headers())?;
     if matches!(*request.method(), Method::TRACE | Method::CONNECT) {
-        return Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS));
+        return Err(Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS));
     }
     Ok(())
 }
@@ -313,14 +313,14 @@ fn check_headers(state: &AppState, headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Answers 504 when a handler takes too long to its answer's head. PUT and PATCH keep their own time, as most of it is
 /// the client's; so do COPY and MOVE, as how much they copy is the client's. An async function would hold `answer` twice.
-pub(super) fn in_time(
+pub(super) fn with_deadline(
     state: &AppState,
     method: &Method,
     answer: impl Future<Output = Response>,
 ) -> impl Future<Output = Response> {
     let takes_its_time = matches!(method.as_str(), "PUT" | "PATCH" | "COPY" | "MOVE");
     let most = if takes_its_time { Duration::MAX } else { state.deadline() };
-    let too_late = |_| Problem::of_class(ErrorClass::TimedOut).into_response();
+    let too_late = |_| Problem::from_class(ErrorClass::TimedOut).into_response();
     timeout(most, answer).map(move |answer| answer.unwrap_or_else(too_late))
 }
 
@@ -344,7 +344,7 @@ pub(super) async fn no_route(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
     }
-    Problem::of_status(StatusCode::NOT_FOUND).into_response()
+    Problem::from_status(StatusCode::NOT_FOUND).into_response()
 }
 
 /// The answer for methods that a route does not have; the router adds `Allow`.
@@ -352,7 +352,7 @@ pub(super) async fn no_method(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let problem = Problem::of_status(StatusCode::METHOD_NOT_ALLOWED);
+    let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
     let path = request.uri().path();
     let reads = ["/v1/data/", "/v1/chunk/", "/v1/nodes/"].iter().any(|start| path.starts_with(start));
     let problem = if reads {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 
-use super::admission::HeldWhole;
-use super::body::exact_body;
+use super::admission::BufferedBytes;
+use super::body::content_length_body;
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
 use super::validators::{JSON, put_validators};
@@ -22,7 +22,7 @@ pub(super) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let version = Version::of_text(text.as_bytes());
     let bytes = text.len() as u64;
     let mut answer = text_answer(headers, [text.into()], version);
-    HeldWhole::put(bytes, answer.extensions_mut());
+    BufferedBytes::put(bytes, answer.extensions_mut());
     answer
 }
 
@@ -33,14 +33,14 @@ pub(super) fn text_answer<const N: usize>(
     version: Version,
 ) -> Response {
     let mut answer = match Conditions::from_headers(headers).for_read(&version, None) {
-        Verdict::Failed => return Problem::of_class(ErrorClass::PreconditionFailed).into_response(),
+        Verdict::Failed => return Problem::from_class(ErrorClass::PreconditionFailed).into_response(),
         Verdict::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Verdict::Proceed => {
             let length = parts.iter().map(|part| part.len() as u64).sum();
             let mut parts = parts.into_iter();
             let first = parts.next().unwrap_or_default();
             let rest = stream::iter(parts.map(Ok::<_, Infallible>)).boxed();
-            let mut answer = Response::new(exact_body(first, rest, length));
+            let mut answer = Response::new(content_length_body(first, rest, length));
             answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
             answer.headers_mut().insert(header::CONTENT_TYPE, JSON);
             answer

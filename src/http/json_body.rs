@@ -11,7 +11,7 @@ use axum::http::header;
 use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::admission::{Class, Entrant};
+use super::admission::{AdmissionRequest, Priority};
 use super::body::collect;
 use super::problem::Problem;
 use super::state::AppState;
@@ -24,19 +24,19 @@ const MESSAGE_BYTES: usize = 200;
 
 /// A list of at most [`MOST_ITEMS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Few<T>(pub(super) Vec<T>);
+pub(super) struct Limited<T>(pub(super) Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limited<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Items<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
-            type Value = Few<T>;
+            type Value = Limited<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a list of at most {MOST_ITEMS} items")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Few<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Limited<T>, A::Error> {
                 let mut few = Vec::new();
                 while let Some(item) = items.next_element()? {
                     if few.len() == MOST_ITEMS {
@@ -44,7 +44,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
                     }
                     few.push(item);
                 }
-                Ok(Few(few))
+                Ok(Limited(few))
             }
         }
         deserializer.deserialize_seq(Items(PhantomData))
@@ -56,19 +56,19 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
 /// # Errors
 /// 400 for a body that is not understood, 408 for one that is too slow, 413 for one that is too long, 415 for one that
 /// is content-encoded, 503 if there is no room for it.
-pub(super) async fn read_json<T>(state: &AppState, class: Class, request: Request) -> Result<T, Problem>
+pub(super) async fn read_json<T>(state: &AppState, class: Priority, request: Request) -> Result<T, Problem>
 where
     T: DeserializeOwned + Send + 'static,
 {
     let (head, body) = request.into_parts();
     if head.headers.contains_key(header::CONTENT_ENCODING) {
-        let problem = Problem::of_status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let problem = Problem::from_status(axum::http::StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the document without `Content-Encoding`"));
     }
     let limit = state.options().whole_bytes;
     let too_long = || {
         let detail = format!("the body is longer than {limit} bytes; ask in several requests");
-        Problem::of_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
+        Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
     };
     let declared = head.headers.get(header::CONTENT_LENGTH);
     let declared = declared.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -77,14 +77,14 @@ where
     }
     // The text, and what is made of it.
     let held = declared.unwrap_or(limit).saturating_mul(2);
-    let permit = state.admission().enter(Entrant::new(class, &head.extensions), held).await?;
+    let permit = state.admission().acquire(AdmissionRequest::new(class, &head.extensions), held).await?;
     let text = collect(state.options(), declared, limit, None, body, too_long).await?;
     let read = state.cpu().run(move || {
         let _held = permit;
         serde_json::from_slice::<T>(&text).map_err(|error| error.to_string())
     });
     read.await?.map_err(|error| {
-        Problem::of_class(ErrorClass::InvalidRequest)
+        Problem::from_class(ErrorClass::InvalidRequest)
             .detail(format!("the body is not the JSON that is taken here: {}", shortened(&error)))
     })
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn lists_are_as_long_as_they_may_be_and_no_longer() {
-        let of = |items: usize| serde_json::from_value::<Few<u8>>(vec![1; items].into());
+        let of = |items: usize| serde_json::from_value::<Limited<u8>>(vec![1; items].into());
         assert_eq!(of(MOST_ITEMS).unwrap().0.len(), MOST_ITEMS);
         let error = of(MOST_ITEMS + 1).unwrap_err().to_string();
         assert!(error.contains("at most 1000"), "{error}");

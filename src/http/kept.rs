@@ -15,27 +15,27 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::admission::Entrant;
+use super::admission::AdmissionRequest;
 use super::conditions::{Conditions, Verdict};
 use super::problem::Problem;
 use super::state::AppState;
 use super::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
-use crate::array::MadeOf;
+use crate::array::Dependencies;
 use crate::error::ErrorClass;
 use crate::store::Version;
 
 /// Longer answers are not kept: to put them together takes no longer than to send them.
-pub(super) const KEPT_BYTES: usize = 128 << 10;
+pub(super) const MAX_CACHED_RESPONSE_BYTES: usize = 128 << 10;
 /// Bytes of memory that an answer takes beside its body and what it says of its chunks, roughly.
-const ANSWER_BYTES: u64 = 2 << 10;
+const ENTRY_OVERHEAD_BYTES: u64 = 2 << 10;
 
 /// Headers that an answer without a body has not.
-const OF_THE_BODY: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
+const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
 
 /// An answer that is kept.
 #[derive(Debug)]
-pub(super) struct KeptAnswer {
-    made_of: Arc<MadeOf>,
+pub(super) struct CachedResponse {
+    dependencies: Arc<Dependencies>,
     version: Version,
     /// Without what is said of one request.
     headers: HeaderMap,
@@ -45,20 +45,20 @@ pub(super) struct KeptAnswer {
     body: Bytes,
 }
 
-impl KeptAnswer {
+impl CachedResponse {
     /// Keeps the answer to a request, if it is worth it.
-    pub(super) async fn keep(
+    pub(super) async fn store(
         state: &AppState,
         head: &Parts,
-        made_of: MadeOf,
+        made_of: Dependencies,
         version: Version,
         headers: &HeaderMap,
         body: Bytes,
     ) {
-        let Some(asked) = asked(head) else { return };
+        let Some(asked) = cache_key(head) else { return };
         // What is far away would be asked for anew in any case.
         let made_of = Arc::new(made_of);
-        if !made_of.is_current(Instant::now()).await {
+        if !made_of.is_fresh(Instant::now()).await {
             return;
         }
         let mut headers = headers.clone();
@@ -66,33 +66,37 @@ impl KeptAnswer {
             headers.remove(of_one_request);
         }
         let disposition = headers.remove(header::CONTENT_DISPOSITION);
-        let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ANSWER_BYTES);
-        let kept = Self { made_of, version, headers, disposition, body };
-        state.answers().remember(asked, kept, bytes);
+        let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ENTRY_OVERHEAD_BYTES);
+        let kept = Self { dependencies: made_of, version, headers, disposition, body };
+        state.answers().insert(asked, kept, bytes);
     }
 
     /// The answer to a request, if it is kept and still true.
     ///
     /// # Errors
     /// 503 if there is no room for it.
-    pub(super) async fn give(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+    pub(super) async fn lookup(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
         let began = Instant::now();
-        let Some(kept) = asked(head).and_then(|asked| state.answers().recall(asked)) else { return Ok(None) };
-        if !kept.made_of.is_current(began).await {
+        let Some(kept) = cache_key(head).and_then(|asked| state.answers().get(asked)) else {
+            return Ok(None);
+        };
+        if !kept.dependencies.is_fresh(began).await {
             return Ok(None);
         }
         let mut headers = kept.headers.clone();
         let mut answer = match Conditions::from_headers(&head.headers).for_read(&kept.version, None) {
-            Verdict::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
+            Verdict::Failed => return Err(Problem::from_class(ErrorClass::PreconditionFailed)),
             Verdict::NotModified => {
-                for name in OF_THE_BODY {
+                for name in BODY_HEADERS {
                     headers.remove(name);
                 }
                 StatusCode::NOT_MODIFIED.into_response()
             }
             Verdict::Proceed => {
-                let permit =
-                    state.admission().enter(Entrant::to_elements(head), kept.body.len() as u64).await?;
+                let permit = state
+                    .admission()
+                    .acquire(AdmissionRequest::to_elements(head), kept.body.len() as u64)
+                    .await?;
                 put_hit(&mut headers, began.elapsed());
                 if let Some(disposition) = &kept.disposition {
                     headers.insert(header::CONTENT_DISPOSITION, disposition.clone());
@@ -106,7 +110,7 @@ impl KeptAnswer {
 }
 
 /// What is asked for, if the URL says all of it.
-fn asked(head: &Parts) -> Option<&str> {
+fn cache_key(head: &Parts) -> Option<&str> {
     let chooses = |value: &HeaderValue| value != "*/*";
     let is_plain = head.method == Method::GET
         && !head.headers.contains_key(header::RANGE)

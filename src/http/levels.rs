@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::problem::Problem;
-use crate::array::{ArrayError, Opener};
-use crate::cpu::Cpu;
+use crate::array::{ArrayError, NodeOpener};
+use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::NodePath;
@@ -31,9 +31,9 @@ pub(super) struct Level {
 }
 
 /// The levels that a group says it has; `None` if it says nothing of any.
-pub(super) async fn look(
-    opener: &Opener,
-    cpu: &Cpu,
+pub(super) async fn multiscale_levels(
+    opener: &NodeOpener,
+    cpu: &ComputePool,
     group: &NodePath,
     metadata: &Arc<GroupMetadata>,
 ) -> Result<Option<Vec<Level>>, Problem> {

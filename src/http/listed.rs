@@ -35,14 +35,14 @@ pub(super) fn entries(store: &dyn Store, prefix: &StorePrefix, recursive: bool, 
 
 /// A page of a listing.
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct ListingText {
     /// In the order of their bytes.
     pub(super) entries: Vec<DirEntry>,
     /// Whether others follow.
     pub(super) more: bool,
 }
 
-impl Page {
+impl ListingText {
     /// The next `limit` entries, or fewer if they are long.
     ///
     /// # Errors
@@ -128,7 +128,8 @@ mod tests {
             for limit in 1..8 {
                 let (mut after, mut seen) = (String::new(), Vec::new());
                 loop {
-                    let page = Page::of(entries(&*store, &root, recursive, &after), limit).await.unwrap();
+                    let page =
+                        ListingText::of(entries(&*store, &root, recursive, &after), limit).await.unwrap();
                     assert!(page.entries.len() == limit || !page.more);
                     seen.extend(page.entries.iter().map(|entry| entry.text().to_owned()));
                     let Some(next) = page.next() else { break };
@@ -145,7 +146,7 @@ mod tests {
         for number in 0..1000 {
             store.insert(&format!("{number:04}{}", "n".repeat(1000)), Bytes::new());
         }
-        let page = Page::of(entries(&*store, &StorePrefix::root(), true, ""), 1000).await.unwrap();
+        let page = ListingText::of(entries(&*store, &StorePrefix::root(), true, ""), 1000).await.unwrap();
         assert!(page.more && (200..300).contains(&page.entries.len()), "{}", page.entries.len());
     }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::access::SignedUrl;
 use super::extract::encode;
-use super::listed::Page;
+use super::listed::ListingText;
 use super::validators::{entity_tag, rfc3339};
 use crate::key::StorePrefix;
 use crate::store::{DirEntry, ListEntry};
@@ -59,7 +59,7 @@ impl From<ListEntry> for ListedKey {
 
 impl ListingPage {
     /// The page of a prefix's listing.
-    pub(super) fn new(prefix: &StorePrefix, page: Page) -> Self {
+    pub(super) fn new(prefix: &StorePrefix, page: ListingText) -> Self {
         let next = page.next().map(str::to_owned);
         let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
         for entry in page.entries {
@@ -195,7 +195,7 @@ mod tests {
         let key = DirEntry::Key(ListEntry { key: StoreKey::parse("a").unwrap(), info });
         for (more, next) in [(true, Some("a/")), (false, None)] {
             let entries = vec![key.clone(), DirEntry::Prefix(prefix("a/"))];
-            let page = ListingPage::new(&StorePrefix::root(), Page { entries, more });
+            let page = ListingPage::new(&StorePrefix::root(), ListingText { entries, more });
             assert_eq!(
                 (page.keys.len(), page.prefixes, page.next.as_deref()),
                 (1, vec!["a/".to_owned()], next)

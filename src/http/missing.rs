@@ -8,11 +8,11 @@
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use super::access::{Need, Reach, Rights, Scope};
+use super::access::{KeyScope, Permission, Rights, Scope};
 use super::dependents;
 use super::extract::{NodeTarget, encode};
 use super::problem::Problem;
-use crate::array::{ArrayError, Opened};
+use crate::array::{ArrayError, OpenNode};
 use crate::error::nearest;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::{NodePath, StorePrefix};
@@ -90,8 +90,8 @@ struct Above {
 impl Seen<'_> {
     /// Whether the caller may list what is below a path.
     fn may_list(&self, path: &NodePath) -> bool {
-        let need = Need::derived(Scope::List, Reach::Below(path.prefix().clone()));
-        self.rights.meet(&self.target.mount.name, &need)
+        let need = Permission::derived(Scope::List, KeyScope::Prefix(path.prefix().clone()));
+        self.rights.allows(&self.target.mount.name, &need)
     }
 
     /// Names directly below a path, as folders have them, in their order; of a long folder only some.
@@ -121,7 +121,7 @@ impl Seen<'_> {
     }
 
     /// The node at a path, if there is one that can be used.
-    async fn node(&self, path: &NodePath) -> Option<std::sync::Arc<Opened>> {
+    async fn node(&self, path: &NodePath) -> Option<std::sync::Arc<OpenNode>> {
         self.target.opener.find(path).await.ok().flatten()
     }
 

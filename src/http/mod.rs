@@ -66,18 +66,18 @@ mod test_store;
 mod tests;
 
 pub use access::{
-    Access, AccessError, AccessFault, AccessOptions, Algorithm, Clock, FetchKeys, GrantOptions,
-    IssuerOptions, Moment, Scope, SigningKeyOptions, TokenOptions, World, new_token, sign,
+    Access, AccessError, AccessFault, AccessOptions, Algorithm, Clock, Environment, FetchKeys, GrantOptions,
+    IssuerOptions, Scope, SigningKeyOptions, Timestamp, TokenOptions, new_token, sign,
 };
 pub use admission::Load;
 pub use cache_control::CacheControl;
 pub use caller::Peer;
 pub use host::{canonical as canonical_host, is_host};
 pub use memory::MemoryInfo;
-pub use metrics::{BackendCounts, ConnectionCounts, OpenConnection, ProcessUse, Surroundings};
+pub use metrics::{BackendCounts, ConnectionCounts, OpenConnection, ProcessMetrics, ProcessUse};
 pub use network::{Network, NetworkError};
 pub use options::{CorsOptions, HttpOptions, HttpOptionsError, RateOptions};
-pub use pressure::Pressure;
+pub use pressure::MemoryPressure;
 pub use router::openapi;
-pub use site::Site;
-pub use state::{AppState, Arrays, Mount};
+pub use site::Endpoint;
+pub use state::{AppState, ArrayEngine, Mount};

@@ -6,7 +6,7 @@
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::base::Base;
+use super::base::BasePath;
 use super::host::is_host;
 use super::network::Network;
 
@@ -201,7 +201,7 @@ impl HttpOptions {
                 return Err(HttpOptionsError::Zero(name));
             }
         }
-        if Base::parse(&self.base_path).is_none() {
+        if BasePath::parse(&self.base_path).is_none() {
             return Err(HttpOptionsError::BasePath);
         }
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {

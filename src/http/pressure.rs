@@ -6,30 +6,30 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How close the process is to the memory it may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pressure {
+pub enum MemoryPressure {
     /// Not close.
     #[default]
     None,
     /// So close that less is remembered, and connections are closed after the answers that are under way on them.
     High,
     /// So close that every request is turned away but those that ask for health.
-    Full,
+    Critical,
 }
 
 /// A pressure that all requests see.
 #[derive(Debug, Default)]
-pub(super) struct Gauge(AtomicU8);
+pub(super) struct PressureCell(AtomicU8);
 
-impl Gauge {
-    pub(super) fn set(&self, pressure: Pressure) {
+impl PressureCell {
+    pub(super) fn set(&self, pressure: MemoryPressure) {
         self.0.store(pressure as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self) -> Pressure {
+    pub(super) fn get(&self) -> MemoryPressure {
         match self.0.load(Ordering::Relaxed) {
-            0 => Pressure::None,
-            1 => Pressure::High,
-            _ => Pressure::Full,
+            0 => MemoryPressure::None,
+            1 => MemoryPressure::High,
+            _ => MemoryPressure::Critical,
         }
     }
 }
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn what_is_set_is_what_is_seen() {
-        let gauge = Gauge::default();
-        assert_eq!(gauge.get(), Pressure::None);
-        for pressure in [Pressure::Full, Pressure::High, Pressure::None] {
+        let gauge = PressureCell::default();
+        assert_eq!(gauge.get(), MemoryPressure::None);
+        for pressure in [MemoryPressure::Critical, MemoryPressure::High, MemoryPressure::None] {
             gauge.set(pressure);
             assert_eq!(gauge.get(), pressure);
         }

@@ -80,25 +80,25 @@ impl Problem {
     }
 
     /// A problem of a class, under the class's own name.
-    pub(super) fn of_class(class: ErrorClass) -> Self {
+    pub(super) fn from_class(class: ErrorClass) -> Self {
         let problem = Self::new(status_of(class), class.name());
         if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
     }
 
     /// What is wrong with the parameters of a query.
-    pub(super) fn of_query(rejection: &QueryRejection) -> Self {
-        Self::of_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
+    pub(super) fn from_query_error(rejection: &QueryRejection) -> Self {
+        Self::from_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
     }
 
     /// A problem from nothing but a status, for answers that did not come from this room's handlers.
-    pub(super) fn of_status(status: StatusCode) -> Self {
+    pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
-            StatusCode::NOT_FOUND => Self::of_class(ErrorClass::NotFound).detail(
+            StatusCode::NOT_FOUND => Self::from_class(ErrorClass::NotFound).detail(
                 "there is nothing at this URL: `/v1/mounts` lists what is served, and `/docs/` the routes",
             ),
             StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.name())
                 .detail("the method is not offered here; the `Allow` header says which are"),
-            StatusCode::PAYLOAD_TOO_LARGE => Self::of_class(ErrorClass::TooLarge),
+            StatusCode::PAYLOAD_TOO_LARGE => Self::from_class(ErrorClass::TooLarge),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(status, "unsupported-media-type"),
             _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.name()),
             _ => Self::new(status, ErrorClass::Internal.name()),
@@ -107,7 +107,7 @@ impl Problem {
 
     /// A range without a byte of what it is asked of, which is `size` bytes long.
     pub(super) fn range_not_satisfiable(size: u64) -> Self {
-        Self::of_class(ErrorClass::RangeNotSatisfiable)
+        Self::from_class(ErrorClass::RangeNotSatisfiable)
             .detail(format!("the range has no byte of the value, which is {size} bytes long"))
             .extension("size", size)
             .header(header::CONTENT_RANGE, range::unsatisfied(size))
@@ -116,7 +116,7 @@ impl Problem {
 
     /// A defect of this server, with what is known of it for the log.
     pub(super) fn internal(source: Arc<dyn Error + Send + Sync>) -> Self {
-        let mut problem = Self::of_class(ErrorClass::Internal);
+        let mut problem = Self::from_class(ErrorClass::Internal);
         problem.0.source = Some(source);
         problem
     }
@@ -155,7 +155,7 @@ impl Problem {
     }
 
     /// What the caller is told: the detail, or what the status says.
-    pub(super) fn told(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         let reason = || self.0.status.canonical_reason().unwrap_or("Error");
         self.0.detail.as_deref().unwrap_or_else(reason)
     }
@@ -222,7 +222,7 @@ fn is_tellable(class: ErrorClass) -> bool {
 impl<E: Classify> From<E> for Problem {
     fn from(error: E) -> Self {
         let class = error.class();
-        let mut problem = Self::of_class(class);
+        let mut problem = Self::from_class(class);
         // For want of memory it is this server that turns away, and no backend.
         let is_backends =
             |failure: &&StoreError| !matches!(failure, StoreError::NoRoom | StoreError::NoRoomToRead(_));
@@ -263,7 +263,7 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
     if !status.is_client_error() && !status.is_server_error() {
         return response;
     }
-    let problem = response.extensions_mut().remove().unwrap_or_else(|| Problem::of_status(status));
+    let problem = response.extensions_mut().remove().unwrap_or_else(|| Problem::from_status(status));
     problem.log(request_id);
     let (content_type, document) = match response.extensions_mut().remove::<Dialect>() {
         Some(dialect) => {
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn only_overload_asks_to_come_back_and_only_method_errors_say_what_is_allowed() {
         for class in [ErrorClass::Overloaded, ErrorClass::NotAllowed, ErrorClass::BackendFailed] {
-            let headers = Problem::of_class(class).into_response().headers().clone();
+            let headers = Problem::from_class(class).into_response().headers().clone();
             assert_eq!(headers.contains_key(header::RETRY_AFTER), class == ErrorClass::Overloaded);
             assert_eq!(headers.contains_key(header::ALLOW), class == ErrorClass::NotAllowed);
         }

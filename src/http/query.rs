@@ -151,7 +151,7 @@ impl DataQuery {
     /// Refuses an array that no longer has the shape the client knows.
     pub(super) fn check_shape(&self, shape: &[u64]) -> Result<(), Problem> {
         match &self.expected_shape {
-            Some(expected) if expected != shape => Err(Problem::of_class(ErrorClass::Conflict)
+            Some(expected) if expected != shape => Err(Problem::from_class(ErrorClass::Conflict)
                 .detail(format!("the array has the shape {shape:?} now; `expected_shape` is {expected:?}"))
                 .extension("shape", shape.to_vec())),
             _ => Ok(()),

@@ -17,7 +17,7 @@ const TRIES: usize = 3;
 
 /// What a read comes to.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum GetOutcome {
     /// The backend says that the key does not exist.
     Absent,
     /// 304.
@@ -34,7 +34,7 @@ pub(super) enum Read {
 
 /// What a look comes to.
 #[derive(Debug)]
-pub(super) enum Look {
+pub(super) enum HeadOutcome {
     /// The backend says that the key does not exist.
     Absent,
     /// 304.
@@ -49,11 +49,11 @@ pub(super) enum Look {
 ///
 /// # Errors
 /// Any failure of the store.
-pub(super) async fn look(
+pub(super) async fn head(
     store: &dyn Store,
     key: &StoreKey,
     conditions: &Conditions,
-) -> Result<Look, StoreError> {
+) -> Result<HeadOutcome, StoreError> {
     // What need not be made for its version is not.
     if !conditions.is_empty()
         && let Some(version) = store.version(key)
@@ -61,15 +61,15 @@ pub(super) async fn look(
     {
         match conditions.for_read(&info.version, info.modified) {
             Verdict::Proceed => {}
-            Verdict::NotModified => return Ok(Look::NotModified(info)),
-            Verdict::Failed => return Ok(Look::Failed),
+            Verdict::NotModified => return Ok(HeadOutcome::NotModified(info)),
+            Verdict::Failed => return Ok(HeadOutcome::Failed),
         }
     }
-    let Some(info) = store.head(key).await? else { return Ok(Look::Absent) };
+    let Some(info) = store.head(key).await? else { return Ok(HeadOutcome::Absent) };
     Ok(match conditions.for_read(&info.version, info.modified) {
-        Verdict::Proceed => Look::Found(info),
-        Verdict::NotModified => Look::NotModified(info),
-        Verdict::Failed => Look::Failed,
+        Verdict::Proceed => HeadOutcome::Found(info),
+        Verdict::NotModified => HeadOutcome::NotModified(info),
+        Verdict::Failed => HeadOutcome::Failed,
     })
 }
 
@@ -77,49 +77,53 @@ pub(super) async fn look(
 ///
 /// # Errors
 /// Any failure of the store.
-pub(super) async fn read(store: &dyn Store, key: &StoreKey, headers: &HeaderMap) -> Result<Read, StoreError> {
+pub(super) async fn get(
+    store: &dyn Store,
+    key: &StoreKey,
+    headers: &HeaderMap,
+) -> Result<GetOutcome, StoreError> {
     let conditions = Conditions::from_headers(headers);
     let asked = range::requested(headers);
     let if_range = asked != ByteRange::Whole && headers.contains_key(axum::http::header::IF_RANGE);
     if conditions.is_empty() && !if_range {
         return match store.get(key, asked, None).await {
-            Err(StoreError::RangeNotSatisfiable { size }) => Ok(Read::Unsatisfiable(size)),
-            got => got?.map_or(Ok(Read::Absent), |value| checked(value, asked)),
+            Err(StoreError::RangeNotSatisfiable { size }) => Ok(GetOutcome::Unsatisfiable(size)),
+            got => got?.map_or(Ok(GetOutcome::Absent), |value| checked(value, asked)),
         };
     }
     if let Some(version) = conditions.sole_match().filter(|_| !if_range) {
         match store.get(key, asked, Some(&version)).await {
-            Err(StoreError::VersionChanged) => return Ok(Read::Failed),
+            Err(StoreError::VersionChanged) => return Ok(GetOutcome::Failed),
             // The condition comes before the range, and the store may have looked at the range first.
             Err(StoreError::RangeNotSatisfiable { .. }) => {}
-            got => return got?.map_or(Ok(Read::Absent), |value| checked(value, asked)),
+            got => return got?.map_or(Ok(GetOutcome::Absent), |value| checked(value, asked)),
         }
     }
     for _ in 0..TRIES {
-        let info = match look(store, key, &conditions).await? {
-            Look::Absent => return Ok(Read::Absent),
-            Look::NotModified(info) => return Ok(Read::NotModified(info)),
-            Look::Failed => return Ok(Read::Failed),
-            Look::Found(info) => info,
+        let info = match head(store, key, &conditions).await? {
+            HeadOutcome::Absent => return Ok(GetOutcome::Absent),
+            HeadOutcome::NotModified(info) => return Ok(GetOutcome::NotModified(info)),
+            HeadOutcome::Failed => return Ok(GetOutcome::Failed),
+            HeadOutcome::Found(info) => info,
         };
         let range = if range::if_range_holds(headers, &info.version) { asked } else { ByteRange::Whole };
         if range.resolve(info.size).is_none() {
-            return Ok(Read::Unsatisfiable(info.size));
+            return Ok(GetOutcome::Unsatisfiable(info.size));
         }
         // A weak version names no bytes, so a read cannot be held to it.
         let pinned = Some(&info.version).filter(|version| version.is_strong());
         match store.get(key, range, pinned).await {
             Err(StoreError::VersionChanged | StoreError::RangeNotSatisfiable { .. }) | Ok(None) => {}
-            got => return got?.map_or(Ok(Read::Absent), |value| checked(value, range)),
+            got => return got?.map_or(Ok(GetOutcome::Absent), |value| checked(value, range)),
         }
     }
     Err(StoreError::VersionChanged)
 }
 
 /// Refuses a value whose bytes are not the ones that were asked for.
-fn checked(value: Value, asked: ByteRange) -> Result<Read, StoreError> {
+fn checked(value: Value, asked: ByteRange) -> Result<GetOutcome, StoreError> {
     if asked.resolve(value.info.size).as_ref() != Some(&value.range) {
         return Err(StoreError::WrongLength);
     }
-    Ok(if asked == ByteRange::Whole { Read::Whole(value) } else { Read::Part(value) })
+    Ok(if asked == ByteRange::Whole { GetOutcome::Whole(value) } else { GetOutcome::Part(value) })
 }

@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::Extensions;
 
-use super::admission::{Class, Entrant, Permit, Share};
+use super::admission::{AdmissionRequest, ClientBucket, Permit, Priority};
 use super::state::AppState;
-use crate::store::{NoRoom, Room};
+use crate::store::{BudgetExceeded, MemoryBudget};
 
 /// Room that a permit gives, beside what the request was let in with.
 #[derive(Debug)]
-pub(super) struct PermitRoom {
+pub(super) struct PermitBudget {
     permit: Mutex<Permit>,
-    share: Share,
+    share: ClientBucket,
 }
 
-impl PermitRoom {
+impl PermitBudget {
     /// The room of whoever has sent a request for what is made or listed of very much.
-    pub(super) fn of(state: &AppState, extensions: &Extensions) -> Arc<dyn Room> {
-        let share = Share::of(extensions);
-        let permit = state.admission().extra(Entrant::of(Class::Bulk, share));
+    pub(super) fn of(state: &AppState, extensions: &Extensions) -> Arc<dyn MemoryBudget> {
+        let share = ClientBucket::of(extensions);
+        let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Background, share));
         Arc::new(Self { permit: Mutex::new(permit), share })
     }
 
@@ -29,16 +29,16 @@ impl PermitRoom {
     }
 }
 
-impl Room for PermitRoom {
-    fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+impl MemoryBudget for PermitBudget {
+    fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded> {
         self.permit().take(bytes)
     }
 
-    fn give_back(&self, bytes: u64) {
-        self.permit().give_back(bytes);
+    fn release(&self, bytes: u64) {
+        self.permit().release(bytes);
     }
 
-    fn caller(&self) -> u64 {
+    fn client(&self) -> u64 {
         self.share.number()
     }
 }

@@ -23,11 +23,11 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
-use super::admission::{Entrant, Share};
-use super::base::Base;
+use super::admission::{AdmissionRequest, ClientBucket};
+use super::base::BasePath;
 use super::caller::Administrator;
 use super::compression::{self, Wish};
-use super::extract::Rooted;
+use super::extract::RootMount;
 use super::frame::Route;
 use super::routes::{
     cache, data, icon, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
@@ -87,8 +87,8 @@ fn stored() -> OpenApiRouter<AppState> {
         .routes(routes!(nodes::get_node))
         .routes(routes!(nodes::get_root_node))
         .route("/v1/nodes/{mount}/", get(nodes::get_root_node))
-        .routes(of_keys())
-        .routes(of_the_root())
+        .routes(key_routes())
+        .routes(root_mount_routes())
         .routes(with_other_methods(routes!(store::get_mount)))
         .merge(viewed())
 }
@@ -108,12 +108,12 @@ fn viewed() -> OpenApiRouter<AppState> {
 }
 
 /// The store routes of keys and prefixes.
-fn of_keys() -> UtoipaMethodRouter<AppState> {
+fn key_routes() -> UtoipaMethodRouter<AppState> {
     with_other_methods(routes!(store::get_key, write::put_key, patch::patch_key, write::delete_key))
 }
 
 /// The store routes of a mount's root.
-fn of_the_root() -> UtoipaMethodRouter<AppState> {
+fn root_mount_routes() -> UtoipaMethodRouter<AppState> {
     with_other_methods(routes!(list::list_root, write::delete_root))
 }
 
@@ -128,7 +128,7 @@ fn s3_dialect() -> OpenApiRouter<AppState> {
 }
 
 /// Routes that answer whatever the load.
-fn always() -> OpenApiRouter<AppState> {
+fn always_answered() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Api::openapi())
         .routes(routes!(service::service_document))
         .routes(routes!(service::list_mounts))
@@ -138,11 +138,11 @@ fn always() -> OpenApiRouter<AppState> {
         .routes(routes!(service::metrics))
         .route("/favicon.ico", get(icon::ico))
         .route("/favicon.svg", get(icon::svg))
-        .merge(of_caches())
+        .merge(cache_routes())
 }
 
 /// What is remembered of keys and nodes.
-fn of_caches() -> OpenApiRouter<AppState> {
+fn cache_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(cache::purge, cache::warm))
         .routes(routes!(cache::purge_root, cache::warm_root))
@@ -174,19 +174,19 @@ struct Surface {
 }
 
 static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
-    let (others, mut api) = always().merge(decoded()).split_for_parts();
+    let (others, mut api) = always_answered().merge(decoded()).split_for_parts();
     let (admitted, described) = stored().merge(s3_dialect()).split_for_parts();
     api.merge(described);
     // `none` keeps the page from asking a validator on the internet. The page finds the document whatever stands before
     // both, and lists each route once: whoever reads it knows what HEAD is.
     let documentation =
         SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
-    let ((_, _, key), (_, _, root)) = (of_keys(), of_the_root());
+    let ((_, _, key), (_, _, root)) = (key_routes(), root_mount_routes());
     let admin = OpenApiRouter::new()
         .routes(routes!(service::healthz))
         .routes(routes!(service::readyz))
         .routes(routes!(service::metrics))
-        .merge(of_caches());
+        .merge(cache_routes());
     Surface {
         admitted,
         others: others.merge(documentation),
@@ -214,7 +214,7 @@ pub(super) fn all(state: AppState) -> axum::Router {
 }
 
 /// The store routes of whichever mount is at the root path.
-pub(super) fn rooted(state: AppState) -> axum::Router {
+pub(super) fn root_mount(state: AppState) -> axum::Router {
     framed(admitted(SURFACE.rooted.clone(), &state), state)
 }
 
@@ -227,7 +227,7 @@ fn admitted(routes: axum::Router<AppState>, state: &AppState) -> axum::Router<Ap
         }
         let template = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        let entrant = Entrant::stored(template, method, uri, headers, request.extensions());
+        let entrant = AdmissionRequest::stored(template, method, uri, headers, request.extensions());
         admission::admit(&state, entrant, || next.run(request)).await
     };
     routes.route_layer(from_fn_with_state(state.clone(), admit))
@@ -238,8 +238,8 @@ fn admitted(routes: axum::Router<AppState>, state: &AppState) -> axum::Router<Ap
 fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
     let pass = |State(state): State<AppState>, request: Request, next: Next| async move {
         let route = request.extensions().get::<MatchedPath>().cloned().map_or(Route::None, Route::Matched);
-        let rooted = request.extensions().get().map(|Rooted(mount)| Arc::clone(mount));
-        pass(&state, route, rooted.as_ref(), request, move |request| next.run(request)).await
+        let rooted = request.extensions().get().map(|RootMount(mount)| Arc::clone(mount));
+        run_middleware(&state, route, rooted.as_ref(), request, move |request| next.run(request)).await
     };
     routes
         .fallback(frame::no_route)
@@ -255,21 +255,21 @@ fn framed(routes: axum::Router<AppState>, state: AppState) -> axum::Router {
 /// deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand
 /// the catching of panics and, where stored bytes are moved, admission. `rooted` is the mount that is the store at the root
 /// path, if one is.
-pub(super) async fn pass<F: Future<Output = Response>>(
+pub(super) async fn run_middleware<F: Future<Output = Response>>(
     state: &AppState,
     route: Route,
     rooted: Option<&Arc<Mount>>,
     mut request: Request,
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
-    let dialect = s3::Dialect::of(&route, request.uri());
+    let dialect = s3::ErrorFormat::of(&route, request.uri());
     let is_health = route.is_health();
     // What a request is given on its way does not count.
-    let checked = frame::check(state, &request);
-    let observed = frame::Observed::begin(state, route.clone(), &mut request);
+    let checked = frame::check_limits(state, &request);
+    let observed = frame::RequestRecord::begin(state, route.clone(), &mut request);
     // Nothing at the listener of whoever runs the server is for pages of other origins.
     let is_admins = Administrator::is_asking(request.extensions());
-    let sharing = (!is_admins).then(|| cors::Sharing::of(&request));
+    let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
     let method = request.method().clone();
     let wish = Wish::of(&route, &request);
     let let_in = async {
@@ -277,10 +277,10 @@ pub(super) async fn pass<F: Future<Output = Response>>(
         if !is_health {
             frame::check_pressure(state)?;
         }
-        let leave = access::admit(state, &route, rooted, &mut request).await?;
+        let leave = access::authorize(state, &route, rooted, &mut request).await?;
         origin::check(state, route.template(), &request)?;
         let rates = state.rates().filter(|_| !is_health && !is_admins);
-        let rated = rates.map(|rates| (rates, Share::of(request.extensions())));
+        let rated = rates.map(|rates| (rates, ClientBucket::of(request.extensions())));
         if let Some((rates, share)) = rated {
             rates.check(share)?;
         }
@@ -293,30 +293,30 @@ pub(super) async fn pass<F: Future<Output = Response>>(
                 let answers = head_of_body(state, &method, request, next);
                 Box::pin(answers.instrument(observed.span().clone())).await
             } else {
-                let next = frame::in_time(state, &method, next(request));
+                let next = frame::with_deadline(state, &method, next(request));
                 next.instrument(observed.span().clone()).await
             };
-            leave.put(&mut answer);
+            leave.apply(&mut answer);
             if let Some((rates, share)) = rated {
-                rates.charge(share, answer.body().size_hint().lower());
+                rates.record_bytes(share, answer.body().size_hint().lower());
             }
             answer
         }
         Err(refusal) => refusal.into_response(),
     };
     if let Some(dialect) = dialect {
-        dialect.speak(observed.id(), &mut answer);
+        dialect.render(observed.id(), &mut answer);
     }
     if let Some(sharing) = sharing {
         sharing.put(&state.options().cors, answer.headers_mut());
     }
-    let mut answer = observed.rendered(answer);
+    let mut answer = observed.render(answer);
     if let Some(wish) = wish
         && let Some(coding) = wish.judge(&mut answer)
     {
         answer = Box::pin(compression::coded(state, wish, coding, answer)).await;
     }
-    observed.end(answer)
+    observed.finish(answer)
 }
 
 /// The answer to HEAD of what may be sent in a content coding: with the body, where the length depends on it. The caller
@@ -328,13 +328,13 @@ async fn head_of_body<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F + Clone,
 ) -> Response {
     let (again, with_body) = (next.clone(), compression::with_body(&request));
-    let answer = frame::in_time(state, method, next(request)).await;
+    let answer = frame::with_deadline(state, method, next(request)).await;
     if !compression::lacks_body(&answer) {
         return answer;
     }
     // What it holds is given back before the same is asked for once more.
     drop(answer);
-    frame::in_time(state, method, again(with_body)).await
+    frame::with_deadline(state, method, again(with_body)).await
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
@@ -365,7 +365,7 @@ pub(super) enum Operations {
 
 /// The `OpenAPI` document for clients that see something before every path, and its version. It is made once: anybody may
 /// ask for it, at any time.
-pub(super) fn openapi_below(base: &Base, operations: Operations) -> (Bytes, Version) {
+pub(super) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, Version) {
     static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(openapi()));
     static WITHOUT_HEAD: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(described(true)));
     let (text, version) = match operations {

@@ -16,69 +16,69 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
-use super::admission::Entrant;
-use super::base::Base;
+use super::admission::AdmissionRequest;
+use super::base::BasePath;
 use super::caller::{Administrator, Caller, Peer};
-use super::extract::{Rooted, StoreTarget};
+use super::extract::{RootMount, StoreTarget};
 use super::frame::{self, Route};
 use super::metrics::ConnectionCounts;
-use super::pressure::Pressure;
+use super::pressure::MemoryPressure;
 use super::routes::{data, store};
 use super::state::{AppState, Mount};
 use super::{admission, forwarded, host, router};
 
 /// A route that a read takes past the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Short {
+struct FastRoute {
     template: &'static str,
-    reads: Reads,
+    reads: FastHandler,
 }
 
 /// What is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reads {
+enum FastHandler {
     Values,
     Elements,
     Chunks,
 }
 
-impl Short {
-    const fn new(template: &'static str, reads: Reads) -> Self {
+impl FastRoute {
+    const fn new(template: &'static str, reads: FastHandler) -> Self {
         Self { template, reads }
     }
 }
 
 /// Where a mount is the store at the root path.
-const ROOTED: Short = Short::new("/{*key}", Reads::Values);
+const ROOT_MOUNT_ROUTE: FastRoute = FastRoute::new("/{*key}", FastHandler::Values);
 
 /// How the paths of such reads begin, before the name of a mount, and their routes.
-const SHORT: [(&str, Short); 5] = [
-    ("/store/", Short::new("/store/{mount}/{*key}", Reads::Values)),
-    ("/v1/data/", Short::new("/v1/data/{mount}/{*path}", Reads::Elements)),
-    ("/v1/chunk/", Short::new("/v1/chunk/{mount}/{*path}", Reads::Chunks)),
-    ("/plain/", Short::new("/plain/{mount}/{*key}", Reads::Values)),
-    ("/unshard/", Short::new("/unshard/{mount}/{*key}", Reads::Values)),
+const FAST_ROUTES: [(&str, FastRoute); 5] = [
+    ("/store/", FastRoute::new("/store/{mount}/{*key}", FastHandler::Values)),
+    ("/v1/data/", FastRoute::new("/v1/data/{mount}/{*path}", FastHandler::Elements)),
+    ("/v1/chunk/", FastRoute::new("/v1/chunk/{mount}/{*path}", FastHandler::Chunks)),
+    ("/plain/", FastRoute::new("/plain/{mount}/{*key}", FastHandler::Values)),
+    ("/unshard/", FastRoute::new("/unshard/{mount}/{*key}", FastHandler::Values)),
 ];
 
 /// What is served at one address. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Site(Arc<ArcSwap<Inner>>);
+pub struct Endpoint(Arc<ArcSwap<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     state: AppState,
-    serves: Serves,
+    serves: ListenerRole,
     /// The mount that is the store at the root path here, whatever the host.
     mount: Option<Arc<Mount>>,
     /// What stands before every path but those of a mount at the root path.
-    base: Base,
+    base: BasePath,
     all: axum::Router,
     rooted: axum::Router,
 }
 
 /// What an address is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Serves {
+enum ListenerRole {
     Everything,
     /// The mount of this name, at the root path.
     Mount(String),
@@ -87,34 +87,36 @@ enum Serves {
 }
 
 impl Inner {
-    fn new(state: AppState, serves: Serves) -> Self {
+    fn assemble(state: AppState, serves: ListenerRole) -> Self {
         let (all, rooted, base) = match &serves {
-            Serves::Administrators => (router::admin(state.clone()), axum::Router::new(), Base::default()),
-            Serves::Everything | Serves::Mount(_) => {
+            ListenerRole::Administrators => {
+                (router::admin(state.clone()), axum::Router::new(), BasePath::default())
+            }
+            ListenerRole::Everything | ListenerRole::Mount(_) => {
                 // The options were checked when the state was built.
-                let base = Base::parse(&state.options().base_path).unwrap_or_default();
-                (router::all(state.clone()), router::rooted(state.clone()), base)
+                let base = BasePath::parse(&state.options().base_path).unwrap_or_default();
+                (router::all(state.clone()), router::root_mount(state.clone()), base)
             }
         };
         let mount = match &serves {
-            Serves::Mount(name) => state.mount(name).cloned(),
-            Serves::Everything | Serves::Administrators => None,
+            ListenerRole::Mount(name) => state.mount(name).cloned(),
+            ListenerRole::Everything | ListenerRole::Administrators => None,
         };
         Self { state, serves, mount, base, all, rooted }
     }
 }
 
-impl Site {
+impl Endpoint {
     /// The whole surface. Requests to the host of a mount go to that mount alone.
     #[must_use]
     pub fn whole(state: AppState) -> Self {
-        Self::new(state, Serves::Everything)
+        Self::new(state, ListenerRole::Everything)
     }
 
     /// One mount as the store at the root path; `None` if there is no mount of this name.
     #[must_use]
-    pub fn of_mount(state: &AppState, name: &str) -> Option<Self> {
-        let site = Self::new(state.clone(), Serves::Mount(name.to_owned()));
+    pub fn for_mount(state: &AppState, name: &str) -> Option<Self> {
+        let site = Self::new(state.clone(), ListenerRole::Mount(name.to_owned()));
         let is_there = site.0.load().mount.is_some();
         is_there.then_some(site)
     }
@@ -122,18 +124,18 @@ impl Site {
     /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
     #[must_use]
     pub fn admin(state: &AppState) -> Self {
-        Self::new(state.clone(), Serves::Administrators)
+        Self::new(state.clone(), ListenerRole::Administrators)
     }
 
-    fn new(state: AppState, serves: Serves) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Inner::new(state, serves))))
+    fn new(state: AppState, serves: ListenerRole) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Inner::assemble(state, serves))))
     }
 
     /// From the next request on serves the same of another state. Where that has not got the mount that was served at the
     /// root path, nothing is there any more.
-    pub fn change(&self, state: &AppState) {
+    pub fn replace_state(&self, state: &AppState) {
         let serves = self.0.load().serves.clone();
-        self.0.store(Arc::new(Inner::new(state.clone(), serves)));
+        self.0.store(Arc::new(Inner::assemble(state.clone(), serves)));
     }
 
     /// The state that is served now.
@@ -145,7 +147,7 @@ impl Site {
     /// Whether connections may stay after their answers: not while memory is short.
     #[must_use]
     pub fn keeps_connections(&self) -> bool {
-        self.0.load().state.pressure() == Pressure::None
+        self.0.load().state.pressure() == MemoryPressure::None
     }
 
     /// The counts of the connections to this server.
@@ -155,7 +157,7 @@ impl Site {
     }
 
     /// The answer to a request that came from there.
-    pub async fn answer(&self, request: Request, from: Peer) -> Response {
+    pub async fn handle(&self, request: Request, from: Peer) -> Response {
         // What it began with is what it sees to its end.
         self.0.load_full().answer(request, from).await
     }
@@ -164,45 +166,45 @@ impl Site {
 impl Inner {
     async fn answer(&self, mut request: Request, from: Peer) -> Response {
         let Self { state, base, all, serves, .. } = self;
-        let from = forwarded::seen_through(&state.options().trusted_proxies, &mut request, from);
+        let from = forwarded::resolve_client(&state.options().trusted_proxies, &mut request, from);
         request.extensions_mut().insert(Caller::at(from));
-        if *serves == Serves::Administrators {
+        if *serves == ListenerRole::Administrators {
             request.extensions_mut().insert(Administrator);
-            return routed(all, request).await;
+            return handle_routed(all, request).await;
         }
-        if self.mount.is_none() && matches!(serves, Serves::Mount(_)) {
-            return router::pass(state, Route::None, None, request, frame::no_route).await;
+        if self.mount.is_none() && matches!(serves, ListenerRole::Mount(_)) {
+            return router::run_middleware(state, Route::None, None, request, frame::no_route).await;
         }
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
-            let Some(uri) = base.stripped(request.uri()) else {
-                return router::pass(state, Route::None, None, request, frame::no_route).await;
+            let Some(uri) = base.strip_uri(request.uri()) else {
+                return router::run_middleware(state, Route::None, None, request, frame::no_route).await;
             };
             *request.uri_mut() = uri;
-            let base = Base::of(request.extensions()).around(base);
+            let base = BasePath::of(request.extensions()).join(base);
             base.put(request.extensions_mut());
         }
         // What the answer redirects to, clients see below it.
-        let base = Base::of(request.extensions());
+        let base = BasePath::of(request.extensions());
         let mut answer = self.answer_below(request, mount).await;
-        base.lead(answer.headers_mut());
+        base.rewrite_location(answer.headers_mut());
         answer
     }
 
     /// The answer to a request whose URL is without what stands before it.
     async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
         let Self { all, rooted, .. } = self;
-        if let Some(short) = short_way(&request, mount.is_some()) {
+        if let Some(short) = match_fast_route(&request, mount.is_some()) {
             return self.read(request, short, mount).await;
         }
         let routes = match mount {
             None => all,
             Some(mount) => {
-                request.extensions_mut().insert(Rooted(Arc::clone(mount)));
+                request.extensions_mut().insert(RootMount(Arc::clone(mount)));
                 rooted
             }
         };
-        routed(routes, request).await
+        handle_routed(routes, request).await
     }
 
     /// The mount that is the store at the root path for a request.
@@ -216,17 +218,17 @@ impl Inner {
     }
 
     /// The answer to such a read.
-    async fn read(&self, request: Request, short: Short, mount: Option<&Arc<Mount>>) -> Response {
+    async fn read(&self, request: Request, short: FastRoute, mount: Option<&Arc<Mount>>) -> Response {
         let state = &self.state;
         let read = |request: Request| async move {
             let (head, _) = request.into_parts();
             match short.reads {
-                Reads::Values => {
+                FastHandler::Values => {
                     let target = StoreTarget::of(state, &head.uri, mount)?;
                     store::read_or_list(state, &target, &head).await
                 }
-                Reads::Elements => data::data(state, &head).await,
-                Reads::Chunks => data::chunk(state, &head).await,
+                FastHandler::Elements => data::data(state, &head).await,
+                FastHandler::Chunks => data::chunk(state, &head).await,
             }
         };
         let caught = |request| async move {
@@ -235,24 +237,24 @@ impl Inner {
         };
         let admitted = |request: Request| async move {
             match short.reads {
-                Reads::Values => {
+                FastHandler::Values => {
                     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
                     let extensions = request.extensions();
-                    let entrant = Entrant::stored(short.template, method, uri, headers, extensions);
+                    let entrant = AdmissionRequest::stored(short.template, method, uri, headers, extensions);
                     admission::admit(state, entrant, || caught(request)).await
                 }
                 // Admitted by what each holds in memory.
-                Reads::Elements | Reads::Chunks => caught(request).await,
+                FastHandler::Elements | FastHandler::Chunks => caught(request).await,
             }
         };
         let method = request.method().clone();
         let route = Route::Chosen(short.template);
-        with_length(&method, router::pass(state, route, mount, request, admitted).await)
+        with_length(&method, router::run_middleware(state, route, mount, request, admitted).await)
     }
 }
 
 /// The answer of a router.
-async fn routed(routes: &axum::Router, request: Request) -> Response {
+async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
     match routes.clone().oneshot(request).await {
         Ok(answer) => answer,
         Err(never) => match never {},
@@ -272,15 +274,16 @@ fn with_length(method: &Method, mut answer: Response) -> Response {
 }
 
 /// The way of a request that the router would give to the same handler.
-fn short_way(request: &Request, rooted: bool) -> Option<Short> {
+fn match_fast_route(request: &Request, rooted: bool) -> Option<FastRoute> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
     let path = request.uri().path();
     if rooted {
-        return (path.len() > 1).then_some(ROOTED);
+        return (path.len() > 1).then_some(ROOT_MOUNT_ROUTE);
     }
-    let (short, rest) = SHORT.iter().find_map(|(start, short)| Some((*short, path.strip_prefix(start)?)))?;
+    let (short, rest) =
+        FAST_ROUTES.iter().find_map(|(start, short)| Some((*short, path.strip_prefix(start)?)))?;
     let (mount, rest) = rest.split_once('/')?;
     (!mount.is_empty() && !rest.is_empty()).then_some(short)
 }
@@ -313,7 +316,7 @@ mod tests {
             ("OPTIONS", "/store/m/a", None, None),
         ] {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            let way = |rooted| short_way(&request, rooted).map(|short| short.template);
+            let way = |rooted| match_fast_route(&request, rooted).map(|short| short.template);
             assert_eq!(way(false), route, "{method} {path}");
             assert_eq!(way(true), rooted, "{method} {path} at the root");
         }

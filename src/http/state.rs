@@ -12,30 +12,30 @@ use futures::future::join_all;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::access::{Access, Attempts};
-use super::admission::{Admission, Load, Rates};
+use super::access::{Access, FailedAuthLimiter};
+use super::admission::{Admission, Load, RateLimiter};
 use super::cache_control::CacheControl;
 use super::host;
-use super::kept::KeptAnswer;
+use super::kept::CachedResponse;
 use super::memory::MemoryInfo;
-use super::metrics::{BackendCounts, Counts, Surroundings};
+use super::metrics::{BackendCounts, Counts, ProcessMetrics};
 use super::options::{HttpOptions, HttpOptionsError};
-use super::pressure::{Gauge, Pressure};
+use super::pressure::{MemoryPressure, PressureCell};
 use super::router;
 use super::shared_text::SharedTexts;
 use super::trouble::trouble_of;
 use super::views::{Viewed, rechunker};
-use crate::array::{NodeMemo, Opener, ReadLimits, Reader};
-use crate::cache::{Answers, Caches, EncodedCache};
+use crate::array::{NodeCache, NodeOpener, ReadLimits, Reader};
+use crate::cache::{Caches, EncodedCache, ResponseCache};
 use crate::codec::CodecLimits;
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Hierarchy;
 use crate::key::StorePrefix;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::{BackendState, SharedStore};
 use crate::views::ViewKind;
-use crate::views::rechunk::{RechunkRoom, Rechunker};
+use crate::views::rechunk::{RechunkBudget, Rechunker};
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
@@ -144,13 +144,13 @@ impl Mount {
 
 /// What decodes arrays, for all mounts.
 #[derive(Clone, Debug)]
-pub struct Arrays {
+pub struct ArrayEngine {
     /// Reads elements.
     pub reader: Reader,
     /// Where elements are rendered.
-    pub cpu: Cpu,
+    pub cpu: ComputePool,
     /// Remembers opened nodes.
-    pub memo: Arc<dyn NodeMemo>,
+    pub memo: Arc<dyn NodeCache>,
     /// Bytes of small answers that are kept as they went out.
     pub answers_bytes: u64,
     /// Remembers chunks that were encoded anew.
@@ -166,16 +166,16 @@ pub struct Arrays {
 }
 
 #[cfg(test)]
-impl Arrays {
+impl ArrayEngine {
     /// Without caches, and with the default limits.
     pub(super) fn uncached() -> Self {
-        let cpu = Cpu::new(crate::cpu::CpuOptions::default()).unwrap();
+        let cpu = ComputePool::new(crate::cpu::ComputePoolOptions::default()).unwrap();
         let source =
             Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
         Self {
             reader: Reader::new(source, cpu.clone()),
             cpu,
-            memo: Arc::new(crate::cache::NodeCache::new(0)),
+            memo: Arc::new(crate::cache::BoundedNodeCache::new(0)),
             answers_bytes: 0,
             encoded: EncodedCache::new(0),
             caches: Caches::default(),
@@ -192,33 +192,33 @@ pub struct AppState(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    mounts: BTreeMap<String, (Arc<Mount>, Opener)>,
+    mounts: BTreeMap<String, (Arc<Mount>, NodeOpener)>,
     /// The views of each mount, by its name.
     views: BTreeMap<String, Vec<Viewed>>,
     /// What rechunks each mount, by its name.
     rechunkers: BTreeMap<String, Rechunker>,
     /// By host name, in its canonical form.
     by_host: BTreeMap<String, Arc<Mount>>,
-    answers: Answers<KeptAnswer>,
+    answers: ResponseCache<CachedResponse>,
     shared_texts: SharedTexts,
     access: ArcSwap<Access>,
     /// The last answers of the backends, and when they were given; held while new ones are fetched.
     readiness: Mutex<Option<(Instant, Arc<Readiness>)>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServices>,
 }
 
 /// What stays when the mounts change.
 #[derive(Debug)]
-struct Shared {
-    arrays: Arrays,
+struct SharedServices {
+    arrays: ArrayEngine,
     counts: Counts,
     options: HttpOptions,
     admission: Admission,
-    rates: Option<Rates>,
-    pressure: Gauge,
-    attempts: Attempts,
+    rates: Option<RateLimiter>,
+    pressure: PressureCell,
+    attempts: FailedAuthLimiter,
     draining: AtomicBool,
-    room: RechunkRoom,
+    room: RechunkBudget,
     memory: OnceLock<MemoryInfo>,
 }
 
@@ -241,7 +241,7 @@ impl MountState {
     }
 
     /// The state as a word.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         if self.is_ready() { "ready" } else { "unavailable" }
     }
 
@@ -261,21 +261,21 @@ impl AppState {
     /// [`HttpOptionsError`] if options or mounts cannot be served.
     pub fn new(
         mounts: impl IntoIterator<Item = Mount>,
-        arrays: Arrays,
+        arrays: ArrayEngine,
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
         let counts = Counts::new(router::templates());
-        let arrays = Arrays { reader: arrays.reader.observed(counts.reads()), ..arrays };
-        let shared = Shared {
-            room: RechunkRoom::new(arrays.cpu.threads()),
+        let arrays = ArrayEngine { reader: arrays.reader.with_observer(counts.reads()), ..arrays };
+        let shared = SharedServices {
+            room: RechunkBudget::new(arrays.cpu.threads()),
             arrays,
             counts,
             admission: Admission::new(&options),
-            rates: Rates::new(options.rates),
+            rates: RateLimiter::new(options.rates),
             options,
-            pressure: Gauge::default(),
-            attempts: Attempts::default(),
+            pressure: PressureCell::default(),
+            attempts: FailedAuthLimiter::default(),
             draining: AtomicBool::new(false),
             memory: OnceLock::new(),
         };
@@ -297,7 +297,7 @@ impl AppState {
     }
 
     fn over(
-        shared: Arc<Shared>,
+        shared: Arc<SharedServices>,
         mounts: impl IntoIterator<Item = Mount>,
         access: Access,
     ) -> Result<Self, HttpOptionsError> {
@@ -309,7 +309,7 @@ impl AppState {
             let hierarchy = Hierarchy::new(Arc::clone(&mount.store), arrays.metadata, arrays.cpu.clone())
                 .with_separator(mount.dimension_separator);
             let remembered_as = Arc::clone(&mount.remembered_as);
-            let opener = Opener::new(remembered_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
+            let opener = NodeOpener::new(remembered_as, hierarchy, arrays.codec, Arc::clone(&arrays.memo));
             views.insert(mount.name.clone(), Viewed::all(&mount, &opener, arrays));
             rechunkers.insert(mount.name.clone(), rechunker(&mount, &opener, arrays, &shared.room));
             let mount = Arc::new(mount);
@@ -329,7 +329,7 @@ impl AppState {
             rechunkers,
             by_host,
             // Those of other mounts are not to be found under the same URLs.
-            answers: Answers::new(arrays.answers_bytes),
+            answers: ResponseCache::new(arrays.answers_bytes),
             shared_texts: SharedTexts::default(),
             access: ArcSwap::from_pointee(access),
             readiness: Mutex::new(None),
@@ -361,7 +361,7 @@ impl AppState {
     }
 
     /// How often callers failed to show who they are.
-    pub(super) fn attempts(&self) -> &Attempts {
+    pub(super) fn attempts(&self) -> &FailedAuthLimiter {
         &self.0.shared.attempts
     }
 
@@ -377,13 +377,13 @@ impl AppState {
     }
 
     /// Says how close the process is to the memory it may take.
-    pub fn set_pressure(&self, pressure: Pressure) {
+    pub fn set_pressure(&self, pressure: MemoryPressure) {
         self.0.shared.pressure.set(pressure);
     }
 
     /// What was last said by [`AppState::set_pressure`].
     #[must_use]
-    pub fn pressure(&self) -> Pressure {
+    pub fn pressure(&self) -> MemoryPressure {
         self.0.shared.pressure.get()
     }
 
@@ -395,18 +395,18 @@ impl AppState {
 
     /// Whether a mount's backend is asked, and how much, by the mount's name; mounts without a backend elsewhere are left
     /// out.
-    pub fn backends(&self) -> impl Iterator<Item = (&str, BackendState)> {
+    pub fn backend_states(&self) -> impl Iterator<Item = (&str, BackendState)> {
         self.mounts().filter_map(|mount| Some((mount.name.as_str(), mount.store.backend()?)))
     }
 
     /// Forgets about half of all that is remembered.
-    pub fn forget_half(&self) {
+    pub fn evict_half(&self) {
         self.0.answers.forget_half();
         self.caches().forget_half();
     }
 
     /// Forgets what is remembered of stores that another state has, and this one has not.
-    pub fn forget_what_only(&self, other: &Self) {
+    pub fn purge_removed_mounts(&self, other: &Self) {
         let is_served = |name: &Arc<str>| self.mounts().any(|mount| mount.remembered_as == *name);
         for mount in other.mounts().filter(|mount| !is_served(&mount.remembered_as)) {
             let _ = self.caches().forget(&mount.remembered_as, &StorePrefix::root());
@@ -434,7 +434,7 @@ impl AppState {
     }
 
     /// The mount of exactly this name, and what opens its nodes.
-    pub(super) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, Opener)> {
+    pub(super) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, NodeOpener)> {
         self.0.mounts.get(name)
     }
 
@@ -457,7 +457,7 @@ impl AppState {
     }
 
     /// Small answers as they went out.
-    pub(super) fn answers(&self) -> &Answers<KeptAnswer> {
+    pub(super) fn answers(&self) -> &ResponseCache<CachedResponse> {
         &self.0.answers
     }
 
@@ -472,7 +472,7 @@ impl AppState {
     }
 
     /// Where elements are rendered.
-    pub(super) fn cpu(&self) -> &Cpu {
+    pub(super) fn cpu(&self) -> &ComputePool {
         &self.0.shared.arrays.cpu
     }
 
@@ -502,8 +502,8 @@ impl AppState {
     }
 
     /// From now on metrics say what is known of the process outside of this room, too.
-    pub fn set_surroundings(&self, surroundings: Surroundings) {
-        self.0.shared.counts.set_surroundings(surroundings);
+    pub fn set_process_metrics(&self, surroundings: ProcessMetrics) {
+        self.0.shared.counts.set_process_metrics(surroundings);
     }
 
     /// From now on `/v1/mounts` says how much memory is taken.
@@ -528,7 +528,7 @@ impl AppState {
     }
 
     /// How much each caller may ask for, if there is a limit.
-    pub(super) fn rates(&self) -> Option<&Rates> {
+    pub(super) fn rates(&self) -> Option<&RateLimiter> {
         self.0.shared.rates.as_ref()
     }
 
@@ -582,7 +582,7 @@ mod tests {
     #[test]
     fn mounts_must_have_names_that_can_stand_in_a_url_each_once() {
         let state = |mounts: Vec<Mount>| {
-            AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).map(|_| ())
+            AppState::new(mounts, ArrayEngine::uncached(), HttpOptions::default()).map(|_| ())
         };
         for name in ["", ".", "..", "a/b", "a b", "é", "a%20", &"x".repeat(65)] {
             assert_eq!(state(vec![named(name)]), Err(HttpOptionsError::MountName(name.to_owned())));
@@ -602,7 +602,7 @@ mod tests {
         let state = |hosts: [&str; 2]| {
             let mounts = hosts.iter().zip(["a", "b"]);
             let mounts = mounts.map(|(host, name)| Mount { hosts: vec![(*host).to_owned()], ..named(name) });
-            AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).map(|_| ())
+            AppState::new(mounts, ArrayEngine::uncached(), HttpOptions::default()).map(|_| ())
         };
         assert_eq!(state(["a.example", "b.example"]), Ok(()));
         for twin in ["a.example", "A.Example", "a.example."] {

@@ -12,7 +12,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
-    ByteRange, DirEntries, DirEntry, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueBody,
+    ByteRange, DirEntries, DirEntry, ListEntry, SetResult, Store, StoreError, StoreKind, Value, ValueBody,
     ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -174,13 +174,13 @@ impl Store for TestStore {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.ask("set").await?;
         let parts: Vec<Bytes> =
             body.try_collect().await.inspect_err(|_| *self.aborted.lock().unwrap() += 1)?;
         let existed = self.check(key, &condition)?;
         let version = self.insert(key.as_str(), parts.concat().into());
-        Ok(SetOutcome { created: !existed, version: Some(version) })
+        Ok(SetResult { created: !existed, version: Some(version) })
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {

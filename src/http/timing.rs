@@ -6,13 +6,13 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::validators::from_text;
-use crate::array::{Trace, Work};
+use crate::array::{ReadContext, ReadStats};
 
 pub(super) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub(super) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
 /// What the request cost so far: at the moment the head is sent.
-pub(super) fn put_trace(headers: &mut HeaderMap, trace: &Trace) {
+pub(super) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
     let work = trace.work();
     put_timing(headers, &work);
     let cache = match (work.hits, work.misses) {
@@ -27,11 +27,11 @@ pub(super) fn put_trace(headers: &mut HeaderMap, trace: &Trace) {
 
 /// The same of an answer that was kept whole.
 pub(super) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
-    put_timing(headers, &Work { plan: planned, ..Work::default() });
+    put_timing(headers, &ReadStats { plan: planned, ..ReadStats::default() });
     headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));
 }
 
-fn put_timing(headers: &mut HeaderMap, work: &Work) {
+fn put_timing(headers: &mut HeaderMap, work: &ReadStats) {
     let mut timing = String::with_capacity(80);
     let stages =
         [("plan", work.plan), (", fetch", work.fetch), (", decode", work.decode), (", encode", work.encode)];

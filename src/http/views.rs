@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use super::state::{Arrays, Mount};
-use crate::array::Opener;
+use super::state::{ArrayEngine, Mount};
+use crate::array::NodeOpener;
 use crate::hierarchy::Hierarchy;
 use crate::store::SharedStore;
-use crate::views::rechunk::{RechunkLimits, RechunkRoom, Rechunker};
+use crate::views::rechunk::{RechunkBudget, RechunkLimits, Rechunker};
 use crate::views::{ViewKind, ViewStore};
 
 /// A view of a mount.
@@ -23,11 +23,11 @@ pub(super) struct Viewed {
 
 impl Viewed {
     /// All views of a mount, whose nodes are opened so.
-    pub(super) fn all(mount: &Mount, opener: &Opener, arrays: &Arrays) -> Vec<Self> {
+    pub(super) fn all(mount: &Mount, opener: &NodeOpener, arrays: &ArrayEngine) -> Vec<Self> {
         [ViewKind::Plain, ViewKind::Unshard].map(|kind| Self::new(kind, mount, opener, arrays)).into()
     }
 
-    fn new(kind: ViewKind, mount: &Mount, opener: &Opener, arrays: &Arrays) -> Self {
+    fn new(kind: ViewKind, mount: &Mount, opener: &NodeOpener, arrays: &ArrayEngine) -> Self {
         let source = Arc::clone(arrays.reader.source());
         let cpu = arrays.cpu.clone();
         let store = ViewStore::new(kind, opener.clone(), source, cpu.clone(), arrays.metadata, arrays.codec);
@@ -50,7 +50,12 @@ pub(super) fn shown_as(mount: &Mount, store: SharedStore) -> Mount {
 }
 
 /// What rechunks a mount, whose nodes are opened so, with room that all mounts share.
-pub(super) fn rechunker(mount: &Mount, opener: &Opener, arrays: &Arrays, room: &RechunkRoom) -> Rechunker {
+pub(super) fn rechunker(
+    mount: &Mount,
+    opener: &NodeOpener,
+    arrays: &ArrayEngine,
+    room: &RechunkBudget,
+) -> Rechunker {
     let limits = RechunkLimits { read: arrays.read, metadata: arrays.metadata, codec: arrays.codec };
     let (name, opener, room) = (Arc::clone(&mount.remembered_as), opener.clone(), room.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
-use super::admission::Entrant;
+use super::admission::AdmissionRequest;
 use super::extract::NodeTarget;
 use super::problem::Problem;
 use super::state::AppState;
@@ -43,7 +43,7 @@ pub(super) enum Level {
 
 /// What is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PrefetchRequest {
     pub(super) level: Level,
     /// The most bytes of decoded chunks.
     pub(super) bytes: u64,
@@ -52,7 +52,7 @@ pub(super) struct Wanted {
 
 /// What was loaded.
 #[derive(Debug, Default, Serialize, ToSchema)]
-pub(super) struct Warmed {
+pub(super) struct PrefetchReport {
     /// Nodes whose documents were read.
     nodes: u64,
     /// Those of them that are arrays.
@@ -73,30 +73,30 @@ pub(super) struct Warmed {
 ///
 /// # Errors
 /// 503 if the server is busy.
-pub(super) async fn warm(
+pub(super) async fn prefetch(
     state: &AppState,
     target: &NodeTarget,
-    entrant: Entrant,
-    wanted: &Wanted,
-) -> Result<Warmed, Problem> {
-    let _permit = state.admission().enter(entrant, state.read_limits().band_bytes).await?;
-    let mut warming = Warming { state, target, wanted, warmed: Warmed::default(), cut_short: false };
+    entrant: AdmissionRequest,
+    wanted: &PrefetchRequest,
+) -> Result<PrefetchReport, Problem> {
+    let _permit = state.admission().acquire(entrant, state.read_limits().band_bytes).await?;
+    let mut warming = Prefetch { state, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
     let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
-    let Warming { warmed, cut_short, .. } = warming;
+    let Prefetch { warmed, cut_short, .. } = warming;
     let complete = in_time && !cut_short && warmed.failed == 0;
-    Ok(Warmed { complete, ..warmed })
+    Ok(PrefetchReport { complete, ..warmed })
 }
 
-struct Warming<'a> {
+struct Prefetch<'a> {
     state: &'a AppState,
     target: &'a NodeTarget,
-    wanted: &'a Wanted,
-    warmed: Warmed,
+    wanted: &'a PrefetchRequest,
+    warmed: PrefetchReport,
     /// Whether a bound was met.
     cut_short: bool,
 }
 
-impl Warming<'_> {
+impl Prefetch<'_> {
     async fn run(&mut self) {
         let mut waiting = vec![self.target.path.clone()];
         while let Some(path) = waiting.pop() {
@@ -190,7 +190,8 @@ impl Warming<'_> {
     async fn index(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
         let chain = array.chain_of(&coords, &array.grid().shape_of(&coords))?;
         let trace = state.reader().trace(array.mount());
-        let found = state.reader().source().find(&array.stored_key(&coords)?, &chain, &trace).await?;
+        let found =
+            state.reader().source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;
         Ok(Loaded { indexes: u64::from(found.value.is_some()), ..Loaded::default() })
     }
 

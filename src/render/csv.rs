@@ -22,19 +22,19 @@ use std::io::Write as _;
 
 use super::json::{longest_text, write_element};
 use super::value::Value;
-use super::{Contents, NanMode, RenderError, Writer, check_bytes};
+use super::{NanMode, RenderError, ResultSchema, Writer, check_bytes};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
 /// The most bytes an answer takes, as far as type and shape tell (saturated).
-pub(super) fn bytes_estimate(contents: &Contents) -> u64 {
+pub(super) fn bytes_estimate(contents: &ResultSchema) -> u64 {
     let columns = columns(&contents.data_type);
     let row = columns.iter().map(|column| longest_cell(&column.data_type)).fold(0, u64::saturating_add);
     contents.elements().saturating_mul(row).saturating_add(header_bytes(contents, &columns))
 }
 
 /// The most bytes of the first line.
-fn header_bytes(Contents { data_type, shape, heading, .. }: &Contents, columns: &[Column]) -> u64 {
+fn header_bytes(ResultSchema { data_type, shape, heading, .. }: &ResultSchema, columns: &[Column]) -> u64 {
     let quoted = |name: &str| name.len() as u64 * 2 + 4;
     match heading {
         None => 0,
@@ -48,7 +48,11 @@ fn header_bytes(Contents { data_type, shape, heading, .. }: &Contents, columns: 
 }
 
 /// The first line.
-fn header(Contents { data_type, shape, heading, .. }: &Contents, columns: &[Column], out: &mut Vec<u8>) {
+fn header(
+    ResultSchema { data_type, shape, heading, .. }: &ResultSchema,
+    columns: &[Column],
+    out: &mut Vec<u8>,
+) {
     let Some(heading) = heading else { return };
     if matches!(data_type, DataType::Struct(_)) {
         for (place, column) in columns.iter().enumerate() {
@@ -120,7 +124,7 @@ pub(super) struct CsvWriter {
     /// Elements of the whole array.
     total: u64,
     /// What the first line is made of, until it is written.
-    unheaded: Option<Contents>,
+    unheaded: Option<ResultSchema>,
     /// A cell in the making.
     cell: Vec<u8>,
 }
@@ -130,8 +134,8 @@ impl CsvWriter {
     ///
     /// # Errors
     /// [`RenderError::Rank`], [`RenderError::TooLarge`].
-    pub(super) fn new(contents: &Contents, nan: NanMode, limit: u64) -> Result<Self, RenderError> {
-        let Contents { data_type, shape, .. } = contents;
+    pub(super) fn new(contents: &ResultSchema, nan: NanMode, limit: u64) -> Result<Self, RenderError> {
+        let ResultSchema { data_type, shape, .. } = contents;
         let is_struct = matches!(data_type, DataType::Struct(_));
         let most = if is_struct { 1 } else { 2 };
         if shape.len() > most {
@@ -262,7 +266,7 @@ mod tests {
     /// As [`csv`], below a heading.
     fn headed(data_type: &DataType, shape: &[u64], columns: AxisRange, parts: &[Elements]) -> String {
         let heading = Some(Heading { name: "t\"2".to_owned(), columns });
-        let contents = Contents { heading, ..contents(data_type, shape) };
+        let contents = ResultSchema { heading, ..contents(data_type, shape) };
         let text = written(CsvWriter::new(&contents, NanMode::String, 1 << 20).unwrap(), parts).unwrap();
         assert!(text.len() as u64 <= bytes_estimate(&contents));
         String::from_utf8(text).unwrap()
@@ -306,7 +310,7 @@ mod tests {
     #[test]
     fn a_first_line_that_may_be_too_long_is_refused_before_it_is_written() {
         let heading = Some(Heading { name: String::new(), columns: AxisRange::whole(1 << 40) });
-        let contents = Contents { heading, ..contents(&DataType::UInt8, &[0, 1 << 40]) };
+        let contents = ResultSchema { heading, ..contents(&DataType::UInt8, &[0, 1 << 40]) };
         let result = CsvWriter::new(&contents, NanMode::String, 1 << 20).map(drop);
         assert!(matches!(result, Err(RenderError::TooLarge { .. })));
     }

@@ -49,7 +49,7 @@ pub enum Format {
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Style {
+pub struct FormatOptions {
     /// Its form.
     pub format: Format,
     /// The byte order of [`Format::Bytes`] and [`Format::Npy`].
@@ -60,7 +60,7 @@ pub struct Style {
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contents {
+pub struct ResultSchema {
     /// The type of the elements; no subarray.
     pub data_type: DataType,
     /// Elements along each dimension.
@@ -80,7 +80,7 @@ pub struct Heading {
     pub columns: AxisRange,
 }
 
-impl Contents {
+impl ResultSchema {
     /// The number of elements (saturated).
     fn elements(&self) -> u64 {
         product(&self.shape)
@@ -89,7 +89,7 @@ impl Contents {
     /// The most bytes of an answer in this form, as far as type and shape tell; `None` if it is not written whole (see
     /// [`writer`]). Of variable length, elements may take any number of bytes.
     #[must_use]
-    pub fn whole_bytes_estimate(&self, format: Format) -> Option<u64> {
+    pub fn max_output_bytes(&self, format: Format) -> Option<u64> {
         match format {
             _ if self.data_type.is_variable() => Some(u64::MAX),
             Format::Json => Some(json_bytes_estimate(&self.data_type, &self.shape)),
@@ -120,11 +120,11 @@ fn check_bytes(bytes: u64, limit: u64) -> Result<(), RenderError> {
 /// [`RenderError::TooLarge`] if the answer could be longer than `limit_bytes`, as far as type and shape tell;
 /// [`RenderError::NoForm`], [`RenderError::Rank`].
 pub fn writer(
-    style: Style,
-    contents: &Contents,
+    style: FormatOptions,
+    contents: &ResultSchema,
     limit_bytes: u64,
 ) -> Result<Option<Box<dyn Writer>>, RenderError> {
-    let Contents { data_type, shape, .. } = contents;
+    let ResultSchema { data_type, shape, .. } = contents;
     Ok(match style.format {
         Format::Json => Some(Box::new(JsonWriter::new(data_type, shape, style.nan, limit_bytes)?)),
         Format::Csv => Some(Box::new(CsvWriter::new(contents, style.nan, limit_bytes)?)),

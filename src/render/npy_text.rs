@@ -4,7 +4,7 @@
 //! end of an element for filling: an element that ends in one is refused rather than shortened. Arrays of any length
 //! would be pickled objects, which are never written.
 
-use super::{Contents, RenderError, Writer, check_bytes, npy};
+use super::{RenderError, ResultSchema, Writer, check_bytes, npy};
 use crate::chunk::Elements;
 use crate::metadata::{DataType, Endianness};
 
@@ -28,7 +28,7 @@ impl NpyTextWriter {
     ///
     /// # Errors
     /// [`RenderError::NoForm`] for arrays of any length; [`RenderError::TooLarge`] if even empty elements are.
-    pub(super) fn new(contents: &Contents, endian: Endianness, limit: u64) -> Result<Self, RenderError> {
+    pub(super) fn new(contents: &ResultSchema, endian: Endianness, limit: u64) -> Result<Self, RenderError> {
         let is_text = match &contents.data_type {
             DataType::String | DataType::Json => true,
             DataType::VariableBytes => false,
@@ -65,7 +65,7 @@ impl NpyTextWriter {
 
 impl Writer for NpyTextWriter {
     fn write(&mut self, elements: &Elements, _out: &mut Vec<u8>) -> Result<(), RenderError> {
-        for element in elements.texts() {
+        for element in elements.variable_elements() {
             if self.lengths.len() as u64 == self.total {
                 return Err(RenderError::ElementCount);
             }

@@ -9,7 +9,7 @@ pub(super) struct PackedWriter;
 
 impl Writer for PackedWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
-        elements.texts().try_for_each(|text| {
+        elements.variable_elements().try_for_each(|text| {
             let length = u32::try_from(text.len()).map_err(|_too_long| RenderError::ElementCount)?;
             out.extend_from_slice(&length.to_le_bytes());
             out.extend_from_slice(text);
@@ -25,11 +25,11 @@ impl Writer for PackedWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::Span;
+    use crate::chunk::VarSlice;
 
     #[test]
     fn an_element_goes_as_it_is_behind_its_length() {
-        let spans = [Span { offset: 0, length: 6 }, Span { offset: 6, length: 7 }];
+        let spans = [VarSlice { offset: 0, length: 6 }, VarSlice { offset: 6, length: 7 }];
         let spans: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
         let elements = Elements::variable(spans.into(), b"\"a\\nb\"{\"a\":1}".as_slice().into());
         let mut out = Vec::new();

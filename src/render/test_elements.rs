@@ -1,15 +1,15 @@
 //! Elements of variable length and structs for the tests of this room.
 
-use crate::chunk::{Elements, Span};
+use crate::chunk::{Elements, VarSlice};
 use crate::metadata::{DataType, Field, StructType, SubarrayType, TimeStep, TimeUnit};
 
-use super::{Contents, RenderError, Writer};
+use super::{RenderError, ResultSchema, Writer};
 
 /// Elements with these bytes.
 pub(super) fn variable(elements: &[&[u8]]) -> Elements {
     let (mut spans, mut heap) = (Vec::new(), Vec::new());
     for element in elements {
-        let span = Span { offset: heap.len() as u32, length: element.len() as u32 };
+        let span = VarSlice { offset: heap.len() as u32, length: element.len() as u32 };
         spans.extend_from_slice(&span.to_item());
         heap.extend_from_slice(element);
     }
@@ -22,8 +22,8 @@ pub(super) fn fixed(elements: &[&[u8]]) -> Elements {
 }
 
 /// An array without names.
-pub(super) fn contents(data_type: &DataType, shape: &[u64]) -> Contents {
-    Contents { data_type: data_type.clone(), shape: shape.to_vec(), dimension_names: None, heading: None }
+pub(super) fn contents(data_type: &DataType, shape: &[u64]) -> ResultSchema {
+    ResultSchema { data_type: data_type.clone(), shape: shape.to_vec(), dimension_names: None, heading: None }
 }
 
 /// A struct of these fields.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{NoRoom, ZipError};
+use super::{BudgetExceeded, ZipError};
 use crate::error::{Classify, ErrorClass, Written};
 
 /// A failure of a store. Absence is not one.
@@ -64,7 +64,7 @@ pub enum StoreError {
     NoRoom,
     /// What has to be held to list or to make what was asked for does not fit.
     #[error("{0}")]
-    NoRoomToRead(#[from] NoRoom),
+    NoRoomToRead(#[from] BudgetExceeded),
     /// The value would not become as long as the writer of a part says; nothing was written.
     #[error("the value would become {result} bytes long, not {asked}")]
     OtherLength {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// How old a look at a value may be for an answer to rely on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Freshness {
+pub enum CachePolicy {
     /// No older than the request: what was written before a request is in its answer.
     #[default]
     Always,
@@ -26,10 +26,10 @@ pub enum Freshness {
 #[error(
     "`{0}` is not `always`, `immutable`, `uncached` or `ttl:` and a time such as `500ms`, `60s`, `5m` or `1h`"
 )]
-pub struct FreshnessError(String);
+pub struct CachePolicyError(String);
 
-impl FromStr for Freshness {
-    type Err = FreshnessError;
+impl FromStr for CachePolicy {
+    type Err = CachePolicyError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
@@ -40,7 +40,7 @@ impl FromStr for Freshness {
                 .strip_prefix("ttl:")
                 .and_then(time)
                 .map(Self::Ttl)
-                .ok_or_else(|| FreshnessError(text.to_owned())),
+                .ok_or_else(|| CachePolicyError(text.to_owned())),
         }
     }
 }
@@ -60,7 +60,7 @@ fn time(text: &str) -> Option<Duration> {
     number.checked_mul(millis).map(Duration::from_millis)
 }
 
-impl fmt::Display for Freshness {
+impl fmt::Display for CachePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Always => f.write_str("always"),
@@ -71,13 +71,13 @@ impl fmt::Display for Freshness {
     }
 }
 
-impl Serialize for Freshness {
+impl Serialize for CachePolicy {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Freshness {
+impl<'de> Deserialize<'de> for CachePolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -90,14 +90,14 @@ mod tests {
     #[test]
     fn a_freshness_is_read_as_it_is_written() {
         for (text, freshness) in [
-            ("always", Freshness::Always),
-            ("immutable", Freshness::Immutable),
-            ("uncached", Freshness::Uncached),
-            ("ttl:0s", Freshness::Ttl(Duration::ZERO)),
-            ("ttl:1500ms", Freshness::Ttl(Duration::from_millis(1500))),
-            ("ttl:60s", Freshness::Ttl(Duration::from_mins(1))),
-            ("ttl:5m", Freshness::Ttl(Duration::from_mins(5))),
-            ("ttl:24h", Freshness::Ttl(Duration::from_hours(24))),
+            ("always", CachePolicy::Always),
+            ("immutable", CachePolicy::Immutable),
+            ("uncached", CachePolicy::Uncached),
+            ("ttl:0s", CachePolicy::Ttl(Duration::ZERO)),
+            ("ttl:1500ms", CachePolicy::Ttl(Duration::from_millis(1500))),
+            ("ttl:60s", CachePolicy::Ttl(Duration::from_mins(1))),
+            ("ttl:5m", CachePolicy::Ttl(Duration::from_mins(5))),
+            ("ttl:24h", CachePolicy::Ttl(Duration::from_hours(24))),
         ] {
             assert_eq!(text.parse(), Ok(freshness));
             assert_eq!(freshness.to_string().parse(), Ok(freshness));
@@ -115,7 +115,7 @@ mod tests {
             "ttl:99999999999999999h",
             "Always",
         ] {
-            assert_eq!(text.parse::<Freshness>(), Err(FreshnessError(text.to_owned())));
+            assert_eq!(text.parse::<CachePolicy>(), Err(CachePolicyError(text.to_owned())));
         }
     }
 }

@@ -31,23 +31,23 @@ mod zip;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{BackendState, Circuit};
+pub use backend::{BackendState, CircuitState};
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;
-pub use freshness::{Freshness, FreshnessError};
+pub use freshness::{CachePolicy, CachePolicyError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
-pub use object::{ObjectBackend, ObjectOptions, name_traces_by, trouble};
+pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
 pub use observed::{Observer, Outcome, Verb, observed};
 pub use open::{OpenError, is_zip, kind_of, open, open_within};
 pub use options::{StoreOptions, backends_of};
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
-pub use room::{Lot, NoRoom, Room};
+pub use room::{BudgetExceeded, MemoryBudget, Reservation};
 pub use secret::Secret;
 pub use types::{
-    ByteRange, Copied, DirEntries, DirEntry, DirListing, ListEntry, Quiet, SetOutcome, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, Value,
+    ValueBody, ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 pub use web::Web;
 pub use zip::{ZipBudget, ZipError, ZipStore};
@@ -99,25 +99,25 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     /// Whether it is plain, without any waiting, that a key still has this version, or (`None`) still no value, so that
     /// [`Store::head`] would say so. For keys that were asked for a moment ago. `false` where that takes a closer look:
     /// always, unless a store knows better.
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
-        self.inner().is_some_and(|inner| inner.still_has(key, version))
+    fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+        self.inner().is_some_and(|inner| inner.validate_cached(key, version))
     }
 
     /// Has the store tell from now on whether anything changes that could give these keys other values: by
     /// [`Store::is_quiet`]. What changed before is not told, so look once more. `None` where a store cannot.
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
         self.inner()?.watch(keys).await
     }
 
     /// Whether nothing was told since [`Store::watch`]; plain without any waiting.
-    fn is_quiet(&self, since: Quiet) -> bool {
-        self.inner().is_some_and(|inner| inner.is_quiet(since))
+    fn unchanged_since(&self, since: WatchToken) -> bool {
+        self.inner().is_some_and(|inner| inner.unchanged_since(since))
     }
 
     /// Since when a look at a value must have begun for a request that began then to rely on it: since the request, unless
     /// a store says otherwise ([`Freshness`]).
-    fn looks_since(&self, began: Instant) -> Instant {
-        self.inner().map_or(began, |inner| inner.looks_since(began))
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.inner().map_or(began, |inner| inner.freshness_horizon(began))
     }
 
     /// `get`, and one range of `get_partial_values`: the value or a part of it, all of one version.
@@ -147,7 +147,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         _key: &StoreKey,
         _body: ValueStream,
         _condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -168,11 +168,11 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
         if_match: Option<&Version>,
         to: &StoreKey,
         condition: WriteCondition,
-    ) -> Result<Option<Copied>, StoreError> {
+    ) -> Result<Option<CopyResult>, StoreError> {
         let Some(value) = self.get(from, ByteRange::Whole, if_match).await? else { return Ok(None) };
         let version = value.info.version.clone();
         let outcome = self.set(to, value.into_exact_stream(), condition).await?;
-        Ok(Some(Copied { version, outcome }))
+        Ok(Some(CopyResult { version, outcome }))
     }
 
     /// `erase`: removes a value. Returns whether there was one.
@@ -250,7 +250,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
 
     /// The same store for one request, of whose `room` it takes what it holds for a listing beside the entries that it passes
     /// on, and for documents that it makes. `None` where that is nothing: always, unless a store knows better.
-    fn in_room(&self, _room: &Arc<dyn Room>) -> Option<SharedStore> {
+    fn with_budget(&self, _room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
         None
     }
 

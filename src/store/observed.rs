@@ -12,8 +12,8 @@ use futures::stream::{BoxStream, StreamExt};
 use tracing::{Instrument, Span};
 
 use super::{
-    ByteRange, Copied, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind,
+    Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::error::{Classify, ErrorClass};
 use crate::key::{StoreKey, StorePrefix};
@@ -157,10 +157,10 @@ struct ObservedStore {
 }
 
 impl ObservedStore {
-    fn ask(&self, verb: Verb) -> Question {
+    fn call(&self, verb: Verb) -> StoreCall {
         self.observer.asked();
         let (observer, began) = (Arc::clone(&self.observer), Instant::now());
-        Question { observer, verb, began, outcome: Outcome::Left, bytes: 0 }
+        StoreCall { observer, verb, began, outcome: Outcome::Left, bytes: 0 }
     }
 
     /// A listing, whose question ends with it.
@@ -169,7 +169,7 @@ impl ObservedStore {
         verb: Verb,
         entries: BoxStream<'static, Result<T, StoreError>>,
     ) -> BoxStream<'static, Result<T, StoreError>> {
-        let mut question = self.ask(verb);
+        let mut question = self.call(verb);
         // Whoever has seen enough of a listing lets go of it.
         question.outcome = Outcome::Done;
         entries
@@ -189,7 +189,7 @@ impl ObservedStore {
 }
 
 /// A question that is under way; dropped, it has ended.
-struct Question {
+struct StoreCall {
     observer: Arc<dyn Observer>,
     verb: Verb,
     began: Instant,
@@ -197,7 +197,7 @@ struct Question {
     bytes: u64,
 }
 
-impl Drop for Question {
+impl Drop for StoreCall {
     fn drop(&mut self) {
         self.observer.answered(self.verb, self.outcome, self.bytes, self.began.elapsed());
     }
@@ -214,7 +214,7 @@ impl Store for ObservedStore {
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        let mut question = self.ask(Verb::Head);
+        let mut question = self.call(Verb::Head);
         let found = self.inner.head(key).instrument(self.span(Verb::Head)).await;
         question.outcome = Outcome::of_found(&found);
         found
@@ -226,7 +226,7 @@ impl Store for ObservedStore {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let mut question = self.ask(Verb::Get);
+        let mut question = self.call(Verb::Get);
         let found = self.inner.get(key, range, if_match).instrument(self.span(Verb::Get)).await;
         question.outcome = Outcome::of_found(&found);
         if let Ok(Some(value)) = &found {
@@ -240,8 +240,8 @@ impl Store for ObservedStore {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
-        let mut question = self.ask(Verb::Set);
+    ) -> Result<SetResult, StoreError> {
+        let mut question = self.call(Verb::Set);
         let set = self.inner.set(key, body, condition).instrument(self.span(Verb::Set)).await;
         question.outcome = Outcome::of(&set);
         set
@@ -253,22 +253,22 @@ impl Store for ObservedStore {
         if_match: Option<&Version>,
         to: &StoreKey,
         condition: WriteCondition,
-    ) -> Result<Option<Copied>, StoreError> {
-        let mut question = self.ask(Verb::Copy);
+    ) -> Result<Option<CopyResult>, StoreError> {
+        let mut question = self.call(Verb::Copy);
         let copied = self.inner.copy(from, if_match, to, condition).instrument(self.span(Verb::Copy)).await;
         question.outcome = Outcome::of_found(&copied);
         copied
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        let mut question = self.ask(Verb::Erase);
+        let mut question = self.call(Verb::Erase);
         let erased = self.inner.erase(key, condition).instrument(self.span(Verb::Erase)).await;
         question.outcome = if matches!(erased, Ok(false)) { Outcome::Absent } else { Outcome::of(&erased) };
         erased
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        let mut question = self.ask(Verb::ErasePrefix);
+        let mut question = self.call(Verb::ErasePrefix);
         let erased = self.inner.erase_prefix(prefix).instrument(self.span(Verb::ErasePrefix)).await;
         question.outcome = Outcome::of(&erased);
         erased
@@ -287,7 +287,7 @@ impl Store for ObservedStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        let mut question = self.ask(Verb::Check);
+        let mut question = self.call(Verb::Check);
         let checked = self.inner.check().instrument(self.span(Verb::Check)).await;
         question.outcome = Outcome::of(&checked);
         checked
@@ -299,7 +299,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::cpu::{Cpu, CpuOptions};
+    use crate::cpu::{ComputePool, ComputePoolOptions};
     use crate::store::{StoreOptions, ValueBody, open};
 
     #[derive(Debug, Default)]
@@ -316,7 +316,8 @@ mod tests {
     #[tokio::test]
     async fn each_question_to_a_backend_is_told_with_its_outcome() {
         let options = StoreOptions { writable: true, ..StoreOptions::default() };
-        let inner = open("memory://", &options, &Cpu::new(CpuOptions::default()).unwrap()).unwrap();
+        let inner =
+            open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
         let told = Arc::new(Told::default());
         let store = observed("m", inner, Arc::clone(&told) as Arc<dyn Observer>);
         let key = StoreKey::parse("a/b").unwrap();

@@ -17,13 +17,13 @@ use object_store::signer::Signer;
 use object_store::{ObjectStore, RetryConfig, StaticCredentialProvider};
 use url::Url;
 
-use super::backend::Guarded;
+use super::backend::ThrottledStore;
 use super::object::Connector;
 use super::{
     LocalStore, ObjectBackend, Secret, Shared, SharedStore, StoreError, StoreKind, StoreOptions, Symlinks,
     ZipBudget, ZipStore,
 };
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StoreKey, StorePrefix};
 
@@ -109,7 +109,7 @@ pub fn kind_of(url: &str) -> Option<StoreKind> {
 ///
 /// # Errors
 /// [`OpenError`], in words for the operator.
-pub fn open(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore, OpenError> {
+pub fn open(url: &str, options: &StoreOptions, cpu: &ComputePool) -> Result<SharedStore, OpenError> {
     open_within(url, options, cpu, &ZipBudget::default())
 }
 
@@ -120,7 +120,7 @@ pub fn open(url: &str, options: &StoreOptions, cpu: &Cpu) -> Result<SharedStore,
 pub fn open_within(
     url: &str,
     options: &StoreOptions,
-    cpu: &Cpu,
+    cpu: &ComputePool,
     directories: &ZipBudget,
 ) -> Result<SharedStore, OpenError> {
     if is_zip(url) && !is_local_directory(url) {
@@ -133,7 +133,7 @@ pub fn open_within(
 fn open_zip(
     url: &str,
     options: &StoreOptions,
-    cpu: &Cpu,
+    cpu: &ComputePool,
     directories: &ZipBudget,
 ) -> Result<SharedStore, OpenError> {
     if options.writable {
@@ -255,7 +255,7 @@ fn open_bucket(
 
 /// A backend that is elsewhere, asked with restraint.
 fn guarded(backend: ObjectBackend, connector: &Connector, options: &StoreOptions) -> SharedStore {
-    Arc::new(Guarded::new(Arc::new(backend.with_retries_of(connector)), options.restraint()))
+    Arc::new(ThrottledStore::new(Arc::new(backend.with_retries_of(connector)), options.restraint()))
 }
 
 /// `a/b`, with a slash at the end or without, as a prefix; empty is the root.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::backend::Restraint;
-use super::object::Patience;
+use super::backend::ThrottleOptions;
+use super::object::TimeoutOptions;
 use super::{Durability, LocalOptions, ObjectOptions, Secret, StoreKind, Symlinks};
 
 const LOCAL: &[StoreKind] = &[StoreKind::Local];
@@ -202,16 +202,16 @@ impl StoreOptions {
         }
     }
 
-    pub(super) fn restraint(&self) -> Restraint {
-        Restraint {
+    pub(super) fn restraint(&self) -> ThrottleOptions {
+        ThrottleOptions {
             requests: self.requests,
             queue: Duration::from_millis(self.queue_ms),
             failures: self.breaker_failures,
         }
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        Patience {
+    pub(super) fn patience(&self) -> TimeoutOptions {
+        TimeoutOptions {
             connect: Duration::from_millis(self.connect_timeout_ms),
             read: Duration::from_millis(self.read_timeout_ms),
             tries: self.tries,

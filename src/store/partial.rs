@@ -17,7 +17,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::{Mutex, Semaphore};
 
 use super::{
-    ByteRange, SetOutcome, Store, StoreError, Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, SetResult, Store, StoreError, Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::StoreKey;
 
@@ -184,7 +184,7 @@ pub async fn set_partial_values(
     store: &dyn Store,
     write: &PartialWrite,
     may_write: impl Fn(Option<&ValueInfo>) -> Result<(), StoreError> + Send + Sync,
-) -> Result<SetOutcome, StoreError> {
+) -> Result<SetResult, StoreError> {
     let too_large = StoreError::BodyTooLarge { limit: write.limit_bytes };
     let parts = disjoint(&write.parts).filter(|(end, _)| *end <= write.limit_bytes).ok_or(too_large)?;
     let _turn = TURNS[usize::from(turn_of(store, &write.key))].lock().await;
@@ -205,7 +205,7 @@ async fn attempt(
     write: &PartialWrite,
     (end, parts): &(u64, VecDeque<ValuePart>),
     may_write: &(impl Fn(Option<&ValueInfo>) -> Result<(), StoreError> + Send + Sync),
-) -> Result<Option<SetOutcome>, StoreError> {
+) -> Result<Option<SetResult>, StoreError> {
     let current = store.get(&write.key, ByteRange::Whole, None).await?;
     let info = current.as_ref().map(|value| &value.info);
     may_write(info)?;
@@ -392,7 +392,7 @@ mod tests {
     use crate::store::{DirEntries, ListEntry, SharedStore, StoreKind, StoreOptions, ValueBody, open};
 
     fn memory() -> SharedStore {
-        let cpu = crate::cpu::Cpu::new(crate::cpu::CpuOptions { threads: 1 }).unwrap();
+        let cpu = crate::cpu::ComputePool::new(crate::cpu::ComputePoolOptions { threads: 1 }).unwrap();
         open("memory://", &StoreOptions { writable: true, ..StoreOptions::default() }, &cpu).unwrap()
     }
 
@@ -469,7 +469,7 @@ mod tests {
             key: &StoreKey,
             body: ValueStream,
             condition: WriteCondition,
-        ) -> Result<SetOutcome, StoreError> {
+        ) -> Result<SetResult, StoreError> {
             self.inner.set(key, body, condition).await
         }
         async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use crate::error::{Classify, ErrorClass};
 
 /// Room in memory for what is held for one request.
-pub trait Room: std::fmt::Debug + Send + Sync {
+pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
     /// Takes so many bytes more.
     ///
     /// # Errors
     /// [`NoRoom`] if there are not as many; then it is what it was.
-    fn take(&self, bytes: u64) -> Result<(), NoRoom>;
+    fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded>;
 
     /// Gives so many bytes back.
-    fn give_back(&self, bytes: u64);
+    fn release(&self, bytes: u64);
 
     /// A number for whose room it is: where one request of a caller has none, the next has none either.
-    fn caller(&self) -> u64;
+    fn client(&self) -> u64;
 }
 
 /// There is not so much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoRoom {
+pub enum BudgetExceeded {
     /// There may be later.
     #[error("there is no memory left for what has to be held")]
     Now,
@@ -38,7 +38,7 @@ pub enum NoRoom {
     },
 }
 
-impl Classify for NoRoom {
+impl Classify for BudgetExceeded {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Now => ErrorClass::Overloaded,
@@ -49,16 +49,16 @@ impl Classify for NoRoom {
 
 /// What one thing takes of a room.
 #[derive(Debug, Default)]
-pub struct Lot {
+pub struct Reservation {
     /// `None` where nobody counts.
-    room: Option<Arc<dyn Room>>,
+    room: Option<Arc<dyn MemoryBudget>>,
     bytes: u64,
 }
 
-impl Lot {
+impl Reservation {
     /// Nothing yet of this room. Without one, nothing is counted.
     #[must_use]
-    pub fn of(room: Option<&Arc<dyn Room>>) -> Self {
+    pub fn of(room: Option<&Arc<dyn MemoryBudget>>) -> Self {
         Self { room: room.map(Arc::clone), bytes: 0 }
     }
 
@@ -66,9 +66,9 @@ impl Lot {
     ///
     /// # Errors
     /// As [`Room::take`].
-    pub fn grow(&mut self, bytes: u64) -> Result<(), NoRoom> {
+    pub fn grow(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         if let Some(room) = &self.room {
-            room.take(bytes)?;
+            room.reserve(bytes)?;
             self.bytes = self.bytes.saturating_add(bytes);
         }
         Ok(())
@@ -78,22 +78,22 @@ impl Lot {
     ///
     /// # Errors
     /// As [`Room::take`]; less is always granted.
-    pub fn resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
+    pub fn resize(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             return self.grow(more);
         }
         if let Some(room) = &self.room {
-            room.give_back(self.bytes - bytes);
+            room.release(self.bytes - bytes);
             self.bytes = bytes;
         }
         Ok(())
     }
 }
 
-impl Drop for Lot {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(room) = &self.room {
-            room.give_back(self.bytes);
+            room.release(self.bytes);
         }
     }
 }
@@ -114,18 +114,19 @@ pub(crate) mod tests {
         }
     }
 
-    impl Room for Few {
-        fn take(&self, bytes: u64) -> Result<(), NoRoom> {
+    impl MemoryBudget for Few {
+        fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded> {
             let taken = self.1.fetch_update(SeqCst, SeqCst, |free| free.checked_sub(bytes));
-            let refused = if bytes > self.0 { NoRoom::Ever { limit: self.0 } } else { NoRoom::Now };
+            let refused =
+                if bytes > self.0 { BudgetExceeded::Ever { limit: self.0 } } else { BudgetExceeded::Now };
             taken.map(drop).map_err(|_none| refused)
         }
 
-        fn give_back(&self, bytes: u64) {
+        fn release(&self, bytes: u64) {
             self.1.fetch_add(bytes, SeqCst);
         }
 
-        fn caller(&self) -> u64 {
+        fn client(&self) -> u64 {
             0
         }
     }
@@ -133,20 +134,20 @@ pub(crate) mod tests {
     #[test]
     fn a_lot_takes_what_it_is_and_gives_it_back() {
         let room = Few::new(10);
-        let shared: Arc<dyn Room> = Arc::clone(&room) as _;
-        let mut lot = Lot::of(Some(&shared));
+        let shared: Arc<dyn MemoryBudget> = Arc::clone(&room) as _;
+        let mut lot = Reservation::of(Some(&shared));
         let free = || room.1.load(SeqCst);
         lot.grow(4).unwrap();
         lot.resize(9).unwrap();
-        assert_eq!((lot.grow(2), free()), (Err(NoRoom::Now), 1), "what is refused changes nothing");
+        assert_eq!((lot.grow(2), free()), (Err(BudgetExceeded::Now), 1), "what is refused changes nothing");
         lot.resize(3).unwrap();
         assert_eq!(free(), 7);
-        let mut other = Lot::of(Some(&shared));
+        let mut other = Reservation::of(Some(&shared));
         other.grow(7).unwrap();
         drop(lot);
         assert_eq!(free(), 3);
         drop(other);
         assert_eq!(free(), 10);
-        Lot::of(None).grow(u64::MAX).unwrap();
+        Reservation::of(None).grow(u64::MAX).unwrap();
     }
 }

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 
 use super::*;
-use crate::cpu::{Cpu, CpuOptions};
+use crate::cpu::{ComputePool, ComputePoolOptions};
 
 /// One pool for all tests of the room.
-pub(super) fn cpu() -> Cpu {
-    static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions { threads: 2 }).unwrap());
+pub(super) fn cpu() -> ComputePool {
+    static CPU: LazyLock<ComputePool> =
+        LazyLock::new(|| ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap());
     CPU.clone()
 }
 
@@ -36,7 +37,7 @@ pub(super) fn broken_body(pieces: usize) -> ValueStream {
 }
 
 /// Stores a value in any case.
-pub(super) async fn put(store: &dyn Store, text: &str, bytes: impl Into<Bytes>) -> SetOutcome {
+pub(super) async fn put(store: &dyn Store, text: &str, bytes: impl Into<Bytes>) -> SetResult {
     store.set(&key(text), body(bytes), WriteCondition::Always).await.unwrap()
 }
 
@@ -154,7 +155,7 @@ async fn ranges_are_exact(store: &dyn Store) {
 async fn conditions_hold(store: &dyn Store) {
     let key = &key("c/key");
     let set = |bytes: &'static str, condition| store.set(key, body(bytes), condition);
-    let failed = |result: Result<SetOutcome, _>| matches!(result, Err(StoreError::ConditionFailed));
+    let failed = |result: Result<SetResult, _>| matches!(result, Err(StoreError::ConditionFailed));
 
     assert!(failed(set("x", WriteCondition::IfVersion(Version::strong("none"))).await));
     let first = set("one", WriteCondition::IfAbsent).await.unwrap();
@@ -287,7 +288,7 @@ impl Store for Wrapper {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.0.set(key, body, condition).await
     }
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {

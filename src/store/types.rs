@@ -17,7 +17,7 @@ use crate::key::{StoreKey, StorePrefix};
 
 /// Since when a store has told nothing of what it watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quiet(pub(super) u64);
+pub struct WatchToken(pub(super) u64);
 
 /// The kind of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ pub enum StoreKind {
 impl StoreKind {
     /// The kind as a stable word.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
             Self::Memory => "memory",
@@ -55,7 +55,7 @@ impl StoreKind {
 
     /// The kind as an operator calls it.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn display_name(self) -> &'static str {
         match self {
             Self::Local => "a directory",
             Self::Memory => "memory://",
@@ -381,7 +381,7 @@ impl WriteCondition {
 
 /// What a write did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetOutcome {
+pub struct SetResult {
     /// Whether the key did not exist before. A backend that cannot tell says `false`.
     pub created: bool,
     /// The new version, if the backend says.
@@ -390,11 +390,11 @@ pub struct SetOutcome {
 
 /// What a copy did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopyResult {
     /// The version that was copied.
     pub version: Version,
     /// What writing it did.
-    pub outcome: SetOutcome,
+    pub outcome: SetResult,
 }
 
 /// A key in a listing.

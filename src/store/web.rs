@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::StoreError;
-use super::object::{Connector, Patience};
+use super::object::{Connector, TimeoutOptions};
 
 /// How long a connection, an answer, or a part of one may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ impl Web {
     /// [`StoreError::Backend`] if it cannot be had, or is longer than `most_bytes`.
     pub async fn fetch(&self, url: &str, most_bytes: usize) -> Result<Bytes, StoreError> {
         let patience =
-            Patience { connect: PATIENCE, read: PATIENCE, tries: 1, retry: PATIENCE, retry_percent: 0 };
+            TimeoutOptions { connect: PATIENCE, read: PATIENCE, tries: 1, retry: PATIENCE, retry_percent: 0 };
         let connector =
             Connector::new(url.starts_with("https://"), &patience).map_err(StoreError::Backend)?;
         let failed = |error: reqwest::Error| StoreError::Backend(Arc::new(error));

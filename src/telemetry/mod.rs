@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 use zarrd::config::{LogFormat, LogOptions, TelemetryOptions};
-use zarrd::http::Surroundings;
+use zarrd::http::ProcessMetrics;
 
 use lines::Lines;
 use otlp::Exporter;
@@ -50,7 +50,7 @@ impl Telemetry {
                 let (exporter, queue) =
                     Exporter::new(endpoint, &telemetry.service_name, telemetry.queue_spans);
                 let spans = Spans::new(queue, telemetry.sample, now);
-                zarrd::store::name_traces_by(spans::current);
+                zarrd::store::set_trace_context_provider(spans::current);
                 (Some(spans.with_filter(Targets::new().with_target(SPANS, Level::TRACE))), Some(exporter))
             }
             None => (None, None),
@@ -68,8 +68,8 @@ impl Telemetry {
     }
 
     /// What is known here for those who ask for metrics.
-    pub(crate) fn surroundings() -> Surroundings {
-        Surroundings {
+    pub(crate) fn surroundings() -> ProcessMetrics {
+        ProcessMetrics {
             process: zarrd::config::process::in_use,
             dropped_log_lines: lines::dropped,
             dropped_spans: spans::dropped,

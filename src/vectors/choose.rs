@@ -12,8 +12,8 @@ use super::chunk::ChunkRows;
 use super::level::Level;
 use super::objects::{Object, ObjectIndex};
 use super::payload::{Fragment, FragmentIndex};
-use super::select::{Owners, Pick, is_inside};
-use super::touched::Touched;
+use super::select::{Owners, RowSelection, is_inside};
+use super::touched::TouchedChunks;
 use super::vertex_stream::Failure;
 use super::vertices::{Mode, VertexQuery};
 use super::{Bbox, Coord, VectorError};
@@ -33,12 +33,12 @@ pub struct FoundObject {
 /// What is read of one chunk.
 pub(super) struct Work {
     pub(super) chunk: Coord,
-    pub(super) pick: Pick,
+    pub(super) pick: RowSelection,
     pub(super) owners: Option<Arc<Owners>>,
 }
 
 /// What a query reads.
-pub(super) struct Choice {
+pub(super) struct ReadPlan {
     pub(super) work: Vec<Work>,
     /// The objects that were found, if they were looked for.
     pub(super) objects: Option<Vec<FoundObject>>,
@@ -50,11 +50,11 @@ pub(super) struct Choice {
 type Inside = HashMap<Coord, BTreeSet<u32>>;
 
 /// What a query reads of what it touches.
-pub(super) async fn choose(
+pub(super) async fn plan_reads(
     query: &VertexQuery,
     level: &Level,
-    touched: &Touched,
-) -> Result<Choice, VectorError> {
+    touched: &TouchedChunks,
+) -> Result<ReadPlan, VectorError> {
     let is_by_object = !matches!(query.mode, Mode::Vertices | Mode::Chunks);
     let index = if is_by_object || query.columns.object_id { ObjectIndex::open(level).await? } else { None };
     let objects = match &index {
@@ -64,8 +64,8 @@ pub(super) async fn choose(
     let (chunks, cpu) = (touched.chunks.clone(), &level.store.context.cpu);
     if !is_by_object {
         let pick = match query.mode {
-            Mode::Chunks => Pick::All,
-            _ => Pick::Boxes(query.boxes.as_slice().into()),
+            Mode::Chunks => RowSelection::All,
+            _ => RowSelection::Boxes(query.boxes.as_slice().into()),
         };
         let by_chunk = move || {
             let mut owners = owners_of(&objects);
@@ -75,7 +75,7 @@ pub(super) async fn choose(
             };
             chunks.into_iter().map(work).collect()
         };
-        return Ok(Choice { work: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
+        return Ok(ReadPlan { work: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
     }
     let (exact, failures) = match query.mode {
         Mode::ObjectsExact => {
@@ -86,7 +86,7 @@ pub(super) async fn choose(
     };
     let is_cropped = query.mode == Mode::Crop;
     let (work, found) = cpu.run(move || by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
-    Ok(Choice { work, objects: Some(found), failures })
+    Ok(ReadPlan { work, objects: Some(found), failures })
 }
 
 /// The objects in touched chunks, and what is read of them: all, or what is in these chunks.
@@ -120,7 +120,7 @@ fn by_object(
     let mut owners = owners_of(objects);
     let work = wanted.into_iter().map(|(chunk, fragments)| Work {
         chunk: chunk.to_vec(),
-        pick: Pick::Fragments(fragments.into_iter().collect()),
+        pick: RowSelection::Fragments(fragments.into_iter().collect()),
         owners: owners.remove(chunk).map(Arc::new),
     });
     (work.collect(), found)
@@ -159,7 +159,7 @@ fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
 async fn fragments_inside(
     query: &VertexQuery,
     level: &Level,
-    touched: &Touched,
+    touched: &TouchedChunks,
 ) -> Result<(Inside, Vec<Failure>), VectorError> {
     let boxes: Arc<[Bbox]> = query.boxes.as_slice().into();
     let mut reading = stream::iter(touched.chunks.clone())

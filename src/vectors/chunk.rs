@@ -42,7 +42,7 @@ impl ChunkRows {
         let bytes = payload.len() as u64 + fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
         context
             .cpu
-            .run_sized(bytes, move || Self::decode(&level, coord, payload, fragments.as_ref()))
+            .run_or_inline(bytes, move || Self::decode(&level, coord, payload, fragments.as_ref()))
             .await?
             .map(Some)
     }

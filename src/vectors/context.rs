@@ -8,10 +8,10 @@ use futures::TryStreamExt;
 
 use super::VectorError;
 use super::json::Object;
-use crate::array::{Array, ArrayError, Opened, Opener, Plan, ReadLimits, Reader, Trace};
+use crate::array::{Array, ArrayError, NodeOpener, OpenNode, Plan, ReadContext, ReadLimits, Reader};
 use crate::chunk::{AxisRange, Elements, Subset};
 use crate::codec::CodecLimits;
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::{Attributes, GroupMetadata, MetadataLimits, ZarrFormat, parse_attributes};
@@ -26,11 +26,11 @@ pub struct Context {
     /// The mount's name, which keeps what is remembered of mounts apart.
     pub mount: Arc<str>,
     /// Opens nodes.
-    pub opener: Opener,
+    pub opener: NodeOpener,
     /// Reads elements.
     pub reader: Reader,
     /// Where payloads are decoded.
-    pub cpu: Cpu,
+    pub cpu: ComputePool,
     /// What one read may cost.
     pub read: ReadLimits,
     /// What documents may be.
@@ -38,7 +38,7 @@ pub struct Context {
     /// What codecs may be asked to make.
     pub codec: CodecLimits,
     /// What the request's reads are traced by.
-    pub trace: Arc<Trace>,
+    pub trace: Arc<ReadContext>,
 }
 
 /// Elements, in as many parts as they were put together in, and whether any chunk of them is stored.
@@ -62,7 +62,7 @@ impl Cells {
     /// Elements of variable length, each on its own and sharing what it was read into.
     pub(super) fn into_texts(self) -> Vec<Bytes> {
         let own = |part: &Elements| -> Vec<Bytes> {
-            part.texts()
+            part.variable_elements()
                 .map(|text| if text.is_empty() { Bytes::new() } else { part.heap().slice_ref(text) })
                 .collect()
         };
@@ -77,7 +77,7 @@ impl Context {
     }
 
     /// The node at a path, if there is one.
-    pub(super) async fn node(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, VectorError> {
+    pub(super) async fn node(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, VectorError> {
         match self.opener.find(path).await {
             Err(ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. })) => Ok(None),
             found => Ok(found?),

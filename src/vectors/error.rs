@@ -2,7 +2,7 @@
 
 use super::payload::PayloadError;
 use crate::array::ArrayError;
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::HierarchyError;
 use crate::key::{KeyError, NodePath};
@@ -27,7 +27,7 @@ pub enum VectorError {
     Key(#[from] KeyError),
     /// Work had no result.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Cpu(#[from] ComputePoolError),
     /// Not a vector store.
     #[error("`{path}` is not a store in Zarr Vector Format")]
     NotAStore {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::bbox::Touch;
-use super::cells::{CellArray, Occupied};
+use super::cells::{CellArray, NonEmptyCells};
 use super::json::{Object, is_true, text};
 use super::payload::number_type;
 use super::root::Profile;
@@ -113,7 +113,7 @@ impl Level {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn occupied(&self) -> Result<Occupied, VectorError> {
+    pub async fn occupied(&self) -> Result<NonEmptyCells, VectorError> {
         self.vertices.occupied(&self.store.context).await
     }
 

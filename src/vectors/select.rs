@@ -102,7 +102,7 @@ pub(super) type Owners = HashMap<u32, i64>;
 
 /// Which rows of a chunk are wanted.
 #[derive(Clone, Debug)]
-pub(super) enum Pick {
+pub(super) enum RowSelection {
     /// Those in one of these boxes.
     Boxes(Arc<[Bbox]>),
     /// All.
@@ -112,15 +112,19 @@ pub(super) enum Pick {
 }
 
 /// The rows of a chunk that are wanted, in fragment order.
-pub(super) fn pick(chunk: &ChunkRows, pick: &Pick, owners: Option<&Owners>) -> Result<Vec<u32>, VectorError> {
+pub(super) fn pick(
+    chunk: &ChunkRows,
+    pick: &RowSelection,
+    owners: Option<&Owners>,
+) -> Result<Vec<u32>, VectorError> {
     match pick {
-        Pick::All => Ok(chunk.universe()),
-        Pick::Boxes(boxes) => {
+        RowSelection::All => Ok(chunk.universe()),
+        RowSelection::Boxes(boxes) => {
             let mut rows = chunk.universe();
             rows.retain(|&row| is_inside(chunk, row, boxes));
             Ok(rows)
         }
-        Pick::Fragments(wanted) => {
+        RowSelection::Fragments(wanted) => {
             let mut seen = vec![false; chunk.positions.rows()];
             let mut rows = Vec::new();
             for &fragment in wanted.iter() {

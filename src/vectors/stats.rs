@@ -15,7 +15,7 @@ const SAMPLE: usize = 4096;
 
 /// The least, the middle and the largest of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
+pub struct SummaryStats {
     /// The least.
     pub least: u64,
     /// The middle one.
@@ -24,7 +24,7 @@ pub struct Spread {
     pub largest: u64,
 }
 
-impl Spread {
+impl SummaryStats {
     fn of(mut numbers: Vec<u64>) -> Option<Self> {
         numbers.sort_unstable();
         let (&least, &largest) = (numbers.first()?, numbers.last()?);
@@ -42,11 +42,11 @@ pub struct Stats {
     /// Vertices, of the chunks that were looked at.
     pub vertices: u64,
     /// Vertices of a chunk.
-    pub vertices_per_chunk: Option<Spread>,
+    pub vertices_per_chunk: Option<SummaryStats>,
     /// Bytes of a chunk's positions, as stored.
-    pub encoded_bytes_per_chunk: Option<Spread>,
+    pub encoded_bytes_per_chunk: Option<SummaryStats>,
     /// Objects that have a part in a chunk.
-    pub objects_per_chunk: Option<Spread>,
+    pub objects_per_chunk: Option<SummaryStats>,
     /// Vertices that a chunk would hold if they were spread evenly over the bounds.
     pub expected_vertices_per_chunk: Option<f64>,
     /// What the format advises against.
@@ -77,8 +77,8 @@ impl Stats {
             chunks: cells.len() as u64,
             sampled,
             vertices,
-            vertices_per_chunk: Spread::of(looks.iter().map(|(rows, _)| *rows).collect()),
-            encoded_bytes_per_chunk: Spread::of(looks.iter().map(|(_, bytes)| *bytes).collect()),
+            vertices_per_chunk: SummaryStats::of(looks.iter().map(|(rows, _)| *rows).collect()),
+            encoded_bytes_per_chunk: SummaryStats::of(looks.iter().map(|(_, bytes)| *bytes).collect()),
             objects_per_chunk,
             expected_vertices_per_chunk: expected(level, vertices, step),
             warnings: Vec::new(),
@@ -98,7 +98,7 @@ impl Stats {
             );
         }
         let is_of = |name: &str| geometry.iter().any(|kind| kind == name);
-        if let Some(Spread { median, .. }) = self.vertices_per_chunk.filter(|_| is_of("point_cloud")) {
+        if let Some(SummaryStats { median, .. }) = self.vertices_per_chunk.filter(|_| is_of("point_cloud")) {
             if median < 10_000 {
                 warn(
                     "vertices_per_chunk_below_10000",
@@ -112,7 +112,7 @@ impl Stats {
                 );
             }
         }
-        if let Some(Spread { median, .. }) = self.objects_per_chunk.filter(|_| is_of("streamline"))
+        if let Some(SummaryStats { median, .. }) = self.objects_per_chunk.filter(|_| is_of("streamline"))
             && !(50..=500).contains(&median)
         {
             warn(
@@ -120,7 +120,7 @@ impl Stats {
                 format!("{median} objects pass through a chunk in the middle"),
             );
         }
-        if let Some(Spread { median, .. }) = self.encoded_bytes_per_chunk
+        if let Some(SummaryStats { median, .. }) = self.encoded_bytes_per_chunk
             && median < 128 << 10
         {
             warn(
@@ -139,7 +139,7 @@ async fn look(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
 }
 
 /// How many objects have a part in each chunk.
-async fn objects(level: &Level) -> Result<Option<Spread>, VectorError> {
+async fn objects(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
     let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
     let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
     for object in index.all().await? {
@@ -150,7 +150,7 @@ async fn objects(level: &Level) -> Result<Option<Spread>, VectorError> {
             *counts.entry(chunk.to_vec()).or_default() += 1;
         }
     }
-    Ok(Spread::of(counts.into_values().collect()))
+    Ok(SummaryStats::of(counts.into_values().collect()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_advice_of_the_format_is_given_where_it_is_not_followed() {
-        let spread = |median| Some(Spread { least: 0, median, largest: median });
+        let spread = |median| Some(SummaryStats { least: 0, median, largest: median });
         let stats = |chunks, rows, bytes, objects| Stats {
             chunks,
             sampled: 1,

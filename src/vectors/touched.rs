@@ -6,7 +6,7 @@ use super::{Bbox, Coord, VectorError};
 
 /// What a query touches, before any vertex is read.
 #[derive(Clone, Debug)]
-pub struct Touched {
+pub struct TouchedChunks {
     /// The touched chunks that hold vertices, in order.
     pub chunks: Vec<Coord>,
     /// Chunks in touched space, whether they hold vertices or not. Of several boxes, a chunk counts for each.
@@ -23,7 +23,7 @@ pub struct Touched {
     pub occupied: usize,
 }
 
-impl Touched {
+impl TouchedChunks {
     /// What boxes touch of a level.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Touched {
         };
         let cells = occupied.cells;
         let filter = move || cells.into_iter().filter(is_wanted).collect::<Vec<Coord>>();
-        let chunks = level.store.context.cpu.run_sized(count as u64 * 64, filter).await?;
+        let chunks = level.store.context.cpu.run_or_inline(count as u64 * 64, filter).await?;
         let layers = match (lead, leading) {
             (0, _) | (_, Some(_)) => 1,
             (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),

@@ -9,11 +9,11 @@ use super::bbox::Amplification;
 use super::choose::{FoundObject, Work};
 use super::chunk::ChunkRows;
 use super::level::Level;
-use super::select::{Batch, Columns, Pick, Schema, gather, pick};
-use super::touched::Touched;
+use super::select::{Batch, Columns, RowSelection, Schema, gather, pick};
+use super::touched::TouchedChunks;
 use super::vertices::Cursor;
 use super::{CellArray, Coord, VectorError, dotted};
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 
 /// Chunks that are read at a time.
 const CONCURRENCY: usize = 8;
@@ -48,7 +48,7 @@ pub struct VertexStream {
     /// What the rows have.
     pub schema: Arc<Schema>,
     /// What is touched.
-    pub touched: Touched,
+    pub touched: TouchedChunks,
     /// The objects that were found, if they were looked for.
     pub objects: Option<Vec<FoundObject>>,
     /// Rows that were decoded so far.
@@ -66,7 +66,7 @@ pub struct VertexStream {
     /// Chunks that were read so far.
     pub done: u64,
     /// Where rows are decoded.
-    pub cpu: Cpu,
+    pub cpu: ComputePool,
     chunks: BoxStream<'static, Done>,
     pub(super) skips_corrupt: bool,
     /// Rows that may still be given.
@@ -92,7 +92,7 @@ pub(super) struct Reading {
 impl Reading {
     async fn read(&self, work: &Work) -> Result<Option<Rows>, VectorError> {
         let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
-            if let Pick::Fragments(fragments) = &work.pick {
+            if let RowSelection::Fragments(fragments) = &work.pick {
                 let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
                 let reason = format!("it names chunk `{}`, which has no vertices", dotted(&work.chunk));
                 return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
@@ -112,7 +112,7 @@ impl Reading {
             let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
             Ok::<_, VectorError>(Rows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
         };
-        self.level.store.context.cpu.run_sized(bytes, select).await?.map(Some)
+        self.level.store.context.cpu.run_or_inline(bytes, select).await?.map(Some)
     }
 
     async fn encoded_bytes(&self, coord: &[i64]) -> Result<u64, VectorError> {
@@ -131,7 +131,7 @@ impl VertexStream {
     /// The rows of these chunks, from where a page before ended.
     pub(super) fn new(
         schema: Arc<Schema>,
-        touched: Touched,
+        touched: TouchedChunks,
         reading: Reading,
         work: Vec<Work>,
         resume: Option<Cursor>,

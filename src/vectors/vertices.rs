@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::attributes::Attribute;
-use super::choose::{Choice, Work, choose};
+use super::choose::{ReadPlan, Work, plan_reads};
 use super::chunk::ChunkRows;
 use super::level::Level;
-use super::select::{Columns, Pick, Schema};
-use super::touched::Touched;
+use super::select::{Columns, RowSelection, Schema};
+use super::touched::TouchedChunks;
 use super::vertex_stream::{Reading, VertexStream};
 use super::{Bbox, Coord, VectorError, dotted, parse_dotted};
 
@@ -120,9 +120,9 @@ impl VertexQuery {
         for name in &self.attributes {
             attributes.push(Arc::new(Attribute::open(level, name).await?));
         }
-        let touched = Touched::of(level, &self.boxes, self.only.as_ref()).await?;
+        let touched = TouchedChunks::of(level, &self.boxes, self.only.as_ref()).await?;
         let schema = Arc::new(self.schema(level, &attributes));
-        let Choice { work, objects, failures } = choose(&self, level, &touched).await?;
+        let ReadPlan { work, objects, failures } = plan_reads(&self, level, &touched).await?;
         let with_fragments = self.needs_fragments(level, work.first()).await?;
         let reading = Reading {
             level: level.clone(),
@@ -160,7 +160,7 @@ impl VertexQuery {
     /// Whether fragments have to be read: not where the level says that they make up each chunk, and the first bears it out.
     async fn needs_fragments(&self, level: &Level, first: Option<&Work>) -> Result<bool, VectorError> {
         let is_asked = self.columns.fragment || self.columns.object_id;
-        let is_by_fragment = first.is_some_and(|work| matches!(work.pick, Pick::Fragments(_)));
+        let is_by_fragment = first.is_some_and(|work| matches!(work.pick, RowSelection::Fragments(_)));
         if is_asked || is_by_fragment || !level.claims_tiles() {
             return Ok(true);
         }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::opaque::stand_in;
+use super::opaque::placeholder_metadata;
 use super::plain;
 use super::shown::Shape;
 use super::view::ViewKind;
@@ -58,7 +58,7 @@ impl Changes {
         let bind = |codecs: &[CodecMetadata]| {
             CodecChain::bind(codecs, data_type, &chunk_shape, fill_value, &self.codec)
         };
-        let chain = bind(&metadata.codecs).or_else(|_| bind(&stand_in(&metadata).codecs)).ok()?;
+        let chain = bind(&metadata.codecs).or_else(|_| bind(&placeholder_metadata(&metadata).codecs)).ok()?;
         Shape::of(self.kind, &metadata, &grid, &chain)
     }
 }

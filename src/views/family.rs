@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::nodes::{Nodes, StoredArray};
-use super::shown::{Scope, Shown};
+use super::shown::{Scope, ViewArray};
 use super::view::ViewKind;
 use crate::array::{Declared, DeclaredArrays};
 use crate::chunk::ChunkCoords;
@@ -16,31 +16,31 @@ use crate::store::Version;
 
 /// A stored array and those that it declares.
 #[derive(Debug)]
-pub(super) struct Family {
+pub(super) struct DependentSet {
     kind: ViewKind,
     nodes: Nodes,
     path: NodePath,
     /// The stored array itself; `None` if it cannot be used.
-    primary: Option<Arc<Shown>>,
+    primary: Option<Arc<ViewArray>>,
     declared: Arc<DeclaredArrays>,
 }
 
 /// What a key below a family's path is.
-pub(super) enum Finding {
+pub(super) enum KeyMatch {
     /// Of a chunk that is shown.
-    Chunk(Arc<Shown>, ChunkCoords),
+    Chunk(Arc<ViewArray>, ChunkCoords),
     /// Of a stored chunk that is shown under another key, or in parts.
     Hidden,
     /// Of anything else.
     Other,
 }
 
-impl Family {
+impl DependentSet {
     /// The family of a stored array; `None` if all of it is shown as it is stored.
     pub(super) fn of(kind: ViewKind, nodes: &Nodes, stored: StoredArray) -> Option<Self> {
         let StoredArray { path, array, declared } = stored;
-        let primary = array.and_then(|array| match Shown::of(kind, path.clone(), &array) {
-            None if !declared.arrays.is_empty() => Some(Shown::as_stored(path.clone(), &array)),
+        let primary = array.and_then(|array| match ViewArray::for_node(kind, path.clone(), &array) {
+            None if !declared.arrays.is_empty() => Some(ViewArray::unchanged(path.clone(), &array)),
             shown => shown,
         });
         if primary.is_none() && declared.arrays.is_empty() {
@@ -55,15 +55,15 @@ impl Family {
     }
 
     /// What a key is.
-    pub(super) fn find(&self, key: &str) -> Finding {
+    pub(super) fn find(&self, key: &str) -> KeyMatch {
         let near =
             self.declared.arrays.iter().filter(|declared| key.starts_with(declared.path.prefix().as_str()));
         for shown in near.filter_map(|declared| self.shown(declared)).chain(self.primary.clone()) {
             if let Some(coords) = shown.decode(key) {
-                return Finding::Chunk(shown, coords);
+                return KeyMatch::Chunk(shown, coords);
             }
         }
-        if self.is_stored_chunk(key) { Finding::Hidden } else { Finding::Other }
+        if self.is_stored_chunk(key) { KeyMatch::Hidden } else { KeyMatch::Other }
     }
 
     /// Whether stored chunks are hidden where they are not shown: what may be those of an array that cannot be used is
@@ -85,14 +85,14 @@ impl Family {
     }
 
     /// How a declared array is shown; `None` if it cannot be used.
-    pub(super) fn shown(&self, declared: &Declared) -> Option<Arc<Shown>> {
+    pub(super) fn shown(&self, declared: &Declared) -> Option<Arc<ViewArray>> {
         let array = declared.array(|metadata| self.nodes.bind(&self.path, metadata))?;
-        Some(Arc::new(Shown::of_declared(self.kind, declared.path.clone(), array)))
+        Some(Arc::new(ViewArray::of_declared(self.kind, declared.path.clone(), array)))
     }
 
     /// The arrays that something may be shown of below a prefix that is in the family's, each with where its stored
     /// chunks are listed.
-    pub(super) fn below(&self, prefix: &StorePrefix) -> Vec<(Arc<Shown>, StorePrefix)> {
+    pub(super) fn below(&self, prefix: &StorePrefix) -> Vec<(Arc<ViewArray>, StorePrefix)> {
         let prefix_text = prefix.as_str();
         let is_near = |path: &NodePath| {
             let path = path.prefix().as_str();
@@ -121,6 +121,6 @@ impl Family {
 
     /// Whether a key that is stored is listed as what it is stored as.
     pub(super) fn lists_as_stored(&self, key: &str) -> bool {
-        matches!(self.find(key), Finding::Other)
+        matches!(self.find(key), KeyMatch::Other)
     }
 }

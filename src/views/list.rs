@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, Peekable, Stream, StreamExt, TryStreamExt};
 
-use super::family::Family;
+use super::family::DependentSet;
 use super::order::Wanted;
-use super::section::{Section, Sorter};
+use super::section::{ListingSegment, Sorter};
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};
@@ -40,14 +40,14 @@ pub(super) fn list_dir(view: ViewStore, prefix: StorePrefix, after: String) -> D
 /// An entry of what is stored, as it is shown.
 async fn shown(view: ViewStore, entry: DirEntry) -> Result<DirEntry, StoreError> {
     match entry {
-        DirEntry::Key(entry) => view.as_shown(entry).await.map(DirEntry::Key),
+        DirEntry::Key(entry) => view.in_view(entry).await.map(DirEntry::Key),
         prefix @ DirEntry::Prefix(_) => Ok(prefix),
     }
 }
 
 /// The next key or prefix directly under a prefix, after a text. Goes past what is below.
 async fn directly_under(
-    section: &mut Section,
+    section: &mut ListingSegment,
     prefix: &StorePrefix,
     after: &str,
 ) -> Result<Option<DirEntry>, StoreError> {
@@ -67,10 +67,10 @@ async fn directly_under(
 /// What is listed of a family below a prefix that is in it.
 async fn section_below(
     view: &ViewStore,
-    family: &Arc<Family>,
+    family: &Arc<DependentSet>,
     prefix: &StorePrefix,
     wanted: Wanted,
-) -> Result<Section, StoreError> {
+) -> Result<ListingSegment, StoreError> {
     let (arrays, mut listed): (Vec<_>, Vec<StorePrefix>) = family.below(prefix).into_iter().unzip();
     listed.push(prefix.clone());
     listed.sort_unstable();
@@ -115,7 +115,7 @@ pub(super) fn list_prefix(view: ViewStore, prefix: StorePrefix, after: Option<St
     stream::once(begin).try_flatten().boxed()
 }
 
-fn of_section(section: Section) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send {
+fn of_section(section: ListingSegment) -> impl Stream<Item = Result<ListEntry, StoreError>> + Send {
     stream::try_unfold(section, |mut section| async move {
         Ok::<_, StoreError>(section.next().await?.map(|entry| (entry, section)))
     })
@@ -133,7 +133,7 @@ struct Listing {
     /// The last path that turned out to be in no array, nor to be one.
     group: Option<NodePath>,
     /// The array that it is in, if that is not.
-    section: Option<Section>,
+    section: Option<ListingSegment>,
 }
 
 /// The family that a prefix is in, if any of it is shown otherwise than it is stored; the outermost below where a listing
@@ -142,7 +142,7 @@ async fn outermost(
     view: &ViewStore,
     begin: &StorePrefix,
     prefix: &StorePrefix,
-) -> Result<Option<Arc<Family>>, StoreError> {
+) -> Result<Option<Arc<DependentSet>>, StoreError> {
     let stored = view.nodes().above(prefix).await?.filter(|stored| is_below(&stored.path, begin.as_str()));
     let Some(mut stored) = stored else { return Ok(None) };
     while let Some(parent) = parent_below(&stored.path, begin.as_str()) {
@@ -175,7 +175,7 @@ impl Listing {
             let Some(entry) = self.entries.try_next().await? else { return Ok(None) };
             let is_as_stored = self.passes(&entry.key) || !self.enters(&entry).await?;
             if is_as_stored && self.wanted.has(entry.key.as_str()) {
-                return self.view.as_shown(entry).await.map(Some);
+                return self.view.in_view(entry).await.map(Some);
             }
         }
     }

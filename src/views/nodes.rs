@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::error::failed;
-use super::opaque::stand_in;
-use crate::array::{Array, ArrayError, DeclaredArrays, Opened, Opener};
+use super::opaque::placeholder_metadata;
+use crate::array::{Array, ArrayError, DeclaredArrays, NodeOpener, OpenNode};
 use crate::hierarchy::{self, HierarchyError};
 use crate::key::{NodePath, StorePrefix};
 use crate::metadata::ArrayMetadata;
@@ -16,7 +16,7 @@ use crate::store::{SharedStore, StoreError};
 
 /// The nodes of one store.
 #[derive(Clone, Debug)]
-pub(super) struct Nodes(Opener);
+pub(super) struct Nodes(NodeOpener);
 
 /// An array whose document is stored.
 #[derive(Debug)]
@@ -40,12 +40,12 @@ enum Node {
 
 impl Nodes {
     /// The nodes that are opened so.
-    pub(super) fn new(opener: Opener) -> Self {
+    pub(super) fn new(opener: NodeOpener) -> Self {
         Self(opener)
     }
 
     /// What opens them.
-    pub(super) fn opener(&self) -> &Opener {
+    pub(super) fn opener(&self) -> &NodeOpener {
         &self.0
     }
 
@@ -56,7 +56,8 @@ impl Nodes {
 
     /// Binds metadata as that of an array whose chunks are stored below a path, whether or not its codecs are known.
     pub(super) fn bind(&self, path: &NodePath, metadata: &Arc<ArrayMetadata>) -> Option<Arc<Array>> {
-        let bound = self.0.bind(path, metadata).or_else(|_| self.0.bind(path, &stand_in(metadata)));
+        let bound =
+            self.0.bind(path, metadata).or_else(|_| self.0.bind(path, &placeholder_metadata(metadata)));
         bound.ok().map(Arc::new)
     }
 
@@ -114,7 +115,7 @@ impl Nodes {
     }
 
     /// The array that is declared at a path, where nothing is stored.
-    async fn declared(&self, path: &NodePath) -> Result<Option<Arc<Opened>>, StoreError> {
+    async fn declared(&self, path: &NodePath) -> Result<Option<Arc<OpenNode>>, StoreError> {
         self.0.find_declared(path).await.map_err(failed)
     }
 

@@ -13,15 +13,15 @@ const SHARDING: &str = "sharding_indexed";
 const TRANSPOSE: &str = "transpose";
 
 /// The same array with codecs that are known, as far as they are not those of shards.
-pub(super) fn stand_in(array: &ArrayMetadata) -> Arc<ArrayMetadata> {
+pub(super) fn placeholder_metadata(array: &ArrayMetadata) -> Arc<ArrayMetadata> {
     let named = |codec: &CodecMetadata| (codec.name.clone(), codec.configuration.clone());
-    let codecs = codecs(array.codecs.iter().map(named).collect(), &array.data_type);
+    let codecs = unknown_codecs(array.codecs.iter().map(named).collect(), &array.data_type);
     let codecs = codecs.into_iter().map(|(name, members)| CodecMetadata::new(&name, Value::Object(members)));
     Arc::new(ArrayMetadata { codecs: codecs.collect(), ..array.clone() })
 }
 
 /// Recursive in the nesting of shards, which is no deeper than a document may be.
-fn codecs(
+fn unknown_codecs(
     codecs: Vec<(String, Map<String, Value>)>,
     data_type: &DataType,
 ) -> Vec<(String, Map<String, Value>)> {
@@ -31,7 +31,7 @@ fn codecs(
         && codecs.iter().all(|(name, _)| name == TRANSPOSE)
         && let Some(Value::Array(inner)) = configuration.get("codecs")
     {
-        let inner = self::codecs(inner.iter().map(named).collect(), data_type);
+        let inner = self::unknown_codecs(inner.iter().map(named).collect(), data_type);
         let document = inner
             .into_iter()
             .map(|(name, configuration)| json!({ "name": name, "configuration": configuration }));
@@ -92,7 +92,7 @@ mod tests {
             CodecChain::bind(&array.codecs, &array.data_type, &shape, &array.fill_value, &limits)
         };
         assert!(bind(&array).is_err(), "{codecs}");
-        let mut chain = Arc::new(bind(&stand_in(&array)).unwrap());
+        let mut chain = Arc::new(bind(&placeholder_metadata(&array)).unwrap());
         let mut depth = 0;
         while let Some(sharding) = chain.sharding() {
             let inner = Arc::clone(sharding.inner_chain());

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::shown::Shown;
+use super::shown::ViewArray;
 use crate::chunk::ChunkCoords;
 use crate::key::StorePrefix;
 use crate::store::ValueInfo;
@@ -48,7 +48,7 @@ impl Wanted {
 /// A walk over the shown chunks of an array.
 #[derive(Debug)]
 pub(super) struct Walk {
-    shown: Arc<Shown>,
+    shown: Arc<ViewArray>,
     stored: StoredChunks,
     wanted: Wanted,
     /// For each dimension that the walk is in, the numbers it has yet to visit, the next one last.
@@ -60,12 +60,12 @@ pub(super) struct Walk {
 
 impl Walk {
     /// The walk to the wanted keys of an array.
-    pub(super) fn new(shown: Arc<Shown>, stored: StoredChunks, wanted: Wanted) -> Self {
+    pub(super) fn new(shown: Arc<ViewArray>, stored: StoredChunks, wanted: Wanted) -> Self {
         Self { shown, stored, wanted, pending: Vec::new(), at: Vec::new(), is_begun: false }
     }
 
     /// The array.
-    pub(super) fn shown(&self) -> &Arc<Shown> {
+    pub(super) fn shown(&self) -> &Arc<ViewArray> {
         &self.shown
     }
 

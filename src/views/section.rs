@@ -12,17 +12,17 @@ use std::sync::Arc;
 use futures::stream::TryStreamExt;
 
 use super::error::{ViewError, failed};
-use super::family::Family;
+use super::family::DependentSet;
 use super::geometry::Place;
 use super::list::{Entries, list_prefix};
 use super::order::{StoredChunks, Walk, Wanted};
-use super::shown::Shown;
+use super::shown::ViewArray;
 use super::view::{TRIES, ViewStore, part_info};
-use crate::array::{ArrayError, StoredKey, Trace};
+use crate::array::{ArrayError, ReadContext, StoredKey};
 use crate::chunk::ChunkCoords;
-use crate::cpu::Heavy;
+use crate::cpu::DropOnPool;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{ListEntry, Lot, StoreError, ValueInfo};
+use crate::store::{ListEntry, Reservation, StoreError, ValueInfo};
 
 /// Stored chunks of one family that are listed at most.
 const MOST_STORED: usize = 4 << 20;
@@ -32,27 +32,28 @@ const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 
 /// Sorts what is stored below an array into chunks and others.
 pub(super) struct Sorter {
-    family: Arc<Family>,
-    arrays: Heavy<Vec<(Arc<Shown>, StoredChunks)>>,
+    family: Arc<DependentSet>,
+    arrays: DropOnPool<Vec<(Arc<ViewArray>, StoredChunks)>>,
     count: usize,
-    others: Heavy<VecDeque<ListEntry>>,
+    others: DropOnPool<VecDeque<ListEntry>>,
     /// The prefixes of nodes that are stored below the array.
     nodes: BTreeSet<String>,
     wanted: Wanted,
     /// What all this takes of memory.
-    lot: Lot,
+    lot: Reservation,
 }
 
 impl Sorter {
     /// Of a family, these arrays and keys are wanted of a view.
     pub(super) fn new(
-        family: Arc<Family>,
-        arrays: impl IntoIterator<Item = Arc<Shown>>,
+        family: Arc<DependentSet>,
+        arrays: impl IntoIterator<Item = Arc<ViewArray>>,
         wanted: Wanted,
         view: &ViewStore,
     ) -> Self {
         let arrays = arrays.into_iter().map(|shown| (shown, StoredChunks::new())).collect();
-        let (arrays, others) = (Heavy::new(arrays, view.cpu()), Heavy::new(VecDeque::new(), view.cpu()));
+        let (arrays, others) =
+            (DropOnPool::new(arrays, view.cpu()), DropOnPool::new(VecDeque::new(), view.cpu()));
         Self { family, arrays, count: 0, others, nodes: BTreeSet::new(), wanted, lot: view.lot() }
     }
 
@@ -90,14 +91,14 @@ impl Sorter {
     }
 
     /// What the view lists of it.
-    pub(super) async fn into_section(self, view: &ViewStore) -> Result<Section, StoreError> {
+    pub(super) async fn into_section(self, view: &ViewStore) -> Result<ListingSegment, StoreError> {
         let (view, bytes) = (view.clone(), held_bytes::<ListEntry>(0) * self.others.len() as u64);
         let cpu = view.cpu().clone();
-        let sorted = cpu.run_sized(bytes, move || self.sorted(&view)).await;
+        let sorted = cpu.run_or_inline(bytes, move || self.sorted(&view)).await;
         sorted.map_err(|error| failed(ArrayError::from(error)))
     }
 
-    fn sorted(mut self, view: &ViewStore) -> Section {
+    fn sorted(mut self, view: &ViewStore) -> ListingSegment {
         let nodes = outermost(&self.nodes);
         let is_nested = |key: &str| {
             let at = nodes.range(..=key).next_back();
@@ -125,22 +126,22 @@ impl Sorter {
             let entries = list_prefix(view.clone(), prefix, None);
             sources.push(Source { from: node.to_owned(), what: What::Nested(entries) });
         }
-        let (view, trace, walks) = (view.clone(), view.trace(), Heavy::new(walks, view.cpu()));
+        let (view, trace, walks) = (view.clone(), view.trace(), DropOnPool::new(walks, view.cpu()));
         let (family, wanted, others, lot) = (self.family, self.wanted, self.others, self.lot);
-        Section { view, trace, family, wanted, sources, walks, others, _lot: lot }
+        ListingSegment { view, trace, family, wanted, sources, walks, others, _lot: lot }
     }
 }
 
 /// What is listed of one family.
-pub(super) struct Section {
+pub(super) struct ListingSegment {
     view: ViewStore,
-    trace: Arc<Trace>,
-    family: Arc<Family>,
+    trace: Arc<ReadContext>,
+    family: Arc<DependentSet>,
     wanted: Wanted,
     sources: BinaryHeap<Source>,
-    walks: Heavy<Vec<Walk>>,
-    others: Heavy<VecDeque<ListEntry>>,
-    _lot: Lot,
+    walks: DropOnPool<Vec<Walk>>,
+    others: DropOnPool<VecDeque<ListEntry>>,
+    _lot: Reservation,
 }
 
 /// Bytes of memory that an item takes with so many bytes of its own elsewhere, in a list or a map that grows.
@@ -204,7 +205,7 @@ impl PartialEq for Source {
     }
 }
 
-impl Section {
+impl ListingSegment {
     /// The next key.
     pub(super) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
         loop {
@@ -216,7 +217,7 @@ impl Section {
             };
             if other_is_next {
                 let Some(other) = self.others.pop_front() else { return Ok(None) };
-                return self.view.as_shown(other).await.map(Some);
+                return self.view.in_view(other).await.map(Some);
             }
             let Some(Source { what, .. }) = self.sources.pop() else { return Ok(None) };
             match what {
@@ -300,7 +301,7 @@ impl Section {
 /// What is listed of a shown chunk.
 async fn entry(
     view: &ViewStore,
-    trace: &Arc<Trace>,
+    trace: &Arc<ReadContext>,
     walk: &Walk,
     key: StoreKey,
     place: &Place,
@@ -317,7 +318,7 @@ async fn entry(
             Ok(None) => return Ok(None),
             Ok(Some(part)) => return Ok(Some(ListEntry { key, info: part_info(&value.info, &part) })),
             // It changed since it was listed, or the listing says less of its version than it does itself.
-            Err(error) if error.is_changed() => match stored.look(trace).await.map_err(failed)? {
+            Err(error) if error.is_changed() => match stored.lookup_version(trace).await.map_err(failed)? {
                 Some(now) => value = now,
                 None => return Ok(None),
             },

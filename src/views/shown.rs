@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::geometry::{Geometry, Place};
 use super::view::ViewKind;
 use super::{plain, unshard};
-use crate::array::{Array, ArrayError, ChunkSource, StoredValue, Trace};
+use crate::array::{Array, ArrayError, ChunkSource, ReadContext, StoredValue};
 use crate::chunk::{ChunkCoords, ChunkGrid, ChunkKeyEncoding};
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
@@ -84,7 +84,7 @@ impl Shape {
 
 /// An array, and how its chunks are shown.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ViewArray {
     path: NodePath,
     array: Arc<Array>,
     shape: Arc<Shape>,
@@ -98,15 +98,15 @@ pub(super) enum Scope {
     Others,
 }
 
-impl Shown {
+impl ViewArray {
     /// The array at a path; `None` if its chunks are shown as they are stored.
-    pub(super) fn of(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
+    pub(super) fn for_node(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
         let shape = Arc::new(Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?);
         Some(Self { path, array: Arc::clone(array), shape })
     }
 
     /// The array at a path, whose chunks are shown as they are stored.
-    pub(super) fn as_stored(path: NodePath, array: &Arc<Array>) -> Self {
+    pub(super) fn unchanged(path: NodePath, array: &Arc<Array>) -> Self {
         let shape = Shape::with_keys(&array.metadata().chunk_key_encoding, Geometry::whole(array.grid()));
         Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
     }
@@ -235,7 +235,7 @@ impl Shown {
         value: &Arc<StoredValue>,
         index: Option<Arc<ShardIndex>>,
         place: &Place,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let (mut range, mut index) = (0..value.info.size, index);
         let mut chain = self.chain(&place.stored)?;
@@ -261,7 +261,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::codec::CodecLimits;
-    use crate::cpu::{Cpu, CpuOptions};
+    use crate::cpu::{ComputePool, ComputePoolOptions};
     use crate::metadata::MetadataLimits;
     use crate::metadata::v3::{self, V3Node};
     use crate::store::{StoreOptions, open};
@@ -274,7 +274,7 @@ pub(super) mod tests {
         inner_shape: Option<&[u64]>,
         encoding: (&str, &str),
         is_rebased: bool,
-    ) -> Shown {
+    ) -> ViewArray {
         let sharding = json!([{"name": "sharding_indexed", "configuration": {
             "chunk_shape": inner_shape, "codecs": ["bytes"],
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
@@ -291,7 +291,8 @@ pub(super) mod tests {
             panic!("{document}")
         };
         let options = StoreOptions::default();
-        let store = open("memory://", &options, &Cpu::new(CpuOptions::default()).unwrap()).unwrap();
+        let store =
+            open("memory://", &options, &ComputePool::new(ComputePoolOptions::default()).unwrap()).unwrap();
         let path = NodePath::parse("a").unwrap();
         let limits = CodecLimits::default();
         let array = Array::bind("m".into(), store, path.clone(), Arc::new(metadata), &limits).unwrap();
@@ -302,7 +303,7 @@ pub(super) mod tests {
         } else {
             Shape::with_keys(&array.metadata().chunk_key_encoding, geometry)
         };
-        Shown { path, array: Arc::new(array), shape: Arc::new(shape) }
+        ViewArray { path, array: Arc::new(array), shape: Arc::new(shape) }
     }
 
     #[test]

@@ -14,19 +14,19 @@ use tokio::sync::Semaphore;
 
 use super::document::Changes;
 use super::error::failed;
-use super::family::{Family, Finding};
+use super::family::{DependentSet, KeyMatch};
 use super::geometry::Place;
 use super::list;
 use super::nodes::{Nodes, StoredArray};
-use super::shown::Shown;
-use crate::array::{ArrayError, ChunkSource, Found, FoundPart, Opener, StoredValue, Trace};
+use super::shown::ViewArray;
+use crate::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, NodeOpener, ReadContext, StoredValue};
 use crate::codec::CodecLimits;
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::MetadataLimits;
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, Lot, Room, SharedStore, Store, StoreError, StoreKind, Value, ValueBody,
-    ValueInfo, Version,
+    ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store, StoreError, StoreKind,
+    Value, ValueBody, ValueInfo, Version,
 };
 
 /// A shard that changes while it is read is read anew this often.
@@ -66,16 +66,16 @@ impl ViewKind {
 pub struct ViewStore {
     nodes: Nodes,
     source: Arc<dyn ChunkSource>,
-    cpu: Cpu,
+    cpu: ComputePool,
     changes: Changes,
     /// How many long documents are changed at a time.
     gate: Arc<Semaphore>,
     /// The room of the request that it is for.
-    room: Option<Arc<dyn Room>>,
+    room: Option<Arc<dyn MemoryBudget>>,
 }
 
 /// What a key of a view is.
-enum Shows {
+enum ViewEntry {
     /// Nothing.
     Nothing,
     /// What was made or read here, whole.
@@ -93,9 +93,9 @@ impl ViewStore {
     #[must_use]
     pub fn new(
         kind: ViewKind,
-        opener: Opener,
+        opener: NodeOpener,
         source: Arc<dyn ChunkSource>,
-        cpu: Cpu,
+        cpu: ComputePool,
         metadata: MetadataLimits,
         codec: CodecLimits,
     ) -> Self {
@@ -126,27 +126,30 @@ impl ViewStore {
     }
 
     /// Where what takes long is done.
-    pub(super) fn cpu(&self) -> &Cpu {
+    pub(super) fn cpu(&self) -> &ComputePool {
         &self.cpu
     }
 
     /// What something takes of the request's room: nothing yet.
-    pub(super) fn lot(&self) -> Lot {
-        Lot::of(self.room.as_ref())
+    pub(super) fn lot(&self) -> Reservation {
+        Reservation::of(self.room.as_ref())
     }
 
     /// For the reads of one request.
-    pub(super) fn trace(&self) -> Arc<Trace> {
-        Arc::new(Trace::new(self.source.concurrency()))
+    pub(super) fn trace(&self) -> Arc<ReadContext> {
+        Arc::new(ReadContext::new(self.source.concurrency()))
     }
 
     /// The family of a stored array, if any of it is shown otherwise than it is stored.
-    pub(super) fn family(&self, stored: StoredArray) -> Option<Arc<Family>> {
-        Family::of(self.changes.kind, &self.nodes, stored).map(Arc::new)
+    pub(super) fn family(&self, stored: StoredArray) -> Option<Arc<DependentSet>> {
+        DependentSet::of(self.changes.kind, &self.nodes, stored).map(Arc::new)
     }
 
     /// The family that a prefix is in, if any of it is shown otherwise than it is stored.
-    pub(super) async fn family_above(&self, prefix: &StorePrefix) -> Result<Option<Arc<Family>>, StoreError> {
+    pub(super) async fn family_above(
+        &self,
+        prefix: &StorePrefix,
+    ) -> Result<Option<Arc<DependentSet>>, StoreError> {
         Ok(self.nodes.above(prefix).await?.and_then(|stored| self.family(stored)))
     }
 
@@ -154,64 +157,68 @@ impl ViewStore {
     pub(super) async fn family_around(
         &self,
         prefix: &StorePrefix,
-    ) -> Result<Option<Arc<Family>>, StoreError> {
+    ) -> Result<Option<Arc<DependentSet>>, StoreError> {
         Ok(self.nodes.around(prefix).await?.and_then(|stored| self.family(stored)))
     }
 
     /// What is listed of the document of an array that is declared; `None` if it is no longer there.
-    pub(super) async fn made(&self, family: &Family, key: StoreKey) -> Result<Option<ListEntry>, StoreError> {
+    pub(super) async fn made(
+        &self,
+        family: &DependentSet,
+        key: StoreKey,
+    ) -> Result<Option<ListEntry>, StoreError> {
         Ok(match self.declared_document(family, &key).await? {
-            Shows::Bytes(_, info) => Some(ListEntry { key, info }),
-            Shows::Nothing | Shows::Stored(_) | Shows::Unchanged(_) | Shows::Part(..) => None,
+            ViewEntry::Bytes(_, info) => Some(ListEntry { key, info }),
+            ViewEntry::Nothing | ViewEntry::Stored(_) | ViewEntry::Unchanged(_) | ViewEntry::Part(..) => None,
         })
     }
 
     /// A listed key with what the view shows under it.
-    pub(super) async fn as_shown(&self, entry: ListEntry) -> Result<ListEntry, StoreError> {
+    pub(super) async fn in_view(&self, entry: ListEntry) -> Result<ListEntry, StoreError> {
         if entry.key.name() != ZARR_JSON {
             return Ok(entry);
         }
         Ok(match self.document(&entry.key).await? {
-            Shows::Bytes(_, info) | Shows::Unchanged(info) => ListEntry { key: entry.key, info },
+            ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => ListEntry { key: entry.key, info },
             // Erased since it was listed, or no document.
-            Shows::Nothing | Shows::Stored(_) | Shows::Part(..) => entry,
+            ViewEntry::Nothing | ViewEntry::Stored(_) | ViewEntry::Part(..) => entry,
         })
     }
 
     /// What a key is.
-    async fn shows(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+    async fn shows(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
         match key.name() {
             ZARR_JSON => return self.document(key).await,
-            ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(Shows::Stored(key.clone())),
+            ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => return Ok(ViewEntry::Stored(key.clone())),
             _ => {}
         }
         let Some(family) = self.family_above(&key.parent()).await? else {
-            return Ok(Shows::Stored(key.clone()));
+            return Ok(ViewEntry::Stored(key.clone()));
         };
         match family.find(key.as_str()) {
-            Finding::Chunk(shown, coords) => match shown.geometry().place(&coords) {
+            KeyMatch::Chunk(shown, coords) => match shown.geometry().place(&coords) {
                 Some(place) => self.chunk(&shown, &place).await,
-                None => Ok(Shows::Nothing),
+                None => Ok(ViewEntry::Nothing),
             },
             // A stored chunk's own key shows nothing where it is not also a shown one's.
-            Finding::Hidden => Ok(Shows::Nothing),
-            Finding::Other => Ok(Shows::Stored(key.clone())),
+            KeyMatch::Hidden => Ok(ViewEntry::Nothing),
+            KeyMatch::Other => Ok(ViewEntry::Stored(key.clone())),
         }
     }
 
     /// What a `zarr.json` is shown as.
-    async fn document(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+    async fn document(&self, key: &StoreKey) -> Result<ViewEntry, StoreError> {
         let Some(value) = self.below().get(key, ByteRange::Whole, None).await? else {
             return match self.family_above(&key.parent()).await? {
                 Some(family) => self.declared_document(&family, key).await,
-                None => Ok(Shows::Nothing),
+                None => Ok(ViewEntry::Nothing),
             };
         };
         let limits = &self.changes.metadata;
         let most = limits.document_bytes.max(limits.consolidated_bytes) as u64;
         // Too long a path has no nodes.
         let path = NodePath::parse(key.parent().as_str()).ok().filter(|_| value.len() <= most);
-        let Some(path) = path else { return Ok(Shows::Stored(key.clone())) };
+        let Some(path) = path else { return Ok(ViewEntry::Stored(key.clone())) };
         let info = value.info.clone();
         let (changes, cpu, gate) = (self.changes, self.cpu.clone(), Arc::clone(&self.gate));
         let key = key.clone();
@@ -239,24 +246,28 @@ impl ViewStore {
         Ok(match (made, stored) {
             (Some((text, version)), _) => {
                 let info = ValueInfo { size: text.len() as u64, version, ..info };
-                Shows::Bytes(text, info)
+                ViewEntry::Bytes(text, info)
             }
-            (None, Some(stored)) => Shows::Bytes(stored, info),
-            (None, None) => Shows::Unchanged(info),
+            (None, Some(stored)) => ViewEntry::Bytes(stored, info),
+            (None, None) => ViewEntry::Unchanged(info),
         })
     }
 
     /// The document of an array that another of its family declares, where nothing is stored.
-    async fn declared_document(&self, family: &Family, key: &StoreKey) -> Result<Shows, StoreError> {
+    async fn declared_document(
+        &self,
+        family: &DependentSet,
+        key: &StoreKey,
+    ) -> Result<ViewEntry, StoreError> {
         // Too long a path has no nodes.
-        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(Shows::Nothing) };
-        let Some((declared, version)) = family.declared(&path) else { return Ok(Shows::Nothing) };
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(ViewEntry::Nothing) };
+        let Some((declared, version)) = family.declared(&path) else { return Ok(ViewEntry::Nothing) };
         let rebased = match &declared.rebased {
             Some(rebased) => Some(Arc::clone(rebased)),
             // One of many, or long.
             None => self.nodes.rebased(&path).await?,
         };
-        let Some(rebased) = rebased else { return Ok(Shows::Nothing) };
+        let Some(rebased) = rebased else { return Ok(ViewEntry::Nothing) };
         let shape = family.shown(declared).map(|shown| shown.shape().clone());
         let (changes, cpu, length) = (self.changes, self.cpu.clone(), rebased.len() as u64);
         let (versions, made_of) = (vec![Some(version.clone())], self.made_of(version));
@@ -266,9 +277,9 @@ impl ViewStore {
         });
         let form = format!("{} declared", self.changes.kind.name());
         let made = self.nodes.opener().text(&path, &form, versions, making).await.map_err(failed)?;
-        Ok(made.map_or(Shows::Nothing, |(text, version)| {
+        Ok(made.map_or(ViewEntry::Nothing, |(text, version)| {
             let info = ValueInfo { size: text.len() as u64, version, modified: None };
-            Shows::Bytes(text, info)
+            ViewEntry::Bytes(text, info)
         }))
     }
 
@@ -279,23 +290,24 @@ impl ViewStore {
     }
 
     /// What a shown chunk is.
-    async fn chunk(&self, shown: &Shown, place: &Place) -> Result<Shows, StoreError> {
+    async fn chunk(&self, shown: &ViewArray, place: &Place) -> Result<ViewEntry, StoreError> {
         let stored = shown.array().stored_key(&place.stored).map_err(failed)?;
         if place.numbers.is_empty() {
-            return Ok(Shows::Stored(stored.key));
+            return Ok(ViewEntry::Stored(stored.key));
         }
         let trace = self.trace();
         for _ in 0..TRIES {
             let part = async {
                 let chain = shown.chain(&place.stored)?;
-                let Found { value, part } = self.source.find(&stored, &chain, &trace).await?;
-                let Some(value) = value else { return Ok(Shows::Nothing) };
+                let ChunkLookup { value, part } =
+                    self.source.fetch_or_lookup(&stored, &chain, &trace).await?;
+                let Some(value) = value else { return Ok(ViewEntry::Nothing) };
                 let index = match part {
-                    FoundPart::Index(index) => Some(index),
-                    FoundPart::Nothing | FoundPart::Elements(_) => None,
+                    ChunkData::Index(index) => Some(index),
+                    ChunkData::Nothing | ChunkData::Elements(_) => None,
                 };
                 let part = shown.part(&*self.source, &value, index, place, &trace).await?;
-                Ok::<_, ArrayError>(part.map_or(Shows::Nothing, |part| Shows::Part(value, part)))
+                Ok::<_, ArrayError>(part.map_or(ViewEntry::Nothing, |part| ViewEntry::Part(value, part)))
             };
             match part.await {
                 Err(error) if error.is_changed() => {}
@@ -361,16 +373,16 @@ impl Store for ViewStore {
         self.below().kind()
     }
 
-    fn looks_since(&self, began: Instant) -> Instant {
-        self.below().looks_since(began)
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.below().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         Ok(match self.shows(key).await? {
-            Shows::Nothing => None,
-            Shows::Bytes(_, info) | Shows::Unchanged(info) => Some(info),
-            Shows::Stored(key) => self.below().head(&key).await?,
-            Shows::Part(value, part) => Some(part_info(&value.info, &part)),
+            ViewEntry::Nothing => None,
+            ViewEntry::Bytes(_, info) | ViewEntry::Unchanged(info) => Some(info),
+            ViewEntry::Stored(key) => self.below().head(&key).await?,
+            ViewEntry::Part(value, part) => Some(part_info(&value.info, &part)),
         })
     }
 
@@ -382,8 +394,8 @@ impl Store for ViewStore {
     ) -> Result<Option<Value>, StoreError> {
         for _ in 0..TRIES {
             let (value, part) = match self.shows(key).await? {
-                Shows::Nothing => return Ok(None),
-                Shows::Unchanged(info) => {
+                ViewEntry::Nothing => return Ok(None),
+                ViewEntry::Unchanged(info) => {
                     if if_match.is_some_and(|version| *version != info.version) {
                         return Err(StoreError::VersionChanged);
                     }
@@ -399,14 +411,14 @@ impl Store for ViewStore {
                     }
                     continue;
                 }
-                Shows::Stored(key) => return self.below().get(&key, range, if_match).await,
-                Shows::Bytes(bytes, info) => {
+                ViewEntry::Stored(key) => return self.below().get(&key, range, if_match).await,
+                ViewEntry::Bytes(bytes, info) => {
                     let range = resolve(&info, range, if_match)?;
                     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
                     let body = ValueBody::Bytes(bytes.slice(place(range.start)..place(range.end)));
                     return Ok(Some(Value { info, range, body }));
                 }
-                Shows::Part(value, part) => (value, part),
+                ViewEntry::Part(value, part) => (value, part),
             };
             match Self::read_part(&value, &part, range, if_match).await {
                 // Between index and data; what is asked for may still be there, or no longer.
@@ -429,7 +441,7 @@ impl Store for ViewStore {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
     }
 
-    fn in_room(&self, room: &Arc<dyn Room>) -> Option<SharedStore> {
+    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
         Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
     }
 

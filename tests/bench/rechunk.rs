@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use zarrd::app::{Limits, Shutdown, serve};
+use zarrd::app::{ConnectionLimits, Shutdown, serve};
 use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
-use zarrd::cache::{CacheOptions, CachedSource, EncodedCache, NodeCache};
-use zarrd::chunk::{AxisRange, ChunkAxis, Elements, ElementsMut, Window};
+use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, EncodedCache};
+use zarrd::chunk::{AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut};
 use zarrd::codec::{CodecChain, CodecLimits};
-use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{AppState, Arrays, HttpOptions, Mount, Site};
+use zarrd::cpu::{ComputePool, ComputePoolOptions};
+use zarrd::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount};
 use zarrd::metadata::{CodecMetadata, DataType, FillValue, MetadataLimits};
 use zarrd::store::StoreOptions;
 
@@ -139,11 +139,11 @@ fn make(folder: &Path, sharded: &CodecChain, target: &CodecChain, coords: [u64; 
     let length = usize::try_from(CHUNK.pow(3)).expect("it is small") * ITEM;
     let mut elements = ElementsMut::fixed(vec![0; length], ITEM);
     let grid = [0; 3].map(|_| ChunkAxis::new(SHARD, INNER));
-    for (inner, window) in Window::packed(&ranges, ITEM).cut(&grid) {
+    for (inner, window) in CopyRegion::packed(&ranges, ITEM).split_by_chunks(&grid) {
         let number = inner.iter().fold(0, |number, at| number * (SHARD / INNER) + at);
         let range = index.get(usize::try_from(number).expect("it is small")).expect("it is not empty");
         let decoded = sharding.inner_chain().decode(read(range)).expect("it was encoded");
-        elements.paste(&decoded, &[INNER; 3], &window).expect("it fits");
+        elements.copy_from(&decoded, &[INNER; 3], &window).expect("it fits");
     }
     target.encode(elements.freeze()).expect("it fits")
 }
@@ -225,15 +225,15 @@ fn asked(clients: &mut [Client], chunks: &[[u64; 3]]) -> Duration {
     start.elapsed()
 }
 
-fn site(folder: &Path) -> Site {
-    let cpu = Cpu::new(CpuOptions::default()).expect("there are threads");
+fn site(folder: &Path) -> Endpoint {
+    let cpu = ComputePool::new(ComputePoolOptions::default()).expect("there are threads");
     let store = zarrd::store::open(folder.to_str().expect("it is text"), &StoreOptions::default(), &cpu);
     let cache = CacheOptions::default();
     let source = Arc::new(DirectSource::new(cpu.clone(), FetchOptions::default()));
-    let arrays = Arrays {
+    let arrays = ArrayEngine {
         reader: Reader::new(Arc::new(CachedSource::new(source, cache)), cpu.clone()),
         cpu,
-        memo: Arc::new(NodeCache::new(cache.node_bytes)),
+        memo: Arc::new(BoundedNodeCache::new(cache.node_bytes)),
         answers_bytes: 0,
         encoded: EncodedCache::new(cache.encoded_bytes),
         caches: zarrd::cache::Caches::default(),
@@ -242,7 +242,7 @@ fn site(folder: &Path) -> Site {
         codec: CodecLimits::default(),
     };
     let mount = Mount::read_only("m", store.expect("the folder is there"));
-    Site::whole(AppState::new([mount], arrays, HttpOptions::default()).expect("the options are right"))
+    Endpoint::whole(AppState::new([mount], arrays, HttpOptions::default()).expect("the options are right"))
 }
 
 /// Time that the processor has worked for this process, its own and the kernel's.
@@ -268,7 +268,7 @@ fn main() {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("there is a port");
             let address = listener.local_addr().expect("it has one");
             let config = zarrd::config::Config::default();
-            let limits = Limits::of(&config.server, config.http.headers);
+            let limits = ConnectionLimits::of(&config.server, config.http.headers);
             let shutdown = Shutdown::default();
             let serving = tokio::spawn(serve(listener, site(folder.path()), limits, shutdown.clone()));
             let mut asking: Vec<Client> = (0..clients).map(|_| Client::new(address)).collect();

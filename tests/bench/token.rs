@@ -80,7 +80,7 @@ async fn measure() {
             let request = Request::builder().uri("/store/demo/zarr.json").header("authorization", bearer);
             let request = request.body(Body::empty()).unwrap();
             let began = Instant::now();
-            let answer = site.answer(request, from).await;
+            let answer = site.handle(request, from).await;
             let took = began.elapsed();
             assert_eq!(answer.status(), 401);
             // The first ones warm up; what was interrupted says nothing.

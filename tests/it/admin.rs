@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use zarrd::cache::ValueCache;
 use zarrd::http::{Mount, RateOptions};
-use zarrd::store::{Freshness, LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
@@ -102,7 +102,7 @@ async fn values_that_are_never_asked_for_again_are_so_after_a_purge() {
     sharded().store(&local, "a").await;
     let counting = Counting::new(local);
     let values = ValueCache::new(16 << 20);
-    let store = values.over("m", Arc::clone(&counting) as SharedStore, Freshness::Immutable);
+    let store = values.over("m", Arc::clone(&counting) as SharedStore, CachePolicy::Immutable);
     let mut builder = Server::build(Mount::read_only("m", store));
     builder.values = Some(values);
     let (server, admin) = builder.finish_with_admin();

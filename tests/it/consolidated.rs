@@ -7,12 +7,12 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use futures::future::join_all;
 use serde_json::{Value, json};
-use zarrd::cpu::{Cpu, CpuOptions};
+use zarrd::cpu::{ComputePool, ComputePoolOptions};
 use zarrd::hierarchy::{Hierarchy, HierarchyError};
 use zarrd::http::{Mount, Peer};
 use zarrd::key::NodePath;
 use zarrd::metadata::MetadataLimits;
-use zarrd::store::{NoRoom, Room, SharedStore};
+use zarrd::store::{BudgetExceeded, MemoryBudget, SharedStore};
 
 use crate::support::blind::Blind;
 use crate::support::counting::Counting;
@@ -472,7 +472,7 @@ async fn consolidated_metadata_is_under_way_as_long_as_somebody_has_it_and_once_
     let (site, before) = (server.site(), server.under_way_bytes());
     let ask = || {
         let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
-        site.answer(request.unwrap(), Peer::LOOPBACK)
+        site.handle(request.unwrap(), Peer::LOOPBACK)
     };
     let answers = futures::future::join_all((0..4).map(|_| ask())).await;
     assert!(answers.iter().all(|answer| answer.status() == StatusCode::OK));
@@ -501,7 +501,7 @@ async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_
         server.send_from(request.unwrap(), Peer::LOOPBACK)
     };
     let request = Request::builder().uri("/store/m/zarr.json?consolidated").body(Body::empty());
-    let held = server.site().answer(request.unwrap(), Peer::LOOPBACK).await;
+    let held = server.site().handle(request.unwrap(), Peer::LOOPBACK).await;
     assert_eq!(held.status(), StatusCode::OK);
     ask().await.refuses(503, "overloaded", "another is held");
     drop(held);
@@ -513,14 +513,14 @@ async fn consolidated_metadata_that_never_fits_is_413_and_what_does_not_fit_now_
 #[derive(Debug)]
 struct Each(u64);
 
-impl Room for Each {
-    fn take(&self, bytes: u64) -> Result<(), NoRoom> {
-        if bytes > self.0 { Err(NoRoom::Now) } else { Ok(()) }
+impl MemoryBudget for Each {
+    fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded> {
+        if bytes > self.0 { Err(BudgetExceeded::Now) } else { Ok(()) }
     }
 
-    fn give_back(&self, _bytes: u64) {}
+    fn release(&self, _bytes: u64) {}
 
-    fn caller(&self) -> u64 {
+    fn client(&self) -> u64 {
         self.0
     }
 }
@@ -533,7 +533,7 @@ async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
         json!({ "zarr_format": 3, "node_type": "group", "attributes": { "text": "x".repeat(1 << 16) } });
     put(&store, "zarr.json", group.to_string()).await;
     put(&store, "g/zarr.json", group.to_string()).await;
-    let cpu = Cpu::new(CpuOptions::default()).unwrap();
+    let cpu = ComputePool::new(ComputePoolOptions::default()).unwrap();
     let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
     let root = NodePath::parse("").unwrap();
     let ask = |bytes: u64| hierarchy.make_inline(&root, true, false, Arc::new(Each(bytes)));

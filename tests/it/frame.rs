@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
-use zarrd::app::{Limits, Routes, Shutdown, Wire, serve};
+use zarrd::app::{ConnectionLimits, ProtocolLimits, RequestHandler, Shutdown, serve};
 use zarrd::http::Peer;
 
 /// A limit that a test waits for.
@@ -28,7 +28,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// By when what must happen has happened, on the slowest machine.
 const BOUND: Duration = Duration::from_secs(20);
 
-const PATIENT: Limits = Limits {
+const PATIENT: ConnectionLimits = ConnectionLimits {
     first_byte: LONG,
     handshake: LONG,
     header: LONG,
@@ -38,7 +38,7 @@ const PATIENT: Limits = Limits {
     write_pace: LONG,
     drain: LONG,
     max_connections: 100,
-    wire: Wire::DEFAULT,
+    wire: ProtocolLimits::DEFAULT,
 };
 
 struct Server {
@@ -53,8 +53,8 @@ struct Server {
 #[derive(Clone)]
 struct Plain(Router);
 
-impl Routes for Plain {
-    async fn answer(&self, request: Request<Body>, _from: Peer) -> Response {
+impl RequestHandler for Plain {
+    async fn handle(&self, request: Request<Body>, _from: Peer) -> Response {
         self.0.clone().oneshot(request).await.unwrap()
     }
 }
@@ -69,7 +69,7 @@ impl Drop for Guard {
 }
 
 impl Server {
-    async fn start(limits: Limits) -> Self {
+    async fn start(limits: ConnectionLimits) -> Self {
         let dropped = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&dropped);
         let endless = move || async move {
@@ -163,13 +163,13 @@ const PREFACE: &str = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\u{4}\0\0\0\0\0";
 
 #[tokio::test]
 async fn a_connection_that_sends_nothing_is_closed() {
-    let server = Server::start(Limits { first_byte: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { first_byte: SHORT, ..PATIENT }).await;
     assert_eq!(until_closed(server.connect().await).await, "");
 }
 
 #[tokio::test]
 async fn a_head_that_is_never_finished_is_closed() {
-    let server = Server::start(Limits { header: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { header: SHORT, ..PATIENT }).await;
     for beginning in ["G", HALF, "\r\n", "P", "PRI * HT"] {
         until_closed(server.send(beginning).await).await;
     }
@@ -177,13 +177,14 @@ async fn a_head_that_is_never_finished_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_only_says_it_speaks_http2_is_closed() {
-    let server = Server::start(Limits { header: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { header: SHORT, ..PATIENT }).await;
     until_closed(server.send(PREFACE).await).await;
 }
 
 #[tokio::test]
 async fn a_head_that_dribbles_in_is_closed() {
-    let server = Server::start(Limits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
+    let server =
+        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
     let mut stream = server.send("GET /ok HTTP/1.1\r\nX: ").await;
     let dribble = async {
         while stream.write_all(b"x").await.is_ok() {
@@ -195,31 +196,32 @@ async fn a_head_that_dribbles_in_is_closed() {
 
 #[tokio::test]
 async fn a_connection_that_idles_after_a_request_is_closed() {
-    let server = Server::start(Limits { idle: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { idle: SHORT, ..PATIENT }).await;
     let answer = server.ask(OK).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nok"), "{answer}");
 }
 
 #[tokio::test]
 async fn each_limit_is_for_its_own_kind_of_waiting() {
-    let server = Server::start(Limits { first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
     let mut half = server.send(HALF).await;
     assert!(stays_open(&mut half).await, "half a head is the header limit's");
     half.write_all(b"st: x\r\n\r\n").await.unwrap();
     assert!(until_closed(half).await.ends_with("ok"));
 
-    let server = Server::start(Limits { header: SHORT, first_byte: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, ..PATIENT }).await;
     let mut idle = server.send(OK).await;
     until(&mut idle, "\r\n\r\nok").await;
     assert!(stays_open(&mut idle).await, "idling is the idle limit's");
 
-    let server = Server::start(Limits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
+    let server =
+        Server::start(ConnectionLimits { header: SHORT, first_byte: SHORT, idle: SHORT, ..PATIENT }).await;
     assert!(server.ask("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n").await.ends_with("done"), "work is nobody's");
 }
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_cut_off() {
-    let server = Server::start(Limits { write_stall: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let _stream = server.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     server.body_is_dropped().await;
 }
@@ -231,7 +233,7 @@ fn http2_client() -> reqwest::Client {
 
 #[tokio::test]
 async fn an_http2_client_that_opens_no_window_is_cut_off() {
-    let server = Server::start(Limits { write_stall: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let client = http2_client();
     let response = client.get(format!("http://{}/endless", server.address)).send().await.unwrap();
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
@@ -250,7 +252,7 @@ async fn a_client_that_leaves_ends_its_request() {
 
 #[tokio::test]
 async fn what_comes_above_the_limit_of_connections_is_closed_at_once() {
-    let server = Server::start(Limits { max_connections: 1, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { max_connections: 1, ..PATIENT }).await;
     let mut first = server.send(OK).await;
     until(&mut first, "\r\n\r\nok").await;
     assert_eq!(until_closed(server.connect().await).await, "");
@@ -270,7 +272,7 @@ async fn what_comes_above_the_limit_of_connections_is_closed_at_once() {
 
 #[tokio::test]
 async fn requests_with_the_wrong_framing_are_refused() {
-    let server = Server::start(Limits { idle: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { idle: SHORT, ..PATIENT }).await;
     let many = "X: y\r\n".repeat(101);
     let long = "y".repeat(70_000);
     for (head, status) in [
@@ -396,7 +398,7 @@ async fn the_end_waits_for_requests_under_way() {
 
 #[tokio::test]
 async fn the_end_does_not_wait_longer_than_it_may() {
-    let server = Server::start(Limits { drain: SHORT, ..PATIENT }).await;
+    let server = Server::start(ConnectionLimits { drain: SHORT, ..PATIENT }).await;
     let never = server.send("GET /never HTTP/1.1\r\nHost: x\r\n\r\n").await;
     sleep(SHORT).await;
     server.shutdown.advance();

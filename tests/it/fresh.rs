@@ -9,7 +9,7 @@ use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
 use zarrd::cache::ValueCache;
 use zarrd::http::Mount;
-use zarrd::store::{Freshness, LocalOptions, LocalStore, SharedStore};
+use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};
@@ -17,7 +17,7 @@ use crate::support::hierarchy::Array;
 use crate::support::server::Server;
 
 const LITTLE: Codec = Codec::Bytes { big: false };
-const LONG: [Freshness; 2] = [Freshness::Ttl(Duration::from_hours(1)), Freshness::Immutable];
+const LONG: [CachePolicy; 2] = [CachePolicy::Ttl(Duration::from_hours(1)), CachePolicy::Immutable];
 const URL: &str = "/v1/data/m/a?slice=:,3,5";
 
 /// An array in four chunks, or shards of four inner chunks each, all of whose bytes are this one.
@@ -34,7 +34,7 @@ fn chunk(byte: u8, sharded: bool) -> Vec<u8> {
 
 /// A server of a directory with such an array, where what is known may be so old, and its store, which cannot tell
 /// without waiting and counts what it is asked.
-async fn served(freshness: Freshness, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
+async fn served(freshness: CachePolicy, sharded: bool) -> (TempDir, Server, Arc<Counting>) {
     let directory = tempfile::tempdir().unwrap();
     let options = LocalOptions { writable: true, ..LocalOptions::default() };
     let local: SharedStore = Arc::new(LocalStore::open(directory.path(), &options).unwrap());
@@ -78,7 +78,7 @@ async fn within_its_time_the_store_is_asked_for_nothing() {
 #[tokio::test]
 async fn by_default_no_answer_is_older_than_its_request() {
     for sharded in [false, true] {
-        let (directory, server, _) = served(Freshness::default(), sharded).await;
+        let (directory, server, _) = served(CachePolicy::default(), sharded).await;
         for byte in 2..20 {
             write(directory.path(), 2, &chunk(byte, sharded));
             assert_eq!(server.get(URL).await.body[4], byte);
@@ -111,7 +111,7 @@ async fn what_is_written_through_the_server_is_seen_at_once() {
 #[tokio::test]
 async fn after_its_time_what_others_wrote_is_seen() {
     let age = Duration::from_millis(150);
-    let (directory, server, _) = served(Freshness::Ttl(age), false).await;
+    let (directory, server, _) = served(CachePolicy::Ttl(age), false).await;
     let old_ones = (1..8).map(|byte| {
         write(directory.path(), 2, &chunk(byte, false));
         (byte, Instant::now())

@@ -277,11 +277,12 @@ async fn the_dashboard_asks_for_metrics_that_are_exported() {
     let mut asked = BTreeSet::new();
     asked_for(&dashboard, &mut asked);
     assert!(asked.len() >= 20, "{asked:?}");
-    let app = App::build(Config::default()).await.unwrap().surrounded_by(zarrd::http::Surroundings {
-        process: zarrd::config::process::in_use,
-        dropped_log_lines: || 0,
-        dropped_spans: || 0,
-    });
+    let app =
+        App::build(Config::default()).await.unwrap().with_process_metrics(zarrd::http::ProcessMetrics {
+            process: zarrd::config::process::in_use,
+            dropped_log_lines: || 0,
+            dropped_spans: || 0,
+        });
     let exported = Metrics::of(&Server::at(app.admin_site())).await.names();
     let unknown: Vec<_> = asked.difference(&exported).collect();
     assert!(unknown.is_empty(), "{unknown:?}\n  of {exported:?}");

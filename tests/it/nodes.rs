@@ -269,7 +269,7 @@ async fn a_long_document_is_read_once_for_each_version_and_held_once_for_all_ans
     let before = server.under_way_bytes();
     let (site, ask) =
         (server.site(), || Request::builder().uri("/v1/nodes/m/g").body(Body::empty()).unwrap());
-    let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.answer(ask(), Peer::LOOPBACK))).await;
+    let answers: Vec<_> = futures::future::join_all((0..8).map(|_| site.handle(ask(), Peer::LOOPBACK))).await;
     let held = server.under_way_bytes() - before;
     // The text, and what each of eight streams is taken to hold.
     assert!((group(1).len() as u64..(8 << 20) + (1 << 20)).contains(&held), "{held}");

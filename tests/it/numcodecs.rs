@@ -134,7 +134,7 @@ fn is_near(data_type: &DataType, one: &[Vec<u8>], other: &[Vec<u8>], tolerance: 
 
 fn split(elements: &Elements, data_type: &DataType) -> Vec<Vec<u8>> {
     if data_type.is_variable() {
-        elements.texts().map(<[u8]>::to_vec).collect()
+        elements.variable_elements().map(<[u8]>::to_vec).collect()
     } else {
         elements.items().chunks(data_type.item_bytes()).map(<[u8]>::to_vec).collect()
     }

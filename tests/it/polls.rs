@@ -97,7 +97,7 @@ impl Steps {
     async fn ask(&self, server: &Server, request: Request<Body>) -> (StatusCode, usize) {
         let what = format!("{} {}", request.method(), request.uri());
         let site = server.site();
-        let answer = self.steps(&what, async move { site.answer(request, Peer::LOOPBACK).await }).await;
+        let answer = self.steps(&what, async move { site.handle(request, Peer::LOOPBACK).await }).await;
         let (head, mut body) = answer.into_parts();
         let mut length = 0;
         let next = |body: &mut Body, context: &mut Context<'_>| {

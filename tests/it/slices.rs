@@ -103,7 +103,7 @@ fn fully_decoded(array: &Array, model: &Model, data_type: &TypeCase) -> Model {
         let (start, chain) = (lengths(start), bound(&metadata, &shape));
         let decoded = chain.decode(array.chunk(model, &coords).into()).unwrap();
         let decoded = if data_type.is_variable() {
-            decoded.texts().flat_map(TypeCase::slot).collect()
+            decoded.variable_elements().flat_map(TypeCase::slot).collect()
         } else {
             decoded.into_items().to_vec()
         };

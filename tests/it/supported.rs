@@ -7,7 +7,7 @@ use std::path::Path;
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use zarrd::chunk::{ChunkKeyEncoding, Elements, Span};
+use zarrd::chunk::{ChunkKeyEncoding, Elements, VarSlice};
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::metadata::v3::V3Node;
 use zarrd::metadata::{ArrayMetadata, DataType, MetadataLimits, SmallFloat, v1, v2, v3};
@@ -350,8 +350,8 @@ fn elements(data_type: &DataType) -> (Elements, Vec<u8>) {
     let heap = texts.concat();
     let first = u32::try_from(texts[0].len()).unwrap();
     let spans = [
-        Span { offset: 0, length: first },
-        Span { offset: first, length: u32::try_from(texts[1].len()).unwrap() },
+        VarSlice { offset: 0, length: first },
+        VarSlice { offset: first, length: u32::try_from(texts[1].len()).unwrap() },
     ];
     let items: Vec<u8> = spans.iter().flat_map(|span| span.to_item()).collect();
     let packed =

@@ -13,7 +13,7 @@ use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
 use zarrd::cache::ValueCache;
 use zarrd::http::Mount;
-use zarrd::store::{Durability, Freshness, LocalOptions, LocalStore, SharedStore, StoreOptions, open};
+use zarrd::store::{CachePolicy, Durability, LocalOptions, LocalStore, SharedStore, StoreOptions, open};
 
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::Array;
@@ -47,7 +47,7 @@ async fn served() -> Vec<(TempDir, Server)> {
         let plain = Array::of(&[4, 8]).chunks(&[1, 8]).uniform(1);
         plain.store(&local, "a").await;
         plain.codecs([Shards::of(&[1, 4], &[Codec::Bytes { big: false }]).codec()]).store(&local, "s").await;
-        let freshness = if believes_times { Freshness::Always } else { Freshness::Uncached };
+        let freshness = if believes_times { CachePolicy::Always } else { CachePolicy::Uncached };
         let store = ValueCache::new(16 << 20).over("m", local, freshness);
         let server = Server::build(Mount { writable: true, ..Mount::read_only("m", store) }).finish();
         if believes_times {

@@ -262,7 +262,7 @@ async fn a_listing_of_more_chunks_than_a_request_may_hold_is_413_and_of_more_tha
         let mut held = Vec::new();
         loop {
             let request = Request::get(format!("{listing}?recursive")).body(Body::empty()).unwrap();
-            let answer = server.site().answer(request, Peer::LOOPBACK).await;
+            let answer = server.site().handle(request, Peer::LOOPBACK).await;
             if answer.status() != StatusCode::OK {
                 break;
             }

@@ -16,7 +16,7 @@ use self::frame::Frame;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::registry::{BytesInParts, BytesToBytes, Context};
+use super::registry::{BindContext, BytesToBytes, PartialBytesDecode};
 use super::representation::Size;
 use crate::chunk::Runs;
 
@@ -34,7 +34,7 @@ struct Blosc {
     block_bytes: usize,
 }
 
-pub(super) fn bind(config: &Config, context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     if context.size.max() > MAX_BYTES && context.size == Size::Exact(context.size.max()) {
         return Err(config.invalid(format!("a chunk may have {MAX_BYTES} bytes at most")));
     }
@@ -116,12 +116,12 @@ impl BytesToBytes for Blosc {
         decoded.compressed()
     }
 
-    fn in_parts(&self) -> Option<&dyn BytesInParts> {
+    fn in_parts(&self) -> Option<&dyn PartialBytesDecode> {
         Some(self)
     }
 }
 
-impl BytesInParts for Blosc {
+impl PartialBytesDecode for Blosc {
     fn decode_part(&self, encoded: Bytes, size: Size, part: &Runs) -> Result<Bytes, CodecError> {
         let frame = Frame::parse(&encoded)?;
         size.check(NAME, frame.decoded_bytes())?;

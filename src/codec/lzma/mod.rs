@@ -13,8 +13,8 @@ use self::filters::Filters;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::output::{Output, Step};
-use super::registry::{BytesToBytes, Context};
+use super::output::{BoundedWriter, StreamStep};
+use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 
 const NAME: &str = "numcodecs.lzma";
@@ -36,7 +36,7 @@ struct Lzma {
     filters: Filters,
 }
 
-pub(super) fn bind(config: &Config, _context: &Context) -> Result<Box<dyn BytesToBytes>, CodecError> {
+pub(super) fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     let container = match config.integer("format")?.unwrap_or(1) {
         1 => Container::Xz(check(config)?),
         2 => Container::Alone,
@@ -73,7 +73,7 @@ fn check(config: &Config) -> Result<Check, CodecError> {
 
 impl BytesToBytes for Lzma {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
-        let mut output = Output::new(NAME, encoded.len(), RATIO, size)?;
+        let mut output = BoundedWriter::new(NAME, encoded.len(), RATIO, size)?;
         let stream = match self.container {
             Container::Xz(_) => Stream::new_stream_decoder(MEMORY_BYTES, CONCATENATED),
             Container::Alone => Stream::new_lzma_decoder(MEMORY_BYTES),
@@ -84,7 +84,7 @@ impl BytesToBytes for Lzma {
             let before = (stream.total_in(), stream.total_out());
             let status = stream.process(input, room, Action::Finish).map_err(undecodable)?;
             let after = (stream.total_in(), stream.total_out());
-            Ok(Step::between(before, after, status == Status::StreamEnd))
+            Ok(StreamStep::between(before, after, status == Status::StreamEnd))
         })?;
         if !rest.is_empty() {
             return Err(CodecError::trailing(NAME));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::chain::CodecLimits;
 use super::config::Config;
-use super::registry::{BoundBytes, Context};
+use super::registry::{BindContext, BoundBytes};
 use super::representation::{Representation, Size};
 use super::{CodecChain, CodecError};
 use crate::metadata::{DataType, FillValue};
@@ -102,7 +102,7 @@ impl Sharding {
 }
 
 /// Binds the codec to the array it shards.
-pub(super) fn bind(config: &Config, context: &Context) -> Result<BoundBytes, CodecError> {
+pub(super) fn bind(config: &Config, context: &BindContext) -> Result<BoundBytes, CodecError> {
     let depth = context.depth + 1;
     if depth > context.limits.sharding_depth {
         let limit = context.limits.sharding_depth;

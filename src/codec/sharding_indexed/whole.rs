@@ -91,7 +91,7 @@ impl Sharding {
     fn is_fill(&self, elements: &Elements) -> bool {
         let fill = self.shard.fill_value.as_bytes();
         if self.shard.data_type.is_variable() {
-            return elements.texts().all(|text| text == fill);
+            return elements.variable_elements().all(|text| text == fill);
         }
         elements.items().chunks(fill.len().max(1)).all(|element| element == fill)
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Items, bind, codecs, every_compressor, inside, is_corrupt, sample, unhex};
-use crate::chunk::{Elements, Span};
+use crate::chunk::{Elements, VarSlice};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
@@ -95,13 +95,14 @@ fn texts_are_reshaped_as_numbers_are() {
     let chain = bind(list, DataType::String, &[2, 2]).unwrap();
     let (mut heap, mut spans) = (Vec::new(), Vec::new());
     for text in ["a", "", "ccc", "dé"] {
-        let span = Span { offset: heap.len().try_into().unwrap(), length: text.len().try_into().unwrap() };
+        let span =
+            VarSlice { offset: heap.len().try_into().unwrap(), length: text.len().try_into().unwrap() };
         spans.extend(span.to_item());
         heap.extend(text.as_bytes());
     }
     let encoded = chain.encode(Elements::variable(spans.into(), heap.into())).unwrap();
     let decoded = chain.decode(encoded).unwrap();
-    assert_eq!(decoded.texts().collect::<Vec<_>>(), [&b"a"[..], b"", b"ccc", "dé".as_bytes()]);
+    assert_eq!(decoded.variable_elements().collect::<Vec<_>>(), [&b"a"[..], b"", b"ccc", "dé".as_bytes()]);
 }
 
 /// Bytes behind `conditional` with these codecs inside.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Items, bind, codecs, inside, is_corrupt, unhex};
-use crate::chunk::{Elements, Span};
+use crate::chunk::{Elements, VarSlice};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
@@ -15,7 +15,8 @@ fn elements(texts: &[impl AsRef<[u8]>]) -> Elements {
     let mut heap = Vec::new();
     let mut spans = Vec::new();
     for text in texts.iter().map(AsRef::as_ref) {
-        let span = Span { offset: heap.len().try_into().unwrap(), length: text.len().try_into().unwrap() };
+        let span =
+            VarSlice { offset: heap.len().try_into().unwrap(), length: text.len().try_into().unwrap() };
         spans.extend(span.to_item());
         heap.extend(text);
     }
@@ -23,7 +24,7 @@ fn elements(texts: &[impl AsRef<[u8]>]) -> Elements {
 }
 
 fn texts(elements: &Elements) -> Vec<Vec<u8>> {
-    elements.texts().map(<[u8]>::to_vec).collect()
+    elements.variable_elements().map(<[u8]>::to_vec).collect()
 }
 
 fn limited(
@@ -124,7 +125,7 @@ proptest! {
                 }
                 encoded.truncate(end.map_or(encoded.len(), |end| end.index(encoded.len())));
                 if let Ok(decoded) = chain.decode(encoded.into()) {
-                    prop_assert_eq!(decoded.texts().len(), 24);
+                    prop_assert_eq!(decoded.variable_elements().len(), 24);
                     prop_assert!(decoded.bytes() <= 24 * 8 + (1 << 16));
                 }
             }
@@ -143,8 +144,8 @@ proptest! {
         }
         let chain = bind(json!([["numcodecs.json2", {}]]), DataType::Json, &[2, 2]).unwrap();
         if let Ok(decoded) = chain.decode(text.into()) {
-            prop_assert_eq!(decoded.texts().len(), 4);
-            for text in decoded.texts() {
+            prop_assert_eq!(decoded.variable_elements().len(), 4);
+            for text in decoded.variable_elements() {
                 prop_assert!(serde_json::from_slice::<Value>(text).is_ok());
             }
         }
@@ -241,7 +242,10 @@ fn more_text_than_the_limit_is_refused_wherever_it_comes_together() {
         let roomy = limited(list.clone(), &DataType::String, &[1, 4], b"", 1 << 20).unwrap();
         let narrow = limited(list.clone(), &DataType::String, &[1, 4], b"", 100).unwrap();
         let value = roomy.encode(large("a")).unwrap();
-        assert_eq!(roomy.decode(value.clone()).unwrap().texts().map(<[u8]>::len).sum::<usize>(), 120);
+        assert_eq!(
+            roomy.decode(value.clone()).unwrap().variable_elements().map(<[u8]>::len).sum::<usize>(),
+            120
+        );
         let result = narrow.decode(value);
         let refused = matches!(result, Err(CodecError::ChunkTooLarge { .. } | CodecError::Corrupt { .. }));
         assert!(refused, "{list}: {result:?}");
@@ -414,7 +418,7 @@ fn many_texts_of_one_long_label_hold_it_once() {
     let chain = limited(list, &DataType::String, &[1000], b"", 10_000).unwrap();
     let decoded = chain.decode(Bytes::from([1, 0].repeat(1000))).unwrap();
     assert_eq!(decoded.heap().len(), 1000);
-    assert!(decoded.texts().all(|text| text == label.as_bytes()));
+    assert!(decoded.variable_elements().all(|text| text == label.as_bytes()));
 }
 
 #[test]

@@ -24,7 +24,7 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 const SECOND_MASK: u64 = (1 << SECOND_BITS) - 1;
 
 /// Failures by address.
-pub(in crate::http) struct Attempts {
+pub(in crate::http) struct FailedAuthLimiter {
     places: Box<[AtomicU64]>,
     keys: RandomState,
     began: Instant,
@@ -32,13 +32,13 @@ pub(in crate::http) struct Attempts {
     last: AtomicU64,
 }
 
-impl std::fmt::Debug for Attempts {
+impl std::fmt::Debug for FailedAuthLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Attempts").finish_non_exhaustive()
     }
 }
 
-impl Default for Attempts {
+impl Default for FailedAuthLimiter {
     fn default() -> Self {
         Self {
             places: (0..PLACES).map(|_| AtomicU64::new(0)).collect(),
@@ -49,7 +49,7 @@ impl Default for Attempts {
     }
 }
 
-impl Attempts {
+impl FailedAuthLimiter {
     /// Whether an address has failed too often in this second.
     pub(in crate::http) fn are_too_many(&self, address: IpAddr) -> bool {
         self.are_too_many_at(address, self.second())
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_address_fails_ten_times_in_a_second_and_others_are_not_told_from_it() {
-        let attempts = Attempts::default();
+        let attempts = FailedAuthLimiter::default();
         for _ in 0..MOST {
             assert!(!attempts.are_too_many_at(address(1), 5));
             attempts.count_at(address(1), 5);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn many_addresses_take_no_more_memory_and_free_no_one_that_fails_often() {
-        let attempts = Attempts::default();
+        let attempts = FailedAuthLimiter::default();
         for _ in 0..MOST {
             attempts.count_at(address(0), 7);
         }

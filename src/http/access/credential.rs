@@ -25,7 +25,7 @@ pub(super) enum Credential {
 
 /// What is wrong with how a credential is brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Misbrought {
+pub(super) enum CredentialError {
     /// More than one: which is meant?
     Several,
     /// None that could be one.
@@ -43,47 +43,51 @@ pub(super) struct InQuery {
 
 /// What a request brought.
 #[derive(Debug, Default)]
-pub(super) struct Brought {
+pub(super) struct PresentedCredential {
     pub(super) credential: Option<Credential>,
     /// What stood in the query, as it was written, if anything did.
     pub(super) in_query: Option<String>,
 }
 
-impl Brought {
+impl PresentedCredential {
     /// Takes the credential of a request out of it. What S3's clients sign their requests with (`speaks_s3`) is none.
-    pub(super) fn by(request: &mut Request, allowed: InQuery, speaks_s3: bool) -> Result<Self, Misbrought> {
+    pub(super) fn by(
+        request: &mut Request,
+        allowed: InQuery,
+        speaks_s3: bool,
+    ) -> Result<Self, CredentialError> {
         let by_header = of_headers(request.headers(), speaks_s3)?;
         let Some(found) = Found::in_query(request.uri(), allowed)? else {
             return Ok(Self { credential: by_header, in_query: None });
         };
         if by_header.is_some() {
-            return Err(Misbrought::Several);
+            return Err(CredentialError::Several);
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return Err(Misbrought::NotOne);
+            return Err(CredentialError::NotOne);
         }
         let Found { credential, text, rest } = found;
-        *request.uri_mut() = with_query(request.uri(), &rest).ok_or(Misbrought::NotOne)?;
+        *request.uri_mut() = with_query(request.uri(), &rest).ok_or(CredentialError::NotOne)?;
         Ok(Self { credential: Some(credential), in_query: Some(text) })
     }
 }
 
 /// The credential in `Authorization`.
-fn of_headers(headers: &HeaderMap, speaks_s3: bool) -> Result<Option<Credential>, Misbrought> {
+fn of_headers(headers: &HeaderMap, speaks_s3: bool) -> Result<Option<Credential>, CredentialError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Misbrought::Several);
+        return Err(CredentialError::Several);
     }
     let is_plain = |value: &&HeaderValue| value.len() < MOST_BYTES && value.as_bytes().is_ascii();
     let text =
-        Some(value).filter(is_plain).and_then(|value| value.to_str().ok()).ok_or(Misbrought::NotOne)?;
+        Some(value).filter(is_plain).and_then(|value| value.to_str().ok()).ok_or(CredentialError::NotOne)?;
     if speaks_s3 && text.starts_with("AWS") {
         return Ok(None);
     }
-    let (scheme, token) = text.trim().split_once(' ').ok_or(Misbrought::NotOne)?;
+    let (scheme, token) = text.trim().split_once(' ').ok_or(CredentialError::NotOne)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(Misbrought::NotOne);
+        return Err(CredentialError::NotOne);
     }
     Ok(Some(Credential::Bearer(token.trim_start_matches(' ').to_owned())))
 }
@@ -98,7 +102,7 @@ struct Found {
 }
 
 impl Found {
-    fn in_query(uri: &Uri, allowed: InQuery) -> Result<Option<Self>, Misbrought> {
+    fn in_query(uri: &Uri, allowed: InQuery) -> Result<Option<Self>, CredentialError> {
         let Some(query) = uri.query().filter(|_| allowed.tokens || allowed.signatures) else {
             return Ok(None);
         };
@@ -119,15 +123,16 @@ impl Found {
                     continue;
                 }
             };
-            let value = percent_decode_str(value).decode_utf8().map_err(|_not_utf8| Misbrought::NotOne)?;
+            let value =
+                percent_decode_str(value).decode_utf8().map_err(|_not_utf8| CredentialError::NotOne)?;
             if place.replace(value.into_owned()).is_some() {
-                return Err(Misbrought::Several);
+                return Err(CredentialError::Several);
             }
             push(&mut text, pair);
         }
         let credential = match (token, is_signed) {
             (None, false) => return Ok(None),
-            (Some(_), true) => return Err(Misbrought::Several),
+            (Some(_), true) => return Err(CredentialError::Several),
             (Some(token), false) => Credential::Bearer(token),
             (None, true) => Credential::Signed(signed),
         };
@@ -159,19 +164,19 @@ mod tests {
 
     const BOTH: InQuery = InQuery { tokens: true, signatures: true };
 
-    fn brought(
+    fn presented_credential(
         method: &str,
         url: &str,
         headers: &[&str],
         allowed: InQuery,
-    ) -> Result<(String, String), Misbrought> {
+    ) -> Result<(String, String), CredentialError> {
         let mut request = Request::builder().method(method).uri(url).body(Body::empty()).unwrap();
         for value in headers {
             request
                 .headers_mut()
                 .append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        let brought = Brought::by(&mut request, allowed, false)?;
+        let brought = PresentedCredential::by(&mut request, allowed, false)?;
         let credential = match brought.credential {
             None => "none".to_owned(),
             Some(Credential::Bearer(token)) => format!("bearer {token}"),
@@ -185,19 +190,21 @@ mod tests {
 
     #[test]
     fn one_header_brings_one_token() {
-        let of = |headers: &[&str]| brought("PUT", "/a", headers, BOTH).map(|(credential, _)| credential);
+        let of = |headers: &[&str]| {
+            presented_credential("PUT", "/a", headers, BOTH).map(|(credential, _)| credential)
+        };
         for (headers, expected) in [
             (&[][..], Ok("none")),
             (&["Bearer x"], Ok("bearer x")),
             (&["bearer  x"], Ok("bearer x")),
             (&["BEARER x y"], Ok("bearer x y")),
-            (&["Bearer x", "Bearer x"], Err(Misbrought::Several)),
-            (&[""], Err(Misbrought::NotOne)),
-            (&["Bearer"], Err(Misbrought::NotOne)),
-            (&["Bearer "], Err(Misbrought::NotOne)),
-            (&["Basic eDp5"], Err(Misbrought::NotOne)),
-            (&["Bearer \u{e9}"], Err(Misbrought::NotOne)),
-            (&["AWS4-HMAC-SHA256 Credential=x"], Err(Misbrought::NotOne)),
+            (&["Bearer x", "Bearer x"], Err(CredentialError::Several)),
+            (&[""], Err(CredentialError::NotOne)),
+            (&["Bearer"], Err(CredentialError::NotOne)),
+            (&["Bearer "], Err(CredentialError::NotOne)),
+            (&["Basic eDp5"], Err(CredentialError::NotOne)),
+            (&["Bearer \u{e9}"], Err(CredentialError::NotOne)),
+            (&["AWS4-HMAC-SHA256 Credential=x"], Err(CredentialError::NotOne)),
         ] {
             assert_eq!(of(headers), expected.map(str::to_owned), "{headers:?}");
         }
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn what_stands_in_the_query_is_taken_out_of_it() {
-        let of = |url: &str, allowed| brought("GET", url, &[], allowed);
+        let of = |url: &str, allowed| presented_credential("GET", url, &[], allowed);
         let none = InQuery { tokens: false, signatures: false };
         for (url, allowed, credential, left) in [
             ("/a?token=x", BOTH, "bearer x", "/a"),
@@ -222,16 +229,23 @@ mod tests {
             assert_eq!(of(url, allowed), Ok((credential.to_owned(), left.to_owned())), "{url}");
         }
         for (url, error) in [
-            ("/a?token=x&token=x", Misbrought::Several),
-            ("/a?token=x&signature=y", Misbrought::Several),
-            ("/a?signature=x&signature=y", Misbrought::Several),
-            ("/a?token=%ff", Misbrought::NotOne),
+            ("/a?token=x&token=x", CredentialError::Several),
+            ("/a?token=x&signature=y", CredentialError::Several),
+            ("/a?signature=x&signature=y", CredentialError::Several),
+            ("/a?token=%ff", CredentialError::NotOne),
         ] {
             assert_eq!(of(url, BOTH), Err(error), "{url}");
         }
         for method in ["PUT", "POST", "DELETE", "PROPFIND", "MOVE"] {
-            assert_eq!(brought(method, "/a?token=x", &[], BOTH), Err(Misbrought::NotOne), "{method}");
+            assert_eq!(
+                presented_credential(method, "/a?token=x", &[], BOTH),
+                Err(CredentialError::NotOne),
+                "{method}"
+            );
         }
-        assert_eq!(brought("GET", "/a?token=x", &["Bearer x"], BOTH), Err(Misbrought::Several));
+        assert_eq!(
+            presented_credential("GET", "/a?token=x", &["Bearer x"], BOTH),
+            Err(CredentialError::Several)
+        );
     }
 }

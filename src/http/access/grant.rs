@@ -9,13 +9,13 @@ use super::scope::{Scope, Scopes};
 
 /// A part of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) enum Reach {
+pub(in crate::http) enum KeyScope {
     /// One key.
     Key(StoreKey),
     /// Every key that begins with a prefix.
-    Below(StorePrefix),
+    Prefix(StorePrefix),
     /// Every key that begins with a text, which may end within a segment: what S3 lists.
-    Beginning(String),
+    StringPrefix(String),
 }
 
 /// What may be done where.
@@ -24,30 +24,30 @@ pub(in crate::http) struct Grant {
     /// The mount's name; `None` for every mount.
     pub(in crate::http) mount: Option<String>,
     /// Where in it.
-    pub(in crate::http) reach: Reach,
+    pub(in crate::http) reach: KeyScope,
     /// What.
     pub(in crate::http) scopes: Scopes,
 }
 
 /// What a request wants to do where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Need {
+pub(in crate::http) struct Permission {
     /// What.
     pub(in crate::http) scope: Scope,
     /// Where in the mount.
-    pub(in crate::http) reach: Reach,
+    pub(in crate::http) reach: KeyScope,
     /// Whether other keys are read on the way than those of the reach: by whatever knows nodes.
     pub(in crate::http) is_derived: bool,
 }
 
-impl Need {
+impl Permission {
     /// Of stored values as they are.
-    pub(in crate::http) fn stored(scope: Scope, reach: Reach) -> Self {
+    pub(in crate::http) fn stored(scope: Scope, reach: KeyScope) -> Self {
         Self { scope, reach, is_derived: false }
     }
 
     /// Of what is made of stored values.
-    pub(in crate::http) fn derived(scope: Scope, reach: Reach) -> Self {
+    pub(in crate::http) fn derived(scope: Scope, reach: KeyScope) -> Self {
         Self { scope, reach, is_derived: true }
     }
 }
@@ -59,21 +59,24 @@ impl Grant {
     }
 
     /// Whether a need is met.
-    pub(in crate::http) fn meets(&self, mount: &str, need: &Need) -> bool {
+    pub(in crate::http) fn allows(&self, mount: &str, need: &Permission) -> bool {
         self.is_of(mount) && self.scopes.has(need.scope) && self.covers(need)
     }
 
-    fn covers(&self, need: &Need) -> bool {
+    fn covers(&self, need: &Permission) -> bool {
         match (&self.reach, &need.reach) {
-            (Reach::Below(prefix), Reach::Key(key)) => {
+            (KeyScope::Prefix(prefix), KeyScope::Key(key)) => {
                 let (prefix, key) = (prefix.as_str(), key.as_str());
                 key.starts_with(prefix) || prefix.strip_suffix('/') == Some(key)
             }
-            (Reach::Below(prefix), Reach::Below(wanted)) => wanted.as_str().starts_with(prefix.as_str()),
-            (Reach::Below(prefix), Reach::Beginning(text)) => text.starts_with(prefix.as_str()),
+            (KeyScope::Prefix(prefix), KeyScope::Prefix(wanted)) => {
+                wanted.as_str().starts_with(prefix.as_str())
+            }
+            (KeyScope::Prefix(prefix), KeyScope::StringPrefix(text)) => text.starts_with(prefix.as_str()),
             // One key of a node is not enough to make anything of it.
-            (Reach::Key(key), Reach::Key(wanted)) => key == wanted && !need.is_derived,
-            (Reach::Key(_), Reach::Below(_) | Reach::Beginning(_)) | (Reach::Beginning(_), _) => false,
+            (KeyScope::Key(key), KeyScope::Key(wanted)) => key == wanted && !need.is_derived,
+            (KeyScope::Key(_), KeyScope::Prefix(_) | KeyScope::StringPrefix(_))
+            | (KeyScope::StringPrefix(_), _) => false,
         }
     }
 }
@@ -82,17 +85,17 @@ impl Grant {
 mod tests {
     use super::*;
 
-    fn key(text: &str) -> Reach {
-        Reach::Key(StoreKey::parse(text).unwrap())
+    fn key(text: &str) -> KeyScope {
+        KeyScope::Key(StoreKey::parse(text).unwrap())
     }
 
-    fn below(text: &str) -> Reach {
-        Reach::Below(StorePrefix::parse(text).unwrap())
+    fn below(text: &str) -> KeyScope {
+        KeyScope::Prefix(StorePrefix::parse(text).unwrap())
     }
 
-    fn meets(reach: Reach, need: &Need) -> bool {
+    fn meets(reach: KeyScope, need: &Permission) -> bool {
         let scopes = [need.scope].into_iter().collect();
-        Grant { mount: Some("m".to_owned()), reach, scopes }.meets("m", need)
+        Grant { mount: Some("m".to_owned()), reach, scopes }.allows("m", need)
     }
 
     #[test]
@@ -109,24 +112,24 @@ mod tests {
             ("a/b/", below("a/bc/"), false),
             ("", below(""), true),
             ("", key("x"), true),
-            ("a/", Reach::Beginning("a/b".to_owned()), true),
-            ("a/", Reach::Beginning("a".to_owned()), false),
-            ("", Reach::Beginning(String::new()), true),
+            ("a/", KeyScope::StringPrefix("a/b".to_owned()), true),
+            ("a/", KeyScope::StringPrefix("a".to_owned()), false),
+            ("", KeyScope::StringPrefix(String::new()), true),
         ] {
-            let need = Need::stored(Scope::Read, wanted);
+            let need = Permission::stored(Scope::Read, wanted);
             assert_eq!(meets(below(granted), &need), is_met, "{granted} {need:?}");
         }
     }
 
     #[test]
     fn one_key_is_that_key_as_it_is_stored() {
-        assert!(meets(key("a"), &Need::stored(Scope::Read, key("a"))));
+        assert!(meets(key("a"), &Permission::stored(Scope::Read, key("a"))));
         for need in [
-            Need::stored(Scope::Read, key("a/b")),
-            Need::stored(Scope::Read, key("ab")),
-            Need::stored(Scope::Read, below("a/")),
-            Need::stored(Scope::List, Reach::Beginning("a".to_owned())),
-            Need::derived(Scope::Read, key("a")),
+            Permission::stored(Scope::Read, key("a/b")),
+            Permission::stored(Scope::Read, key("ab")),
+            Permission::stored(Scope::Read, below("a/")),
+            Permission::stored(Scope::List, KeyScope::StringPrefix("a".to_owned())),
+            Permission::derived(Scope::Read, key("a")),
         ] {
             assert!(!meets(key("a"), &need), "{need:?}");
         }
@@ -136,10 +139,10 @@ mod tests {
     fn a_grant_is_for_its_mount_and_its_scopes() {
         let scopes = [Scope::Read].into_iter().collect();
         let grant = |mount: Option<&str>| Grant { mount: mount.map(str::to_owned), reach: below(""), scopes };
-        let need = |scope| Need::stored(scope, key("a"));
-        assert!(grant(Some("m")).meets("m", &need(Scope::Read)));
-        assert!(!grant(Some("m")).meets("M", &need(Scope::Read)));
-        assert!(!grant(Some("m")).meets("m", &need(Scope::List)));
-        assert!(grant(None).meets("any", &need(Scope::Read)));
+        let need = |scope| Permission::stored(scope, key("a"));
+        assert!(grant(Some("m")).allows("m", &need(Scope::Read)));
+        assert!(!grant(Some("m")).allows("M", &need(Scope::Read)));
+        assert!(!grant(Some("m")).allows("m", &need(Scope::List)));
+        assert!(grant(None).allows("any", &need(Scope::Read)));
     }
 }

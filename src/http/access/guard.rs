@@ -11,12 +11,12 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::Access;
-use super::credential::{Brought, Credential, InQuery, Misbrought};
+use super::credential::{Credential, CredentialError, InQuery, PresentedCredential};
 use super::inside::is_in_an_array;
-use super::issuer::NotBelieved;
+use super::issuer::AuthError;
 use super::jwt::Unverified;
 use super::principal::{Principal, Rights};
-use super::rules::{self, About, Asked};
+use super::rules::{self, AccessRequest, ResourceKind};
 use super::signed::SignedUrl;
 use super::token::Tokens;
 use crate::http::caller::{Administrator, Caller};
@@ -27,7 +27,7 @@ use crate::http::state::{AppState, Mount};
 
 /// What follows from a decision for the answer.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Leave {
+pub(in crate::http) struct ResponsePolicy {
     /// The credential that stood in the query, as it was written.
     in_query: Option<String>,
     /// Whether not everybody would have been given the answer.
@@ -55,17 +55,17 @@ impl IntoResponse for Refusal {
 ///
 /// # Errors
 /// The answer in place of the handler's.
-pub(in crate::http) async fn admit(
+pub(in crate::http) async fn authorize(
     state: &AppState,
     route: &Route,
     rooted: Option<&Arc<Mount>>,
     request: &mut Request,
-) -> Result<Leave, Refusal> {
+) -> Result<ResponsePolicy, Refusal> {
     if state.access().is_open() || Administrator::is_asking(request.extensions()) {
         Caller::decide(request.extensions_mut(), Rights::All);
-        return Ok(Leave::default());
+        return Ok(ResponsePolicy::default());
     }
-    let Some(template) = route.template() else { return Ok(Leave::default()) };
+    let Some(template) = route.template() else { return Ok(ResponsePolicy::default()) };
     // Its many steps would make every request's future as large.
     Box::pin(decide(state, template, rooted.map(|mount| &**mount), request)).await
 }
@@ -75,13 +75,13 @@ async fn decide(
     template: &str,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Refusal> {
+) -> Result<ResponsePolicy, Refusal> {
     let access = state.access_now();
     let Some(about) = rules::about(template, rooted.is_some()) else {
         return Err(forbidden().into());
     };
-    if about == About::Nothing {
-        return Ok(Leave::default());
+    if about == ResourceKind::Nothing {
+        return Ok(ResponsePolicy::default());
     }
     if *request.method() == Method::OPTIONS {
         return preflight(state, &access, about, rooted, request);
@@ -89,7 +89,7 @@ async fn decide(
     let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
     let speaks_s3 = rooted.is_none() && (template == "/s3" || template.starts_with("/s3/"));
     let address = Caller::of(request.extensions()).address();
-    let brought = Brought::by(request, allowed, speaks_s3);
+    let brought = PresentedCredential::by(request, allowed, speaks_s3);
     // The URL is as handlers see it from here on.
     let asked = rules::asked(state, about, rooted, request)?;
     let fails = || {
@@ -99,27 +99,27 @@ async fn decide(
         state.attempts().count(address);
         bad_credential()
     };
-    let Brought { credential, in_query } = match brought {
+    let PresentedCredential { credential, in_query } = match brought {
         Ok(brought) => brought,
-        Err(Misbrought::Several) => return Err(several().into()),
-        Err(Misbrought::NotOne) => return Err(fails().into()),
+        Err(CredentialError::Several) => return Err(several().into()),
+        Err(CredentialError::NotOne) => return Err(fails().into()),
     };
     let principal = match &credential {
         None => Ok(Arc::clone(&access.nobody)),
         Some(credential) => {
             let may_work = || !state.attempts().are_too_many(address);
-            access.holder(credential, &asked, may_work).await
+            access.authenticate(credential, &asked, may_work).await
         }
     };
     let principal = match principal {
         Ok(principal) => principal,
-        Err(NotBelieved::Bad) => return Err(fails().into()),
-        Err(NotBelieved::Unverified) => return Err(too_many().into()),
-        Err(NotBelieved::Unknown) => return Err(unknown().into()),
+        Err(AuthError::Bad) => return Err(fails().into()),
+        Err(AuthError::Unverified) => return Err(too_many().into()),
+        Err(AuthError::Unknown) => return Err(unknown().into()),
     };
     let rights = Rights::Of { access, principal };
     let is_private = match about {
-        About::Mounts | About::Nothing => credential.is_some(),
+        ResourceKind::Mounts | ResourceKind::Nothing => credential.is_some(),
         _ => {
             let refused = || if credential.is_some() { forbidden() } else { no_credential() };
             check(state, &rights, &asked, refused).await?;
@@ -134,7 +134,7 @@ async fn decide(
     {
         request.extensions_mut().insert(signed);
     }
-    Ok(Leave { in_query, is_private })
+    Ok(ResponsePolicy { in_query, is_private })
 }
 
 /// Lets OPTIONS pass where the mount is known to anybody. It brings no credential, as browsers have it, and what it is told
@@ -142,33 +142,33 @@ async fn decide(
 fn preflight(
     state: &AppState,
     access: &Arc<Access>,
-    about: About,
+    about: ResourceKind,
     rooted: Option<&Mount>,
     request: &mut Request,
-) -> Result<Leave, Refusal> {
+) -> Result<ResponsePolicy, Refusal> {
     let asked = rules::asked(state, about, rooted, request)?;
     let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
-    if about != About::Mounts && !rights.know(&asked.mount) {
+    if about != ResourceKind::Mounts && !rights.can_see(&asked.mount) {
         let answer = (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
         return Err(Refusal(Box::new(answer)));
     }
     Caller::decide(request.extensions_mut(), rights);
-    Ok(Leave::default())
+    Ok(ResponsePolicy::default())
 }
 
 /// Whether all that is asked for is granted.
 async fn check(
     state: &AppState,
     rights: &Rights,
-    asked: &Asked,
+    asked: &AccessRequest,
     refused: impl Fn() -> Problem,
 ) -> Result<(), Problem> {
-    let Asked { mount, needs, .. } = asked;
-    if needs.is_empty() && !rights.know(mount) {
+    let AccessRequest { mount, needs, .. } = asked;
+    if needs.is_empty() && !rights.can_see(mount) {
         return Err(refused());
     }
     for need in needs {
-        let prefix = rights.widest(mount, need).ok_or_else(&refused)?;
+        let prefix = rights.covering_grant(mount, need).ok_or_else(&refused)?;
         if !need.is_derived || prefix.is_root() {
             continue;
         }
@@ -197,40 +197,40 @@ fn transfer(
     let rooted = rooted.and_then(|mount| state.mount(&mount.name));
     let (mount, place, overwrites) = destination(state, rooted, request)?;
     let needs = rules::of_destination(&mount, &place, overwrites);
-    if needs.iter().all(|need| rights.meet(&mount.name, need)) { Ok(()) } else { Err(forbidden()) }
+    if needs.iter().all(|need| rights.allows(&mount.name, need)) { Ok(()) } else { Err(forbidden()) }
 }
 
 impl Access {
     /// Whoever a credential shows. What takes work is done only where that may be.
-    async fn holder(
+    async fn authenticate(
         &self,
         credential: &Credential,
-        asked: &Asked,
+        asked: &AccessRequest,
         may_work: impl Fn() -> bool,
-    ) -> Result<Arc<Principal>, NotBelieved> {
+    ) -> Result<Arc<Principal>, AuthError> {
         let now = self.now();
         match credential {
             Credential::Signed(query) => {
-                let holder = self.signing_keys.holder(query, &asked.mount, asked.place.as_ref(), now);
-                holder.map(Arc::new).ok_or(NotBelieved::Bad)
+                let holder = self.signing_keys.authenticate(query, &asked.mount, asked.place.as_ref(), now);
+                holder.map(Arc::new).ok_or(AuthError::Bad)
             }
             Credential::Bearer(token) if Tokens::is_one(token) => {
-                self.tokens.holder(token, now).map(Arc::clone).ok_or(NotBelieved::Bad)
+                self.tokens.authenticate(token, now).map(Arc::clone).ok_or(AuthError::Bad)
             }
             Credential::Bearer(token) => {
-                let unverified = Unverified::parse(token).ok_or(NotBelieved::Bad)?;
+                let unverified = Unverified::parse(token).ok_or(AuthError::Bad)?;
                 let issuer = self.issuers.iter().find(|issuer| issuer.has_issued(&unverified));
-                let issuer = issuer.ok_or(NotBelieved::Bad)?;
-                issuer.holder(token, unverified, now, may_work).await
+                let issuer = issuer.ok_or(AuthError::Bad)?;
+                issuer.authenticate(token, unverified, now, may_work).await
             }
         }
     }
 }
 
-impl Leave {
+impl ResponsePolicy {
     /// Has an answer be for whoever asked alone, where it is not for everybody; and lets a URL with a credential in it be
     /// neither told to other sites nor lost in a redirect to the same place.
-    pub(in crate::http) fn put(&self, answer: &mut Response) {
+    pub(in crate::http) fn apply(&self, answer: &mut Response) {
         let headers = answer.headers_mut();
         if self.is_private {
             let configured = headers.get(header::CACHE_CONTROL).and_then(|value| value.to_str().ok());

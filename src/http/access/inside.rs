@@ -4,7 +4,7 @@
 //! keys beside it. Nothing that is made of a node reads keys above its nearest stored document, and only an array reads keys
 //! beside it; so a prefix with no array above it holds all that is read for the nodes in it.
 
-use crate::array::Opener;
+use crate::array::NodeOpener;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::http::problem::Problem;
@@ -14,7 +14,7 @@ use crate::key::{NodePath, StorePrefix};
 ///
 /// # Errors
 /// What stands in the way of telling, without what it is about: that is not for whoever asks.
-pub(super) async fn is_in_an_array(opener: &Opener, prefix: &StorePrefix) -> Result<bool, Problem> {
+pub(super) async fn is_in_an_array(opener: &NodeOpener, prefix: &StorePrefix) -> Result<bool, Problem> {
     let mut above = NodePath::parse(prefix.as_str()).ok().and_then(|path| path.parent());
     while let Some(path) = above {
         match opener.open(&path).await {
@@ -23,7 +23,7 @@ pub(super) async fn is_in_an_array(opener: &Opener, prefix: &StorePrefix) -> Res
             Err(error) => match error.class() {
                 ErrorClass::NotFound => {}
                 class @ (ErrorClass::BackendFailed | ErrorClass::Overloaded | ErrorClass::TimedOut) => {
-                    return Err(Problem::of_class(class));
+                    return Err(Problem::from_class(class));
                 }
                 _ => return Ok(true),
             },

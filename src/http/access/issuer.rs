@@ -46,7 +46,7 @@ pub trait FetchKeys: std::fmt::Debug + Send + Sync + 'static {
 
 /// Why a token is not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotBelieved {
+pub(super) enum AuthError {
     /// It is no good.
     Bad,
     /// Nobody can tell now.
@@ -132,30 +132,30 @@ impl Issuer {
 
     /// Whoever holds a token, `text` as it came. One that was verified before with the same key is believed at once; another
     /// is verified where work may be done.
-    pub(super) async fn holder(
+    pub(super) async fn authenticate(
         &self,
         text: &str,
         token: Unverified<'_>,
         now: u64,
         may_work: impl Fn() -> bool,
-    ) -> Result<Arc<Principal>, NotBelieved> {
+    ) -> Result<Arc<Principal>, AuthError> {
         if !self.algorithms.contains(&token.algorithm) {
-            return Err(NotBelieved::Bad);
+            return Err(AuthError::Bad);
         }
         let before = self.verified.find(text, now);
         // Keys are not fetched either for whoever brings one bad token after the other.
         if before.is_none() && !may_work() {
-            return Err(NotBelieved::Unverified);
+            return Err(AuthError::Unverified);
         }
         let known = self.keys.for_token(&token).await?;
-        let key = known.keys.find(&token.key, token.algorithm).ok_or(NotBelieved::Bad)?;
+        let key = known.keys.find(&token.key, token.algorithm).ok_or(AuthError::Bad)?;
         if let Some(principal) = before.and_then(|before| before.holder_by(key)) {
             return Ok(principal);
         }
         if !may_work() {
-            return Err(NotBelieved::Unverified);
+            return Err(AuthError::Unverified);
         }
-        let claims = token.verify(key, &self.audience, now).ok_or(NotBelieved::Bad)?;
+        let claims = token.verify(key, &self.audience, now).ok_or(AuthError::Bad)?;
         let principal = Arc::new(self.principal(&claims));
         self.verified.keep(text, key, claims.good_until(), &principal);
         Ok(principal)
@@ -179,7 +179,7 @@ impl Keys {
     }
 
     /// The keys among which a token's is, if there is one.
-    async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, NotBelieved> {
+    async fn for_token(self: &Arc<Self>, token: &Unverified<'_>) -> Result<Arc<Known>, AuthError> {
         let is_good = |known: &Arc<Known>| self.source.is_none() || known.since.elapsed() < KEEP;
         let has_key = |known: &Arc<Known>| known.keys.find(&token.key, token.algorithm).is_some();
         if let Some(known) = self.known.load_full().filter(|known| has_key(known) && is_good(known)) {
@@ -188,7 +188,7 @@ impl Keys {
                 let is_begun = self.ask();
                 if is_begun && age >= REFRESH && !self.is_failing.load(Ordering::Relaxed) {
                     self.asked().await;
-                    return self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown);
+                    return self.known.load_full().filter(is_good).ok_or(AuthError::Unknown);
                 }
             }
             return Ok(known);
@@ -196,7 +196,7 @@ impl Keys {
         if self.ask() {
             self.asked().await;
         }
-        self.known.load_full().filter(is_good).ok_or(NotBelieved::Unknown)
+        self.known.load_full().filter(is_good).ok_or(AuthError::Unknown)
     }
 
     /// Has keys fetched, unless that was done a moment ago. Whether they are being fetched now.

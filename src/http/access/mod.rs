@@ -28,7 +28,7 @@ mod verified;
 
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;
-pub use moment::Moment;
+pub use moment::Timestamp;
 pub use options::{
     AccessError, AccessFault, AccessOptions, GrantOptions, IssuerOptions, SigningKeyOptions, TokenOptions,
 };
@@ -36,9 +36,9 @@ pub use scope::Scope;
 pub use signed::sign;
 pub use token::new_token;
 
-pub(super) use attempts::Attempts;
-pub(super) use grant::{Need, Reach};
-pub(super) use guard::{Refusal, admit, forbidden};
+pub(super) use attempts::FailedAuthLimiter;
+pub(super) use grant::{KeyScope, Permission};
+pub(super) use guard::{Refusal, authorize, forbidden};
 pub(super) use principal::{Principal, Rights};
 pub(super) use signed::SignedUrl;
 
@@ -56,7 +56,7 @@ pub type Clock = fn() -> u64;
 
 /// What [`Access`] needs to know of the world.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct Environment {
     /// The time.
     pub clock: Clock,
     /// Fetches issuers' keys.
@@ -75,7 +75,7 @@ pub struct Access {
     issuers: Vec<Issuer>,
     signing_keys: SigningKeys,
     nobody: Arc<Principal>,
-    world: Option<World>,
+    world: Option<Environment>,
 }
 
 impl Access {
@@ -103,7 +103,7 @@ impl Access {
         options: &AccessOptions,
         anonymous: &BTreeMap<String, Vec<Scope>>,
         key_sets: &BTreeMap<String, Vec<u8>>,
-        world: World,
+        world: Environment,
     ) -> Result<Self, AccessError> {
         let scopes = |scopes: &Vec<Scope>| scopes.iter().copied().collect();
         let issuers = options.issuers.iter().map(|(name, issuer)| {

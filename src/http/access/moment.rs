@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Seconds since 1970, and the text that said so.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct Timestamp {
     seconds: u64,
     text: String,
 }
 
-impl Moment {
+impl Timestamp {
     /// Parses `2030-01-31`, or `2030-01-31T12:00:00Z`; `None` if the text is neither.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -59,19 +59,19 @@ fn numbers(text: &str, separator: char, digits: [usize; 3]) -> Option<[u64; 3]> 
     parts.next().is_none().then_some(numbers)
 }
 
-impl fmt::Debug for Moment {
+impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl Serialize for Moment {
+impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
     }
 }
 
-impl<'de> Deserialize<'de> for Moment {
+impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
@@ -108,7 +108,7 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(Moment::parse(text).map(|moment| moment.seconds()), seconds, "{text}");
+            assert_eq!(Timestamp::parse(text).map(|moment| moment.seconds()), seconds, "{text}");
         }
     }
 }

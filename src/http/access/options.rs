@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
-use super::grant::{Grant, Reach};
-use super::moment::Moment;
+use super::grant::{Grant, KeyScope};
+use super::moment::Timestamp;
 use super::scope::{Scope, Scopes};
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
@@ -48,7 +48,7 @@ pub struct TokenOptions {
     pub sha256: Secret,
     /// From when on it is worth nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires: Option<Moment>,
+    pub expires: Option<Timestamp>,
     /// What its holder may do.
     pub grants: Vec<GrantOptions>,
 }
@@ -310,7 +310,7 @@ impl GrantOptions {
     pub(super) fn grant(&self) -> Option<Grant> {
         Some(Grant {
             mount: (self.mount != EVERY_MOUNT).then(|| self.mount.clone()),
-            reach: Reach::Below(prefix(&self.prefix).ok()?),
+            reach: KeyScope::Prefix(prefix(&self.prefix).ok()?),
             scopes: self.scopes.iter().copied().collect(),
         })
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Access;
-use super::grant::{Grant, Need, Reach};
+use super::grant::{Grant, KeyScope, Permission};
 use crate::key::StorePrefix;
 
 /// Somebody with a name, or anybody.
@@ -71,12 +71,12 @@ impl Rights {
     }
 
     /// Whether a need is met.
-    pub(in crate::http) fn meet(&self, mount: &str, need: &Need) -> bool {
-        self.widest(mount, need).is_some()
+    pub(in crate::http) fn allows(&self, mount: &str, need: &Permission) -> bool {
+        self.covering_grant(mount, need).is_some()
     }
 
     /// The widest prefix by which a need is met, where that is by a prefix; `None` if it is not met.
-    pub(in crate::http) fn widest(&self, mount: &str, need: &Need) -> Option<StorePrefix> {
+    pub(in crate::http) fn covering_grant(&self, mount: &str, need: &Permission) -> Option<StorePrefix> {
         let (access, principal) = match self {
             Self::Undecided => return None,
             Self::All => return Some(StorePrefix::root()),
@@ -97,7 +97,7 @@ impl Rights {
     }
 
     /// Whether the caller may do anything with a mount.
-    pub(in crate::http) fn know(&self, mount: &str) -> bool {
+    pub(in crate::http) fn can_see(&self, mount: &str) -> bool {
         match self {
             Self::Undecided => false,
             Self::All => true,
@@ -110,7 +110,7 @@ impl Rights {
     }
 
     /// Whether a need is met for anybody who asks.
-    pub(in crate::http) fn is_for_all(&self, mount: &str, need: &Need) -> bool {
+    pub(in crate::http) fn is_for_all(&self, mount: &str, need: &Permission) -> bool {
         match self {
             Self::Undecided => false,
             Self::All => true,
@@ -120,12 +120,12 @@ impl Rights {
 }
 
 /// The shortest prefix among the grants that meet a need. Of one key, the key as a prefix: nothing is wider than it.
-fn widest(grants: &[Grant], mount: &str, need: &Need) -> Option<StorePrefix> {
-    let met = grants.iter().filter(|grant| grant.meets(mount, need));
+fn widest(grants: &[Grant], mount: &str, need: &Permission) -> Option<StorePrefix> {
+    let met = grants.iter().filter(|grant| grant.allows(mount, need));
     let prefixes = met.filter_map(|grant| match &grant.reach {
-        Reach::Below(prefix) => Some(prefix.clone()),
-        Reach::Key(key) => Some(key.as_prefix()),
-        Reach::Beginning(_) => None,
+        KeyScope::Prefix(prefix) => Some(prefix.clone()),
+        KeyScope::Key(key) => Some(key.as_prefix()),
+        KeyScope::StringPrefix(_) => None,
     });
     prefixes.min_by_key(|prefix| prefix.as_str().len())
 }

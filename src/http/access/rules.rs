@@ -16,9 +16,9 @@
 use axum::extract::Request;
 use axum::http::Method;
 
-use super::grant::{Need, Reach};
+use super::grant::{KeyScope, Permission};
 use super::scope::Scope;
-use crate::http::extract::{Place, node_of, place_of, rechunked_place};
+use crate::http::extract::{KeyOrPrefix, node_of, place_of, rechunked_place};
 use crate::http::problem::Problem;
 use crate::http::routes::consolidated::{self, WantedBy};
 use crate::http::routes::{data, s3, vectors};
@@ -27,7 +27,7 @@ use crate::key::StorePrefix;
 
 /// What a route is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum About {
+pub(super) enum ResourceKind {
     /// Nothing that anybody must not know.
     Nothing,
     /// The mounts, of which it tells each caller what that one may know.
@@ -54,70 +54,71 @@ pub(super) enum About {
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct AccessRequest {
     /// The mount's name, as it is written.
     pub(super) mount: String,
     /// The place, where a path names one in the store as it is.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<KeyOrPrefix>,
     /// All that must be met; if that is nothing, the caller must know of the mount.
-    pub(super) needs: Vec<Need>,
+    pub(super) needs: Vec<Permission>,
     /// Whoever meets these too is told more.
-    pub(super) of_more: Vec<Need>,
+    pub(super) of_more: Vec<Permission>,
 }
 
 /// What a route is about, by its template; `None` for a route that has no rule.
-pub(super) fn about(template: &str, is_rooted: bool) -> Option<About> {
+pub(super) fn about(template: &str, is_rooted: bool) -> Option<ResourceKind> {
     if is_rooted {
-        return matches!(template, "/{*key}" | "/").then_some(About::Values);
+        return matches!(template, "/{*key}" | "/").then_some(ResourceKind::Values);
     }
     Some(match template {
         "/store/{mount}/{*key}" | "/store/{mount}/" | "/store/{mount}" | "/s3/{mount}/{*key}" => {
-            About::Values
+            ResourceKind::Values
         }
         "/v1/data/{mount}/{*path}"
         | "/v1/data/{mount}/"
         | "/v1/data/{mount}"
         | "/v1/nodes/{mount}/{*path}"
         | "/v1/nodes/{mount}/"
-        | "/v1/nodes/{mount}" => About::Node,
-        "/v1/chunk/{mount}/{*path}" => About::Chunk,
-        "/v1/vectors/{mount}/{*path}" | "/v1/vectors/{mount}/" | "/v1/vectors/{mount}" => About::Vectors,
+        | "/v1/nodes/{mount}" => ResourceKind::Node,
+        "/v1/chunk/{mount}/{*path}" => ResourceKind::Chunk,
+        "/v1/vectors/{mount}/{*path}" | "/v1/vectors/{mount}/" | "/v1/vectors/{mount}" => {
+            ResourceKind::Vectors
+        }
         "/plain/{mount}/{*key}"
         | "/plain/{mount}/"
         | "/plain/{mount}"
         | "/unshard/{mount}/{*key}"
         | "/unshard/{mount}/"
-        | "/unshard/{mount}" => About::View,
+        | "/unshard/{mount}" => ResourceKind::View,
         "/rechunk/{mount}/{chunks}/{codec}/{*key}"
         | "/rechunk/{mount}/{chunks}/{codec}/"
-        | "/rechunk/{mount}/{chunks}/{codec}" => About::Rechunked,
-        "/s3/{mount}" | "/s3/{mount}/" => About::Bucket,
-        "/v1/partial/{mount}" | "/v1/erase/{mount}" => About::Keys,
-        "/v1/cache/{mount}" | "/v1/cache/{mount}/" | "/v1/cache/{mount}/{*prefix}" => About::Cache,
-        "/" | "/v1/mounts" | "/readyz" | "/s3" | "/s3/" => About::Mounts,
+        | "/rechunk/{mount}/{chunks}/{codec}" => ResourceKind::Rechunked,
+        "/s3/{mount}" | "/s3/{mount}/" => ResourceKind::Bucket,
+        "/v1/partial/{mount}" | "/v1/erase/{mount}" => ResourceKind::Keys,
+        "/v1/cache/{mount}" | "/v1/cache/{mount}/" | "/v1/cache/{mount}/{*prefix}" => ResourceKind::Cache,
+        "/" | "/v1/mounts" | "/readyz" | "/s3" | "/s3/" => ResourceKind::Mounts,
         "/healthz" | "/metrics" | "/openapi.json" | "/docs" | "/docs/" | "/docs/{*rest}" | "/favicon.ico"
-        | "/favicon.svg" => About::Nothing,
+        | "/favicon.svg" => ResourceKind::Nothing,
         _ => return None,
     })
 }
 
 /// The scopes that a method needs of a place, or of all below a node; `None` for a method that has no rule.
-pub(super) fn scopes(about: About, method: &Method, is_prefix: bool) -> Option<&'static [Scope]> {
+pub(super) fn scopes(about: ResourceKind, method: &Method, is_prefix: bool) -> Option<&'static [Scope]> {
     let get: &[Scope] = if is_prefix { &[Scope::List] } else { &[Scope::Read] };
     Some(match (about, method.as_str()) {
         // Of what names keys in its body, the handler asks for each key.
-        (About::Nothing | About::Mounts, _) | (About::Keys, "POST") => &[],
-        (About::Values | About::View | About::Rechunked, "GET" | "HEAD") => get,
-        (About::Values | About::View | About::Rechunked, "PROPFIND") | (About::Bucket, "GET" | "HEAD") => {
-            &[Scope::List]
-        }
-        (About::Values, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
-        (About::Values, "DELETE") => &[Scope::Delete],
-        (About::Values, "COPY")
-        | (About::Node | About::Chunk, "GET" | "HEAD")
-        | (About::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
-        (About::Values, "MOVE") => &[Scope::Read, Scope::Delete],
-        (About::Cache, "POST" | "DELETE") => &[Scope::Admin],
+        (ResourceKind::Nothing | ResourceKind::Mounts, _) | (ResourceKind::Keys, "POST") => &[],
+        (ResourceKind::Values | ResourceKind::View | ResourceKind::Rechunked, "GET" | "HEAD") => get,
+        (ResourceKind::Values | ResourceKind::View | ResourceKind::Rechunked, "PROPFIND")
+        | (ResourceKind::Bucket, "GET" | "HEAD") => &[Scope::List],
+        (ResourceKind::Values, "PUT" | "PATCH" | "MKCOL") => &[Scope::Write],
+        (ResourceKind::Values, "DELETE") => &[Scope::Delete],
+        (ResourceKind::Values, "COPY")
+        | (ResourceKind::Node | ResourceKind::Chunk, "GET" | "HEAD")
+        | (ResourceKind::Vectors, "GET" | "HEAD" | "POST") => &[Scope::Read],
+        (ResourceKind::Values, "MOVE") => &[Scope::Read, Scope::Delete],
+        (ResourceKind::Cache, "POST" | "DELETE") => &[Scope::Admin],
         _ => return None,
     })
 }
@@ -131,59 +132,74 @@ const EVERYTHING: &[Scope] = &[Scope::Read, Scope::List, Scope::Write, Scope::De
 /// 400 if its path names nothing, as the handler would say.
 pub(super) fn asked(
     state: &AppState,
-    about: About,
+    about: ResourceKind,
     rooted: Option<&Mount>,
     request: &Request,
-) -> Result<Asked, Problem> {
+) -> Result<AccessRequest, Problem> {
     let (uri, method) = (request.uri(), request.method());
     let raw_path = uri.path();
     let (mount, place, reach) = match about {
-        About::Nothing | About::Mounts => {
-            return Ok(Asked { mount: String::new(), place: None, needs: Vec::new(), of_more: Vec::new() });
+        ResourceKind::Nothing | ResourceKind::Mounts => {
+            return Ok(AccessRequest {
+                mount: String::new(),
+                place: None,
+                needs: Vec::new(),
+                of_more: Vec::new(),
+            });
         }
-        About::Values => {
+        ResourceKind::Values => {
             let (name, place) = match rooted {
-                Some(mount) => (mount.name.clone(), Place::at_root(raw_path)?),
+                Some(mount) => (mount.name.clone(), KeyOrPrefix::at_root(raw_path)?),
                 None => place_of(raw_path).map(|(name, place)| (name.into_owned(), place))?,
             };
             let reach = reach_of(&place);
             (name, Some(place), reach)
         }
-        About::View | About::Rechunked => {
+        ResourceKind::View | ResourceKind::Rechunked => {
             let (name, place) = match about {
-                About::View => place_of(raw_path)?,
+                ResourceKind::View => place_of(raw_path)?,
                 _ => rechunked_place(raw_path).map(|(name, _, _, place)| (name, place))?,
             };
             let reach = reach_of(&place);
             (name.into_owned(), Some(place), reach)
         }
-        About::Bucket => {
+        ResourceKind::Bucket => {
             let (name, _) = place_of(raw_path)?;
-            (name.into_owned(), None, Reach::Beginning(s3::listed(uri)?))
+            (name.into_owned(), None, KeyScope::StringPrefix(s3::listed(uri)?))
         }
-        About::Node | About::Chunk | About::Vectors | About::Keys | About::Cache => {
+        ResourceKind::Node
+        | ResourceKind::Chunk
+        | ResourceKind::Vectors
+        | ResourceKind::Keys
+        | ResourceKind::Cache => {
             let (name, path) = node_of(raw_path)?;
             let node = match about {
-                About::Chunk => data::node_of_chunk(&path).unwrap_or(path),
-                About::Vectors => vectors::shortest_store(&path),
+                ResourceKind::Chunk => data::node_of_chunk(&path).unwrap_or(path),
+                ResourceKind::Vectors => vectors::shortest_store(&path),
                 _ => path,
             };
-            (name.into_owned(), None, Reach::Below(node.prefix().clone()))
+            (name.into_owned(), None, KeyScope::Prefix(node.prefix().clone()))
         }
     };
-    let is_prefix = matches!(place, Some(Place::Prefix(_)));
-    let is_derived =
-        matches!(about, About::View | About::Rechunked | About::Node | About::Chunk | About::Vectors);
-    let need = |scope: &Scope| Need { scope: *scope, reach: reach.clone(), is_derived };
-    let mut needs: Vec<Need> = if let Some(scopes) = scopes(about, method, is_prefix) {
+    let is_prefix = matches!(place, Some(KeyOrPrefix::Prefix(_)));
+    let is_derived = matches!(
+        about,
+        ResourceKind::View
+            | ResourceKind::Rechunked
+            | ResourceKind::Node
+            | ResourceKind::Chunk
+            | ResourceKind::Vectors
+    );
+    let need = |scope: &Scope| Permission { scope: *scope, reach: reach.clone(), is_derived };
+    let mut needs: Vec<Permission> = if let Some(scopes) = scopes(about, method, is_prefix) {
         scopes.iter().map(need).collect()
     } else {
-        let all = Reach::Below(StorePrefix::root());
-        EVERYTHING.iter().map(|scope| Need::derived(*scope, all.clone())).collect()
+        let all = KeyScope::Prefix(StorePrefix::root());
+        EVERYTHING.iter().map(|scope| Permission::derived(*scope, all.clone())).collect()
     };
     // The children of a node are told to those who may list them.
-    let mut of_more = if about == About::Node { vec![need(&Scope::List)] } else { Vec::new() };
-    if let (Some(Place::Key(key)), &Method::GET | &Method::HEAD) = (&place, method) {
+    let mut of_more = if about == ResourceKind::Node { vec![need(&Scope::List)] } else { Vec::new() };
+    if let (Some(KeyOrPrefix::Key(key)), &Method::GET | &Method::HEAD) = (&place, method) {
         let is_made = state.mount(&mount).is_some_and(|mount| mount.consolidated);
         // What cannot be understood, the handler says.
         match consolidated::wanted(is_made, key, uri).unwrap_or_default() {
@@ -192,26 +208,26 @@ pub(super) fn asked(
             None => {}
         }
     }
-    Ok(Asked { mount, place: place.filter(|_| !is_derived), needs, of_more })
+    Ok(AccessRequest { mount, place: place.filter(|_| !is_derived), needs, of_more })
 }
 
 /// What is read or written of a place.
-fn reach_of(place: &Place) -> Reach {
+fn reach_of(place: &KeyOrPrefix) -> KeyScope {
     match place {
-        Place::Prefix(prefix) => Reach::Below(prefix.clone()),
-        Place::Key(key) => Reach::Key(key.clone()),
+        KeyOrPrefix::Prefix(prefix) => KeyScope::Prefix(prefix.clone()),
+        KeyOrPrefix::Key(key) => KeyScope::Key(key.clone()),
     }
 }
 
 /// What a COPY or MOVE needs of where it goes.
-pub(super) fn of_destination(mount: &Mount, destination: &Place, overwrites: bool) -> Vec<Need> {
+pub(super) fn of_destination(mount: &Mount, destination: &KeyOrPrefix, overwrites: bool) -> Vec<Permission> {
     let reach = match destination {
-        Place::Key(key) => Reach::Key(key.clone()),
-        Place::Prefix(prefix) => Reach::Below(prefix.clone()),
+        KeyOrPrefix::Key(key) => KeyScope::Key(key.clone()),
+        KeyOrPrefix::Prefix(prefix) => KeyScope::Prefix(prefix.clone()),
     };
-    let mut needs = vec![Need::stored(Scope::Write, reach.clone())];
+    let mut needs = vec![Permission::stored(Scope::Write, reach.clone())];
     if overwrites && mount.may_erase_prefixes() {
-        needs.push(Need::stored(Scope::Delete, reach));
+        needs.push(Permission::stored(Scope::Delete, reach));
     }
     needs
 }
@@ -255,7 +271,7 @@ mod tests {
         assert!(checked > 60, "{checked}");
         assert!(!has_rule("/v1/new/{mount}", "GET") && !has_rule("/v1/nodes/{mount}", "PUT"));
         for path in ["/", "/{*key}"] {
-            assert_eq!(about(path, true), Some(About::Values));
+            assert_eq!(about(path, true), Some(ResourceKind::Values));
         }
     }
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use ring::hmac;
 
-use super::grant::{Grant, Reach};
+use super::grant::{Grant, KeyScope};
 use super::options::{AccessOptions, GrantOptions, from_hex, to_hex};
 use super::principal::Principal;
 use super::scope::{Scope, Scopes};
-use crate::http::extract::{Place, encode};
+use crate::http::extract::{KeyOrPrefix, encode};
 use crate::key::StorePrefix;
 
 /// The first line of what is signed: no other use of the same key signs the same.
@@ -92,19 +92,19 @@ impl SigningKeys {
     }
 
     /// Whoever has a URL that names this place of a mount; `None` if it is not signed for that, or no longer.
-    pub(super) fn holder(
+    pub(super) fn authenticate(
         &self,
         query: &SignedQuery,
         mount: &str,
-        place: Option<&Place>,
+        place: Option<&KeyOrPrefix>,
         now: u64,
     ) -> Option<Principal> {
         let (name, expires) = (query.key.as_deref()?, query.expires.as_deref()?);
         let signature = from_hex(query.signature.as_deref()?.as_bytes())?;
         let SigningKey { key, within } = self.0.get(name)?;
         let reach = match (&query.below, place) {
-            (Some(below), _) => Reach::Below(StorePrefix::parse(below).ok()?),
-            (None, Some(Place::Key(key))) => Reach::Key(key.clone()),
+            (Some(below), _) => KeyScope::Prefix(StorePrefix::parse(below).ok()?),
+            (None, Some(KeyOrPrefix::Key(key))) => KeyScope::Key(key.clone()),
             (None, _) => return None,
         };
         hmac::verify(key, message(mount, &reach, expires)?.as_bytes(), &signature).ok()?;
@@ -112,8 +112,8 @@ impl SigningKeys {
             return None;
         }
         let scopes = match &reach {
-            Reach::Key(_) => [Scope::Read].into_iter().collect(),
-            Reach::Below(_) | Reach::Beginning(_) => Scopes::SIGNED,
+            KeyScope::Key(_) => [Scope::Read].into_iter().collect(),
+            KeyScope::Prefix(_) | KeyScope::StringPrefix(_) => Scopes::SIGNED,
         };
         let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
         // Whoever has a URL cannot choose its signature.
@@ -129,11 +129,11 @@ fn seconds(text: &str) -> Option<u64> {
 }
 
 /// What is signed. Neither a mount's name nor a key holds an end of line.
-fn message(mount: &str, reach: &Reach, expires: &str) -> Option<String> {
+fn message(mount: &str, reach: &KeyScope, expires: &str) -> Option<String> {
     let (kind, text) = match reach {
-        Reach::Key(key) => ("key", key.as_str()),
-        Reach::Below(prefix) => ("below", prefix.as_str()),
-        Reach::Beginning(_) => return None,
+        KeyScope::Key(key) => ("key", key.as_str()),
+        KeyScope::Prefix(prefix) => ("below", prefix.as_str()),
+        KeyScope::StringPrefix(_) => return None,
     };
     Some(format!("{PURPOSE}\n{mount}\n{kind}\n{text}\n{expires}"))
 }
@@ -144,9 +144,9 @@ fn message(mount: &str, reach: &Reach, expires: &str) -> Option<String> {
 pub fn sign(options: &AccessOptions, name: &str, mount: &str, text: &str, expires: u64) -> Option<String> {
     let secret = options.signing_keys.get(name)?.secret.expose();
     let reach = if text.is_empty() || text.ends_with('/') {
-        Reach::Below(StorePrefix::parse(text).ok()?)
+        KeyScope::Prefix(StorePrefix::parse(text).ok()?)
     } else {
-        Reach::Key(crate::key::StoreKey::parse(text).ok()?)
+        KeyScope::Key(crate::key::StoreKey::parse(text).ok()?)
     };
     let expires = expires.to_string();
     seconds(&expires)?;
@@ -154,8 +154,8 @@ pub fn sign(options: &AccessOptions, name: &str, mount: &str, text: &str, expire
     let signature = to_hex(hmac::sign(&key, message(mount, &reach, &expires)?.as_bytes()).as_ref());
     let path: Vec<String> = text.split('/').map(encode).collect();
     let below = match &reach {
-        Reach::Below(prefix) => format!("&below={}", encode(prefix.as_str())),
-        Reach::Key(_) | Reach::Beginning(_) => String::new(),
+        KeyScope::Prefix(prefix) => format!("&below={}", encode(prefix.as_str())),
+        KeyScope::Key(_) | KeyScope::StringPrefix(_) => String::new(),
     };
     let (mount, path) = (encode(mount), path.join("/"));
     Some(format!("/store/{mount}/{path}?expires={expires}&key={name}&signature={signature}{below}"))

@@ -43,7 +43,7 @@ impl Known {
         let grants = options.grants.iter().filter_map(super::options::GrantOptions::grant).collect();
         Some(Self {
             digest: digest(&options.sha256)?,
-            expires: options.expires.as_ref().map(super::moment::Moment::seconds),
+            expires: options.expires.as_ref().map(super::moment::Timestamp::seconds),
             holder: Arc::new(Principal::named(name, grants)),
         })
     }
@@ -65,7 +65,7 @@ impl Tokens {
     }
 
     /// Whoever holds a token; `None` if it is no good.
-    pub(super) fn holder(&self, token: &str, now: u64) -> Option<&Arc<Principal>> {
+    pub(super) fn authenticate(&self, token: &str, now: u64) -> Option<&Arc<Principal>> {
         let (name, secret) = token.strip_prefix(MARK)?.split_once('_')?;
         if !SECRET_BYTES.contains(&secret.len()) {
             return None;
@@ -117,12 +117,13 @@ mod tests {
     #[test]
     fn a_new_token_is_known_by_what_is_printed_with_it() {
         let (token, mut options) = made("a-1.b");
-        let knows =
-            |options: &AccessOptions, token: &str, now| Tokens::new(options).holder(token, now).is_some();
+        let knows = |options: &AccessOptions, token: &str, now| {
+            Tokens::new(options).authenticate(token, now).is_some()
+        };
         assert_eq!(options.check(|_| false), Ok(()));
         assert!(knows(&options, &token, 0));
         assert_ne!(token, made("a-1.b").0);
-        options.tokens.get_mut("a-1.b").unwrap().expires = super::super::Moment::parse("2000-01-01");
+        options.tokens.get_mut("a-1.b").unwrap().expires = super::super::Timestamp::parse("2000-01-01");
         assert!(knows(&options, &token, 946_684_799));
         assert!(!knows(&options, &token, 946_684_800));
         for name in ["", "a_b", "a/b", "a b", "é", "a\n", &"x".repeat(65)] {

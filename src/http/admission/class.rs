@@ -7,28 +7,29 @@ use axum::http::{HeaderMap, Method, Uri};
 
 /// The kinds of work, from the first to be let in to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::http) enum Class {
+pub(in crate::http) enum Priority {
     /// Documents, nodes, and looks at values: small, and nothing can be read without them.
     Metadata,
     /// Stored bytes.
-    Values,
+    StoredBytes,
     /// Decoded elements.
     Elements,
     /// Listings, many keys at once, and chunks that are encoded anew.
-    Bulk,
+    Background,
 }
 
-impl Class {
+impl Priority {
     /// All of them, the first to be let in first.
-    pub(in crate::http) const ALL: [Self; 4] = [Self::Metadata, Self::Values, Self::Elements, Self::Bulk];
+    pub(in crate::http) const ALL: [Self; 4] =
+        [Self::Metadata, Self::StoredBytes, Self::Elements, Self::Background];
 
     /// A stable word for it.
     pub(in crate::http) const fn name(self) -> &'static str {
         match self {
             Self::Metadata => "metadata",
-            Self::Values => "values",
+            Self::StoredBytes => "values",
             Self::Elements => "elements",
-            Self::Bulk => "bulk",
+            Self::Background => "bulk",
         }
     }
 
@@ -41,9 +42,9 @@ impl Class {
     pub(super) const fn reserve(self) -> u64 {
         match self {
             Self::Metadata => 0,
-            Self::Values => 1,
+            Self::StoredBytes => 1,
             Self::Elements => 2,
-            Self::Bulk => 3,
+            Self::Background => 3,
         }
     }
 
@@ -54,9 +55,9 @@ impl Class {
             "GET" if template.starts_with("/v1/nodes/") || is_document(path) => Self::Metadata,
             "HEAD" => Self::Metadata,
             "PROPFIND" if headers.get("depth").is_some_and(|depth| depth == "0") => Self::Metadata,
-            "PROPFIND" | "COPY" | "MOVE" => Self::Bulk,
-            _ if template.starts_with("/rechunk/") || is_listing(template, uri) => Self::Bulk,
-            _ => Self::Values,
+            "PROPFIND" | "COPY" | "MOVE" => Self::Background,
+            _ if template.starts_with("/rechunk/") || is_listing(template, uri) => Self::Background,
+            _ => Self::StoredBytes,
         }
     }
 }
@@ -81,47 +82,53 @@ mod tests {
     fn the_class_of_a_request_is_read_off_its_head() {
         let key = "/store/{mount}/{*key}";
         for (template, method, url, depth, class) in [
-            (key, "GET", "/store/m/a/zarr.json", "", Class::Metadata),
-            (key, "GET", "/store/m/a/.zarray", "", Class::Metadata),
-            (key, "HEAD", "/store/m/a/c/0", "", Class::Metadata),
-            ("/v1/nodes/{mount}/{*path}", "GET", "/v1/nodes/m/a", "", Class::Metadata),
-            ("/v1/nodes/{mount}/", "GET", "/v1/nodes/m/", "", Class::Metadata),
-            (key, "GET", "/store/m/a/c/0", "", Class::Values),
-            (key, "PUT", "/store/m/a/zarr.json", "", Class::Values),
-            (key, "GET", "/store/m/zarr.json/c/0", "", Class::Values),
-            ("/plain/{mount}/{*key}", "GET", "/plain/m/a/c/0", "", Class::Values),
-            ("/{*key}", "GET", "/rechunk/c/0", "", Class::Values),
-            ("/s3/{mount}/{*key}", "GET", "/s3/m/a", "", Class::Values),
-            (key, "GET", "/store/m/a/?recursive", "", Class::Bulk),
-            (key, "DELETE", "/store/m/a/", "", Class::Bulk),
-            ("/s3/{mount}", "GET", "/s3/m?list-type=2", "", Class::Bulk),
-            ("/s3/{mount}/", "GET", "/s3/m/?list-type=2", "", Class::Bulk),
-            ("/rechunk/{mount}/{chunks}/{codec}/{*key}", "GET", "/rechunk/m/8/raw/a/c/0", "", Class::Bulk),
+            (key, "GET", "/store/m/a/zarr.json", "", Priority::Metadata),
+            (key, "GET", "/store/m/a/.zarray", "", Priority::Metadata),
+            (key, "HEAD", "/store/m/a/c/0", "", Priority::Metadata),
+            ("/v1/nodes/{mount}/{*path}", "GET", "/v1/nodes/m/a", "", Priority::Metadata),
+            ("/v1/nodes/{mount}/", "GET", "/v1/nodes/m/", "", Priority::Metadata),
+            (key, "GET", "/store/m/a/c/0", "", Priority::StoredBytes),
+            (key, "PUT", "/store/m/a/zarr.json", "", Priority::StoredBytes),
+            (key, "GET", "/store/m/zarr.json/c/0", "", Priority::StoredBytes),
+            ("/plain/{mount}/{*key}", "GET", "/plain/m/a/c/0", "", Priority::StoredBytes),
+            ("/{*key}", "GET", "/rechunk/c/0", "", Priority::StoredBytes),
+            ("/s3/{mount}/{*key}", "GET", "/s3/m/a", "", Priority::StoredBytes),
+            (key, "GET", "/store/m/a/?recursive", "", Priority::Background),
+            (key, "DELETE", "/store/m/a/", "", Priority::Background),
+            ("/s3/{mount}", "GET", "/s3/m?list-type=2", "", Priority::Background),
+            ("/s3/{mount}/", "GET", "/s3/m/?list-type=2", "", Priority::Background),
+            (
+                "/rechunk/{mount}/{chunks}/{codec}/{*key}",
+                "GET",
+                "/rechunk/m/8/raw/a/c/0",
+                "",
+                Priority::Background,
+            ),
             (
                 "/rechunk/{mount}/{chunks}/{codec}/{*key}",
                 "GET",
                 "/rechunk/m/8/raw/a/zarr.json",
                 "",
-                Class::Metadata,
+                Priority::Metadata,
             ),
-            (key, "PROPFIND", "/store/m/a/", "0", Class::Metadata),
-            (key, "PROPFIND", "/store/m/a/", "1", Class::Bulk),
-            (key, "PROPFIND", "/store/m/a/", "", Class::Bulk),
-            (key, "MOVE", "/store/m/a", "", Class::Bulk),
+            (key, "PROPFIND", "/store/m/a/", "0", Priority::Metadata),
+            (key, "PROPFIND", "/store/m/a/", "1", Priority::Background),
+            (key, "PROPFIND", "/store/m/a/", "", Priority::Background),
+            (key, "MOVE", "/store/m/a", "", Priority::Background),
         ] {
             let mut headers = HeaderMap::new();
             if !depth.is_empty() {
                 headers.insert("depth", depth.parse().unwrap());
             }
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let found = Class::of_stored(template, &method, &url.parse().unwrap(), &headers);
+            let found = Priority::of_stored(template, &method, &url.parse().unwrap(), &headers);
             assert_eq!(found, class, "{method} {url}");
         }
     }
 
     #[test]
     fn each_class_stands_in_its_own_place() {
-        assert!(Class::ALL.iter().enumerate().all(|(place, class)| class.place() == place));
-        assert!(Class::ALL.is_sorted() && Class::ALL.is_sorted_by_key(|class| class.reserve()));
+        assert!(Priority::ALL.iter().enumerate().all(|(place, class)| class.place() == place));
+        assert!(Priority::ALL.is_sorted() && Priority::ALL.is_sorted_by_key(|class| class.reserve()));
     }
 }

@@ -28,15 +28,15 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::timeout;
 
-pub(super) use self::class::Class;
-pub(super) use self::rates::Rates;
-pub(super) use self::share::Share;
+pub(super) use self::class::Priority;
+pub(super) use self::rates::RateLimiter;
+pub(super) use self::share::ClientBucket;
 
-use self::gate::{Ask, Gate};
+use self::gate::{Gate, PermitRequest};
 use super::options::HttpOptions;
 use super::problem::Problem;
 use super::state::AppState;
-use crate::store::NoRoom;
+use crate::store::BudgetExceeded;
 
 /// Bytes that one unit of the budget stands for.
 const UNIT_BYTES: u64 = 1024;
@@ -59,16 +59,16 @@ pub(super) struct Admission {
 
 /// Who comes, and for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entrant {
-    class: Class,
-    share: Share,
+pub(super) struct AdmissionRequest {
+    class: Priority,
+    share: ClientBucket,
 }
 
 /// The right to hold so many bytes for an answer in flight. They are given back when it is dropped.
 #[derive(Debug)]
 pub(super) struct Permit {
     gate: Arc<Gate>,
-    ask: Ask,
+    ask: PermitRequest,
     /// Units that it never has less than.
     least_units: u64,
     /// Bytes held by now.
@@ -79,9 +79,9 @@ pub(super) struct Permit {
 
 /// In an answer's extensions: its body is in memory, all of it, until the client has taken the last byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HeldWhole(u64);
+pub(super) struct BufferedBytes(u64);
 
-impl HeldWhole {
+impl BufferedBytes {
     /// Says so of an answer whose body is so long. What any answer may hold need not be said.
     pub(super) fn put(bytes: u64, extensions: &mut Extensions) {
         if bytes > LAST_BYTES as u64 {
@@ -100,17 +100,17 @@ pub struct Load {
     /// Requests that wait for room.
     pub waiting: usize,
     /// Requests that were turned away since the start, by class.
-    pub turned_away: [(&'static str, u64); Class::ALL.len()],
+    pub turned_away: [(&'static str, u64); Priority::ALL.len()],
 }
 
-impl Entrant {
+impl AdmissionRequest {
     /// The caller of a request for work of a class.
-    pub(super) fn new(class: Class, extensions: &Extensions) -> Self {
-        Self { class, share: Share::of(extensions) }
+    pub(super) fn new(class: Priority, extensions: &Extensions) -> Self {
+        Self { class, share: ClientBucket::of(extensions) }
     }
 
     /// A caller for work of a class.
-    pub(super) const fn of(class: Class, share: Share) -> Self {
+    pub(super) const fn of(class: Priority, share: ClientBucket) -> Self {
         Self { class, share }
     }
 
@@ -122,12 +122,12 @@ impl Entrant {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Self {
-        Self::new(Class::of_stored(template, method, uri, headers), extensions)
+        Self::new(Priority::of_stored(template, method, uri, headers), extensions)
     }
 
     /// The caller of a request for decoded elements.
     pub(super) fn to_elements(head: &Parts) -> Self {
-        Self::new(Class::Elements, &head.extensions)
+        Self::new(Priority::Elements, &head.extensions)
     }
 }
 
@@ -149,8 +149,8 @@ impl Admission {
     ///
     /// # Errors
     /// 503 with `Retry-After` once the time has passed, or at once if it is likely to.
-    pub(super) async fn enter(&self, entrant: Entrant, bytes: u64) -> Result<Permit, Problem> {
-        let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
+    pub(super) async fn acquire(&self, entrant: AdmissionRequest, bytes: u64) -> Result<Permit, Problem> {
+        let ask = self.gate.request(entrant.class, entrant.share, units(bytes).max(self.least_units));
         if !self.gate.try_take(ask) {
             // Boxed, as few come here and all futures would be as long.
             Box::pin(self.wait(ask)).await?;
@@ -160,22 +160,22 @@ impl Admission {
 
     /// A permit for what a request holds beyond what [`admit`] let it in with. It is for nothing yet, and [`Permit::grow`]
     /// counts from the request's first byte: what a stream may hold costs nothing more. One for a request is enough.
-    pub(super) fn extra(&self, entrant: Entrant) -> Permit {
-        self.permit(Ask::nothing(entrant.class, entrant.share), 0, self.stream_bytes)
+    pub(super) fn uncharged(&self, entrant: AdmissionRequest) -> Permit {
+        self.permit(PermitRequest::nothing(entrant.class, entrant.share), 0, self.stream_bytes)
     }
 
     /// A permit for nothing yet, for what a request holds beside all that it has been admitted for.
-    pub(super) fn beside(&self, entrant: Entrant) -> Permit {
-        self.permit(Ask::nothing(entrant.class, entrant.share), 0, 0)
+    pub(super) fn alongside(&self, entrant: AdmissionRequest) -> Permit {
+        self.permit(PermitRequest::nothing(entrant.class, entrant.share), 0, 0)
     }
 
-    fn permit(&self, ask: Ask, bytes: u64, covered_bytes: u64) -> Permit {
+    fn permit(&self, ask: PermitRequest, bytes: u64, covered_bytes: u64) -> Permit {
         Permit { gate: Arc::clone(&self.gate), ask, least_units: ask.units(), bytes, covered_bytes }
     }
 
     /// Room for `bytes` if there is any now: for what can be done without.
-    pub(super) fn try_enter(&self, entrant: Entrant, bytes: u64) -> Option<Permit> {
-        let ask = self.gate.ask(entrant.class, entrant.share, units(bytes).max(self.least_units));
+    pub(super) fn try_acquire(&self, entrant: AdmissionRequest, bytes: u64) -> Option<Permit> {
+        let ask = self.gate.request(entrant.class, entrant.share, units(bytes).max(self.least_units));
         self.gate.try_take(ask).then(|| self.permit(ask, bytes, 0))
     }
 
@@ -184,13 +184,13 @@ impl Admission {
     ///
     /// # Errors
     /// As [`Admission::enter`].
-    pub(super) fn glance(&self, entrant: Entrant) -> Result<(), Problem> {
-        let least = self.gate.ask(entrant.class, entrant.share, self.least_units.max(1));
-        if self.gate.is_hopeless(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
+    pub(super) fn try_reject(&self, entrant: AdmissionRequest) -> Result<(), Problem> {
+        let least = self.gate.request(entrant.class, entrant.share, self.least_units.max(1));
+        if self.gate.would_exceed_wait(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
     }
 
     /// Waits until what is asked for is taken.
-    async fn wait(&self, ask: Ask) -> Result<(), Problem> {
+    async fn wait(&self, ask: PermitRequest) -> Result<(), Problem> {
         if let Some(turn) = self.gate.join(ask, self.hope)
             && timeout(self.patience, turn.wait()).await.is_ok()
         {
@@ -202,17 +202,17 @@ impl Admission {
     /// What is under way now.
     pub(super) fn load(&self) -> Load {
         let (capacity, free) = (self.gate.capacity(), self.gate.free());
-        let count = |class: Class| (class.name(), self.gate.rejected(class));
+        let count = |class: Priority| (class.name(), self.gate.rejected(class));
         Load {
             budget_bytes: capacity.saturating_mul(UNIT_BYTES),
             under_way_bytes: capacity.saturating_sub(free).saturating_mul(UNIT_BYTES),
             waiting: self.gate.waiting(),
-            turned_away: Class::ALL.map(count),
+            turned_away: Priority::ALL.map(count),
         }
     }
 }
 
-fn reject(gate: &Gate, ask: Ask) -> Problem {
+fn reject(gate: &Gate, ask: PermitRequest) -> Problem {
     gate.count_rejected(ask.class());
     overloaded()
 }
@@ -224,10 +224,10 @@ pub(super) fn overloaded() -> Problem {
 }
 
 /// The answer to those for whom there is no room, or would be none if they were alone.
-fn without_room(error: NoRoom) -> Problem {
+fn out_of_memory(error: BudgetExceeded) -> Problem {
     match error {
-        NoRoom::Now => overloaded(),
-        NoRoom::Ever { limit } => Problem::from(error).extension("limit", limit),
+        BudgetExceeded::Now => overloaded(),
+        BudgetExceeded::Ever { limit } => Problem::from(error).extension("limit", limit),
     }
 }
 
@@ -239,10 +239,10 @@ fn units(bytes: u64) -> u64 {
 /// `answer` begins the answer: a future that is passed in would be held twice.
 pub(super) async fn admit<F: Future<Output = Response>>(
     state: &AppState,
-    entrant: Entrant,
+    entrant: AdmissionRequest,
     answer: impl FnOnce() -> F,
 ) -> Response {
-    match state.admission().enter(entrant, state.options().stream_bytes).await {
+    match state.admission().acquire(entrant, state.options().stream_bytes).await {
         Ok(permit) => permit.hold(answer().await),
         Err(problem) => problem.into_response(),
     }
@@ -250,7 +250,7 @@ pub(super) async fn admit<F: Future<Output = Response>>(
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.give_back(self.ask);
+        self.gate.release(self.ask);
     }
 }
 
@@ -261,19 +261,19 @@ impl Permit {
     /// 503 with `Retry-After` if there is no room, 413 if there never is; then it is what it was. After the head, the answer
     /// has to break off.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Problem> {
-        self.take(bytes).map_err(without_room)
+        self.take(bytes).map_err(out_of_memory)
     }
 
     /// As [`Permit::grow`].
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub(super) fn take(&mut self, bytes: u64) -> Result<(), NoRoom> {
+    pub(super) fn take(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         self.try_resize(self.bytes.saturating_add(bytes))
     }
 
     /// Makes it a permit for so many bytes less.
-    pub(super) fn give_back(&mut self, bytes: u64) {
+    pub(super) fn release(&mut self, bytes: u64) {
         // Less is always granted.
         let _ = self.try_resize(self.bytes.saturating_sub(bytes));
     }
@@ -283,19 +283,19 @@ impl Permit {
     /// # Errors
     /// As [`Permit::grow`]; less is always granted.
     pub(super) fn resize(&mut self, bytes: u64) -> Result<(), Problem> {
-        self.try_resize(bytes).map_err(without_room)
+        self.try_resize(bytes).map_err(out_of_memory)
     }
 
-    fn try_resize(&mut self, bytes: u64) -> Result<(), NoRoom> {
+    fn try_resize(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         let wanted = bytes.saturating_sub(self.covered_bytes).div_ceil(UNIT_BYTES).max(self.least_units);
         let has = self.ask.units();
         if wanted < has {
             self.gate.shrink(&mut self.ask, has - wanted);
         } else if wanted > has && wanted > self.most_units() {
-            return Err(NoRoom::Ever { limit: self.most_units().saturating_mul(UNIT_BYTES) });
+            return Err(BudgetExceeded::Ever { limit: self.most_units().saturating_mul(UNIT_BYTES) });
         } else if wanted > has && !self.gate.try_grow(&mut self.ask, wanted - has) {
             self.gate.count_rejected(self.ask.class());
-            return Err(NoRoom::Now);
+            return Err(BudgetExceeded::Now);
         }
         self.bytes = bytes;
         Ok(())
@@ -304,24 +304,24 @@ impl Permit {
     /// What it can be for if nothing else is in flight.
     fn most_units(&self) -> u64 {
         let covered = self.covered_bytes.div_ceil(UNIT_BYTES);
-        self.gate.most(self.ask.class()).saturating_sub(covered)
+        self.gate.max_units(self.ask.class()).saturating_sub(covered)
     }
 
     /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`HeldWhole`]) and is longer than
     /// what it was admitted for, the permit grows first, or the answer is 503.
     pub(super) fn hold(mut self, mut response: Response) -> Response {
-        if let Some(HeldWhole(bytes)) = response.extensions_mut().remove()
+        if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove()
             && bytes > self.bytes
             && let Err(problem) = self.resize(bytes)
         {
             return problem.into_response();
         }
-        response.map(|body| Body::new(Held { body, permit: Some(self) }))
+        response.map(|body| Body::new(PermitBody { body, permit: Some(self) }))
     }
 }
 
 /// A body with its permit.
-struct Held {
+struct PermitBody {
     body: Body,
     permit: Option<Permit>,
 }
@@ -331,18 +331,18 @@ struct Held {
 const LAST_BYTES: usize = 128 << 10;
 
 /// The last bytes of a body, with its permit.
-struct Last {
+struct LastBytes {
     bytes: Bytes,
     _permit: Permit,
 }
 
-impl AsRef<[u8]> for Last {
+impl AsRef<[u8]> for LastBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Held {
+impl PermitBody {
     /// The last frame, which holds the permit if it is long.
     fn last(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         let bytes = match frame.into_data() {
@@ -353,13 +353,13 @@ impl Held {
             return Frame::data(bytes);
         }
         match self.permit.take() {
-            Some(permit) => Frame::data(Bytes::from_owner(Last { bytes, _permit: permit })),
+            Some(permit) => Frame::data(Bytes::from_owner(LastBytes { bytes, _permit: permit })),
             None => Frame::data(bytes),
         }
     }
 }
 
-impl HttpBody for Held {
+impl HttpBody for PermitBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -406,13 +406,16 @@ mod tests {
     #[tokio::test]
     async fn a_permit_in_flight_grows_and_shrinks_with_what_is_held() {
         let gate = gate(4);
-        let mut permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+        let mut permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
         let in_flight = || gate.load().under_way_bytes / UNIT_BYTES;
         permit.grow(1).unwrap();
         assert_eq!(in_flight(), 2);
         permit.grow(UNIT_BYTES - 1).unwrap();
         assert_eq!(in_flight(), 2, "bytes are added up before they are rounded");
-        let other = gate.enter(Entrant::of(Class::Metadata, Share::numbered(2)), UNIT_BYTES).await.unwrap();
+        let other = gate
+            .acquire(AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(2)), UNIT_BYTES)
+            .await
+            .unwrap();
         assert_eq!(permit.grow(2 * UNIT_BYTES).unwrap_err().status(), 503);
         assert_eq!(permit.grow(4 * UNIT_BYTES).unwrap_err().status(), 413, "nor if it were alone");
         assert_eq!(in_flight(), 3, "what is refused changes nothing");
@@ -428,8 +431,8 @@ mod tests {
         let gate = Admission::new(&HttpOptions { inflight_bytes: 16 << 20, ..HttpOptions::default() });
         let answer = async |bytes: u64| {
             let mut answer = Response::new(Body::empty());
-            HeldWhole::put(bytes, answer.extensions_mut());
-            gate.enter(ONE, 1 << 20).await.unwrap().hold(answer)
+            BufferedBytes::put(bytes, answer.extensions_mut());
+            gate.acquire(ONE, 1 << 20).await.unwrap().hold(answer)
         };
         let short = answer(1 << 10).await;
         assert_eq!((short.status().as_u16(), gate.load().under_way_bytes), (200, 1 << 20));
@@ -443,7 +446,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_permit_may_grow_to_is_what_it_may_have_at_once() {
         let gate = gate(64);
-        let mut permit = gate.beside(ONE);
+        let mut permit = gate.alongside(ONE);
         let refused = loop {
             if let Err(refused) = permit.grow(UNIT_BYTES) {
                 break refused;
@@ -451,8 +454,12 @@ mod tests {
         };
         assert_eq!((refused.status().as_u16(), gate.load().under_way_bytes), (413, 64 * UNIT_BYTES));
         drop(permit);
-        let whole = gate.enter(ONE, 64 * UNIT_BYTES).await.unwrap();
-        assert_eq!(gate.beside(ONE).grow(UNIT_BYTES).unwrap_err().status(), 503, "there may be room later");
+        let whole = gate.acquire(ONE, 64 * UNIT_BYTES).await.unwrap();
+        assert_eq!(
+            gate.alongside(ONE).grow(UNIT_BYTES).unwrap_err().status(),
+            503,
+            "there may be room later"
+        );
         drop(whole);
     }
 
@@ -464,7 +471,7 @@ mod tests {
             ..HttpOptions::default()
         };
         let gate = Admission::new(&options);
-        let mut extra = gate.extra(ONE);
+        let mut extra = gate.uncharged(ONE);
         for (bytes, units) in [(1, 0), (2 * UNIT_BYTES - 1, 0), (1, 1), (UNIT_BYTES, 2)] {
             extra.grow(bytes).unwrap();
             assert_eq!(gate.load().under_way_bytes, units * UNIT_BYTES);
@@ -473,28 +480,28 @@ mod tests {
         assert_eq!(gate.load().under_way_bytes, 0);
     }
 
-    const ONE: Entrant = Entrant::of(Class::Metadata, Share::numbered(1));
+    const ONE: AdmissionRequest = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(1));
 
     #[tokio::test]
     async fn a_permit_lives_until_the_body_is_dropped() {
         let gate = gate(2);
         let answer = || async {
-            let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+            let permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
             permit.hold(Response::new(Body::from_stream(futures::stream::iter([Ok::<_, axum::Error>("x")]))))
         };
         let (first, second) = (answer().await, answer().await);
-        assert!(gate.enter(ONE, 1).await.is_err());
+        assert!(gate.acquire(ONE, 1).await.is_err());
         drop(first);
-        assert!(gate.enter(ONE, 1).await.is_ok());
+        assert!(gate.acquire(ONE, 1).await.is_ok());
         let third = answer().await;
-        assert!(gate.enter(ONE, 1).await.is_err());
+        assert!(gate.acquire(ONE, 1).await.is_err());
         let mut parts = second.into_body().into_data_stream();
         while parts.next().await.is_some() {}
-        assert!(gate.enter(ONE, 1).await.is_err(), "its bytes may still wait to be sent");
+        assert!(gate.acquire(ONE, 1).await.is_err(), "its bytes may still wait to be sent");
         drop(parts);
-        assert!(gate.enter(ONE, 1).await.is_ok());
+        assert!(gate.acquire(ONE, 1).await.is_ok());
         drop(third);
-        assert!(gate.enter(ONE, u64::MAX).await.is_ok());
+        assert!(gate.acquire(ONE, u64::MAX).await.is_ok());
         assert_eq!(gate.load().turned_away, [("metadata", 3), ("values", 0), ("elements", 0), ("bulk", 0)]);
     }
 
@@ -502,7 +509,7 @@ mod tests {
     async fn long_bytes_that_are_the_last_are_under_way_until_they_are_sent() {
         let gate = gate(1);
         for (length, is_held) in [(LAST_BYTES, false), (LAST_BYTES + 1, true)] {
-            let permit = gate.enter(ONE, UNIT_BYTES).await.unwrap();
+            let permit = gate.acquire(ONE, UNIT_BYTES).await.unwrap();
             let mut body =
                 permit.hold(Response::new(Body::from(vec![7; length]))).into_body().into_data_stream();
             let bytes = body.next().await.unwrap().unwrap();
@@ -525,8 +532,8 @@ mod tests {
         let gate = Admission::new(&options);
         let mut held = Vec::new();
         for caller in 0.. {
-            let entrant = Entrant::of(Class::Metadata, Share::numbered(caller));
-            let Ok(permit) = gate.enter(entrant, 1).await else { break };
+            let entrant = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(caller));
+            let Ok(permit) = gate.acquire(entrant, 1).await else { break };
             held.push(permit);
         }
         assert_eq!(held.len(), 64);

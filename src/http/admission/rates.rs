@@ -12,7 +12,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use tokio::time::Instant;
 
-use super::share::Share;
+use super::share::ClientBucket;
 use crate::http::options::RateOptions;
 use crate::http::problem::Problem;
 
@@ -24,20 +24,20 @@ const SECOND: u64 = 1_000_000_000;
 
 /// What callers have had.
 #[derive(Debug)]
-pub(in crate::http) struct Rates {
+pub(in crate::http) struct RateLimiter {
     options: RateOptions,
     began: Instant,
-    parts: Vec<Mutex<HashMap<Share, Paid>>>,
+    parts: Vec<Mutex<HashMap<ClientBucket, TheoreticalArrival>>>,
 }
 
 /// Up to when a caller's requests and bytes are paid for: nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Paid {
+struct TheoreticalArrival {
     requests: u64,
     bytes: u64,
 }
 
-impl Rates {
+impl RateLimiter {
     /// The rates that the options ask for, if they ask for any.
     pub(in crate::http) fn new(options: RateOptions) -> Option<Self> {
         let parts = || std::iter::repeat_with(Mutex::default).take(PARTS).collect();
@@ -48,7 +48,7 @@ impl Rates {
     ///
     /// # Errors
     /// 429 with `Retry-After`.
-    pub(in crate::http) fn check(&self, share: Share) -> Result<(), Problem> {
+    pub(in crate::http) fn check(&self, share: ClientBucket) -> Result<(), Problem> {
         self.check_at(share, self.now()).map_err(|wait| {
             let seconds = wait.as_nanos().div_ceil(u128::from(SECOND)).max(1);
             let retry_after = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
@@ -59,7 +59,7 @@ impl Rates {
     }
 
     /// Counts bytes that are sent to a caller.
-    pub(in crate::http) fn charge(&self, share: Share, bytes: u64) {
+    pub(in crate::http) fn record_bytes(&self, share: ClientBucket, bytes: u64) {
         let now = self.now();
         if let Some(cost) = cost(bytes, self.options.bytes_per_second) {
             let mut part = self.part(share);
@@ -69,7 +69,7 @@ impl Rates {
         }
     }
 
-    fn check_at(&self, share: Share, now: u64) -> Result<(), Duration> {
+    fn check_at(&self, share: ClientBucket, now: u64) -> Result<(), Duration> {
         let RateOptions { requests_per_second, burst_requests, bytes_per_second, burst_bytes } = self.options;
         let mut part = self.part(share);
         let paid = part.get(&share).copied().unwrap_or_default();
@@ -95,9 +95,9 @@ impl Rates {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    fn part(&self, share: Share) -> MutexGuard<'_, HashMap<Share, Paid>> {
+    fn part(&self, share: ClientBucket) -> MutexGuard<'_, HashMap<ClientBucket, TheoreticalArrival>> {
         // Numbers alone: a panic elsewhere cannot have left them half changed.
-        self.parts[share.place(PARTS)].lock().unwrap_or_else(PoisonError::into_inner)
+        self.parts[share.bucket(PARTS)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -110,7 +110,7 @@ fn cost(many: u64, per_second: u64) -> Option<u64> {
 }
 
 /// Makes room for one more: forgets who owes nothing, and where that is of little help, all.
-fn make_room(part: &mut HashMap<Share, Paid>, now: u64) {
+fn make_room(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
     if part.len() < MOST_OF_PART {
         return;
     }
@@ -124,8 +124,8 @@ fn make_room(part: &mut HashMap<Share, Paid>, now: u64) {
 mod tests {
     use super::*;
 
-    fn rates(options: RateOptions) -> Rates {
-        Rates::new(options).unwrap()
+    fn rates(options: RateOptions) -> RateLimiter {
+        RateLimiter::new(options).unwrap()
     }
 
     const MILLI: u64 = SECOND / 1000;
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_caller_has_its_burst_at_once_and_its_rate_after_that() {
         let rates = rates(RateOptions { requests_per_second: 10, burst_requests: 5, ..Default::default() });
-        let (one, other) = (Share::numbered(1), Share::numbered(2));
+        let (one, other) = (ClientBucket::numbered(1), ClientBucket::numbered(2));
         for _ in 0..5 {
             assert_eq!(rates.check_at(one, 0), Ok(()));
         }
@@ -152,13 +152,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bytes_that_were_sent_are_paid_before_the_next_request() {
         let rates = rates(RateOptions { bytes_per_second: 1000, burst_bytes: 500, ..Default::default() });
-        let one = Share::numbered(1);
+        let one = ClientBucket::numbered(1);
         for _ in 0..3 {
             assert!(rates.check(one).is_ok());
         }
-        rates.charge(one, 500);
+        rates.record_bytes(one, 500);
         assert!(rates.check(one).is_ok());
-        rates.charge(one, 2500);
+        rates.record_bytes(one, 2500);
         assert_eq!(rates.check_at(one, rates.now()), Err(Duration::from_millis(2500)));
         let problem = rates.check(one).unwrap_err();
         assert_eq!(problem.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -171,7 +171,7 @@ mod tests {
         let rates = rates(RateOptions { requests_per_second: 1, burst_requests: 1, ..Default::default() });
         let mut refused = 0;
         for number in 0..400_000_u64 {
-            let caller = Share::numbered(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let caller = ClientBucket::numbered(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             assert_eq!(rates.check_at(caller, 0), Ok(()), "each is new");
             refused += u64::from(rates.check_at(caller, 0).is_err());
         }
@@ -182,6 +182,6 @@ mod tests {
 
     #[test]
     fn no_rates_are_kept_where_none_are_asked_for() {
-        assert!(Rates::new(RateOptions::default()).is_none());
+        assert!(RateLimiter::new(RateOptions::default()).is_none());
     }
 }

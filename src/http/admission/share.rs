@@ -15,14 +15,14 @@ use crate::http::caller::Caller;
 
 /// Whoever shares with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::http) struct Share(u64);
+pub(in crate::http) struct ClientBucket(u64);
 
-impl Share {
+impl ClientBucket {
     /// That of a request's caller.
     pub(in crate::http) fn of(extensions: &Extensions) -> Self {
         static HASHES: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         // Callers are told apart by this, and by nothing else.
-        let identity = Caller::of(extensions).identity();
+        let identity = Caller::of(extensions).client_key();
         Self(HASHES.hash_one(identity))
     }
 
@@ -32,20 +32,20 @@ impl Share {
     }
 
     /// Its place among so many.
-    pub(super) fn place(self, of: usize) -> usize {
+    pub(super) fn bucket(self, of: usize) -> usize {
         usize::try_from(self.0 % (of as u64).max(1)).unwrap_or_default()
     }
 }
 
 #[cfg(test)]
-impl Share {
+impl ClientBucket {
     /// A caller by number.
     pub(in crate::http) const fn numbered(number: u64) -> Self {
         Self(number)
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Share {
+impl<S: Sync> FromRequestParts<S> for ClientBucket {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {

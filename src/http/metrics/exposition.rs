@@ -11,9 +11,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use super::histogram::{Counted, Histogram};
-use crate::cache::{Kind, Usage};
+use crate::cache::{CacheKind, CacheUsage};
 use crate::http::state::{AppState, Readiness};
-use crate::store::{BackendState, Circuit};
+use crate::store::{BackendState, CircuitState};
 
 pub(in crate::http) const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -194,8 +194,8 @@ fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
 
 fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let mut usage = state.caches().usage();
-    usage.push((Kind::Answers, state.answers().usage()));
-    let by_kind = |of: fn(&Usage) -> u64| {
+    usage.push((CacheKind::Answers, state.answers().usage()));
+    let by_kind = |of: fn(&CacheUsage) -> u64| {
         usage.iter().map(move |(kind, usage)| ([("kind", kind.name())], of(usage))).collect::<Vec<_>>()
     };
     writer.counter(name!("cache_hits"), "Things that were remembered", by_kind(|usage| usage.hits))?;
@@ -241,14 +241,14 @@ fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
         verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.name())], histogram))
     });
     writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)?;
-    let restrained: Vec<_> = state.backends().collect();
+    let restrained: Vec<_> = state.backend_states().collect();
     let by_mount = |of: fn(&BackendState) -> u64| {
         restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
     };
     writer.gauge(
         name!("backend_circuit_open"),
         "Whether a backend is left alone, as it failed too often",
-        by_mount(|state| u64::from(state.circuit != Circuit::Closed)),
+        by_mount(|state| u64::from(state.circuit != CircuitState::Closed)),
     )?;
     writer.counter(
         name!("backend_circuit_opened"),
@@ -303,7 +303,7 @@ fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
             MetricType::Gauge,
             name!("fetch_under_way_bytes"),
             "Bytes that are being fetched and decoded, as they were estimated",
-            budget.under_way_bytes,
+            budget.in_flight_bytes,
         )?;
     }
     let connections = state.counts().connections();

@@ -36,7 +36,7 @@ pub(super) struct Counts {
     under_way: AtomicU64,
     reads: Arc<Reads>,
     connections: Arc<ConnectionCounts>,
-    surroundings: OnceLock<Surroundings>,
+    surroundings: OnceLock<ProcessMetrics>,
 }
 
 impl Counts {
@@ -69,8 +69,8 @@ impl Counts {
     }
 
     /// Who is told what was read.
-    pub(super) fn reads(&self) -> Arc<dyn crate::array::TraceObserver> {
-        Arc::clone(&self.reads) as Arc<dyn crate::array::TraceObserver>
+    pub(super) fn reads(&self) -> Arc<dyn crate::array::ReadObserver> {
+        Arc::clone(&self.reads) as Arc<dyn crate::array::ReadObserver>
     }
 
     /// The connections.
@@ -79,7 +79,7 @@ impl Counts {
     }
 
     /// From now on what those above know of the process is told too.
-    pub(super) fn set_surroundings(&self, surroundings: Surroundings) {
+    pub(super) fn set_process_metrics(&self, surroundings: ProcessMetrics) {
         // The first stays: there is one process.
         let _ = self.surroundings.set(surroundings);
     }
@@ -130,7 +130,7 @@ pub struct ProcessUse {
 
 /// What is known of the process outside of this room, asked each time that metrics are.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings {
+pub struct ProcessMetrics {
     /// What the system says of it, if it says anything.
     pub process: fn() -> Option<ProcessUse>,
     /// Lines of the log that nobody took in time.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::histogram::Histogram;
-use crate::array::{TraceObserver, Work};
+use crate::array::{ReadObserver, ReadStats};
 use crate::store::{Observer, Outcome, Verb};
 
 /// Counts of one mount's backend.
@@ -108,8 +108,8 @@ fn name_of(remembered_as: &str) -> &str {
     remembered_as.split('#').next().unwrap_or(remembered_as)
 }
 
-impl TraceObserver for Reads {
-    fn ended(&self, mount: &str, work: &Work) {
+impl ReadObserver for Reads {
+    fn ended(&self, mount: &str, work: &ReadStats) {
         // What did not take place took no time, and would only hide how long it takes where it does.
         for (histogram, time) in [
             (&self.plan, work.plan),

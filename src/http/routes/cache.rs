@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ErrorClass;
-use crate::http::admission::{Class, Entrant};
+use crate::http::admission::{AdmissionRequest, Priority};
 use crate::http::caller::Administrator;
 use crate::http::extract::NodeTarget;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
-use crate::http::warm::{Level, Wanted, Warmed, warm as warm_below};
+use crate::http::warm::{Level, PrefetchReport, PrefetchRequest, prefetch as warm_below};
 
 /// Bytes of decoded chunks that are loaded, where nothing is said.
 const BYTES: u64 = 64 << 20;
@@ -123,7 +123,7 @@ pub(in crate::http) async fn purge_root(
         WarmQuery,
     ),
     responses(
-        (status = 200, description = "What was loaded", body = Warmed),
+        (status = 200, description = "What was loaded", body = PrefetchReport),
         (status = 400, description = "The path names nothing, or a parameter is not understood"),
         (status = 403, description = "Not at the admin listener"),
         (status = 404, description = "No such mount"),
@@ -133,18 +133,18 @@ pub(in crate::http) async fn purge_root(
 pub(in crate::http) async fn warm(
     State(state): State<AppState>,
     request: Request,
-) -> Result<Json<Warmed>, Problem> {
+) -> Result<Json<PrefetchReport>, Problem> {
     check_right(&state, &request)?;
     let target = NodeTarget::of(&state, request.uri())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
-        .map_err(|refused| Problem::of_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
+        .map_err(|refused| Problem::from_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
     let longest = state.deadline().mul_f64(0.9);
-    let wanted = Wanted {
+    let wanted = PrefetchRequest {
         level: query.level.unwrap_or_default(),
         bytes: query.bytes.unwrap_or(BYTES),
         until: Instant::now() + Duration::from_secs(query.seconds.unwrap_or(SECONDS)).min(longest),
     };
-    let entrant = Entrant::new(Class::Bulk, request.extensions());
+    let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
     Ok(Json(warm_below(&state, &target, entrant, &wanted).await?))
 }
 
@@ -155,7 +155,7 @@ pub(in crate::http) async fn warm(
     tag = "service",
     params(("mount" = String, Path, description = "Name of a mount"), WarmQuery),
     responses(
-        (status = 200, description = "What was loaded", body = Warmed),
+        (status = 200, description = "What was loaded", body = PrefetchReport),
         (status = 400, description = "A parameter is not understood"),
         (status = 403, description = "Not at the admin listener"),
         (status = 404, description = "No such mount"),
@@ -165,6 +165,6 @@ pub(in crate::http) async fn warm(
 pub(in crate::http) async fn warm_root(
     state: State<AppState>,
     request: Request,
-) -> Result<Json<Warmed>, Problem> {
+) -> Result<Json<PrefetchReport>, Problem> {
     warm(state, request).await
 }

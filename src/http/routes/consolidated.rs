@@ -17,15 +17,15 @@ use utoipa::IntoParams;
 
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError};
-use crate::http::access::{Need, Reach, Scope};
+use crate::http::access::{KeyScope, Permission, Scope};
 use crate::http::caller::Caller;
 use crate::http::dependents::is_yes;
 use crate::http::json_answer::text_answer;
 use crate::http::problem::Problem;
-use crate::http::room::PermitRoom;
+use crate::http::room::PermitBudget;
 use crate::http::state::{AppState, Mount};
 use crate::key::{NodePath, StoreKey};
-use crate::store::Room;
+use crate::store::MemoryBudget;
 
 /// Whether consolidated metadata is asked for.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -84,13 +84,13 @@ pub(in crate::http) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Resul
 }
 
 /// What must be granted to whoever is given it of a key; `is_derived` as in [`Need`].
-pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Need; 2] {
-    let reach = Reach::Below(key.parent());
-    [Scope::Read, Scope::List].map(|scope| Need { scope, reach: reach.clone(), is_derived })
+pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Permission; 2] {
+    let reach = KeyScope::Prefix(key.parent());
+    [Scope::Read, Scope::List].map(|scope| Permission { scope, reach: reach.clone(), is_derived })
 }
 
 fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
-    let Query(query) = Query::try_from_uri(uri).map_err(|rejection| Problem::of_query(&rejection))?;
+    let Query(query) = Query::try_from_uri(uri).map_err(|rejection| Problem::from_query_error(&rejection))?;
     Ok(query)
 }
 
@@ -119,14 +119,14 @@ async fn made(
     let asked = wanted == WantedBy::Request;
     let rights = Caller::of(&head.extensions).rights();
     // Who asked for it and may not was refused before.
-    if !asked && !needs(key, is_view).iter().all(|need| rights.meet(&mount.name, need)) {
+    if !asked && !needs(key, is_view).iter().all(|need| rights.allows(&mount.name, need)) {
         return Ok(None);
     }
     if !asked && matches!(document, Document::Zmetadata) && mount.store.head(key).await?.is_some() {
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let room = PermitRoom::of(state, &head.extensions);
+    let room = PermitBudget::of(state, &head.extensions);
     let Consolidated { text, version } =
         match make(hierarchy, document, &path, (asked, below_arrays), room).await {
             Ok(Some(made)) => made,
@@ -146,7 +146,7 @@ async fn make(
     document: Document,
     path: &NodePath,
     (anew, below_arrays): (bool, bool),
-    room: Arc<dyn Room>,
+    room: Arc<dyn MemoryBudget>,
 ) -> Result<Option<Consolidated>, HierarchyError> {
     match document {
         Document::Zmetadata => hierarchy.make_zmetadata(path, room).await,

@@ -10,22 +10,22 @@ use axum::response::Response;
 use tracing::Instrument;
 use utoipa::{IntoParams, IntoResponses};
 
-use crate::array::Opened;
+use crate::array::OpenNode;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
-use crate::http::admission::Entrant;
+use crate::http::admission::AdmissionRequest;
 use crate::http::caller::Caller;
 use crate::http::dependents::{check_collision, reading};
-use crate::http::elements::{Elements, OFFERS, Rendering, format_of};
+use crate::http::elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
 use crate::http::extract::{NodeTarget, encode};
-use crate::http::kept::KeptAnswer;
+use crate::http::kept::CachedResponse;
 use crate::http::missing;
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::http::query::{DataQuery, QueryError};
 use crate::http::state::AppState;
 use crate::key::NodePath;
-use crate::render::Style;
+use crate::render::FormatOptions;
 
 /// What is selected, as `DataQuery` reads it.
 #[derive(IntoParams)]
@@ -142,7 +142,7 @@ pub(in crate::http) async fn get_data(
 
 /// The answer to GET and HEAD of a selection.
 pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Response, Problem> {
-    if let Some(answer) = at_the_door(state, head).await? {
+    if let Some(answer) = precheck(state, head).await? {
         return Ok(answer);
     }
     let anew = async {
@@ -158,22 +158,22 @@ pub(in crate::http) async fn data(state: &AppState, head: &Parts) -> Result<Resp
             let array = Arc::clone(node.array()?);
             query.check_shape(&array.metadata().shape)?;
             let subset = query.subset(array.metadata())?;
-            Ok::<_, Problem>((Elements::new(node, subset, rendering, started)?, target))
+            Ok::<_, Problem>((ElementsRequest::new(node, subset, rendering, started)?, target))
         };
         let (elements, target) = plan.instrument(tracing::trace_span!(target: "zarrd::span", "plan")).await?;
-        elements.answer(state, &target, head).await
+        elements.respond(state, &target, head).await
     };
     // Its many steps would make every future around it as large.
     Box::pin(anew).await
 }
 
 /// The answer that is given before anything is planned: one that is kept, or that there is no room.
-async fn at_the_door(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
     // Whoever has it already may be told so without any room.
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
-        state.admission().glance(Entrant::to_elements(head))?;
+        state.admission().try_reject(AdmissionRequest::to_elements(head))?;
     }
-    KeptAnswer::give(state, head).await
+    CachedResponse::lookup(state, head).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
@@ -215,7 +215,7 @@ pub(in crate::http) async fn get_chunk(
 
 /// The answer to GET and HEAD of a decoded chunk.
 pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Problem> {
-    if let Some(answer) = at_the_door(state, head).await? {
+    if let Some(answer) = precheck(state, head).await? {
         return Ok(answer);
     }
     let anew = async {
@@ -223,7 +223,7 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
         let target = NodeTarget::of(state, &head.uri)?;
         let query = query(&head.uri)?;
         if query.selects() {
-            return Err(Problem::of_class(ErrorClass::InvalidRequest)
+            return Err(Problem::from_class(ErrorClass::InvalidRequest)
                 .detail("a chunk is answered whole; `/v1/data` takes a `slice`"));
         }
         let rendering = rendering(&head.headers, &query)?;
@@ -234,7 +234,7 @@ pub(in crate::http) async fn chunk(state: &AppState, head: &Parts) -> Result<Res
         let coords = ChunkKeyEncoding::canonical().decode(chunk, array.metadata().shape.len());
         let ranges =
             coords.and_then(|coords| array.grid().chunk_ranges(&coords)).ok_or_else(no_such_chunk)?;
-        Elements::new(node, Subset(ranges), rendering, started)?.answer(state, &target, head).await
+        ElementsRequest::new(node, Subset(ranges), rendering, started)?.respond(state, &target, head).await
     };
     Box::pin(anew).await
 }
@@ -279,7 +279,7 @@ async fn open(
     target: &NodeTarget,
     path: &NodePath,
     query: &DataQuery,
-) -> Result<Arc<Opened>, Problem> {
+) -> Result<Arc<OpenNode>, Problem> {
     let node = match target.opener.open_as(path, reading(query.strict)).await {
         Ok(node) => node,
         Err(error) => {
@@ -293,12 +293,12 @@ async fn open(
 
 fn rendering(headers: &HeaderMap, query: &DataQuery) -> Result<Rendering, Problem> {
     let offer = negotiate::choose(headers, query.format.as_deref(), OFFERS)?;
-    let style = Style { format: format_of(offer), endian: query.endian, nan: query.nan };
+    let style = FormatOptions { format: format_from_offer(offer), endian: query.endian, nan: query.nan };
     Ok(Rendering { offer, style, fields: query.fields.clone(), header: query.header })
 }
 
 fn no_such_chunk() -> Problem {
-    Problem::of_class(ErrorClass::NotFound).detail(
+    Problem::from_class(ErrorClass::NotFound).detail(
         "there is no such chunk; after the array's path comes `c` and one decimal number without leading zeros for each \
          dimension, within the grid that `/v1/nodes` shows",
     )

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::error::ErrorClass;
-use crate::http::base::Base;
-use crate::http::extract::{Place, StoreTarget};
-use crate::http::listed::{self, Page};
+use crate::http::base::BasePath;
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
+use crate::http::listed::{self, ListingText};
 use crate::http::listing::{HTML_FOOT, Links, ListingPage};
 use crate::http::negotiate::{self, Offer};
 use crate::http::options::HttpOptions;
@@ -49,7 +49,9 @@ pub(in crate::http) struct ListQuery {
 impl ListQuery {
     /// Reads the query of a listing. Unknown fields are ignored.
     fn from_uri(uri: &Uri) -> Result<Self, Problem> {
-        Query::try_from_uri(uri).map(|Query(query)| query).map_err(|rejection| Problem::of_query(&rejection))
+        Query::try_from_uri(uri)
+            .map(|Query(query)| query)
+            .map_err(|rejection| Problem::from_query_error(&rejection))
     }
 
     fn is_recursive(&self) -> bool {
@@ -60,7 +62,7 @@ impl ListQuery {
     fn page_keys(&self, most: usize) -> Result<usize, Problem> {
         match self.limit.unwrap_or(most) {
             limit if (1..=most).contains(&limit) => Ok(limit),
-            _ => Err(Problem::of_class(ErrorClass::InvalidRequest)
+            _ => Err(Problem::from_class(ErrorClass::InvalidRequest)
                 .detail(format!("`limit` is from 1 to {most}"))
                 .extension("limit", most)),
         }
@@ -92,8 +94,8 @@ pub(in crate::http) async fn list_root(
     target: StoreTarget,
     request: Request,
 ) -> Result<Response, Problem> {
-    let Place::Prefix(prefix) = &target.place else {
-        return Err(Problem::of_class(ErrorClass::NotFound));
+    let KeyOrPrefix::Prefix(prefix) = &target.place else {
+        return Err(Problem::from_class(ErrorClass::NotFound));
     };
     answer(&state, &target, prefix, &request.into_parts().0).await
 }
@@ -149,7 +151,7 @@ async fn json(
     if recursive && !after.is_empty() {
         StoreKey::parse(after).map_err(|error| ListError::Problem(error.into()))?;
     }
-    let page = Page::of(listed::entries(&*mount.store, prefix, recursive, after), limit).await?;
+    let page = ListingText::of(listed::entries(&*mount.store, prefix, recursive, after), limit).await?;
     Ok(Json(ListingPage::new(prefix, page)).into_response())
 }
 
@@ -173,7 +175,7 @@ async fn html(
 
 /// The path of a request as its client sees it.
 fn path_of(head: &Parts) -> String {
-    Base::of(&head.extensions).as_str().to_owned() + head.uri.path()
+    BasePath::of(&head.extensions).as_str().to_owned() + head.uri.path()
 }
 
 fn html_response(body: Body) -> Response {
@@ -181,5 +183,5 @@ fn html_response(body: Body) -> Response {
 }
 
 fn unknown_prefix() -> ListError {
-    ListError::Problem(Problem::of_class(ErrorClass::NotFound).detail("no key is below this prefix"))
+    ListError::Problem(Problem::from_class(ErrorClass::NotFound).detail("no key is below this prefix"))
 }

@@ -8,12 +8,12 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use crate::array::{Array, MadeText, Opened};
+use crate::array::{Array, OpenNode, RenderedText};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Child, Children, Dependents, Node};
-use crate::http::access::{Need, Reach, Scope};
-use crate::http::admission::{Class, Entrant, Share};
-use crate::http::base::Base;
+use crate::http::access::{KeyScope, Permission, Scope};
+use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::http::base::BasePath;
 use crate::http::caller::Caller;
 use crate::http::dependents::{self, NodeQuery, View, problem_of};
 use crate::http::extract::{NodeTarget, encode};
@@ -71,13 +71,13 @@ const MOST_CHILDREN: usize = 1000;
 pub(in crate::http) async fn get_node(
     State(state): State<AppState>,
     target: NodeTarget,
-    (caller, share): (Caller, Share),
+    (caller, share): (Caller, ClientBucket),
     query: Result<Query<NodeQuery>, QueryRejection>,
-    base: Base,
+    base: BasePath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Query(query) = query.map_err(|rejection| Problem::of_query(&rejection))?;
-    let listed = Need::derived(Scope::List, Reach::Below(target.path.prefix().clone()));
+    let Query(query) = query.map_err(|rejection| Problem::from_query_error(&rejection))?;
+    let listed = Permission::derived(Scope::List, KeyScope::Prefix(target.path.prefix().clone()));
     let reading = query.reading();
     let node = match target.opener.open_as(&target.path, reading).await {
         Ok(node) => node,
@@ -89,17 +89,19 @@ pub(in crate::http) async fn get_node(
     let found =
         target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
     let children = match &node.node {
-        Node::Group(_) if !caller.rights().meet(&target.mount.name, &listed) => Children::default(),
+        Node::Group(_) if !caller.rights().allows(&target.mount.name, &listed) => Children::default(),
         Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
         Node::Array(_) => Children::default(),
     };
     let levels = match &node.node {
-        Node::Group(group) => levels::look(&target.opener, state.cpu(), &target.path, group).await?,
+        Node::Group(group) => {
+            levels::multiscale_levels(&target.opener, state.cpu(), &target.path, group).await?
+        }
         Node::Array(_) => None,
     };
     let found = found.map(Arc::new);
     let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
-    let permit = state.admission().extra(Entrant::of(Class::Metadata, share));
+    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
     let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
     let told = Told { base, target, node, children, found, levels };
     let (before, behind, version) =
@@ -121,9 +123,9 @@ pub(in crate::http) async fn get_node(
 pub(in crate::http) async fn get_root_node(
     state: State<AppState>,
     target: NodeTarget,
-    callers: (Caller, Share),
+    callers: (Caller, ClientBucket),
     query: Result<Query<NodeQuery>, QueryRejection>,
-    base: Base,
+    base: BasePath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     get_node(state, target, callers, query, base, headers).await
@@ -133,10 +135,10 @@ pub(in crate::http) async fn get_root_node(
 async fn metadata(
     state: &AppState,
     target: &NodeTarget,
-    node: &Arc<Opened>,
+    node: &Arc<OpenNode>,
     found: Option<&Arc<Dependents>>,
     query: &NodeQuery,
-) -> Result<MadeText, Problem> {
+) -> Result<RenderedText, Problem> {
     let view = query.view();
     if let Some(dependent) = &node.dependent {
         dependents::metadata(dependent, view)?;
@@ -159,10 +161,10 @@ async fn metadata(
         Ok(Some(cpu.run_document(bytes, make).await?))
     });
     let made = target.opener.text(&target.path, &form, versions, making).await?;
-    made.ok_or_else(|| Problem::of_class(ErrorClass::NotFound))
+    made.ok_or_else(|| Problem::from_class(ErrorClass::NotFound))
 }
 
-fn text_of(node: &Opened, found: Option<&Dependents>, view: View) -> String {
+fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
     match (&node.dependent, &node.node) {
         (Some(dependent), _) => {
             let text = dependents::metadata(dependent, view).unwrap_or_default();
@@ -178,9 +180,9 @@ fn text_of(node: &Opened, found: Option<&Dependents>, view: View) -> String {
 
 /// What is told of a node beside its document.
 struct Told {
-    base: Base,
+    base: BasePath,
     target: NodeTarget,
-    node: Arc<Opened>,
+    node: Arc<OpenNode>,
     children: Children,
     found: Option<Arc<Dependents>>,
     levels: Option<Vec<Level>>,
@@ -237,7 +239,7 @@ impl Told {
 }
 
 /// All but the metadata, which has its place.
-fn describe(at: Links<'_>, path: &NodePath, opened: &Opened, below: &Children) -> Map<String, Value> {
+fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children) -> Map<String, Value> {
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
     put("mount", json!(at.mount.name));
@@ -316,7 +318,7 @@ impl Links<'_> {
     }
 }
 
-fn links_of(link: Links<'_>, path: &NodePath, opened: &Opened) -> Value {
+fn links_of(link: Links<'_>, path: &NodePath, opened: &OpenNode) -> Value {
     let slash_of = |path: &NodePath| if path.as_str().is_empty() { "" } else { "/" };
     let (at, slash) = (url_path(link.mount, path), slash_of(path));
     // What is declared is stored where the array stands that declares it.

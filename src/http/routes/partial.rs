@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::error::{Classify, ErrorClass};
-use crate::http::access::{Need, Reach, Scope, forbidden};
-use crate::http::admission::{Class, Entrant};
-use crate::http::body::exact_body;
+use crate::http::access::{KeyScope, Permission, Scope, forbidden};
+use crate::http::admission::{AdmissionRequest, Priority};
+use crate::http::body::content_length_body;
 use crate::http::caller::Caller;
 use crate::http::extract::NodeTarget;
 use crate::http::held::Held;
-use crate::http::json_body::{Few, read_json};
+use crate::http::json_body::{Limited, read_json};
 use crate::http::origin;
 use crate::http::problem::Problem;
 use crate::http::routes::write::read_only;
@@ -52,10 +52,10 @@ const MISSING: u64 = u64::MAX;
 pub(in crate::http) struct PartialRequest {
     /// What is read. Not together with `set`.
     #[schema(value_type = Option<Vec<GetPart>>, max_items = 1000)]
-    get: Option<Few<GetPart>>,
+    get: Option<Limited<GetPart>>,
     /// What is written. Parts of one key are applied together, in this order. Not together with `get`.
     #[schema(value_type = Option<Vec<SetPart>>, max_items = 1000)]
-    set: Option<Few<SetPart>>,
+    set: Option<Limited<SetPart>>,
 }
 
 /// A part to read: from `offset`, `length` bytes or to the end; the last `suffix` bytes; or with none of these, the value.
@@ -112,7 +112,7 @@ pub(in crate::http) struct WrittenKey {
 pub(in crate::http) struct EraseRequest {
     /// Their keys.
     #[schema(value_type = Vec<String>, max_items = 1000)]
-    keys: Few<String>,
+    keys: Limited<String>,
 }
 
 /// What was erased.
@@ -183,14 +183,14 @@ pub(in crate::http) async fn post_partial(
     request: Request,
 ) -> Result<Response, Problem> {
     let may_write = origin::check_write(&state, request.uri(), request.headers(), request.extensions());
-    let entrant = Entrant::new(Class::Bulk, request.extensions());
-    let PartialRequest { get, set } = read_json(&state, Class::Bulk, request).await?;
+    let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
+    let PartialRequest { get, set } = read_json(&state, Priority::Background, request).await?;
     match (get, set) {
-        (Some(Few(parts)), None) => {
+        (Some(Limited(parts)), None) => {
             permit(&caller, &target.mount, Scope::Read, parts.iter().map(|part| &part.key))?;
             read(&state, entrant, &target.mount.store, parts).await
         }
-        (None, Some(Few(parts))) => {
+        (None, Some(Limited(parts))) => {
             may_write?;
             if !target.mount.writable {
                 return Err(refused(&target.mount));
@@ -199,7 +199,7 @@ pub(in crate::http) async fn post_partial(
             write(&state, entrant, &target.mount.store, parts).await
         }
         (Some(_), Some(_)) | (None, None) => {
-            Err(Problem::of_class(ErrorClass::InvalidRequest).detail("send either `get` or `set`"))
+            Err(Problem::from_class(ErrorClass::InvalidRequest).detail("send either `get` or `set`"))
         }
     }
 }
@@ -232,7 +232,7 @@ pub(in crate::http) async fn post_erase(
     if !mount.writable {
         return Err(refused(mount));
     }
-    let EraseRequest { keys: Few(texts) } = read_json(&state, Class::Bulk, request).await?;
+    let EraseRequest { keys: Limited(texts) } = read_json(&state, Priority::Background, request).await?;
     permit(&caller, mount, Scope::Delete, texts.iter())?;
     let keys = texts.iter().enumerate().map(|(part, text)| parse_key(part, text));
     let keys = keys.collect::<Result<Vec<_>, _>>()?;
@@ -252,13 +252,13 @@ fn permit<'a>(
     keys: impl Iterator<Item = &'a String>,
 ) -> Result<(), Problem> {
     let is_refused =
-        |key: StoreKey| !caller.rights().meet(&mount.name, &Need::stored(scope, Reach::Key(key)));
+        |key: StoreKey| !caller.rights().allows(&mount.name, &Permission::stored(scope, KeyScope::Key(key)));
     let refused = keys.enumerate().find(|(_, text)| StoreKey::parse(text).is_ok_and(is_refused));
     refused.map_or(Ok(()), |(part, _)| Err(forbidden().extension("part", part)))
 }
 
 fn refused(mount: &Mount) -> Problem {
-    Problem::of_class(ErrorClass::NotAllowed).detail(read_only(mount)).allow("POST, OPTIONS")
+    Problem::from_class(ErrorClass::NotAllowed).detail(read_only(mount)).allow("POST, OPTIONS")
 }
 
 fn parse_key(part: usize, text: &str) -> Result<StoreKey, PartError> {
@@ -308,7 +308,7 @@ fn most_bytes(range: ByteRange) -> u64 {
 
 async fn read(
     state: &AppState,
-    entrant: Entrant,
+    entrant: AdmissionRequest,
     store: &SharedStore,
     parts: Vec<GetPart>,
 ) -> Result<Response, Problem> {
@@ -316,7 +316,7 @@ async fn read(
     let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
     let limit = state.options().whole_bytes;
     let most = ranges.iter().fold(0_u64, |most, (_, range)| most.saturating_add(most_bytes(*range)));
-    let permit = state.admission().enter(entrant, most.min(limit)).await?;
+    let permit = state.admission().acquire(entrant, most.min(limit)).await?;
     let values = get_partial_values(&**store, &ranges, limit).await;
     let values = values.map_err(|PartFailure { part, error }| {
         let too_large = matches!(error, StoreError::PartsTooLarge { .. });
@@ -327,7 +327,7 @@ async fn read(
     let length = frames.iter().map(|bytes| bytes.len() as u64).sum();
     let mut frames = frames.into_iter();
     let first = frames.next().unwrap_or_default();
-    let body = exact_body(first, stream::iter(frames.map(Ok::<_, StoreError>)).boxed(), length);
+    let body = content_length_body(first, stream::iter(frames.map(Ok::<_, StoreError>)).boxed(), length);
     let head = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (header::CONTENT_LENGTH, HeaderValue::from(length)),
@@ -344,19 +344,19 @@ fn frame(value: Option<Bytes>) -> [Bytes; 2] {
 
 async fn write(
     state: &AppState,
-    entrant: Entrant,
+    entrant: AdmissionRequest,
     store: &SharedStore,
     parts: Vec<SetPart>,
 ) -> Result<Response, Problem> {
     let most = parts.iter().map(|part| part.base64.len() as u64).sum();
-    let _held = state.admission().enter(entrant, most).await?;
+    let _held = state.admission().acquire(entrant, most).await?;
     let limit_bytes = state.options().put_body_bytes;
     let writes = state.cpu().run(move || by_key(parts, limit_bytes)).await??;
     let mut written = Vec::with_capacity(writes.len());
     for some in writes.chunks(CONCURRENCY) {
         // All of these are waited for, so that what is told is what was written.
         let results = some.iter().map(|(_, write)| async move {
-            let held = Held::new(state.admission().beside(entrant));
+            let held = Held::new(state.admission().alongside(entrant));
             set_partial_values(&**store, write, |current| {
                 let end =
                     write.parts.iter().map(|part| part.offset.saturating_add(part.bytes.len() as u64)).max();

@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use super::write::{check_upload, committed, failed, stored, writable_key};
 use crate::error::ErrorClass;
-use crate::http::admission::{Class, Entrant};
+use crate::http::admission::{AdmissionRequest, Priority};
 use crate::http::body::collect;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
@@ -79,7 +79,9 @@ pub(in crate::http) async fn patch_key(
         return Err(too_large(limit_bytes));
     }
     let length = range.end.saturating_sub(range.start);
-    let held = Held::new(state.admission().extra(Entrant::new(Class::Values, &head.extensions)));
+    let held = Held::new(
+        state.admission().uncharged(AdmissionRequest::new(Priority::StoredBytes, &head.extensions)),
+    );
     held.charge(length)?;
     let bytes = part(&state, declared, length, checking, body).await?;
 
@@ -134,11 +136,11 @@ fn not_written(error: StoreError) -> Problem {
 
 fn too_large(limit: u64) -> Problem {
     let detail = format!("the value would be longer than {limit} bytes; nothing was written");
-    Problem::of_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
+    Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
 }
 
 fn no_place() -> Problem {
-    Problem::of_class(ErrorClass::InvalidRequest)
+    Problem::from_class(ErrorClass::InvalidRequest)
         .detail(
             "say once, in `Content-Range`, which bytes of the value the body is: `bytes 10-19/*`, or with the value's \
              length after the write, `bytes 10-19/100`",
@@ -147,7 +149,7 @@ fn no_place() -> Problem {
 }
 
 fn not_as_long(length: u64) -> Problem {
-    Problem::of_class(ErrorClass::InvalidRequest).detail(format!(
+    Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
         "`Content-Range` speaks of {length} bytes, and the body has another length; nothing was written"
     ))
 }

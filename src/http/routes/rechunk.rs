@@ -9,7 +9,7 @@ use axum::http::Uri;
 use axum::response::Response;
 
 use super::{consolidated, list, store};
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::listing::ListingPage;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn get_key(
     let head = request.into_parts().0;
     match &target.place {
         // The recipe's last segment was taken for a key.
-        Place::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
+        KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
             Ok(to_root(&target, &head.uri))
         }
         _ => store::read_or_list(&state, &target, &head).await,

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::http::base::Base;
+use crate::http::base::BasePath;
 use crate::http::caller::{Administrator, Caller};
 use crate::http::compression::Fixed;
 use crate::http::json_answer::text_answer;
@@ -88,7 +88,7 @@ pub(in crate::http) struct MountLinks {
 }
 
 impl MountLinks {
-    fn of(base: &Base, name: &str) -> Self {
+    fn of(base: &BasePath, name: &str) -> Self {
         let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
         let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
         let rechunk = format!("{}auto/raw/", link("rechunk"));
@@ -133,7 +133,7 @@ pub(in crate::http) struct Health {
 )]
 pub(in crate::http) async fn service_document(
     State(state): State<AppState>,
-    base: Base,
+    base: BasePath,
     caller: Caller,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -157,7 +157,7 @@ pub(in crate::http) async fn service_document(
 
 /// The mounts with which a caller may do anything.
 pub(super) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
-    state.mounts().filter(|mount| caller.rights().know(&mount.name))
+    state.mounts().filter(|mount| caller.rights().can_see(&mount.name))
 }
 
 /// The service document for people. Mount names need no escaping: they are unreserved characters only.
@@ -193,7 +193,7 @@ fn page(base: &str, document: &ServiceDocument) -> String {
 )]
 pub(in crate::http) async fn list_mounts(
     State(state): State<AppState>,
-    base: Base,
+    base: BasePath,
     caller: Caller,
 ) -> Json<MountList> {
     let readiness = state.readiness().await;
@@ -202,10 +202,10 @@ pub(in crate::http) async fn list_mounts(
         name: mount.name.clone(),
         store: format!("{}/store/{}/", base.as_str(), mount.name),
         links: MountLinks::of(&base, &mount.name),
-        kind: mount.store.kind().name(),
+        kind: mount.store.kind().as_str(),
         writable: mount.writable,
         allow_prefix_delete: mount.may_erase_prefixes(),
-        state: state_of(&mount.name).map_or("unavailable", MountState::word),
+        state: state_of(&mount.name).map_or("unavailable", MountState::as_str),
         why: state_of(&mount.name).and_then(MountState::why),
     });
     Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
@@ -237,9 +237,9 @@ pub(in crate::http) async fn healthz() -> Json<Health> {
 pub(in crate::http) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
     let readiness = state.readiness().await;
     // All count, though not all may be named.
-    let named = readiness.iter().filter(|(name, _)| caller.rights().know(name));
+    let named = readiness.iter().filter(|(name, _)| caller.rights().can_see(name));
     let mounts: std::collections::BTreeMap<_, _> =
-        named.clone().map(|(name, state)| (name.clone(), state.word())).collect();
+        named.clone().map(|(name, state)| (name.clone(), state.as_str())).collect();
     let why: std::collections::BTreeMap<_, _> =
         named.filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
     let status = if state.is_draining() {
@@ -277,7 +277,7 @@ pub(in crate::http) async fn readyz(State(state): State<AppState>, caller: Calle
 )]
 pub(in crate::http) async fn metrics(State(state): State<AppState>, request: Request) -> Response {
     if !state.options().public_metrics && !Administrator::is_asking(request.extensions()) {
-        return Problem::of_status(StatusCode::NOT_FOUND).into_response();
+        return Problem::from_status(StatusCode::NOT_FOUND).into_response();
     }
     let headers =
         [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
@@ -304,7 +304,7 @@ pub(in crate::http) struct DescriptionQuery {
     )
 )]
 pub(in crate::http) async fn openapi_json(
-    base: Base,
+    base: BasePath,
     Query(query): Query<DescriptionQuery>,
     headers: HeaderMap,
 ) -> Response {

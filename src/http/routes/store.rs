@@ -20,13 +20,13 @@ use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
 use super::write::{refusal, writable_key};
 use super::{consolidated, dav, list};
 use crate::error::ErrorClass;
-use crate::http::admission::HeldWhole;
+use crate::http::admission::BufferedBytes;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
-use crate::http::extract::{Place, StoreTarget, encode};
+use crate::http::extract::{KeyOrPrefix, StoreTarget, encode};
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::range;
-use crate::http::read::{Look, Read, look, read};
+use crate::http::read::{GetOutcome, HeadOutcome, get, head};
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::{content_type, put_validators};
 use crate::key::StoreKey;
@@ -89,8 +89,8 @@ pub(in crate::http) async fn read_or_list(
     let target = charged.as_deref().unwrap_or(target);
     let (mount, headers) = (&target.mount, &head.headers);
     match &target.place {
-        Place::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
-        Place::Key(key)
+        KeyOrPrefix::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
+        KeyOrPrefix::Key(key)
             if let Some(made) = consolidated::answer(
                 state,
                 (mount, || target.hierarchy(state), target.view.is_some()),
@@ -101,10 +101,10 @@ pub(in crate::http) async fn read_or_list(
         {
             Ok(made)
         }
-        Place::Key(key) if let Some(good_for) = mount.redirect => {
+        KeyOrPrefix::Key(key) if let Some(good_for) = mount.redirect => {
             Box::pin(to_backend(mount, key, &head.method, good_for)).await
         }
-        Place::Key(key) => {
+        KeyOrPrefix::Key(key) => {
             let found = match head.method {
                 Method::HEAD => head_value(mount, key, headers).await?,
                 _ => get_value(mount, key, headers).await?,
@@ -126,7 +126,7 @@ async fn to_backend(
     good_for: Duration,
 ) -> Result<Response, Problem> {
     let Some(signed) = mount.store.signed_url(key, *method == Method::HEAD, good_for) else {
-        return Err(Problem::of_class(ErrorClass::NotFound).detail("the store has no value of this key"));
+        return Err(Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key"));
     };
     let location = HeaderValue::try_from(signed.await?);
     let location = location.map_err(|error| Problem::internal(Arc::new(error)))?;
@@ -158,7 +158,8 @@ pub(in crate::http) async fn other_method(
             let class = (HeaderName::from_static("dav"), HeaderValue::from_static("1"));
             let allow = (header::ALLOW, HeaderValue::from_static(allow));
             let mut answer = (StatusCode::NO_CONTENT, [class, allow]).into_response();
-            if matches!(&target, Ok(StoreTarget { mount, place: Place::Key(_), .. }) if mount.writable) {
+            if matches!(&target, Ok(StoreTarget { mount, place: KeyOrPrefix::Key(_), .. }) if mount.writable)
+            {
                 answer.headers_mut().insert(ACCEPT_PATCH, PATCH_TYPE);
             }
             Ok(answer)
@@ -171,7 +172,7 @@ pub(in crate::http) async fn other_method(
             Err(refused)
         }
         "DELETE" => Err(refusal(&target?)),
-        _ => Err(Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
+        _ => Err(Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
     }
 }
 
@@ -181,13 +182,13 @@ pub(in crate::http) async fn get_value(
     key: &StoreKey,
     headers: &HeaderMap,
 ) -> Result<Option<Response>, Problem> {
-    let (status, value) = match read(&*mount.store, key, headers).await? {
-        Read::Absent => return Ok(None),
-        Read::NotModified(info) => return Ok(Some(not_modified(mount, key, &info))),
-        Read::Failed => return Err(Problem::of_class(ErrorClass::PreconditionFailed)),
-        Read::Unsatisfiable(size) => return Err(Problem::range_not_satisfiable(size)),
-        Read::Whole(value) => (StatusCode::OK, value),
-        Read::Part(value) => (StatusCode::PARTIAL_CONTENT, value),
+    let (status, value) = match get(&*mount.store, key, headers).await? {
+        GetOutcome::Absent => return Ok(None),
+        GetOutcome::NotModified(info) => return Ok(Some(not_modified(mount, key, &info))),
+        GetOutcome::Failed => return Err(Problem::from_class(ErrorClass::PreconditionFailed)),
+        GetOutcome::Unsatisfiable(size) => return Err(Problem::range_not_satisfiable(size)),
+        GetOutcome::Whole(value) => (StatusCode::OK, value),
+        GetOutcome::Part(value) => (StatusCode::PARTIAL_CONTENT, value),
     };
     let mut head = value_headers(mount, key, &value.info);
     head.insert(header::CONTENT_LENGTH, value.len().into());
@@ -197,7 +198,7 @@ pub(in crate::http) async fn get_value(
     let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
     let mut answer = Response::new(value_body(value).await?);
     if let Some(bytes) = held_whole {
-        HeldWhole::put(bytes, answer.extensions_mut());
+        BufferedBytes::put(bytes, answer.extensions_mut());
     }
     *answer.status_mut() = status;
     *answer.headers_mut() = head;
@@ -210,11 +211,11 @@ pub(super) async fn head_value(
     key: &StoreKey,
     headers: &HeaderMap,
 ) -> Result<Option<Response>, Problem> {
-    match look(&*mount.store, key, &Conditions::from_headers(headers)).await? {
-        Look::Absent => Ok(None),
-        Look::NotModified(info) => Ok(Some(not_modified(mount, key, &info))),
-        Look::Failed => Err(Problem::of_class(ErrorClass::PreconditionFailed)),
-        Look::Found(info) => {
+    match head(&*mount.store, key, &Conditions::from_headers(headers)).await? {
+        HeadOutcome::Absent => Ok(None),
+        HeadOutcome::NotModified(info) => Ok(Some(not_modified(mount, key, &info))),
+        HeadOutcome::Failed => Err(Problem::from_class(ErrorClass::PreconditionFailed)),
+        HeadOutcome::Found(info) => {
             let mut head = value_headers(mount, key, &info);
             head.insert(header::CONTENT_LENGTH, info.size.into());
             Ok(Some((head, Body::empty()).into_response()))
@@ -261,7 +262,7 @@ async fn absent(
             }
         }
     }
-    Err(Problem::of_class(ErrorClass::NotFound).detail("the store has no value of this key"))
+    Err(Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key"))
 }
 
 /// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.

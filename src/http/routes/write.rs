@@ -13,18 +13,18 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::error::ErrorClass;
-use crate::http::admission::{Class, Entrant};
+use crate::http::admission::{AdmissionRequest, Priority};
 use crate::http::body::upload;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::held::Held;
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::http::validators::put_validators;
 use crate::key::StoreKey;
-use crate::store::{SetOutcome, StoreKind, ValueInfo, WriteCondition};
+use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
 
 /// Store a value
 ///
@@ -67,7 +67,7 @@ pub(in crate::http) async fn put_key(
     let (parts, body) = request.into_parts();
     let declared = check_upload(&parts.headers, state.options())?;
     if parts.headers.contains_key(header::CONTENT_RANGE) {
-        let problem = Problem::of_class(ErrorClass::InvalidRequest);
+        let problem = Problem::from_class(ErrorClass::InvalidRequest);
         return Err(
             problem.detail("PUT stores a value whole; with `Content-Range`, PATCH writes a part of one")
         );
@@ -79,7 +79,9 @@ pub(in crate::http) async fn put_key(
     // the client left. Until then the client's leaving ends the stream in an error.
     let (upload, stream) = upload(state.options(), declared);
     let (store, name) = (Arc::clone(&mount.store), key.clone());
-    let held = Held::new(state.admission().extra(Entrant::new(Class::Values, &parts.extensions)));
+    let held = Held::new(
+        state.admission().uncharged(AdmissionRequest::new(Priority::StoredBytes, &parts.extensions)),
+    );
     let stream = held.charge_body(declared, store.held_by_set(&condition), stream)?;
     let commit = tokio::spawn(async move {
         let _held = held;
@@ -94,7 +96,7 @@ pub(super) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
     match timeout(state.deadline(), commit).await {
         Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(panic)) => Err(Problem::internal(Arc::new(panic))),
-        Err(_) => Err(Problem::of_class(ErrorClass::TimedOut).extension("written", "unknown")),
+        Err(_) => Err(Problem::from_class(ErrorClass::TimedOut).extension("written", "unknown")),
     }
 }
 
@@ -122,7 +124,7 @@ pub(in crate::http) async fn delete_key(
     target: StoreTarget,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if let Place::Prefix(prefix) = &target.place {
+    if let KeyOrPrefix::Prefix(prefix) = &target.place {
         if !target.mount.may_erase_prefixes() {
             return Err(refusal(&target));
         }
@@ -163,8 +165,8 @@ pub(in crate::http) async fn delete_root(
 /// The key that a write is about, if its mount takes writes.
 pub(super) fn writable_key(target: &StoreTarget) -> Result<(&Mount, &StoreKey), Problem> {
     match &target.place {
-        Place::Key(key) if target.mount.writable => Ok((&target.mount, key)),
-        Place::Prefix(_) if target.mount.writable => Err(Problem::of_class(ErrorClass::NotAllowed)
+        KeyOrPrefix::Key(key) if target.mount.writable => Ok((&target.mount, key)),
+        KeyOrPrefix::Prefix(_) if target.mount.writable => Err(Problem::from_class(ErrorClass::NotAllowed)
             .detail("a path with a slash at its end is a prefix, and values are written to keys: leave the slash out")
             .allow(target.methods())),
         _ => Err(refusal(target)),
@@ -183,7 +185,7 @@ pub(super) fn refusal(target: &StoreTarget) -> Problem {
             "the mount `{name}` does not let prefixes be erased: set `mounts.{name}.allow_prefix_delete = true`"
         )
     };
-    Problem::of_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
+    Problem::from_class(ErrorClass::NotAllowed).detail(detail).allow(target.methods())
 }
 
 /// What would have to be set for a mount to take writes.
@@ -199,7 +201,7 @@ pub(super) fn read_only(mount: &Mount) -> String {
 
 /// The condition of a write does not hold.
 pub(super) fn failed() -> Problem {
-    Problem::of_class(ErrorClass::PreconditionFailed)
+    Problem::from_class(ErrorClass::PreconditionFailed)
         .detail("the condition does not hold; nothing was written")
 }
 
@@ -207,13 +209,13 @@ pub(super) fn failed() -> Problem {
 pub(super) fn check_upload(headers: &HeaderMap, options: &HttpOptions) -> Result<Option<u64>, Problem> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
     if encodings.any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
-        let problem = Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("send the value as it is to be stored, without `Content-Encoding`"));
     }
     let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let limit = options.put_body_bytes;
     match declared {
-        Some(bytes) if bytes > limit => Err(Problem::of_class(ErrorClass::TooLarge)
+        Some(bytes) if bytes > limit => Err(Problem::from_class(ErrorClass::TooLarge)
             .detail(format!("the body has {bytes} bytes; at most {limit} are stored (`http.put_body_bytes`)"))
             .extension("limit", limit)),
         _ => Ok(declared),
@@ -233,12 +235,12 @@ async fn condition(
     }
     let look = mount.store.head(key).map_err(Problem::from);
     let current = timeout(state.deadline(), look).await;
-    let current = current.unwrap_or_else(|_| Err(Problem::of_class(ErrorClass::TimedOut)))?;
+    let current = current.unwrap_or_else(|_| Err(Problem::from_class(ErrorClass::TimedOut)))?;
     conditions.for_write(current.as_ref()).ok_or_else(failed)
 }
 
 /// The answer to a write.
-pub(super) fn stored(outcome: SetOutcome) -> Response {
+pub(super) fn stored(outcome: SetResult) -> Response {
     let mut head = HeaderMap::new();
     if let Some(version) = outcome.version {
         put_validators(&mut head, &ValueInfo { size: 0, version, modified: None });

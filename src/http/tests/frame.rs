@@ -116,7 +116,7 @@ async fn a_full_house_is_503_until_a_body_ends_and_health_still_answers() {
     let server = Server::with_options(&[("a", b"0123456789")], options);
     let open = || async {
         let request = Request::get("/store/m/a").body(Body::empty()).unwrap();
-        server.site.answer(request, Peer::LOOPBACK).await
+        server.site.handle(request, Peer::LOOPBACK).await
     };
     let (first, second) = (open().await, open().await);
     assert_eq!((first.status().as_u16(), second.status().as_u16()), (200, 200));

@@ -7,7 +7,7 @@ use axum::http::Request;
 use axum::response::Response;
 use futures::TryStreamExt;
 
-use crate::http::{AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use crate::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
 use crate::store::{LocalOptions, LocalStore};
 
 const ROUNDS: u64 = 100;
@@ -19,10 +19,11 @@ async fn values_in_the_page_cache_are_answered_without_another_thread() {
     std::fs::write(directory.path().join("large"), vec![7; 4 << 20]).unwrap();
     let store = Arc::new(LocalStore::open(directory.path(), &LocalOptions::default()).unwrap());
     let mounts = [Mount::read_only("d", store.clone())];
-    let site = Site::whole(AppState::new(mounts, Arrays::uncached(), HttpOptions::default()).unwrap());
+    let site =
+        Endpoint::whole(AppState::new(mounts, ArrayEngine::uncached(), HttpOptions::default()).unwrap());
     let send = async |method: &str, key: &str, name: &str, value: &str| -> Response {
         let request = Request::builder().method(method).uri(format!("/store/d/{key}")).header(name, value);
-        site.answer(request.body(Body::empty()).unwrap(), Peer::LOOPBACK).await
+        site.handle(request.body(Body::empty()).unwrap(), Peer::LOOPBACK).await
     };
     let tag = send("HEAD", "small", "accept", "*/*").await.headers()["etag"].to_str().unwrap().to_owned();
     for (method, key, name, value, status, length) in [

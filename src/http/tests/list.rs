@@ -166,7 +166,7 @@ async fn what_nobody_reads_yet_is_not_listed_yet() {
         server.store.taken.store(0, Ordering::Relaxed);
         let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
         let request = request.header("depth", depth).body(Body::empty()).unwrap();
-        let mut body = server.site.answer(request, Peer::LOOPBACK).await.into_body().into_data_stream();
+        let mut body = server.site.handle(request, Peer::LOOPBACK).await.into_body().into_data_stream();
         let mut held = 0;
         for _ in 0..2 {
             held = held.max(body.try_next().await.unwrap().unwrap().len());

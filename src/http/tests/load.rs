@@ -7,8 +7,8 @@ use axum::body::Body;
 use axum::http::{Extensions, Method, Request, Response};
 
 use super::Server;
-use crate::http::admission::{Class, Entrant, Share};
-use crate::http::{HttpOptions, Peer, Pressure, RateOptions};
+use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::http::{HttpOptions, MemoryPressure, Peer, RateOptions};
 
 const VALUES: &[(&str, &[u8])] = &[("zarr.json", b"{}"), ("a/c/0", b"0123456789")];
 
@@ -26,7 +26,7 @@ fn with_room_for_sixteen(queue_ms: u64) -> Server {
 /// The head of an answer; as long as it is kept, it is under way.
 async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response<Body> {
     let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
-    server.site.answer(request.body(Body::empty()).unwrap(), from).await
+    server.site.handle(request.body(Body::empty()).unwrap(), from).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,8 +66,8 @@ async fn the_last_part_of_the_room_is_for_what_goes_before() {
 async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_away() {
     let options = HttpOptions { inflight_bytes: 1, queue_ms: 700, ..HttpOptions::default() };
     let server = Server::with_options(VALUES, options);
-    let anyone = Entrant::new(Class::Metadata, &Extensions::new());
-    let held = server.state.admission().enter(anyone, 1).await.unwrap();
+    let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
+    let held = server.state.admission().acquire(anyone, 1).await.unwrap();
     let began = tokio::time::Instant::now();
     let answer = server.get("/store/m/a/c/0").await;
     assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
@@ -86,8 +86,8 @@ async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_
 async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
     let options = HttpOptions { inflight_bytes: 2048, queue_ms: 1000, ..HttpOptions::default() };
     let server = Server::with_options(VALUES, options);
-    let anyone = Entrant::new(Class::Elements, &Extensions::new());
-    let enter = || server.state.admission().enter(anyone, 1);
+    let anyone = AdmissionRequest::new(Priority::Elements, &Extensions::new());
+    let enter = || server.state.admission().acquire(anyone, 1);
     let (first, _second) = (enter().await.unwrap(), enter().await.unwrap());
     let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(enter())).collect();
     for waiter in &mut waiting {
@@ -162,10 +162,10 @@ async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
 async fn without_memory_health_alone_is_told() {
     let server = Server::new(VALUES);
     assert!(server.site.keeps_connections());
-    server.state.set_pressure(Pressure::High);
+    server.state.set_pressure(MemoryPressure::High);
     assert!(!server.site.keeps_connections());
     assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
-    server.state.set_pressure(Pressure::Full);
+    server.state.set_pressure(MemoryPressure::Critical);
     server.store.take_asked();
     for url in ["/store/m/a/c/0", "/v1/data/m/a", "/v1/nodes/m/", "/store/m/", "/", "/none", "/v1/mounts"] {
         let answer = server.get(url).await;
@@ -175,7 +175,7 @@ async fn without_memory_health_alone_is_told() {
     assert_eq!(server.store.take_asked(), Vec::<&str>::new());
     assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
     assert_eq!(server.get("/readyz").await.status.as_u16(), 200);
-    server.state.set_pressure(Pressure::None);
+    server.state.set_pressure(MemoryPressure::None);
     assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
 }
 
@@ -213,7 +213,7 @@ async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
         for number in 0..100_000 {
             let mut extensions = Extensions::new();
             extensions.insert(crate::http::caller::Caller::at(peer(number)));
-            refused += u32::from(rates.check(Share::of(&extensions)).is_err());
+            refused += u32::from(rates.check(ClientBucket::of(&extensions)).is_err());
         }
         assert_eq!(refused, round * 100_000);
     }

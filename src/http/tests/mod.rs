@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 
 use super::test_store::TestStore;
-use super::{AppState, HttpOptions, Mount, Peer, Site};
+use super::{AppState, Endpoint, HttpOptions, Mount, Peer};
 
 /// Headers as names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -30,7 +30,7 @@ type Headers<'a> = &'a [(&'a str, &'a str)];
 struct Server {
     store: Arc<TestStore>,
     state: AppState,
-    site: Site,
+    site: Endpoint,
 }
 
 /// What a client got.
@@ -55,8 +55,8 @@ impl Server {
             mount("r"),
             Mount { writable: true, ..mount("w") },
         ];
-        let state = AppState::new(mounts, crate::http::Arrays::uncached(), options).unwrap();
-        let site = Site::whole(state.clone());
+        let state = AppState::new(mounts, crate::http::ArrayEngine::uncached(), options).unwrap();
+        let site = Endpoint::whole(state.clone());
         Self { store, state, site }
     }
 
@@ -65,7 +65,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.site.answer(request.body(body).unwrap(), Peer::LOOPBACK).await;
+        let response = self.site.handle(request.body(body).unwrap(), Peer::LOOPBACK).await;
         let (parts, body) = response.into_parts();
         let body: Result<Vec<Bytes>, _> = body.into_data_stream().try_collect().await;
         let body = body.map(|parts| parts.concat().into()).map_err(|error| error.to_string());

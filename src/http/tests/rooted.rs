@@ -1,7 +1,7 @@
 //! A mount at the root path of a host or a listener of its own.
 
 use super::{Answer, Headers, Server, TestStore};
-use crate::http::{AppState, Arrays, HttpOptions, Mount, Site};
+use crate::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount};
 
 const VALUES: &[(&str, &[u8])] = &[
     ("healthz", b"a key"),
@@ -24,12 +24,12 @@ fn sites() -> Sites {
     let mount =
         Mount { writable: true, allow_prefix_delete: true, hosts, ..Mount::read_only("m", store.clone()) };
     let other = Mount::read_only("n", TestStore::new());
-    let state = AppState::new([mount, other], Arrays::uncached(), HttpOptions::default()).unwrap();
-    assert!(Site::of_mount(&state, "none").is_none());
+    let state = AppState::new([mount, other], ArrayEngine::uncached(), HttpOptions::default()).unwrap();
+    assert!(Endpoint::for_mount(&state, "none").is_none());
     let server = |site| Server { store: store.clone(), state: state.clone(), site };
     Sites {
-        by_name: server(Site::whole(state.clone())),
-        rooted: server(Site::of_mount(&state, "m").unwrap()),
+        by_name: server(Endpoint::whole(state.clone())),
+        rooted: server(Endpoint::for_mount(&state, "m").unwrap()),
     }
 }
 

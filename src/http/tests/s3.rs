@@ -9,7 +9,7 @@ use super::faults::faults;
 use super::{Answer, Headers, Server};
 use crate::error::{Classify, ErrorClass};
 use crate::http::HttpOptions;
-use crate::http::admission::{Class, Entrant};
+use crate::http::admission::{AdmissionRequest, Priority};
 
 const VALUES: &[(&str, &[u8])] = &[("zarr.json", b"{}"), ("a/zarr.json", b"{}"), ("a/c/0", b"0123456789")];
 
@@ -243,8 +243,8 @@ async fn what_stands_before_the_handlers_speaks_s3_too() {
 
     let options = HttpOptions { inflight_bytes: 1, queue_ms: 1, ..HttpOptions::default() };
     let server = Server::with_options(VALUES, options);
-    let anyone = Entrant::new(Class::Metadata, &Extensions::new());
-    let held = server.state.admission().enter(anyone, 1).await.unwrap();
+    let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
+    let held = server.state.admission().acquire(anyone, 1).await.unwrap();
     let answer = server.send_body("GET", "/s3/m/a/c/0", &[], Body::empty()).await;
     assert_eq!((answer.status.as_u16(), answer.s3_error("/s3/m/a/c/0")), (503, "SlowDown"));
     let seconds = Duration::from_secs(answer.header("retry-after").parse().unwrap());

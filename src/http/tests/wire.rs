@@ -17,7 +17,7 @@ async fn connect(server: &Server) -> TcpStream {
     let site = server.site.clone();
     let answer = move |request: Request| {
         let site = site.clone();
-        async move { site.answer(request, Peer::LOOPBACK).await }
+        async move { site.handle(request, Peer::LOOPBACK).await }
     };
     let router = axum::Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, router).await });

@@ -8,7 +8,7 @@ use futures::StreamExt;
 
 use super::Server;
 use crate::http::HttpOptions;
-use crate::http::admission::{Class, Entrant, Share};
+use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
 
 fn small() -> Server {
     let options = HttpOptions { put_body_bytes: 8, body_stall_ms: 20, ..HttpOptions::default() };
@@ -114,8 +114,8 @@ async fn a_body_that_the_store_holds_is_charged_or_refused_before_it_is_read() {
     let options = HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, ..HttpOptions::default() };
     let server = Server::with_options(&[("old", b"before")], options);
     server.store.holds.store(u64::MAX, Ordering::Relaxed);
-    let anyone = Entrant::of(Class::Metadata, Share::numbered(1));
-    let _others = server.state.admission().enter(anyone, 8 << 10).await.unwrap();
+    let anyone = AdmissionRequest::of(Priority::Metadata, ClientBucket::numbered(1));
+    let _others = server.state.admission().acquire(anyone, 8 << 10).await.unwrap();
     let unread = || {
         Body::from_stream(futures::stream::poll_fn(|_| -> std::task::Poll<Option<Result<Bytes, String>>> {
             panic!("the body was read")

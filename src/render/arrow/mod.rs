@@ -17,7 +17,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, Field, Fields, Schema, SchemaRef};
 
-use super::{Contents, RenderError, Writer, check_bytes, product};
+use super::{RenderError, ResultSchema, Writer, check_bytes, product};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
@@ -72,8 +72,8 @@ impl ArrowWriter {
     ///
     /// # Errors
     /// [`RenderError::TooLarge`].
-    pub(super) fn new(contents: &Contents, limit: u64) -> Result<Self, RenderError> {
-        let Contents { data_type, shape, dimension_names, .. } = contents;
+    pub(super) fn new(contents: &ResultSchema, limit: u64) -> Result<Self, RenderError> {
+        let ResultSchema { data_type, shape, dimension_names, .. } = contents;
         check_bytes(bytes_estimate(contents), limit)?;
         let inner = shape.get(1..).unwrap_or_default();
         let row_elements = product(inner);
@@ -140,7 +140,8 @@ impl Writer for ArrowWriter {
     fn write(&mut self, elements: &Elements, out: &mut Vec<u8>) -> Result<(), RenderError> {
         if self.data_type.is_variable() {
             let kept = std::mem::take(&mut self.texts);
-            let texts: Vec<&[u8]> = kept.iter().map(Vec::as_slice).chain(elements.texts()).collect();
+            let texts: Vec<&[u8]> =
+                kept.iter().map(Vec::as_slice).chain(elements.variable_elements()).collect();
             self.take((texts.len() - kept.len()) as u64)?;
             let (whole, rest) = texts.split_at(texts.len() / self.row_elements * self.row_elements);
             self.texts = rest.iter().map(|text| text.to_vec()).collect();

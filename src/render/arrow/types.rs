@@ -26,7 +26,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType as ArrowType, Field, Fields, TimeUnit as ArrowUnit};
 use serde_json::json;
 
-use super::super::{Contents, RenderError};
+use super::super::{RenderError, ResultSchema};
 use crate::metadata::{DataType, StructType, TimeStep, TimeUnit};
 
 /// The name of what a list holds, as other implementations call it.
@@ -35,7 +35,7 @@ const ITEM: &str = "item";
 const FRAMING_BYTES: u64 = 4 << 10;
 
 /// The most bytes the values take, as far as type and shape tell (saturated).
-pub(in crate::render) fn bytes_estimate(contents: &Contents) -> u64 {
+pub(in crate::render) fn bytes_estimate(contents: &ResultSchema) -> u64 {
     contents.elements().saturating_mul(element_bytes(&contents.data_type)).saturating_add(FRAMING_BYTES)
 }
 

@@ -21,7 +21,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 
 /// Whether a backend is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Circuit {
+pub enum CircuitState {
     /// It is.
     Closed,
     /// It is not: it has failed too often.
@@ -30,7 +30,7 @@ pub enum Circuit {
     Probing,
 }
 
-impl Circuit {
+impl CircuitState {
     /// The state as a stable word.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -45,11 +45,11 @@ impl Circuit {
 /// The backend has failed too often.
 #[derive(Debug, thiserror::Error)]
 #[error("the backend is left alone, as it failed too often")]
-struct LeftAlone;
+struct CircuitOpen;
 
 /// What is known of a backend's failures.
 #[derive(Debug)]
-pub(super) struct Breaker {
+pub(super) struct CircuitBreaker {
     /// So many failures are too many; 0 for never.
     limit: usize,
     successes: AtomicU64,
@@ -70,12 +70,12 @@ struct Facts {
 /// A question that was let through.
 #[derive(Debug)]
 pub(super) struct Attempt<'a> {
-    breaker: &'a Breaker,
+    breaker: &'a CircuitBreaker,
     is_probe: bool,
     is_over: bool,
 }
 
-impl Breaker {
+impl CircuitBreaker {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -86,15 +86,15 @@ impl Breaker {
         }
     }
 
-    pub(super) fn circuit(&self) -> Circuit {
+    pub(super) fn circuit(&self) -> CircuitState {
         match self.facts().open {
-            None => Circuit::Closed,
-            Some((_, false)) => Circuit::Open,
-            Some((_, true)) => Circuit::Probing,
+            None => CircuitState::Closed,
+            Some((_, false)) => CircuitState::Open,
+            Some((_, true)) => CircuitState::Probing,
         }
     }
 
-    pub(super) fn times_opened(&self) -> u64 {
+    pub(super) fn opened_total(&self) -> u64 {
         self.times_opened.load(Ordering::Relaxed)
     }
 
@@ -107,7 +107,7 @@ impl Breaker {
             return Ok(());
         }
         match self.facts().open {
-            Some((until, is_probed)) if is_probed || Instant::now() < until => Err(left_alone()),
+            Some((until, is_probed)) if is_probed || Instant::now() < until => Err(retry_after()),
             None | Some(_) => Ok(()),
         }
     }
@@ -122,7 +122,7 @@ impl Breaker {
             && let Some((until, is_probed)) = &mut self.facts().open
         {
             if *is_probed || Instant::now() < *until {
-                return Err(left_alone());
+                return Err(retry_after());
             }
             (*is_probed, is_probe) = (true, true);
         }
@@ -162,8 +162,8 @@ impl Breaker {
     }
 }
 
-fn left_alone() -> StoreError {
-    StoreError::Busy(Arc::new(LeftAlone))
+fn retry_after() -> StoreError {
+    StoreError::Busy(Arc::new(CircuitOpen))
 }
 
 impl Attempt<'_> {
@@ -201,50 +201,50 @@ impl Drop for Attempt<'_> {
 mod tests {
     use super::*;
 
-    fn ask(breaker: &Breaker, has_failed: bool) -> bool {
+    fn ask(breaker: &CircuitBreaker, has_failed: bool) -> bool {
         breaker.check().is_ok() && breaker.begin().map(|attempt| attempt.end(has_failed)).is_ok()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_backend_that_fails_is_left_alone_and_then_tried_by_one() {
-        let breaker = Breaker::new(10);
+        let breaker = CircuitBreaker::new(10);
         assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10);
-        assert_eq!(breaker.circuit(), Circuit::Open);
+        assert_eq!(breaker.circuit(), CircuitState::Open);
         tokio::time::advance(MOMENT).await;
         let probe = breaker.begin().unwrap();
-        assert_eq!(breaker.circuit(), Circuit::Probing);
+        assert_eq!(breaker.circuit(), CircuitState::Probing);
         assert!(breaker.check().is_err() && breaker.begin().is_err(), "one is enough");
         probe.end(true);
         assert!(!ask(&breaker, false), "for another moment");
         tokio::time::advance(MOMENT).await;
         assert!(ask(&breaker, false));
-        assert_eq!((breaker.circuit(), breaker.times_opened()), (Circuit::Closed, 2));
+        assert_eq!((breaker.circuit(), breaker.opened_total()), (CircuitState::Closed, 2));
         assert_eq!((0..50).filter(|_| ask(&breaker, true)).count(), 10, "what was is forgotten");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_probe_that_is_abandoned_is_followed_by_another() {
-        let breaker = Breaker::new(1);
+        let breaker = CircuitBreaker::new(1);
         assert!(ask(&breaker, true));
         tokio::time::advance(MOMENT).await;
         drop(breaker.begin().unwrap());
-        assert_eq!(breaker.circuit(), Circuit::Open);
+        assert_eq!(breaker.circuit(), CircuitState::Open);
         assert!(ask(&breaker, false));
-        assert_eq!(breaker.circuit(), Circuit::Closed);
+        assert_eq!(breaker.circuit(), CircuitState::Closed);
     }
 
     #[tokio::test(start_paused = true)]
     async fn failures_that_are_rare_or_long_ago_change_nothing() {
-        let breaker = Breaker::new(10);
+        let breaker = CircuitBreaker::new(10);
         for number in 0..10_000 {
             assert!(ask(&breaker, number % 100 == 0), "one in a hundred");
         }
-        let breaker = Breaker::new(10);
+        let breaker = CircuitBreaker::new(10);
         for _ in 0..100 {
             assert!(ask(&breaker, true), "one in more than a second");
             tokio::time::advance(Duration::from_millis(1200)).await;
         }
-        let breaker = Breaker::new(0);
+        let breaker = CircuitBreaker::new(0);
         assert!((0..100).all(|_| ask(&breaker, true)), "none is too many");
     }
 }

@@ -8,7 +8,7 @@
 mod breaker;
 mod turns;
 
-pub use breaker::Circuit;
+pub use breaker::CircuitState;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 
-use self::breaker::Breaker;
-use self::turns::Turns;
-use super::object::is_unwell;
+use self::breaker::CircuitBreaker;
+use self::turns::ConcurrencyLimit;
+use super::object::is_backend_failure;
 use super::{
-    ByteRange, Copied, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind,
+    Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -29,7 +29,7 @@ use crate::key::{StoreKey, StorePrefix};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendState {
     /// Whether it is asked at all.
-    pub circuit: Circuit,
+    pub circuit: CircuitState,
     /// How often it was left alone for a while since the start.
     pub times_opened: u64,
     /// Questions under way.
@@ -42,7 +42,7 @@ pub struct BackendState {
 
 /// How much a backend may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Restraint {
+pub(super) struct ThrottleOptions {
     /// Questions under way at a time.
     pub(super) requests: usize,
     /// How long one waits for its turn.
@@ -53,25 +53,25 @@ pub(super) struct Restraint {
 
 /// A store that asks with restraint. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Guarded(Arc<Inner>);
+pub(super) struct ThrottledStore(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     store: SharedStore,
-    turns: Turns,
-    breaker: Breaker,
+    turns: ConcurrencyLimit,
+    breaker: CircuitBreaker,
 }
 
-impl Guarded {
-    pub(super) fn new(store: SharedStore, restraint: Restraint) -> Self {
-        let turns = Turns::new(restraint.requests, restraint.queue);
-        Self(Arc::new(Inner { store, turns, breaker: Breaker::new(restraint.failures) }))
+impl ThrottledStore {
+    pub(super) fn new(store: SharedStore, restraint: ThrottleOptions) -> Self {
+        let turns = ConcurrencyLimit::new(restraint.requests, restraint.queue);
+        Self(Arc::new(Inner { store, turns, breaker: CircuitBreaker::new(restraint.failures) }))
     }
 }
 
 impl Inner {
     /// Asks when it is its turn.
-    async fn ask<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    async fn call<T>(&self, question: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.breaker.check()?;
         let _turn = self.turns.take().await?;
         self.attempt(question).await
@@ -85,7 +85,7 @@ impl Inner {
         // It may be so no longer, after the wait for a turn.
         let attempt = self.breaker.begin()?;
         let outcome = question.await;
-        attempt.end(outcome.as_ref().is_err_and(is_unwell));
+        attempt.end(outcome.as_ref().is_err_and(is_backend_failure));
         outcome
     }
 
@@ -95,7 +95,7 @@ impl Inner {
         mut entries: BoxStream<'static, Result<T, StoreError>>,
     ) -> BoxStream<'static, Result<T, StoreError>> {
         let listed = async move {
-            let first = self.ask(entries.try_next()).await?;
+            let first = self.call(entries.try_next()).await?;
             Ok::<_, StoreError>(stream::iter(first.map(Ok)).chain(self.watched(entries)))
         };
         stream::once(listed).try_flatten().boxed()
@@ -107,7 +107,7 @@ impl Inner {
         parts: impl Stream<Item = Result<T, StoreError>>,
     ) -> impl Stream<Item = Result<T, StoreError>> {
         parts.inspect_err(move |error| {
-            if is_unwell(error) {
+            if is_backend_failure(error) {
                 self.breaker.failed();
             }
         })
@@ -115,7 +115,7 @@ impl Inner {
 }
 
 #[async_trait]
-impl Store for Guarded {
+impl Store for ThrottledStore {
     fn kind(&self) -> StoreKind {
         self.0.store.kind()
     }
@@ -126,13 +126,13 @@ impl Store for Guarded {
 
     fn backend(&self) -> Option<BackendState> {
         let Inner { turns, breaker, .. } = &*self.0;
-        let (under_way, waiting, limit) = (turns.under_way(), turns.waiting(), turns.limit());
-        let (circuit, times_opened) = (breaker.circuit(), breaker.times_opened());
+        let (under_way, waiting, limit) = (turns.in_flight(), turns.waiting(), turns.limit());
+        let (circuit, times_opened) = (breaker.circuit(), breaker.opened_total());
         Some(BackendState { circuit, times_opened, under_way, waiting, limit })
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
-        self.0.ask(self.0.store.head(key)).await
+        self.0.call(self.0.store.head(key)).await
     }
 
     async fn get(
@@ -141,7 +141,7 @@ impl Store for Guarded {
         range: ByteRange,
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
-        let Some(value) = self.0.ask(self.0.store.get(key, range, if_match)).await? else { return Ok(None) };
+        let Some(value) = self.0.call(self.0.store.get(key, range, if_match)).await? else { return Ok(None) };
         let body = match value.body {
             ValueBody::Stream(parts) => ValueBody::Stream(Arc::clone(&self.0).watched(parts).boxed()),
             at_hand @ ValueBody::Bytes(_) => at_hand,
@@ -154,7 +154,7 @@ impl Store for Guarded {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.0.attempt(self.0.store.set(key, body, condition)).await
     }
 
@@ -164,16 +164,16 @@ impl Store for Guarded {
         if_match: Option<&Version>,
         to: &StoreKey,
         condition: WriteCondition,
-    ) -> Result<Option<Copied>, StoreError> {
+    ) -> Result<Option<CopyResult>, StoreError> {
         self.0.attempt(self.0.store.copy(from, if_match, to, condition)).await
     }
 
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
-        self.0.ask(self.0.store.erase(key, condition)).await
+        self.0.call(self.0.store.erase(key, condition)).await
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<u64, StoreError> {
-        self.0.ask(self.0.store.erase_prefix(prefix)).await
+        self.0.call(self.0.store.erase_prefix(prefix)).await
     }
 
     fn list_dir_after(&self, prefix: &StorePrefix, after: &str) -> DirEntries {
@@ -189,6 +189,6 @@ impl Store for Guarded {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.0.ask(self.0.store.check()).await
+        self.0.call(self.0.store.check()).await
     }
 }

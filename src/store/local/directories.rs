@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::Area;
+use super::LocalRootState;
 use super::disk::Step;
 use super::failure::{is_absence, os};
 use crate::key::{MAX_KEY_SEGMENTS, StoreKey};
@@ -53,7 +53,7 @@ impl NewDirectories {
     }
 }
 
-impl Area {
+impl LocalRootState {
     fn note_new(&self, directory: &str) {
         if let Some(reserved) = &self.reserved {
             reserved.new_directories.note(directory);

@@ -9,7 +9,7 @@ use futures::stream::TryStreamExt;
 use rustix::fs::{AtFlags, FileType, statat};
 use rustix::io::Errno;
 
-use super::Area;
+use super::LocalRootState;
 use super::blocking::Blocking;
 use super::directories::parent_path;
 use super::failure::os;
@@ -22,7 +22,7 @@ use crate::store::{DirEntry, StoreError};
 
 /// Removes all below a prefix. Returns how many values and links there were.
 pub(super) async fn erase_prefix(
-    area: &Arc<Area>,
+    area: &Arc<LocalRootState>,
     blocking: &Blocking,
     prefix: &StorePrefix,
 ) -> Result<u64, StoreError> {
@@ -45,14 +45,18 @@ pub(super) async fn erase_prefix(
     Ok(erased)
 }
 
-async fn erase_name(area: &Arc<Area>, blocking: &Blocking, key: StoreKey) -> Result<bool, StoreError> {
+async fn erase_name(
+    area: &Arc<LocalRootState>,
+    blocking: &Blocking,
+    key: StoreKey,
+) -> Result<bool, StoreError> {
     let area = Arc::clone(area);
     let lock = lock(area.root.path(), &key).await;
     // Not behind walks: who writes may wait for the lock.
     blocking.run(move || area.remove_name(&lock, &key)).await
 }
 
-impl Area {
+impl LocalRootState {
     /// The link that a prefix's own name is, where it leads to a directory.
     fn link_to_directory(&self, prefix: &StorePrefix) -> Result<Option<StoreKey>, StoreError> {
         let Some(key) = prefix.as_key() else { return Ok(None) };

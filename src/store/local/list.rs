@@ -14,7 +14,7 @@ use futures::stream::{StreamExt, TryStreamExt, iter, unfold};
 use rustix::fs::{AtFlags, Dir, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
-use super::Area;
+use super::LocalRootState;
 use super::blocking::Blocking;
 use super::failure::os;
 use super::names::{Names, Selection};
@@ -55,7 +55,7 @@ pub(super) enum Below {
 
 /// The entries below a prefix, after a text.
 pub(super) fn list(
-    area: Arc<Area>,
+    area: Arc<LocalRootState>,
     blocking: Blocking,
     below: Below,
     prefix: &StorePrefix,
@@ -78,7 +78,7 @@ pub(super) fn list(
 
 /// A walk through the tree, between two steps. It holds names, but no open directory.
 pub(super) struct Walk {
-    area: Arc<Area>,
+    area: Arc<LocalRootState>,
     below: Below,
     after: String,
     /// The directory that is to be read next.
@@ -99,7 +99,7 @@ struct Frame {
 }
 
 impl Walk {
-    pub(super) fn new(area: Arc<Area>, below: Below, prefix: &StorePrefix, after: &str) -> Self {
+    pub(super) fn new(area: Arc<LocalRootState>, below: Below, prefix: &StorePrefix, after: &str) -> Self {
         // All keys below the prefix come before such a text.
         let is_passed = after > prefix.as_str() && !after.starts_with(prefix.as_str());
         let next = (!is_passed).then(|| prefix.clone());

@@ -42,12 +42,12 @@ use self::disk::Disk;
 use self::failure::os;
 use self::list::Below;
 use self::read::Started;
-use self::reserved::Reserved;
+use self::reserved::StagingDir;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
-    ByteRange, DirEntries, DirEntry, Extent, ListEntry, Quiet, SetOutcome, Store, StoreError, StoreKind,
-    Value, ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, DirEntry, Extent, ListEntry, SetResult, Store, StoreError, StoreKind, Value,
+    ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -110,24 +110,24 @@ impl Default for LocalOptions {
 /// A store over a directory.
 #[derive(Debug)]
 pub struct LocalStore {
-    area: Arc<Area>,
+    area: Arc<LocalRootState>,
     blocking: Blocking,
 }
 
 /// What the threads of a store share.
 #[derive(Debug)]
-struct Area {
+struct LocalRootState {
     root: Root,
     /// `None` if the store is read-only.
-    reserved: Option<Arc<Reserved>>,
+    reserved: Option<Arc<StagingDir>>,
     durability: Durability,
     disk: Arc<Disk>,
     watcher: Watcher,
 }
 
-impl Area {
+impl LocalRootState {
     /// The staging area, if writes are possible.
-    fn writable(&self) -> Result<Arc<Reserved>, StoreError> {
+    fn writable(&self) -> Result<Arc<StagingDir>, StoreError> {
         let reserved = self.reserved.as_ref().ok_or(StoreError::ReadOnly)?;
         if reserved.is_broken() {
             return Err(os("write: an earlier write did not reach the disk", rustix::io::Errno::IO));
@@ -163,8 +163,9 @@ impl LocalStore {
     /// The directory's own failure; [`StoreError::RootInUse`] if another server writes there.
     pub fn open(root: &Path, options: &LocalOptions) -> Result<Self, StoreError> {
         let root = Root::open(root, options)?;
-        let reserved = if options.writable { Some(Reserved::open(&root, options.durability)?) } else { None };
-        let area = Area {
+        let reserved =
+            if options.writable { Some(StagingDir::open(&root, options.durability)?) } else { None };
+        let area = LocalRootState {
             root,
             reserved,
             durability: options.durability,
@@ -228,17 +229,17 @@ impl Store for LocalStore {
         self.look(key).await
     }
 
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+    fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         read::still_has(&self.area.root, key, version)
     }
 
-    async fn watch(&self, keys: Vec<StoreKey>) -> Option<Quiet> {
+    async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
         let area = Arc::clone(&self.area);
         let watched = self.blocking.run(move || Ok(area.watcher.watch(&area.root, &keys)));
         watched.await.ok()?
     }
 
-    fn is_quiet(&self, since: Quiet) -> bool {
+    fn unchanged_since(&self, since: WatchToken) -> bool {
         self.area.watcher.is_quiet(since)
     }
 
@@ -267,7 +268,7 @@ impl Store for LocalStore {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.area.writable()?;
         write::set(&self.area, &self.blocking, key, body, condition).await
     }

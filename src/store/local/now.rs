@@ -24,7 +24,7 @@ mod linux {
 
     use crate::store::local::root::kernel::BENEATH;
 
-    const HOW: ResolveFlags =
+    const NONBLOCKING: ResolveFlags =
         BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::CACHED).union(ResolveFlags::NO_XDEV);
 
     /// By their numbers in `statfs(2)`: ext4, XFS, Btrfs, F2FS, tmpfs.
@@ -47,7 +47,7 @@ mod linux {
 
     /// Opens a file that is found without waiting, and by no link.
     pub(in crate::store::local) fn open(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        openat2(root, path, flags, Mode::empty(), HOW)
+        openat2(root, path, flags, Mode::empty(), NONBLOCKING)
     }
 
     /// Fills a buffer from a place in a file; `false` if that takes waiting, or if there is not as much.

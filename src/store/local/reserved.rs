@@ -37,18 +37,18 @@ const CLOSED: &[u8] = b"closed\n";
 type RootId = (Dev, u64);
 
 /// The roots that this process has open for writing. One that is there no more, or not yet, is just being closed or opened.
-static OPEN: Mutex<BTreeMap<RootId, Weak<Reserved>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<RootId, Weak<StagingDir>>> = Mutex::new(BTreeMap::new());
 /// Told when that is done.
 static DONE: Condvar = Condvar::new();
 
 /// No code panics while it holds the lock.
-fn open_roots() -> MutexGuard<'static, BTreeMap<RootId, Weak<Reserved>>> {
+fn open_roots() -> MutexGuard<'static, BTreeMap<RootId, Weak<StagingDir>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The staging area of a root, and the lock that keeps other servers from writing there.
 #[derive(Debug)]
-pub(super) struct Reserved {
+pub(super) struct StagingDir {
     root: RootId,
     staging: OwnedFd,
     lock: OwnedFd,
@@ -60,7 +60,7 @@ pub(super) struct Reserved {
     pub(super) new_directories: NewDirectories,
 }
 
-impl Reserved {
+impl StagingDir {
     /// What another store of this process has open of this root; else makes the directory if need be, takes the lock, and
     /// removes what dead processes left behind.
     pub(super) fn open(root: &Root, durability: Durability) -> Result<Arc<Self>, StoreError> {
@@ -140,7 +140,7 @@ impl Reserved {
     }
 }
 
-impl Drop for Reserved {
+impl Drop for StagingDir {
     fn drop(&mut self) {
         // What readers saw and no disk has is no good end.
         if !self.is_loose.load(Ordering::SeqCst) && !self.is_broken() {
@@ -204,7 +204,7 @@ fn remove_leftovers(staging: &OwnedFd) -> Result<(), StoreError> {
 /// A value on its way into the store: a file that goes away with this, unless it was renamed first.
 #[derive(Debug)]
 pub(super) struct Staged {
-    reserved: Arc<Reserved>,
+    reserved: Arc<StagingDir>,
     disk: Arc<Disk>,
     name: String,
     file: Arc<File>,
@@ -214,7 +214,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// A new, empty staging file.
-    pub(super) fn create(reserved: Arc<Reserved>, disk: Arc<Disk>) -> Result<Self, StoreError> {
+    pub(super) fn create(reserved: Arc<StagingDir>, disk: Arc<Disk>) -> Result<Self, StoreError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -26,7 +26,7 @@ mod linux {
     use rustix::io::Errno;
 
     use crate::key::StoreKey;
-    use crate::store::Quiet;
+    use crate::store::WatchToken;
     use crate::store::local::directories::{ancestors, parent_path};
     use crate::store::local::root::{Root, is_file};
 
@@ -65,7 +65,7 @@ mod linux {
 
     impl Watcher {
         /// Watches all that could give these keys other values. `None` if that cannot be, or if something changes just now.
-        pub(in crate::store::local) fn watch(&self, root: &Root, keys: &[StoreKey]) -> Option<Quiet> {
+        pub(in crate::store::local) fn watch(&self, root: &Root, keys: &[StoreKey]) -> Option<WatchToken> {
             if !root.now {
                 return None;
             }
@@ -83,11 +83,11 @@ mod linux {
             for key in keys {
                 self.state().add(root, key.as_str(), false)?;
             }
-            (self.state().changes_by_now() == before).then_some(Quiet(before))
+            (self.state().changes_by_now() == before).then_some(WatchToken(before))
         }
 
         /// Whether nothing was told since then.
-        pub(in crate::store::local) fn is_quiet(&self, since: Quiet) -> bool {
+        pub(in crate::store::local) fn is_quiet(&self, since: WatchToken) -> bool {
             self.state().changes_by_now() == since.0
         }
 
@@ -192,7 +192,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod nowhere {
     use crate::key::StoreKey;
-    use crate::store::Quiet;
+    use crate::store::WatchToken;
     use crate::store::local::root::Root;
 
     /// Watches nothing.

@@ -22,10 +22,10 @@ use super::locks::{KeyLock, lock};
 use super::read::head;
 use super::reserved::Staged;
 use super::version::info_of;
-use super::{Area, Durability};
+use super::{Durability, LocalRootState};
 use crate::key::StoreKey;
 use crate::store::own_names::{check_not_reserved, is_reserved};
-use crate::store::{SetOutcome, StoreError, ValueInfo, ValueStream, WriteCondition};
+use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.
 const PIECE_BYTES: usize = 1 << 20;
@@ -36,12 +36,12 @@ const TRIES: usize = 256;
 
 /// Stores a value.
 pub(super) async fn set(
-    area: &Arc<Area>,
+    area: &Arc<LocalRootState>,
     blocking: &Blocking,
     key: &StoreKey,
     body: ValueStream,
     condition: WriteCondition,
-) -> Result<SetOutcome, StoreError> {
+) -> Result<SetResult, StoreError> {
     check_name(key)?;
     let (ours, name, wanted) = (Arc::clone(area), key.clone(), condition.clone());
     let prepared = blocking.run(move || {
@@ -87,7 +87,7 @@ async fn receive(
 
 /// Removes a value. Returns whether there was one.
 pub(super) async fn erase(
-    area: &Arc<Area>,
+    area: &Arc<LocalRootState>,
     blocking: &Blocking,
     key: &StoreKey,
     condition: WriteCondition,
@@ -100,7 +100,7 @@ pub(super) async fn erase(
     blocking.run(move || area.remove(&lock, &key, &condition)).await
 }
 
-impl Area {
+impl LocalRootState {
     /// Writes the last bytes and makes them all durable.
     fn complete(&self, mut staged: Staged, rest: &[u8]) -> Result<Staged, StoreError> {
         staged.write(rest)?;
@@ -116,7 +116,7 @@ impl Area {
         mut staged: Staged,
         key: &StoreKey,
         condition: &WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.writable()?;
         let current = self.before(key, condition)?;
         condition.check(current.as_ref())?;
@@ -127,7 +127,7 @@ impl Area {
         self.sync_directory("make the directory durable", &directory)?;
         self.sync_new_directories(key)?;
         let version = info_of(&self.root.note_own(staged.stat()?, staged.modified())).version;
-        Ok(SetOutcome { created: current.is_none(), version: Some(version) })
+        Ok(SetResult { created: current.is_none(), version: Some(version) })
     }
 
     /// The value that a write replaces. A symbolic link in its place that leads to none is replaced itself.

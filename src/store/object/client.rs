@@ -20,13 +20,13 @@ use url::Url;
 
 use super::super::Shared;
 use super::answer;
-use super::patient::{patient, stalled};
+use super::patient::{stalled, with_stall_timeout};
 use super::retries::RetryBudget;
 use super::{tls, trace_context};
 
 /// For how long a backend is waited for, and how often it is asked again.
 #[derive(Clone, Debug)]
-pub(in crate::store) struct Patience {
+pub(in crate::store) struct TimeoutOptions {
     /// How long a connection may take to come about.
     pub(in crate::store) connect: Duration,
     /// How long a response may stall.
@@ -39,7 +39,7 @@ pub(in crate::store) struct Patience {
     pub(in crate::store) retry_percent: u8,
 }
 
-impl Patience {
+impl TimeoutOptions {
     /// For requests that may be made twice.
     pub(in crate::store) fn retries(&self) -> RetryConfig {
         let backoff = BackoffConfig {
@@ -89,7 +89,7 @@ impl Connector {
     ///
     /// # Errors
     /// With `tls`: there are no certificates to check a server's against.
-    pub(in crate::store) fn new(tls: bool, patience: &Patience) -> Result<Self, Shared> {
+    pub(in crate::store) fn new(tls: bool, patience: &TimeoutOptions) -> Result<Self, Shared> {
         static PROVIDER: Once = Once::new();
         PROVIDER.call_once(|| {
             // An error says that there is one already, which will do.
@@ -127,8 +127,8 @@ impl Connector {
         let has_failed =
             status.is_none_or(|status| status.is_server_error() || matches!(status.as_u16(), 408 | 429));
         match (has_failed, self.tries_again) {
-            (false, _) => self.retries.earn(),
-            (true, true) => self.retries.spend(),
+            (false, _) => self.retries.deposit(),
+            (true, true) => self.retries.withdraw(),
             (true, false) => {}
         }
     }
@@ -161,7 +161,7 @@ impl HttpService for Connector {
         let response =
             timeout(self.stall, self.client.call(request)).await.unwrap_or_else(|_elapsed| Err(stalled()));
         self.count(response.as_ref().ok().map(HttpResponse::status));
-        let response = patient(response?, self.stall);
+        let response = with_stall_timeout(response?, self.stall);
         if leads_to_the_directory(&uri, &response) {
             let (mut parts, _) = response.into_parts();
             parts.status = reqwest::StatusCode::NOT_FOUND;

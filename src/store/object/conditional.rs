@@ -23,7 +23,7 @@ use super::ObjectBackend;
 use super::client::on_condition;
 use super::failure::{failure, is_not_sent, status};
 use crate::key::StoreKey;
-use crate::store::{SetOutcome, StoreError, StoreKind, Version, WriteCondition};
+use crate::store::{SetResult, StoreError, StoreKind, Version, WriteCondition};
 
 /// The metadata that says which write made a value. Azure takes only names that are identifiers.
 const WRITE_ID: &str = "zarr_server_write_id";
@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a failed request did.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum AttemptOutcome {
     /// Nothing, and it would do nothing another time.
     Refused,
     /// Nothing this time: the backend was busy, or could not be reached.
@@ -60,7 +60,7 @@ impl ObjectBackend {
         path: &Path,
         payload: PutPayload,
         condition: &WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         if matches!(condition, WriteCondition::IfVersion(version) if !version.is_strong()) {
             return Err(StoreError::ConditionFailed);
         }
@@ -99,7 +99,7 @@ impl ObjectBackend {
             tracing::warn!(%error, "the key of the probe for conditional writes could not be erased");
         }
         if matches!(heeded, Ok(false)) {
-            let backend = self.kind.name();
+            let backend = self.kind.as_str();
             tracing::warn!(backend, "the backend ignores conditions, so conditional writes are refused");
         }
         heeded
@@ -111,7 +111,7 @@ impl ObjectBackend {
         path: &Path,
         payload: PutPayload,
         condition: &WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         let (id, begun) = (write_id(), Instant::now());
         let created = *condition == WriteCondition::IfAbsent;
         let mut generation = None;
@@ -127,22 +127,22 @@ impl ObjectBackend {
                 Ok(result) => return Ok(self.outcome(created, &result)),
                 Err(error) => error,
             };
-            let fate = self.fate(&error, condition);
-            was_lost |= fate == Fate::Unknown;
+            let fate = self.attempt_outcome(&error, condition);
+            was_lost |= fate == AttemptOutcome::Unknown;
             let given_up = |error| if was_lost { unknown(error) } else { failure(error) };
-            if fate == Fate::Refused {
+            if fate == AttemptOutcome::Refused {
                 return Err(given_up(error));
             }
-            if fate == Fate::Condition && !was_lost && self.kind == StoreKind::Http {
+            if fate == AttemptOutcome::Condition && !was_lost && self.kind == StoreKind::Http {
                 return Err(StoreError::ConditionFailed);
             }
             let found = match self.look(path).await {
                 Ok(found) => found,
-                Err(_) if fate == Fate::Nothing => return Err(given_up(error)),
+                Err(_) if fate == AttemptOutcome::Nothing => return Err(given_up(error)),
                 Err(other) => return Err(StoreError::OutcomeUnknown(Arc::new(other))),
             };
             if let Some(found) = found.as_ref().filter(|found| found.write_id.as_ref() == Some(&id)) {
-                return Ok(SetOutcome { created, version: Some(self.info(&found.meta).version) });
+                return Ok(SetResult { created, version: Some(self.info(&found.meta).version) });
             }
             if self.check(condition, found.as_ref()).is_err() {
                 // What is there now may have been written over what this wrote.
@@ -219,12 +219,12 @@ impl ObjectBackend {
                 Err(Error::NotFound { .. }) => return Ok(was_lost),
                 Err(error) => error,
             };
-            let fate = self.fate(&error, condition);
-            was_lost |= fate == Fate::Unknown;
-            if fate == Fate::Refused || attempt >= TRIES || begun.elapsed() > self.options.retry {
+            let fate = self.attempt_outcome(&error, condition);
+            was_lost |= fate == AttemptOutcome::Unknown;
+            if fate == AttemptOutcome::Refused || attempt >= TRIES || begun.elapsed() > self.options.retry {
                 return Err(match fate {
                     _ if was_lost => unknown(error),
-                    Fate::Refused => failure(error),
+                    AttemptOutcome::Refused => failure(error),
                     _ => StoreError::Contended(Some(Arc::new(error))),
                 });
             }
@@ -262,19 +262,21 @@ impl ObjectBackend {
         condition.check(found.map(|found| self.info(&found.meta)).as_ref())
     }
 
-    fn fate(&self, error: &Error, condition: &WriteCondition) -> Fate {
+    fn attempt_outcome(&self, error: &Error, condition: &WriteCondition) -> AttemptOutcome {
         match status(error) {
-            _ if matches!(error, Error::NotImplemented { .. } | Error::NotSupported { .. }) => Fate::Refused,
-            Some(304 | 412) => Fate::Condition,
-            Some(404) if matches!(condition, WriteCondition::IfVersion(_)) => Fate::Condition,
+            _ if matches!(error, Error::NotImplemented { .. } | Error::NotSupported { .. }) => {
+                AttemptOutcome::Refused
+            }
+            Some(304 | 412) => AttemptOutcome::Condition,
+            Some(404) if matches!(condition, WriteCondition::IfVersion(_)) => AttemptOutcome::Condition,
             // S3: "others are writing this just now, ask again". Azure: there is such a value.
-            Some(409) if self.kind != StoreKind::Http => Fate::Nothing,
-            Some(429) => Fate::Nothing,
-            Some(501 | 505 | 507 | 511) => Fate::Refused,
-            Some(408 | 500..=599) => Fate::Unknown,
-            Some(_) => Fate::Refused,
-            None if is_not_sent(error) => Fate::Nothing,
-            None => Fate::Unknown,
+            Some(409) if self.kind != StoreKind::Http => AttemptOutcome::Nothing,
+            Some(429) => AttemptOutcome::Nothing,
+            Some(501 | 505 | 507 | 511) => AttemptOutcome::Refused,
+            Some(408 | 500..=599) => AttemptOutcome::Unknown,
+            Some(_) => AttemptOutcome::Refused,
+            None if is_not_sent(error) => AttemptOutcome::Nothing,
+            None => AttemptOutcome::Unknown,
         }
     }
 }

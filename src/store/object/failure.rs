@@ -40,7 +40,7 @@ pub(super) fn is_not_sent(error: &Error) -> bool {
 
 /// Whether a failure says that the backend is not well: it does not answer, or not in time, or that it cannot. What it
 /// refuses is no such failure, nor what fails here.
-pub(in crate::store) fn is_unwell(error: &StoreError) -> bool {
+pub(in crate::store) fn is_backend_failure(error: &StoreError) -> bool {
     match error {
         StoreError::Busy(source)
         | StoreError::TimedOut(source)
@@ -195,10 +195,10 @@ mod tests {
         };
         for code in [Errno::MFILE, Errno::NFILE] {
             let busy = connect(code);
-            assert!(matches!(busy, StoreError::Busy(_)) && !is_unwell(&busy), "{busy:?}");
+            assert!(matches!(busy, StoreError::Busy(_)) && !is_backend_failure(&busy), "{busy:?}");
         }
         let refused = connect(Errno::CONNREFUSED);
-        assert!(matches!(refused, StoreError::Backend(_)) && is_unwell(&refused), "{refused:?}");
+        assert!(matches!(refused, StoreError::Backend(_)) && is_backend_failure(&refused), "{refused:?}");
         assert_eq!(trouble(&refused), "it cannot be reached: connection refused");
     }
 }

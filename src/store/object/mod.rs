@@ -20,10 +20,10 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub(super) use client::{Connector, Patience};
-pub(super) use failure::is_unwell;
+pub(super) use client::{Connector, TimeoutOptions};
+pub(super) use failure::is_backend_failure;
 pub use failure::trouble;
-pub use trace_context::name_traces_by;
+pub use trace_context::set_trace_context_provider;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -45,8 +45,8 @@ use self::failure::failure;
 use self::retries::RetryBudget;
 use super::own_names::{RESERVED, check_not_reserved, is_reserved};
 use super::{
-    ByteRange, DirEntries, ListEntry, SetOutcome, Store, StoreError, StoreKind, Value, ValueInfo,
-    ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, ListEntry, SetResult, Store, StoreError, StoreKind, Value, ValueInfo, ValueStream,
+    Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
 
@@ -307,7 +307,7 @@ impl Store for ObjectBackend {
     }
 
     /// What is in this process's memory is looked at in no time.
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+    fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         let look = || self.head(key).now_or_never()?.ok();
         self.memory.is_some() && look().is_some_and(|info| info.as_ref().map(|info| &info.version) == version)
     }
@@ -333,7 +333,7 @@ impl Store for ObjectBackend {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.check_writable()?;
         if self.kind != StoreKind::Http {
             check_not_reserved(key.as_str())?;

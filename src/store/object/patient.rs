@@ -15,26 +15,26 @@ use tokio::time::{Sleep, sleep};
 /// The backend sends nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("the backend sent nothing for too long")]
-struct Stalled;
+struct ReadStalled;
 
 /// The failure of a backend that stalls.
 pub(super) fn stalled() -> HttpError {
-    HttpError::new(HttpErrorKind::Timeout, Stalled)
+    HttpError::new(HttpErrorKind::Timeout, ReadStalled)
 }
 
 /// The same answer, whose body is given up after `stall` without a byte.
-pub(super) fn patient(response: HttpResponse, stall: Duration) -> HttpResponse {
-    response.map(|body| HttpResponseBody::new(Patient { body, stall, clock: None }))
+pub(super) fn with_stall_timeout(response: HttpResponse, stall: Duration) -> HttpResponse {
+    response.map(|body| HttpResponseBody::new(StallTimeoutBody { body, stall, clock: None }))
 }
 
-struct Patient {
+struct StallTimeoutBody {
     body: HttpResponseBody,
     stall: Duration,
     /// Runs while the reader waits.
     clock: Option<Pin<Box<Sleep>>>,
 }
 
-impl Body for Patient {
+impl Body for StallTimeoutBody {
     type Data = Bytes;
     type Error = HttpError;
 

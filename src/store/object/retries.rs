@@ -29,13 +29,13 @@ impl RetryBudget {
     }
 
     /// A request was answered.
-    pub(super) fn earn(&self) {
+    pub(super) fn deposit(&self) {
         let more = |left: u64| (left < MOST).then(|| MOST.min(left + self.percent));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
     /// A request failed that is made again.
-    pub(super) fn spend(&self) {
+    pub(super) fn withdraw(&self) {
         let less = |left: u64| Some(left.saturating_sub(TRY));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
@@ -52,22 +52,22 @@ mod tests {
         for _ in 0..1000 {
             // A backend that fails each first try.
             if budget.has_any() {
-                budget.spend();
+                budget.withdraw();
                 tries += 1;
             }
-            budget.earn();
+            budget.deposit();
         }
         assert!((100..=130).contains(&tries), "{tries}");
-        (0..1000).for_each(|_| budget.spend());
+        (0..1000).for_each(|_| budget.withdraw());
         assert!(!budget.has_any());
-        (0..10).for_each(|_| budget.earn());
+        (0..10).for_each(|_| budget.deposit());
         assert!(budget.has_any());
     }
 
     #[test]
     fn where_all_may_be_made_again_nothing_is_counted() {
         let budget = RetryBudget::new(100);
-        (0..1000).for_each(|_| budget.spend());
+        (0..1000).for_each(|_| budget.withdraw());
         assert!(budget.has_any());
     }
 }

@@ -10,7 +10,7 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 static CURRENT: OnceLock<fn() -> Option<String>> = OnceLock::new();
 
 /// Backends are told from here on what `current` says of the span that is current: a `traceparent`.
-pub fn name_traces_by(current: fn() -> Option<String>) {
+pub fn set_trace_context_provider(current: fn() -> Option<String>) {
     // Who was first stays, as with subscribers.
     let _ = CURRENT.set(current);
 }

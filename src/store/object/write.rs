@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::ObjectBackend;
 use super::failure::{failure, is_transport, write_failure};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::{SetOutcome, StoreError, StoreKind, ValueStream, WriteCondition};
+use crate::store::{SetResult, StoreError, StoreKind, ValueStream, WriteCondition};
 
 /// Values up to this length are put in one request; longer ones in parts of this length.
 const PART_BYTES: u64 = 8 << 20;
@@ -45,7 +45,7 @@ impl ObjectBackend {
         key: &StoreKey,
         mut body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         let path = self.path(key)?;
         let in_parts = self.writes_in_parts(&condition);
         let limit = if in_parts { PART_BYTES } else { self.options.held_bytes };
@@ -67,7 +67,7 @@ impl ObjectBackend {
         path: &Path,
         payload: PutPayload,
         condition: &WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         let _alone = self.writers().await;
         let created = match self.kind {
             StoreKind::Memory => self.meta(key).await?.is_none(),
@@ -98,7 +98,7 @@ impl ObjectBackend {
         path: &Path,
         begun: Vec<Bytes>,
         mut body: ValueStream,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         let upload = self.client().put_multipart(path).await.map_err(failure)?;
         let part = usize::try_from(PART_BYTES).unwrap_or(usize::MAX);
         let mut upload = Upload(Some(WriteMultipart::new_with_chunk_size(upload, part)));
@@ -116,8 +116,8 @@ impl ObjectBackend {
         .await
     }
 
-    pub(super) fn outcome(&self, created: bool, result: &PutResult) -> SetOutcome {
-        SetOutcome { created, version: result.e_tag.as_deref().map(|tag| self.version(tag)) }
+    pub(super) fn outcome(&self, created: bool, result: &PutResult) -> SetResult {
+        SetResult { created, version: result.e_tag.as_deref().map(|tag| self.version(tag)) }
     }
 
     pub(super) async fn remove(
@@ -186,8 +186,8 @@ async fn hold(body: &mut ValueStream, limit: u64) -> Result<(Vec<Bytes>, bool), 
 
 /// Runs a write in a task of its own, and waits for it.
 async fn finish(
-    write: impl Future<Output = Result<SetOutcome, StoreError>> + Send + 'static,
-) -> Result<SetOutcome, StoreError> {
+    write: impl Future<Output = Result<SetResult, StoreError>> + Send + 'static,
+) -> Result<SetResult, StoreError> {
     match tokio::spawn(write).await {
         Ok(outcome) => outcome,
         Err(stopped) => Err(StoreError::Backend(Arc::new(stopped))),

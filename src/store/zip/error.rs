@@ -1,7 +1,7 @@
 //! [`ZipError`]: what can be wrong with a zip file, or go wrong while it is read.
 
 use crate::codec::CodecError;
-use crate::cpu::CpuError;
+use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
 
 /// Why a zip file, or one entry of it, cannot be read.
@@ -45,7 +45,7 @@ pub enum ZipError {
     Inflate(#[from] CodecError),
     /// The work on it has no result.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Cpu(#[from] ComputePoolError),
 }
 
 impl Classify for ZipError {

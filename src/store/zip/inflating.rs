@@ -12,7 +12,7 @@ use futures::stream::{StreamExt, TryStreamExt, once, try_unfold};
 use super::ZipError;
 use super::directory::Entry;
 use crate::codec::{CodecError, Inflated, Inflater};
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::store::{StoreError, ValueBody, ValueStream};
 
 /// Bytes that are decoded at a time.
@@ -20,7 +20,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 
 /// An entry on its way.
 struct Inflating {
-    cpu: Cpu,
+    cpu: ComputePool,
     encoded: ValueStream,
     /// On the pool while it works; not there any more once it has failed.
     decoder: Option<Decoder>,
@@ -43,7 +43,7 @@ struct Decoder {
 
 /// A range of an entry's bytes, of which `encoded` are those in the file.
 pub(super) async fn inflated(
-    cpu: Cpu,
+    cpu: ComputePool,
     entry: &Entry<'_>,
     encoded: ValueStream,
     wanted: Range<u64>,
@@ -90,7 +90,7 @@ impl Inflating {
         let mut decoder = self.decoder.take().ok_or_else(|| corrupt("could not be decoded"))?;
         loop {
             let room_bytes = decoder.room.len() as u64;
-            let filled = self.cpu.run_sized(room_bytes, move || decoder.filled()).await;
+            let filled = self.cpu.run_or_inline(room_bytes, move || decoder.filled()).await;
             decoder = filled.map_err(ZipError::Cpu)?.map_err(ZipError::Inflate)?;
             let has_ended = decoder.inflater.has_ended();
             if !has_ended && decoder.is_full() {

@@ -30,7 +30,7 @@ use super::{
     BackendState, ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value,
     ValueInfo, Version,
 };
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::key::{StoreKey, StorePrefix};
 
 /// How often a read begins again because the file changed meanwhile.
@@ -42,7 +42,7 @@ pub struct ZipStore {
     inner: SharedStore,
     /// The zip file's key in `inner`.
     file: StoreKey,
-    cpu: Cpu,
+    cpu: ComputePool,
     budget: ZipBudget,
     remembered: Arc<Remembered>,
 }
@@ -51,7 +51,7 @@ impl ZipStore {
     /// A store over the zip file that is the value of `file` in `inner`, whose directory is held within a budget. Nothing is
     /// read yet.
     #[must_use]
-    pub fn new(inner: SharedStore, file: StoreKey, cpu: Cpu, budget: ZipBudget) -> Self {
+    pub fn new(inner: SharedStore, file: StoreKey, cpu: ComputePool, budget: ZipBudget) -> Self {
         Self { inner, file, cpu, budget, remembered: Arc::default() }
     }
 }
@@ -79,9 +79,9 @@ impl Store for ZipStore {
         Ok(Some(directory.info(&entry)))
     }
 
-    fn still_has(&self, key: &StoreKey, version: Option<&Version>) -> bool {
+    fn validate_cached(&self, key: &StoreKey, version: Option<&Version>) -> bool {
         let is_current =
-            |directory: &Directory| self.inner.still_has(&self.file, Some(&directory.file.version));
+            |directory: &Directory| self.inner.validate_cached(&self.file, Some(&directory.file.version));
         let Some(directory) = self.remembered().filter(|directory| is_current(directory)) else {
             return false;
         };

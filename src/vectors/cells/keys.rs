@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::context::Context;
 use super::super::{VectorError, dotted};
 use super::{CellArray, Kind, short_keys};
-use crate::array::{Array, FoundPart};
+use crate::array::{Array, ChunkData};
 use crate::key::StoreKey;
 
 /// Where a cell is stored.
@@ -76,9 +76,9 @@ impl CellArray {
         };
         let key = array.stored_key(&chunk_of(array, &cell))?;
         let (source, chain) = (context.reader.source(), array.first_chain());
-        let found = source.find(&key, chain, &context.trace).await?;
+        let found = source.fetch_or_lookup(&key, chain, &context.trace).await?;
         let index = match (found.value, found.part) {
-            (_, FoundPart::Index(index)) => index,
+            (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;
                 source.shard_index(&value, chain, whole, &context.trace).await?

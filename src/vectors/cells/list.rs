@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::context::Context;
 use super::super::{Coord, VectorError, parse_dotted};
 use super::{CellArray, Kind};
-use crate::array::FoundPart;
+use crate::array::ChunkData;
 use crate::codec::sharding_indexed::Sharding;
 use crate::key::StorePrefix;
 use crate::store::StoreError;
@@ -18,7 +18,7 @@ const MOST_UNKNOWN: u64 = 1 << 16;
 
 /// Cells that hold a payload.
 #[derive(Clone, Debug, Default)]
-pub struct Occupied {
+pub struct NonEmptyCells {
     /// Their coordinates, in order.
     pub cells: Vec<Coord>,
     /// Names that are no coordinates, or lie outside the grid.
@@ -30,19 +30,19 @@ impl CellArray {
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::TooMany`].
-    pub async fn occupied(&self, context: &Context) -> Result<Occupied, VectorError> {
+    pub async fn occupied(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
         match self.attributes.get("nonempty_chunks") {
             Some(Value::Array(names)) if matches!(self.kind, Kind::Ragged(_)) => {
                 let (array, bytes) = (self.clone(), names.len() as u64 * 64);
-                Ok(context.cpu.run_sized(bytes, move || array.named()).await?)
+                Ok(context.cpu.run_or_inline(bytes, move || array.named()).await?)
             }
             _ => self.stored(context).await,
         }
     }
 
     /// The cells that the array names.
-    fn named(&self) -> Occupied {
-        let mut occupied = Occupied::default();
+    fn named(&self) -> NonEmptyCells {
+        let mut occupied = NonEmptyCells::default();
         let names = self.attributes.get("nonempty_chunks").and_then(Value::as_array);
         for name in names.into_iter().flatten() {
             let coord = name.as_str().and_then(parse_dotted);
@@ -58,19 +58,19 @@ impl CellArray {
     ///
     /// # Errors
     /// As [`CellArray::occupied`].
-    pub async fn stored(&self, context: &Context) -> Result<Occupied, VectorError> {
+    pub async fn stored(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
         let listed = match &self.kind {
             Kind::Children => self.children(context).await,
             Kind::Ragged(_) | Kind::Dense(_) => self.listed(context).await,
         };
         match listed {
             Err(VectorError::Store { source: StoreError::NotListable, .. }) => self.all(),
-            listed => listed.map(Occupied::sorted),
+            listed => listed.map(NonEmptyCells::sorted),
         }
     }
 
-    async fn children(&self, context: &Context) -> Result<Occupied, VectorError> {
-        let mut occupied = Occupied::default();
+    async fn children(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+        let mut occupied = NonEmptyCells::default();
         let not_listable =
             || VectorError::Store { key: self.path.to_string(), source: StoreError::NotListable };
         for name in context.names(&self.path).await?.ok_or_else(not_listable)? {
@@ -83,8 +83,8 @@ impl CellArray {
         Ok(occupied)
     }
 
-    async fn listed(&self, context: &Context) -> Result<Occupied, VectorError> {
-        let mut occupied = Occupied::default();
+    async fn listed(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+        let mut occupied = NonEmptyCells::default();
         let Some(array) = self.array() else { return Ok(occupied) };
         let prefix = StorePrefix::parse(&format!("{}c/", self.path.prefix().as_str()))?;
         let start = self.path.prefix().as_str().len();
@@ -153,9 +153,9 @@ impl CellArray {
         let Some(array) = self.array() else { return Ok(Vec::new()) };
         let chain = array.first_chain();
         let key = array.stored_key(shard)?;
-        let found = context.reader.source().find(&key, chain, &context.trace).await?;
+        let found = context.reader.source().fetch_or_lookup(&key, chain, &context.trace).await?;
         let index = match (found.value, found.part) {
-            (_, FoundPart::Index(index)) => index,
+            (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;
                 context.reader.source().shard_index(&value, chain, whole, &context.trace).await?
@@ -189,7 +189,7 @@ impl CellArray {
     }
 
     /// Every cell there is room for, where it cannot be told which of them are stored.
-    fn all(&self) -> Result<Occupied, VectorError> {
+    fn all(&self) -> Result<NonEmptyCells, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
         if grid.is_empty() || count > MOST_UNKNOWN.into() {
@@ -201,11 +201,11 @@ impl CellArray {
             });
         }
         let cells = self.cells_from(&vec![0; grid.len()], &grid);
-        Ok(Occupied { cells, skipped: Vec::new() }.sorted())
+        Ok(NonEmptyCells { cells, skipped: Vec::new() }.sorted())
     }
 }
 
-impl Occupied {
+impl NonEmptyCells {
     fn sorted(mut self) -> Self {
         self.cells.sort_unstable();
         self.cells.dedup();

@@ -9,7 +9,7 @@ mod list;
 mod short_keys;
 
 pub use keys::{Keys, ShardPlace};
-pub use list::Occupied;
+pub use list::NonEmptyCells;
 
 use std::sync::Arc;
 

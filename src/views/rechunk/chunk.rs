@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use super::named::NamedChunk;
 use super::rechunked::Rechunked;
 use super::store::{RechunkStore, Rechunker};
-use crate::array::{ArrayError, Plan, ReadLimits, Reader, Snapshot, Trace};
-use crate::cache::{EncodedName, Made};
+use crate::array::{ArrayError, Plan, ReadContext, ReadLimits, Reader, Snapshot};
+use crate::cache::{EncodedChunk, EncodedKey};
 use crate::chunk::Elements;
 use crate::store::{StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
@@ -27,7 +27,7 @@ const MADE_BY: &str = concat!("rechunked by ", env!("CARGO_PKG_VERSION"));
 
 /// A chunk that is to be made.
 pub(super) struct Chunk {
-    name: EncodedName,
+    name: EncodedKey,
     rechunked: Arc<Rechunked>,
     plan: Plan,
     named: NamedChunk,
@@ -46,7 +46,7 @@ impl RechunkStore {
         let read = ReadLimits { band_bytes: u64::MAX, ..limits.read };
         let plan = Plan::new(rechunked.array(), subset, &read).map_err(failed)?;
         let plan = plan.with_heap_limit(limits.codec().chunk_bytes);
-        let name = EncodedName {
+        let name = EncodedKey {
             mount: Arc::clone(self.shared().mount()),
             path: named.path.clone(),
             recipe: Arc::clone(self.recipe_text()),
@@ -63,7 +63,7 @@ impl Chunk {
     /// Failures of the store.
     pub(super) async fn look(&self, shared: &Rechunker) -> Result<Option<ValueInfo>, ViewError> {
         let reader = shared.reader();
-        let snapshot = reader.look(&self.plan, &reader.trace(&self.name.mount)).await?;
+        let snapshot = reader.lookup_versions(&self.plan, &reader.trace(&self.name.mount)).await?;
         Ok(self.version(&snapshot).map(|version| info(0, version)))
     }
 
@@ -84,25 +84,25 @@ impl Chunk {
         }
     }
 
-    async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<Made, ArrayError> {
+    async fn attempt(self: &Arc<Self>, shared: &Rechunker) -> Result<EncodedChunk, ArrayError> {
         let trace = shared.reader().trace(&self.name.mount);
         let look = || -> BoxFuture<'_, _> {
-            Box::pin(async { Ok(self.version(&shared.reader().look(&self.plan, &trace).await?)) })
+            Box::pin(async { Ok(self.version(&shared.reader().lookup_versions(&self.plan, &trace).await?)) })
         };
         let (chunk, making) = (Arc::clone(self), shared.clone());
         let (name, traced) = (&self.name, Arc::clone(&trace));
         let make = Box::pin(async move {
             let _room = making.room().take(chunk.rechunked.working_bytes()).await;
             let cpu = making.cpu().clone();
-            cpu.drive(async move { chunk.made(&making, &traced).await }).await?
+            cpu.spawn_future(async move { chunk.made(&making, &traced).await }).await?
         });
         shared.encoded().get(name, look, make).await
     }
 
     /// Reads what it is made of, and encodes that.
-    async fn made(&self, shared: &Rechunker, trace: &Arc<Trace>) -> Result<Made, ArrayError> {
+    async fn made(&self, shared: &Rechunker, trace: &Arc<ReadContext>) -> Result<EncodedChunk, ArrayError> {
         // What was made of a stored chunk is remembered, so that one that is needed for nothing else need not be.
-        let reader = shared.reader().clone().once();
+        let reader = shared.reader().clone().without_caching();
         let snapshot = reader.snapshot(&self.plan, trace).await?;
         let Some(version) = self.version(&snapshot) else { return Ok(None) };
         let shape = snapshot.plan().subset().shape();
@@ -159,7 +159,11 @@ fn info(size: usize, version: Version) -> ValueInfo {
 }
 
 /// All elements of a snapshot, which fit in one band.
-async fn elements(reader: &Reader, snapshot: Snapshot, trace: &Arc<Trace>) -> Result<Elements, ArrayError> {
+async fn elements(
+    reader: &Reader,
+    snapshot: Snapshot,
+    trace: &Arc<ReadContext>,
+) -> Result<Elements, ArrayError> {
     let bytes = snapshot.plan().response_bytes();
     let mut bands = reader.elements(snapshot, 0..bytes, trace);
     let elements = bands.try_next().await?.unwrap_or_default();

@@ -17,10 +17,10 @@ use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use super::store::{RechunkStore, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, ZMETADATA};
 use crate::array::ArrayError;
 use crate::chunk::ChunkAxis;
-use crate::cpu::Heavy;
+use crate::cpu::DropOnPool;
 use crate::error::{Classify, ErrorClass};
 use crate::key::{NodePath, StoreKey, StorePrefix};
-use crate::store::{DirEntries, DirEntry, ListEntry, Lot, Store, StoreError, ValueInfo, Version};
+use crate::store::{DirEntries, DirEntry, ListEntry, Reservation, Store, StoreError, ValueInfo, Version};
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::StoredArray;
 
@@ -62,9 +62,9 @@ struct Chunks {
     is_in_v3: bool,
     rank: usize,
     /// For each stored chunk, the chunks that it is in along each dimension. In order.
-    stored: Heavy<Stored>,
+    stored: DropOnPool<Stored>,
     /// What these take of memory.
-    _lot: Lot,
+    _lot: Reservation,
 }
 
 type Stored = Vec<Vec<RangeInclusive<u64>>>;
@@ -242,8 +242,8 @@ fn of_group(store: &RechunkStore, prefix: &StorePrefix, after: &str) -> Items {
 impl Chunks {
     /// No chunks.
     fn none(store: &RechunkStore, path: NodePath) -> Self {
-        let stored = Heavy::new(Stored::new(), store.shared().cpu());
-        Self { path, is_in_v3: true, rank: 0, stored, _lot: Lot::default() }
+        let stored = DropOnPool::new(Stored::new(), store.shared().cpu());
+        Self { path, is_in_v3: true, rank: 0, stored, _lot: Reservation::default() }
     }
 
     /// The chunks of the array at a path.
@@ -257,7 +257,7 @@ impl Chunks {
         };
         let array = rechunked.array();
         let cpu = store.shared().cpu();
-        let (mut stored, mut lot) = (Heavy::new(Stored::new(), cpu), store.lot());
+        let (mut stored, mut lot) = (DropOnPool::new(Stored::new(), cpu), store.lot());
         let rank = rechunked.grid().len();
         // A place among twice as many, and an allocation.
         let row_bytes = 2 * size_of::<Vec<u64>>() + rank * size_of::<RangeInclusive<u64>>() + 16;
@@ -281,7 +281,7 @@ impl Chunks {
             stored.sort_unstable_by(|one, other| ends(one).cmp(ends(other)));
             stored
         };
-        let stored = cpu.run_sized(bytes, sort).await.map_err(|error| failed(ArrayError::from(error)))?;
+        let stored = cpu.run_or_inline(bytes, sort).await.map_err(|error| failed(ArrayError::from(error)))?;
         Ok(Self { is_in_v3: rechunked.is_in_v3(), rank, path, stored, _lot: lot })
     }
 
@@ -291,7 +291,7 @@ impl Chunks {
         store: &RechunkStore,
         prefix: &StorePrefix,
         below: String,
-    ) -> Result<(Vec<Item>, Lot), StoreError> {
+    ) -> Result<(Vec<Item>, Reservation), StoreError> {
         /// What there is to look at for each stored chunk.
         const LOOK_BYTES: usize = 128;
         let (mut lot, prefix) = (store.lot(), prefix.clone());
@@ -300,12 +300,17 @@ impl Chunks {
             let items = self.items(&prefix, &below, &mut lot)?;
             Ok((items, lot))
         };
-        let worked = store.shared().cpu().run_sized(bytes, work).await;
+        let worked = store.shared().cpu().run_or_inline(bytes, work).await;
         worked.map_err(|error| failed(ArrayError::from(error)))?
     }
 
     /// What is directly below a prefix of the array's, of which this is what follows the array's own.
-    fn items(&self, prefix: &StorePrefix, below: &str, lot: &mut Lot) -> Result<Vec<Item>, StoreError> {
+    fn items(
+        &self,
+        prefix: &StorePrefix,
+        below: &str,
+        lot: &mut Reservation,
+    ) -> Result<Vec<Item>, StoreError> {
         let mut items = Vec::new();
         let mut add = |name: &str, is_key: bool| {
             // What begins a key is a prefix; no key is longer than it may be but those of vast arrays.
@@ -359,7 +364,7 @@ impl Chunks {
 
     /// The next numbers of the chunks whose first ones are these, as texts in their order.
     /// Each takes so many bytes.
-    fn names(&self, at: &[u64], bytes: u64, lot: &mut Lot) -> Result<Vec<String>, StoreError> {
+    fn names(&self, at: &[u64], bytes: u64, lot: &mut Reservation) -> Result<Vec<String>, StoreError> {
         // Stored chunks beside each other in another dimension are in the same chunks.
         let mut spans = BTreeSet::new();
         for ranges in self.stored_at(at.first().copied()) {

@@ -17,6 +17,6 @@ mod recipe;
 mod room;
 mod store;
 
-pub use recipe::{Recipe, RecipeError};
-pub use room::RechunkRoom;
+pub use recipe::{RechunkSpec, RechunkSpecError};
+pub use room::RechunkBudget;
 pub use store::{RechunkLimits, RechunkStore, Rechunker};

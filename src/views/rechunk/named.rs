@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::array::{ArrayError, Opened, Opener};
+use crate::array::{ArrayError, NodeOpener, OpenNode};
 use crate::chunk::ChunkCoords;
 use crate::hierarchy::HierarchyError;
 use crate::key::{NodePath, StoreKey};
@@ -20,7 +20,7 @@ struct Candidate {
 /// A chunk of an array.
 pub(super) struct NamedChunk {
     pub(super) path: NodePath,
-    pub(super) opened: Arc<Opened>,
+    pub(super) opened: Arc<OpenNode>,
     pub(super) coords: ChunkCoords,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct NamedChunk {
 ///
 /// # Errors
 /// Its documents cannot be read or used.
-pub(super) async fn node(opener: &Opener, path: &NodePath) -> Result<Option<Arc<Opened>>, ViewError> {
+pub(super) async fn node(opener: &NodeOpener, path: &NodePath) -> Result<Option<Arc<OpenNode>>, ViewError> {
     match opener.open(path).await {
         Ok(opened) => Ok(Some(opened)),
         Err(ArrayError::Hierarchy(
@@ -44,7 +44,7 @@ pub(super) async fn node(opener: &Opener, path: &NodePath) -> Result<Option<Arc<
 ///
 /// # Errors
 /// As [`node`].
-pub(super) async fn chunk(opener: &Opener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
+pub(super) async fn chunk(opener: &NodeOpener, key: &StoreKey) -> Result<Option<NamedChunk>, ViewError> {
     for Candidate { path, coords } in candidates(key) {
         let Some(opened) = node(opener, &path).await? else { continue };
         match opened.array() {

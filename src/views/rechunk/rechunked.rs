@@ -9,9 +9,9 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::chunk_shape::chunk_shape;
-use super::recipe::{Codec, Recipe};
+use super::recipe::{Codec, RechunkSpec};
 use crate::array::Array;
-use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Elements, ElementsMut, Subset, Window};
+use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};
 use crate::metadata::{
     ArrayMetadata, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType, FillValue,
@@ -40,7 +40,11 @@ impl Rechunked {
     ///
     /// # Errors
     /// [`CodecError::ChunkTooLarge`]; [`CodecError::NotCast`] if the fill value cannot be.
-    pub(super) fn of(array: &Arc<Array>, recipe: &Recipe, limits: &CodecLimits) -> Result<Self, CodecError> {
+    pub(super) fn of(
+        array: &Arc<Array>,
+        recipe: &RechunkSpec,
+        limits: &CodecLimits,
+    ) -> Result<Self, CodecError> {
         let ArrayMetadata { shape, data_type: stored, fill_value, .. } = array.metadata();
         let cast = recipe.data_types.of(stored);
         let cast = cast.and_then(|to| Some((Cast::new(stored, &to)?, to)));
@@ -154,8 +158,8 @@ impl Rechunked {
         let ranges: Vec<AxisRange> = self.chunk_shape.iter().map(|&edge| AxisRange::whole(edge)).collect();
         let first: Vec<ChunkAxis> =
             self.chunk_shape.iter().zip(shape).map(|(&edge, &count)| ChunkAxis::new(edge, count)).collect();
-        if let Some((_, window)) = Window::packed(&ranges, item_bytes).cut(&first).next() {
-            whole.paste(&elements, shape, &window).map_err(failed)?;
+        if let Some((_, window)) = CopyRegion::packed(&ranges, item_bytes).split_by_chunks(&first).next() {
+            whole.copy_from(&elements, shape, &window).map_err(failed)?;
         }
         Ok(whole.freeze())
     }

@@ -34,7 +34,7 @@ const MOST_TYPE_BYTES: usize = 255;
 
 /// How a hierarchy is shown anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipe {
+pub struct RechunkSpec {
     pub(super) chunks: Chunks,
     pub(super) codec: Codec,
     pub(super) data_types: DataTypes,
@@ -77,7 +77,7 @@ pub(super) enum DataTypes {
 
 /// Why segments are no recipe.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RecipeError {
+pub enum RechunkSpecError {
     /// Not the shape of chunks.
     #[error(
         "the segment after the mount is `auto` or the shape of chunks, such as `64,64,64`: at most {MOST_DIMENSIONS} \
@@ -98,7 +98,7 @@ pub enum RecipeError {
     DataType,
 }
 
-impl Classify for RecipeError {
+impl Classify for RechunkSpecError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Chunks | Self::Codec | Self::DataType => ErrorClass::InvalidRequest,
@@ -111,7 +111,7 @@ fn names() -> String {
     names.join(", ")
 }
 
-impl Recipe {
+impl RechunkSpec {
     /// Whether a segment stands for a data type, which is then the third of a recipe.
     #[must_use]
     pub fn is_data_type(segment: &str) -> bool {
@@ -122,19 +122,19 @@ impl Recipe {
     ///
     /// # Errors
     /// [`RecipeError`] lists what there is.
-    pub fn parse(chunks: &str, codec: &str, data_type: Option<&str>) -> Result<Self, RecipeError> {
+    pub fn parse(chunks: &str, codec: &str, data_type: Option<&str>) -> Result<Self, RechunkSpecError> {
         Ok(Self {
-            chunks: Chunks::parse(chunks).ok_or(RecipeError::Chunks)?,
-            codec: Codec::parse(codec).ok_or(RecipeError::Codec)?,
+            chunks: Chunks::parse(chunks).ok_or(RechunkSpecError::Chunks)?,
+            codec: Codec::parse(codec).ok_or(RechunkSpecError::Codec)?,
             data_types: data_type
                 .map_or(Some(DataTypes::Stored), DataTypes::parse)
-                .ok_or(RecipeError::DataType)?,
+                .ok_or(RechunkSpecError::DataType)?,
         })
     }
 }
 
 /// The recipe with all that it leaves open filled in, so that two of one meaning are one text.
-impl fmt::Display for Recipe {
+impl fmt::Display for RechunkSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.chunks {
             Chunks::Auto => out.write_str("auto")?,
@@ -273,10 +273,10 @@ impl DataTypes {
 mod tests {
     use super::*;
 
-    fn parsed(segments: &str) -> Result<String, RecipeError> {
+    fn parsed(segments: &str) -> Result<String, RechunkSpecError> {
         let mut segments = segments.split('/');
         let (chunks, codec) = (segments.next().unwrap(), segments.next().unwrap());
-        Recipe::parse(chunks, codec, segments.next()).map(|recipe| recipe.to_string())
+        RechunkSpec::parse(chunks, codec, segments.next()).map(|recipe| recipe.to_string())
     }
 
     #[test]
@@ -311,18 +311,18 @@ mod tests {
             "18446744073709551616",
             &many,
         ] {
-            assert_eq!(parsed(&format!("{chunks}/raw")), Err(RecipeError::Chunks), "{chunks}");
+            assert_eq!(parsed(&format!("{chunks}/raw")), Err(RechunkSpecError::Chunks), "{chunks}");
         }
         for codec in [
             "", "Raw", "raw-1", "zstd-0", "zstd-20", "zstd-", "zstd3", "zstd--3", "zstd-03", "gzip-10",
             "blosc", "lz4",
         ] {
-            assert_eq!(parsed(&format!("1/{codec}")), Err(RecipeError::Codec), "{codec}");
+            assert_eq!(parsed(&format!("1/{codec}")), Err(RechunkSpecError::Codec), "{codec}");
         }
         for data_type in ["dtype=", "dtype=string", "dtype=Safe", "dtype=<f4", "safe"] {
-            assert_eq!(parsed(&format!("1/raw/{data_type}")), Err(RecipeError::DataType), "{data_type}");
+            assert_eq!(parsed(&format!("1/raw/{data_type}")), Err(RechunkSpecError::DataType), "{data_type}");
         }
-        let text = RecipeError::DataType.to_string();
+        let text = RechunkSpecError::DataType.to_string();
         assert!(text.contains("`safe`") && text.contains("`float64`"), "{text}");
     }
 

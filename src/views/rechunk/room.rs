@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Room for chunks in the making, of all mounts that are given it. Clones share it.
 #[derive(Clone, Debug)]
-pub struct RechunkRoom {
+pub struct RechunkBudget {
     /// For chunks of any size.
     any: Arc<Semaphore>,
     /// For small ones that find no room there.
@@ -18,7 +18,7 @@ pub struct RechunkRoom {
     encoders: Arc<Semaphore>,
 }
 
-impl RechunkRoom {
+impl RechunkBudget {
     /// Bytes that chunks take together while they are made; one that takes more is made beside small ones alone.
     pub const BYTES: u64 = 128 << 20;
     /// Bytes of these that are for small chunks alone.
@@ -72,8 +72,8 @@ mod tests {
 
     #[tokio::test]
     async fn small_chunks_never_wait_behind_large_ones() {
-        for large in [5 * MIB, 60 * MIB, RechunkRoom::BYTES, u64::MAX] {
-            let room = RechunkRoom::new(2);
+        for large in [5 * MIB, 60 * MIB, RechunkBudget::BYTES, u64::MAX] {
+            let room = RechunkBudget::new(2);
             let mut made = Vec::new();
             while let Some(taken) = room.take(large).now_or_never() {
                 made.push((taken, room.encoder(large).now_or_never()));
@@ -82,16 +82,16 @@ mod tests {
             // More of them wait.
             let mut waiting: Vec<_> = (0..32).map(|_| Box::pin(room.take(large))).collect();
             assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
-            for small in [1, 1 << 10, RechunkRoom::SMALL] {
+            for small in [1, 1 << 10, RechunkBudget::SMALL] {
                 assert!(room.take(small).now_or_never().is_some(), "{small} bytes beside {large}");
                 assert!(room.encoder(small).now_or_never().is_some(), "{small} bytes beside {large}");
             }
             // Small ones take no more than their part, and what is given back goes to those who waited for it.
             let mut small = Vec::new();
-            while let Some(taken) = room.take(RechunkRoom::SMALL).now_or_never() {
+            while let Some(taken) = room.take(RechunkBudget::SMALL).now_or_never() {
                 small.push(taken);
             }
-            assert!(small.len() as u64 * RechunkRoom::SMALL <= RechunkRoom::BYTES, "{}", small.len());
+            assert!(small.len() as u64 * RechunkBudget::SMALL <= RechunkBudget::BYTES, "{}", small.len());
             made.clear();
             assert!(waiting.remove(0).now_or_never().is_some(), "the first who waited");
         }

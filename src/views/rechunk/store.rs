@@ -14,20 +14,20 @@ use futures::stream::BoxStream;
 
 use super::chunk::Chunk;
 use super::rechunked::Rechunked;
-use super::recipe::Recipe;
-use super::room::RechunkRoom;
+use super::recipe::RechunkSpec;
+use super::room::RechunkBudget;
 use super::{document_v2, document_v3, list, named};
-use crate::array::{Opened, Opener, ReadLimits, Reader};
+use crate::array::{NodeOpener, OpenNode, ReadLimits, Reader};
 use crate::cache::EncodedCache;
 use crate::codec::CodecLimits;
-use crate::cpu::Cpu;
+use crate::cpu::ComputePool;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError, Node};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::metadata::{GroupMetadata, MetadataLimits, ZarrFormat};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, Lot, NoRoom, Room, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueBody, ValueInfo, Version,
+    BudgetExceeded, ByteRange, DirEntries, ListEntry, MemoryBudget, Reservation, SharedStore, Store,
+    StoreError, StoreKind, Value, ValueBody, ValueInfo, Version,
 };
 use crate::views::error::{ViewError, failed};
 use crate::views::nodes::{Nodes, StoredArray};
@@ -61,12 +61,12 @@ impl RechunkLimits {
 #[derive(Clone, Debug)]
 pub struct Rechunker {
     mount: Arc<str>,
-    opener: Opener,
+    opener: NodeOpener,
     reader: Reader,
-    cpu: Cpu,
+    cpu: ComputePool,
     encoded: EncodedCache,
     limits: RechunkLimits,
-    room: RechunkRoom,
+    room: RechunkBudget,
 }
 
 impl Rechunker {
@@ -74,19 +74,19 @@ impl Rechunker {
     #[must_use]
     pub fn new(
         mount: Arc<str>,
-        opener: Opener,
+        opener: NodeOpener,
         reader: Reader,
-        cpu: Cpu,
+        cpu: ComputePool,
         encoded: EncodedCache,
         limits: RechunkLimits,
-        room: RechunkRoom,
+        room: RechunkBudget,
     ) -> Self {
         Self { mount, opener, reader, cpu, encoded, limits, room }
     }
 
     /// The hierarchy by a recipe.
     #[must_use]
-    pub fn store(&self, recipe: Recipe) -> RechunkStore {
+    pub fn store(&self, recipe: RechunkSpec) -> RechunkStore {
         let text = recipe.to_string().into();
         let inner = Arc::new(Inner { shared: self.clone(), recipe, text });
         RechunkStore { inner, consolidates: true, room: None }
@@ -103,7 +103,7 @@ impl Rechunker {
     }
 
     /// Where chunks are encoded.
-    pub(super) fn cpu(&self) -> &Cpu {
+    pub(super) fn cpu(&self) -> &ComputePool {
         &self.cpu
     }
 
@@ -118,7 +118,7 @@ impl Rechunker {
     }
 
     /// What chunks in the making take.
-    pub(super) fn room(&self) -> &RechunkRoom {
+    pub(super) fn room(&self) -> &RechunkBudget {
         &self.room
     }
 }
@@ -129,18 +129,18 @@ pub struct RechunkStore {
     inner: Arc<Inner>,
     consolidates: bool,
     /// The room of the request that it is for.
-    room: Option<Arc<dyn Room>>,
+    room: Option<Arc<dyn MemoryBudget>>,
 }
 
 #[derive(Debug)]
 struct Inner {
     shared: Rechunker,
-    recipe: Recipe,
+    recipe: RechunkSpec,
     text: Arc<str>,
 }
 
 /// What a key is.
-enum Shows {
+enum RechunkEntry {
     /// Nothing.
     Nothing,
     /// A document that is made.
@@ -153,7 +153,7 @@ enum Shows {
     Chunk(Arc<Chunk>),
 }
 
-impl Shows {
+impl RechunkEntry {
     fn made(text: Bytes, version: Version) -> Self {
         let info = info_of(&text, version);
         Self::Made(text, info)
@@ -179,7 +179,7 @@ impl RechunkStore {
     }
 
     /// What opens the stored nodes.
-    pub(super) fn opener(&self) -> &Opener {
+    pub(super) fn opener(&self) -> &NodeOpener {
         &self.shared().opener
     }
 
@@ -194,42 +194,44 @@ impl RechunkStore {
     }
 
     /// What the recipe makes of an array.
-    pub(super) fn rechunked(&self, path: &NodePath, opened: &Opened) -> Result<Rechunked, StoreError> {
+    pub(super) fn rechunked(&self, path: &NodePath, opened: &OpenNode) -> Result<Rechunked, StoreError> {
         let array = opened.array().map_err(failed)?;
         let made = Rechunked::of(array, &self.inner.recipe, &self.shared().limits.codec());
         made.map_err(|source| failed(ViewError::Rechunk { path: path.clone(), source }))
     }
 
-    async fn shows(&self, key: &StoreKey) -> Result<Shows, StoreError> {
+    async fn shows(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
         if matches!(key.name(), ZARR_JSON | ZARRAY | ZGROUP | ZATTRS | ZMETADATA) {
             return self.document(key).await;
         }
         if let Some(named) = named::chunk(&self.shared().opener, key).await.map_err(failed)? {
             let chunk = self.chunk(named)?;
-            return Ok(chunk.map_or(Shows::Nothing, |chunk| Shows::Chunk(Arc::new(chunk))));
+            return Ok(chunk.map_or(RechunkEntry::Nothing, |chunk| RechunkEntry::Chunk(Arc::new(chunk))));
         }
         Ok(match self.above(&key.parent()).await? {
-            None => Shows::Stored,
+            None => RechunkEntry::Stored,
             // A stored chunk, or what belongs to one.
-            Some(_) => Shows::Nothing,
+            Some(_) => RechunkEntry::Nothing,
         })
     }
 
     /// A document of a node.
-    async fn document(&self, key: &StoreKey) -> Result<Shows, StoreError> {
-        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(Shows::Nothing) };
+    async fn document(&self, key: &StoreKey) -> Result<RechunkEntry, StoreError> {
+        let Ok(path) = NodePath::parse(key.parent().as_str()) else { return Ok(RechunkEntry::Nothing) };
         let opened = named::node(&self.shared().opener, &path).await.map_err(failed)?;
-        let Some(opened) = opened else { return Ok(Shows::Nothing) };
+        let Some(opened) = opened else { return Ok(RechunkEntry::Nothing) };
         match (&opened.node, key.name()) {
-            (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => return Ok(Shows::Nothing),
+            (Node::Group(_), ZARRAY) | (Node::Array(_), ZGROUP | ZMETADATA) => {
+                return Ok(RechunkEntry::Nothing);
+            }
             (Node::Group(group), ZMETADATA) => {
                 let is_made = self.is_consolidated(&path, group).await?;
                 let made = if is_made { self.zmetadata(&path).await? } else { None };
-                return Ok(made.map_or(Shows::Nothing, Shows::Consolidated));
+                return Ok(made.map_or(RechunkEntry::Nothing, RechunkEntry::Consolidated));
             }
             (Node::Group(group), ZARR_JSON) if self.is_consolidated(&path, group).await? => {
                 if let Some(made) = self.inline(&path).await? {
-                    return Ok(Shows::Consolidated(made));
+                    return Ok(RechunkEntry::Consolidated(made));
                 }
             }
             _ => {}
@@ -251,15 +253,15 @@ impl RechunkStore {
             Ok(cpu.run_document(bytes, make).await?)
         });
         let made = self.opener().text(&path, &form, versions, making).await.map_err(failed)?;
-        Ok(made.map_or(Shows::Nothing, |(text, version)| Shows::made(text, version)))
+        Ok(made.map_or(RechunkEntry::Nothing, |(text, version)| RechunkEntry::made(text, version)))
     }
 
     /// What something takes of the request's room: nothing yet.
-    pub(super) fn lot(&self) -> Lot {
-        Lot::of(self.room.as_ref())
+    pub(super) fn lot(&self) -> Reservation {
+        Reservation::of(self.room.as_ref())
     }
 
-    fn room(&self) -> Arc<dyn Room> {
+    fn room(&self) -> Arc<dyn MemoryBudget> {
         self.room.clone().unwrap_or_else(|| Arc::new(Unbounded))
     }
 
@@ -305,14 +307,14 @@ fn text_of(node: &Node, rechunked: Option<&Rechunked>, name: &str) -> Option<Str
 #[derive(Debug)]
 struct Unbounded;
 
-impl Room for Unbounded {
-    fn take(&self, _bytes: u64) -> Result<(), NoRoom> {
+impl MemoryBudget for Unbounded {
+    fn reserve(&self, _bytes: u64) -> Result<(), BudgetExceeded> {
         Ok(())
     }
 
-    fn give_back(&self, _bytes: u64) {}
+    fn release(&self, _bytes: u64) {}
 
-    fn caller(&self) -> u64 {
+    fn client(&self) -> u64 {
         0
     }
 }
@@ -359,17 +361,17 @@ impl Store for RechunkStore {
         self.below().kind()
     }
 
-    fn looks_since(&self, began: Instant) -> Instant {
-        self.below().looks_since(began)
+    fn freshness_horizon(&self, began: Instant) -> Instant {
+        self.below().freshness_horizon(began)
     }
 
     async fn head(&self, key: &StoreKey) -> Result<Option<ValueInfo>, StoreError> {
         match self.shows(key).await? {
-            Shows::Nothing => Ok(None),
-            Shows::Made(_, info) => Ok(Some(info)),
-            Shows::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
-            Shows::Stored => self.below().head(key).await,
-            Shows::Chunk(chunk) => {
+            RechunkEntry::Nothing => Ok(None),
+            RechunkEntry::Made(_, info) => Ok(Some(info)),
+            RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
+            RechunkEntry::Stored => self.below().head(key).await,
+            RechunkEntry::Chunk(chunk) => {
                 let made = chunk.make(self.shared()).await.map_err(failed)?;
                 Ok(made.map(|(_, info)| info))
             }
@@ -382,11 +384,11 @@ impl Store for RechunkStore {
     ) -> Option<BoxFuture<'a, Result<Option<ValueInfo>, StoreError>>> {
         Some(Box::pin(async move {
             match self.shows(key).await? {
-                Shows::Nothing => Ok(None),
-                Shows::Made(_, info) => Ok(Some(info)),
-                Shows::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
-                Shows::Stored => self.below().head(key).await,
-                Shows::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
+                RechunkEntry::Nothing => Ok(None),
+                RechunkEntry::Made(_, info) => Ok(Some(info)),
+                RechunkEntry::Consolidated(made) => Ok(Some(info_of(&made.text, made.version))),
+                RechunkEntry::Stored => self.below().head(key).await,
+                RechunkEntry::Chunk(chunk) => chunk.look(self.shared()).await.map_err(failed),
             }
         }))
     }
@@ -398,9 +400,9 @@ impl Store for RechunkStore {
         if_match: Option<&Version>,
     ) -> Result<Option<Value>, StoreError> {
         match self.shows(key).await? {
-            Shows::Nothing => Ok(None),
-            Shows::Made(text, info) => part(&text, info, range, if_match).map(Some),
-            Shows::Consolidated(Consolidated { text, version }) => {
+            RechunkEntry::Nothing => Ok(None),
+            RechunkEntry::Made(text, info) => part(&text, info, range, if_match).map(Some),
+            RechunkEntry::Consolidated(Consolidated { text, version }) => {
                 let info = info_of(&text, version);
                 let Value { info, range, body } = part(&text, info, range, if_match)?;
                 // A stream, as it is counted already what is held of it.
@@ -410,8 +412,8 @@ impl Store for RechunkStore {
                 };
                 Ok(Some(Value { info, range, body }))
             }
-            Shows::Stored => self.below().get(key, range, if_match).await,
-            Shows::Chunk(chunk) => {
+            RechunkEntry::Stored => self.below().get(key, range, if_match).await,
+            RechunkEntry::Chunk(chunk) => {
                 // What is of another version need not be made.
                 if let Some(version) = if_match
                     && let Some(info) = chunk.look(self.shared()).await.map_err(failed)?
@@ -439,7 +441,7 @@ impl Store for RechunkStore {
         list::list_prefix(self.clone(), prefix.clone(), after.cloned())
     }
 
-    fn in_room(&self, room: &Arc<dyn Room>) -> Option<SharedStore> {
+    fn with_budget(&self, room: &Arc<dyn MemoryBudget>) -> Option<SharedStore> {
         Some(Arc::new(Self { room: Some(Arc::clone(room)), ..self.clone() }))
     }
 

@@ -24,7 +24,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use zarrd::http::{Access, AccessOptions, FetchKeys, Mount, Peer, Scope, World};
+use zarrd::http::{Access, AccessOptions, Environment, FetchKeys, Mount, Peer, Scope};
 use zarrd::store::{SharedStore, StoreError};
 
 use crate::support::hierarchy::memory;
@@ -103,7 +103,7 @@ pub fn access(options: Value, anonymous: &[(&str, &[Scope])], web: &Arc<TestWeb>
     options.check(|_| true).unwrap();
     let anonymous: BTreeMap<String, Vec<Scope>> =
         anonymous.iter().map(|(name, scopes)| ((*name).to_owned(), scopes.to_vec())).collect();
-    let world = World { clock, web: Arc::clone(web) as Arc<dyn FetchKeys> };
+    let world = Environment { clock, web: Arc::clone(web) as Arc<dyn FetchKeys> };
     Access::new(&options, &anonymous, &BTreeMap::new(), world).unwrap()
 }
 

@@ -10,7 +10,7 @@ use axum::routing::get;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use zarrd::app::Limits;
+use zarrd::app::ConnectionLimits;
 
 use super::frames::{
     self, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, Framed, GOAWAY, HEADERS, PING, RST_STREAM,
@@ -43,7 +43,7 @@ impl Drop for One {
     }
 }
 
-async fn server(limits: Limits) -> (Served, Busy) {
+async fn server(limits: ConnectionLimits) -> (Served, Busy) {
     let busy = Busy::default();
     let counted = busy.clone();
     let never = move || {
@@ -153,7 +153,7 @@ async fn empty_frames_and_unknown_ones_are_bounded() {
 
 #[tokio::test]
 async fn clients_that_open_no_window_are_cut_off() {
-    let (served, _) = server(Limits { write_stall: SHORT, ..PATIENT }).await;
+    let (served, _) = server(ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let mut held = Vec::new();
     for _ in 0..20 {
         let mut framed = Framed::open(served.address, &[(4, 0)]).await;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::AsyncWriteExt;
 
-use super::{Limits, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
+use super::{ConnectionLimits, OK, PATIENT, Plain, SHORT, Served, until, until_closed};
 
 async fn server() -> Served {
     let echo = |body: Body| async move {
@@ -16,7 +16,7 @@ async fn server() -> Served {
         }
     };
     let routes = Router::new().route("/ok", get(|| async { "ok" })).route("/echo", post(echo));
-    Served::start(Plain(routes), Limits { idle: SHORT, header: SHORT, ..PATIENT }).await
+    Served::start(Plain(routes), ConnectionLimits { idle: SHORT, header: SHORT, ..PATIENT }).await
 }
 
 /// What comes after each, which must not be taken for a request of its own.

@@ -11,7 +11,7 @@ use futures::{StreamExt, stream};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
-use zarrd::app::{Limits, Wire};
+use zarrd::app::{ConnectionLimits, ProtocolLimits};
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
@@ -195,8 +195,10 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
         assert_eq!(framed.until(HEADERS).await.stream, 2 * number + 1);
     }
     sleep(SHORT).await;
-    let (made, limit) =
-        (made.load(Ordering::SeqCst), usize::try_from(Wire::DEFAULT.http2_send_buffer_bytes).unwrap());
+    let (made, limit) = (
+        made.load(Ordering::SeqCst),
+        usize::try_from(ProtocolLimits::DEFAULT.http2_send_buffer_bytes).unwrap(),
+    );
     // Of each, the buffer, and what was on its way into it.
     let most = usize::try_from(streams).unwrap() * (limit + 2 * PART);
     assert!(made > 0 && made <= most, "{made} bytes were made for {streams} answers that nobody takes");
@@ -206,7 +208,7 @@ async fn little_is_held_for_a_client_of_http2_that_takes_nothing() {
 #[tokio::test]
 async fn connections_are_as_many_as_they_may_be() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let served = Served::start(Plain(routes), Limits { max_connections: 3, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { max_connections: 3, ..PATIENT }).await;
     let mut held: Vec<TcpStream> = Vec::new();
     for _ in 0..3 {
         let mut stream = served.send(OK).await;

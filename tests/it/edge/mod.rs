@@ -24,7 +24,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tower::ServiceExt;
-use zarrd::app::{Limits, Listening, Routes, Shutdown, Tls, Wire, serve_all};
+use zarrd::app::{BoundListener, ConnectionLimits, ProtocolLimits, RequestHandler, Shutdown, Tls, serve_all};
 use zarrd::http::Peer;
 
 /// A limit that a test waits for.
@@ -34,7 +34,7 @@ const LONG: Duration = Duration::from_hours(1);
 /// By when what must happen has happened, on the slowest machine.
 const BOUND: Duration = Duration::from_mins(1);
 
-const PATIENT: Limits = Limits {
+const PATIENT: ConnectionLimits = ConnectionLimits {
     first_byte: LONG,
     handshake: LONG,
     header: LONG,
@@ -44,7 +44,7 @@ const PATIENT: Limits = Limits {
     write_pace: LONG,
     drain: LONG,
     max_connections: 10_000,
-    wire: Wire::DEFAULT,
+    wire: ProtocolLimits::DEFAULT,
 };
 
 const OK: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -53,8 +53,8 @@ const OK: &str = "GET /ok HTTP/1.1\r\nHost: x\r\n\r\n";
 #[derive(Clone)]
 struct Plain(axum::Router);
 
-impl Routes for Plain {
-    async fn answer(&self, request: Request<Body>, _from: Peer) -> Response {
+impl RequestHandler for Plain {
+    async fn handle(&self, request: Request<Body>, _from: Peer) -> Response {
         self.0.clone().oneshot(request).await.unwrap()
     }
 }
@@ -67,16 +67,16 @@ struct Served {
 }
 
 impl Served {
-    async fn start(routes: impl Routes, limits: Limits) -> Self {
+    async fn start(routes: impl RequestHandler, limits: ConnectionLimits) -> Self {
         Self::start_with(routes, limits, None).await
     }
 
-    async fn start_with(routes: impl Routes, limits: Limits, tls: Option<Tls>) -> Self {
+    async fn start_with(routes: impl RequestHandler, limits: ConnectionLimits, tls: Option<Tls>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = Shutdown::default();
         let task =
-            tokio::spawn(serve_all(vec![Listening { listener, routes, tls }], limits, shutdown.clone()));
+            tokio::spawn(serve_all(vec![BoundListener { listener, routes, tls }], limits, shutdown.clone()));
         Self { address, shutdown, task }
     }
 

@@ -62,5 +62,5 @@ async fn answers_that_wait_for_a_window_of_http2_are_charged_until_they_are_sent
         };
         timeout(BOUND, given_back).await.expect("what is charged is given back with the connection");
     }
-    served.shutdown.cut();
+    served.shutdown.force();
 }

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use zarrd::app::{Limits, Tls};
+use zarrd::app::{ConnectionLimits, Tls};
 use zarrd::config::TlsOptions;
 
 use super::descriptors::have_many;
@@ -41,7 +41,7 @@ fn shown(name: &str) -> Arc<rustls::sign::CertifiedKey> {
 }
 
 /// A server that speaks TLS.
-async fn server(limits: Limits) -> (Served, Tls) {
+async fn server(limits: ConnectionLimits) -> (Served, Tls) {
     let tls = Tls::new(shown("one")).unwrap();
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
     (Served::start_with(Plain(routes), limits, Some(tls.clone())).await, tls)
@@ -107,7 +107,7 @@ async fn the_client_chooses_the_version_of_tls_and_of_http() {
 
 #[tokio::test]
 async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
-    let (served, _) = server(Limits { handshake: SHORT, ..PATIENT }).await;
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
     for begun in [OK.as_bytes(), b"\x16\x03\x01\xff\xff", &[0xff; 100], super::frames::PREFACE] {
         let answer = served.ask(begun).await;
         assert!(!answer.contains("HTTP"), "{answer:?}");
@@ -117,7 +117,7 @@ async fn what_is_no_handshake_is_closed_and_answered_nothing_in_clear() {
 
 #[tokio::test]
 async fn a_handshake_that_is_not_finished_is_closed() {
-    let (served, _) = server(Limits { handshake: SHORT, ..PATIENT }).await;
+    let (served, _) = server(ConnectionLimits { handshake: SHORT, ..PATIENT }).await;
     // The beginning of a greeting, as far as it goes.
     let greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     for length in [0, 1, 5, 6, greeting.len()] {
@@ -134,7 +134,7 @@ async fn a_handshake_that_is_not_finished_is_closed() {
 
 #[tokio::test]
 async fn within_tls_the_same_waiting_ends() {
-    let limits = Limits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
     let (served, _) = server(limits).await;
     for (sent, end) in [("", ""), ("G", ""), ("GET /ok HTTP/1.1\r\nHo", ""), (OK, "\r\n\r\nok")] {
         let mut stream = handshake(served.address).await.unwrap();

@@ -10,7 +10,7 @@ use axum::routing::get;
 use futures::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
-use zarrd::app::Limits;
+use zarrd::app::ConnectionLimits;
 use zarrd::http::{HttpOptions, Mount};
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
@@ -21,7 +21,7 @@ use crate::support::server::Server;
 #[tokio::test]
 async fn every_way_to_say_nothing_ends() {
     let routes = Router::new().route("/ok", get(|| async { "ok" }));
-    let limits = Limits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
+    let limits = ConnectionLimits { first_byte: SHORT, header: SHORT, idle: SHORT, ..PATIENT };
     let served = Served::start(Plain(routes), limits).await;
     let preface = [frames::PREFACE, &Frame::of(frames::SETTINGS, 0, 0, []).bytes()].concat();
     for begun in [&b""[..], b"G", b"GET /ok HTTP/1.1\r\nHo", frames::PREFACE, &preface, &preface[..30]] {
@@ -75,7 +75,7 @@ fn endless() -> (Router, Arc<AtomicBool>) {
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
     let (routes, dropped) = endless();
-    let served = Served::start(Plain(routes), Limits { write_stall: SHORT, ..PATIENT }).await;
+    let served = Served::start(Plain(routes), ConnectionLimits { write_stall: SHORT, ..PATIENT }).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let given_up = async {
         while !dropped.load(Ordering::SeqCst) {
@@ -92,7 +92,7 @@ async fn a_client_that_takes_nothing_is_reset_and_nothing_is_kept_for_it() {
 async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
     let (routes, dropped) = endless();
     // Nothing stalls for long, but more must be taken than this client takes.
-    let limits = Limits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..PATIENT };
+    let limits = ConnectionLimits { write_bytes_per_second: 256 << 20, write_pace: 2 * SHORT, ..PATIENT };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let dribble = async {
@@ -111,7 +111,8 @@ async fn a_client_that_reads_a_little_now_and_then_is_cut_off() {
 #[tokio::test]
 async fn a_client_that_reads_well_is_not_cut_off() {
     let (routes, dropped) = endless();
-    let limits = Limits { write_bytes_per_second: 1, write_pace: SHORT, write_stall: SHORT * 20, ..PATIENT };
+    let limits =
+        ConnectionLimits { write_bytes_per_second: 1, write_pace: SHORT, write_stall: SHORT * 20, ..PATIENT };
     let served = Served::start(Plain(routes), limits).await;
     let mut stream = served.send("GET /endless HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let mut part = vec![0; 1 << 16];

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use tokio::time::{Instant, sleep, timeout};
 use zarrd::http::Mount;
 use zarrd::key::StoreKey;
-use zarrd::store::{ByteRange, Circuit, StoreError};
+use zarrd::store::{ByteRange, CircuitState, StoreError};
 
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};
 use crate::support::server::Server;
@@ -33,7 +33,7 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
             assert!(matches!(answer.status.as_u16(), 502 | 503), "{answer:?}");
             assert_eq!(answer.status == 503, !answer.header("retry-after").is_empty());
         }
-        assert_ne!(store.backend().unwrap().circuit, Circuit::Closed, "{fault:?}");
+        assert_ne!(store.backend().unwrap().circuit, CircuitState::Closed, "{fault:?}");
         // The last of them are told without asking; how many seconds it took is how often one was tried.
         let asked = s3.requests(Kind::Get) - before;
         let tried = usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
@@ -45,7 +45,7 @@ async fn a_dead_backend_is_left_alone_and_asked_again_when_it_is_back() {
             }
         };
         timeout(PATIENCE, back).await.expect("it is tried again");
-        assert_eq!(store.backend().unwrap().circuit, Circuit::Closed);
+        assert_eq!(store.backend().unwrap().circuit, CircuitState::Closed);
     }
     assert!(store.backend().unwrap().times_opened >= 3);
 }
@@ -84,7 +84,7 @@ async fn what_a_backend_has_not_or_refuses_is_no_trouble() {
     }
     assert_eq!(s3.heal(), 50);
     let state = store.backend().unwrap();
-    assert_eq!((state.circuit, state.times_opened), (Circuit::Closed, 0));
+    assert_eq!((state.circuit, state.times_opened), (CircuitState::Closed, 0));
     assert_eq!((state.under_way, state.waiting, state.limit), (0, 0, 64));
 }
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use zarrd::app::{Limits, Routes, Shutdown, serve};
+use zarrd::app::{ConnectionLimits, RequestHandler, Shutdown, serve};
 use zarrd::config::ServerOptions;
 use zarrd::http::{HttpOptions, Peer};
 
@@ -43,8 +43,8 @@ fn budgets_are_chosen_by_the_memory_there_is_and_told() {
 #[derive(Clone, Debug)]
 struct Short;
 
-impl Routes for Short {
-    async fn answer(&self, _: Request<Body>, _: Peer) -> Response<Body> {
+impl RequestHandler for Short {
+    async fn handle(&self, _: Request<Body>, _: Peer) -> Response<Body> {
         Response::new(Body::from("here"))
     }
 
@@ -57,7 +57,7 @@ impl Routes for Short {
 async fn while_memory_is_short_each_answer_is_the_last_of_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = Limits::of(&ServerOptions::default(), HttpOptions::default().headers);
+    let limits = ConnectionLimits::of(&ServerOptions::default(), HttpOptions::default().headers);
     tokio::spawn(serve(listener, Short, limits, Shutdown::default()));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();

@@ -48,7 +48,7 @@ fn from(last: u8) -> Peer {
 /// The head of an answer whose body nobody reads yet.
 async fn begin(server: &Server, url: &str, from: Peer) -> Response<Body> {
     let request = Request::builder().uri(url).body(Body::empty()).unwrap();
-    server.site().answer(request, from).await
+    server.site().handle(request, from).await
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WriteCondition,
 };
 
 /// Everything but its listings is the inner store's.
@@ -52,7 +52,7 @@ impl Store for Blind {
         self.inner.get(key, range, if_match).await
     }
 
-    async fn set(&self, _: &StoreKey, _: ValueStream, _: WriteCondition) -> Result<SetOutcome, StoreError> {
+    async fn set(&self, _: &StoreKey, _: ValueStream, _: WriteCondition) -> Result<SetResult, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WriteCondition,
 };
 
 use super::server::put;
@@ -58,7 +58,7 @@ impl Store for Changing {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.inner.set(key, body, condition).await
     }
 

@@ -9,14 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
-use zarrd::array::{ArrayError, ChunkSource, Found, FoundPart, StoredKey, StoredValue, Trace};
+use zarrd::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use zarrd::chunk::Elements;
 use zarrd::codec::CodecChain;
 use zarrd::codec::sharding_indexed::ShardIndex;
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
-    ByteRange, DirEntries, ListEntry, SetOutcome, SharedStore, Store, StoreError, StoreKind, Value,
-    ValueInfo, ValueStream, Version, WriteCondition,
+    ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,
+    ValueStream, Version, WriteCondition,
 };
 
 /// What is read of a store, and what a test does to its reads of chunks; metadata passes freely.
@@ -241,7 +241,7 @@ impl Store for Counting {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.inner.set(key, body, condition).await
     }
 
@@ -288,14 +288,14 @@ impl ChunkSource for CountingSource {
         self.inner.concurrency()
     }
 
-    async fn find(
+    async fn fetch_or_lookup(
         &self,
         key: &StoredKey,
         chain: &Arc<CodecChain>,
-        trace: &Arc<Trace>,
-    ) -> Result<Found, ArrayError> {
-        let found = self.inner.find(key, chain, trace).await?;
-        if matches!(found.part, FoundPart::Elements(_)) {
+        trace: &Arc<ReadContext>,
+    ) -> Result<ChunkLookup, ArrayError> {
+        let found = self.inner.fetch_or_lookup(key, chain, trace).await?;
+        if matches!(found.part, ChunkData::Elements(_)) {
             *self.decodes.lock().unwrap().entry((key.key.to_string(), 0)).or_default() += 1;
         }
         Ok(found)
@@ -306,7 +306,7 @@ impl ChunkSource for CountingSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         ranges: &[Range<u64>],
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Vec<Result<Elements, ArrayError>> {
         for range in ranges {
             *self.decodes.lock().unwrap().entry((value.key.to_string(), range.start)).or_default() += 1;
@@ -319,7 +319,7 @@ impl ChunkSource for CountingSource {
         value: &Arc<StoredValue>,
         chain: &Arc<CodecChain>,
         shard: Range<u64>,
-        trace: &Arc<Trace>,
+        trace: &Arc<ReadContext>,
     ) -> Result<Arc<ShardIndex>, ArrayError> {
         self.inner.shard_index(value, chain, shard, trace).await
     }

@@ -2,7 +2,7 @@
 //! says.
 
 use serde_json::Value;
-use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, Span};
+use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, VarSlice};
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::metadata::{ArrayMetadata, DataType, MetadataLimits, v2, v3};
 
@@ -133,7 +133,7 @@ impl Encoded {
         let spans: Vec<u8> = elements
             .iter()
             .flat_map(|element| {
-                let span = Span { offset, length: element.len().try_into().unwrap() };
+                let span = VarSlice { offset, length: element.len().try_into().unwrap() };
                 offset += span.length;
                 span.to_item()
             })

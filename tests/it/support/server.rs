@@ -8,12 +8,12 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use futures::StreamExt;
-use zarrd::app::{Limits, Shutdown, Wire, serve};
+use zarrd::app::{ConnectionLimits, ProtocolLimits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
-use zarrd::cache::{CacheOptions, CachedSource, Caches, EncodedCache, NodeCache, ValueCache};
+use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, Caches, EncodedCache, ValueCache};
 use zarrd::codec::CodecLimits;
-use zarrd::cpu::{Cpu, CpuOptions};
-use zarrd::http::{Access, AppState, Arrays, HttpOptions, Mount, Peer, Site};
+use zarrd::cpu::{ComputePool, ComputePoolOptions};
+use zarrd::http::{Access, AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
@@ -21,7 +21,7 @@ use zarrd::store::{SharedStore, ValueBody, WriteCondition};
 use super::counting::{CountingSource, Decodes};
 
 /// Of connections, where they do not matter.
-const LIMITS: Limits = Limits {
+const LIMITS: ConnectionLimits = ConnectionLimits {
     first_byte: Duration::from_mins(1),
     handshake: Duration::from_mins(1),
     header: Duration::from_mins(1),
@@ -31,7 +31,7 @@ const LIMITS: Limits = Limits {
     write_pace: Duration::from_mins(1),
     drain: Duration::from_secs(1),
     max_connections: 100,
-    wire: Wire::DEFAULT,
+    wire: ProtocolLimits::DEFAULT,
 };
 
 /// An answer, collected; its body may have broken off.
@@ -92,7 +92,7 @@ impl Answer {
 
 /// A server.
 #[derive(Clone)]
-pub struct Server(Site, Option<AppState>);
+pub struct Server(Endpoint, Option<AppState>);
 
 /// What a server is built of.
 pub struct ServerBuilder {
@@ -130,12 +130,12 @@ impl Server {
     }
 
     /// What is served.
-    pub fn site(&self) -> Site {
+    pub fn site(&self) -> Endpoint {
         self.0.clone()
     }
 
     /// What is served at a site.
-    pub fn at(site: Site) -> Self {
+    pub fn at(site: Endpoint) -> Self {
         Self(site, None)
     }
 
@@ -193,7 +193,7 @@ impl Server {
     }
 
     async fn attempt_from(&self, request: Request<Body>, from: Peer) -> Attempt {
-        let answer = self.0.answer(request, from).await;
+        let answer = self.0.handle(request, from).await;
         let (parts, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, usize::MAX).await;
         Attempt { status: parts.status, headers: parts.headers, body }
@@ -216,8 +216,9 @@ impl Server {
 }
 
 /// One pool for all servers of a test run: property tests make hundreds of them.
-pub fn cpu() -> Cpu {
-    static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(CpuOptions::default()).unwrap());
+pub fn cpu() -> ComputePool {
+    static CPU: LazyLock<ComputePool> =
+        LazyLock::new(|| ComputePool::new(ComputePoolOptions::default()).unwrap());
     CPU.clone()
 }
 
@@ -240,13 +241,13 @@ impl ServerBuilder {
             source = Arc::new(CountingSource { inner: source, decodes });
         }
         let source = CachedSource::new(source, self.cache);
-        let nodes = NodeCache::new(self.cache.node_bytes);
+        let nodes = BoundedNodeCache::new(self.cache.node_bytes);
         let encoded = EncodedCache::new(self.cache.encoded_bytes);
         let mut caches = Caches::default().and(source.clone()).and(nodes.clone()).and(encoded.clone());
         if let Some(values) = self.values {
             caches = caches.and(values);
         }
-        let arrays = Arrays {
+        let arrays = ArrayEngine {
             reader: Reader::new(Arc::new(source), cpu.clone()),
             cpu,
             memo: Arc::new(nodes),
@@ -258,7 +259,7 @@ impl ServerBuilder {
             codec: self.codec,
         };
         let state = AppState::new(self.mounts, arrays, self.http).unwrap();
-        let (site, admin) = (Site::whole(state.clone()), Site::admin(&state));
+        let (site, admin) = (Endpoint::whole(state.clone()), Endpoint::admin(&state));
         (Server(site, Some(state)), Server::at(admin))
     }
 }

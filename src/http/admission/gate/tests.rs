@@ -43,8 +43,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 /// The gate as one would write it who had all the time in the world.
 #[derive(Debug, Default)]
 struct Model {
-    held: Vec<(u64, Ask)>,
-    line: Vec<(u64, Ask)>,
+    held: Vec<(u64, PermitRequest)>,
+    line: Vec<(u64, PermitRequest)>,
 }
 
 impl Model {
@@ -53,16 +53,16 @@ impl Model {
     }
 
     /// What whoever has so much in all leaves.
-    fn left_by(ask: &Ask) -> u64 {
+    fn left_by(ask: &PermitRequest) -> u64 {
         ALL / 16 * if ask.units > SHORT { 4 } else { ask.class.reserve() }
     }
 
-    fn fits(&self, ask: &Ask) -> bool {
+    fn fits(&self, ask: &PermitRequest) -> bool {
         self.free() >= ask.units + Self::left_by(ask)
     }
 
     /// Whether what is short fits into the quarter that what is long leaves to it.
-    fn may_pass(&self, ask: &Ask) -> bool {
+    fn may_pass(&self, ask: &PermitRequest) -> bool {
         let short: u64 = self.held.iter().map(|(_, ask)| ask.units).filter(|units| *units <= SHORT).sum();
         ask.units <= SHORT && short + ask.units <= ALL / 4
     }
@@ -72,12 +72,12 @@ impl Model {
     }
 
     /// Whether a caller has more than three times what is left to its class.
-    fn has_its_share(&self, ask: &Ask) -> bool {
+    fn has_its_share(&self, ask: &PermitRequest) -> bool {
         self.has_its_share_beside(ask, 0)
     }
 
     /// The same, had it not these units of what it asks for.
-    fn has_its_share_beside(&self, ask: &Ask, has: u64) -> bool {
+    fn has_its_share_beside(&self, ask: &PermitRequest, has: u64) -> bool {
         self.under_way(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
     }
 
@@ -113,11 +113,11 @@ impl Model {
 /// Somebody at the gate.
 #[derive(Debug)]
 enum Guest {
-    In(Ask),
-    Waits(Turn),
+    In(PermitRequest),
+    Waits(PendingPermit),
 }
 
-fn names(list: &[(u64, Ask)]) -> Vec<u64> {
+fn names(list: &[(u64, PermitRequest)]) -> Vec<u64> {
     let mut names: Vec<u64> = list.iter().map(|(name, _)| *name).collect();
     names.sort_unstable();
     names
@@ -131,7 +131,7 @@ proptest! {
         for (name, event) in (0_u64..).zip(events) {
             match event {
                 Event::Comes(class, caller, units) => {
-                    let ask = gate.ask(Class::ALL[class], Share::numbered(caller), units);
+                    let ask = gate.request(Priority::ALL[class], ClientBucket::numbered(caller), units);
                     prop_assert!(ask.units <= units && (ask.units > 0));
                     let guest = if gate.try_take(ask) {
                         Guest::In(ask)
@@ -145,7 +145,7 @@ proptest! {
                     let (name, ask) = model.held.remove(which % model.held.len());
                     let Some(Guest::In(held)) = guests.remove(&name) else { panic!("{name} is not in") };
                     prop_assert_eq!(held, ask);
-                    gate.give_back(ask);
+                    gate.release(ask);
                 }
                 Event::Leaves(which) if !model.line.is_empty() => {
                     let (name, _) = model.line.remove(which % model.line.len());
@@ -156,7 +156,7 @@ proptest! {
                     let (name, ask) = model.held[at];
                     // Whoever waits is passed; what is kept for other classes and callers is not touched, and for what
                     // is short neither, once this is long.
-                    let all = Ask { units: ask.units + units, ..ask };
+                    let all = PermitRequest { units: ask.units + units, ..ask };
                     let has_its_share = model.has_its_share_beside(&all, ask.units);
                     let may = model.free() >= units + Model::left_by(&all) && !has_its_share;
                     let Some(Guest::In(held)) = guests.get_mut(&name) else { panic!("{name} is not in") };
@@ -193,7 +193,7 @@ proptest! {
         drop(guests.extract_if(.., |_, guest| matches!(guest, Guest::Waits(_))).collect::<Vec<_>>());
         for guest in guests.into_values() {
             let Guest::In(ask) = guest else { continue };
-            gate.give_back(ask);
+            gate.release(ask);
         }
         prop_assert_eq!((gate.free(), gate.waiting()), (ALL, 0));
         prop_assert_eq!(gate.long.load(Ordering::Relaxed), 0);
@@ -202,7 +202,7 @@ proptest! {
 }
 
 /// Takes, holds for a while, and gives back; whether there was room within the time.
-async fn visit(gate: &Arc<Gate>, ask: Ask, patience: Duration, hold: Duration) -> bool {
+async fn visit(gate: &Arc<Gate>, ask: PermitRequest, patience: Duration, hold: Duration) -> bool {
     if !gate.try_take(ask) {
         let Some(turn) = gate.join(ask, FOREVER) else { return false };
         if timeout(patience, turn.wait()).await.is_err() {
@@ -210,7 +210,7 @@ async fn visit(gate: &Arc<Gate>, ask: Ask, patience: Duration, hold: Duration) -
         }
     }
     sleep(hold).await;
-    gate.give_back(ask);
+    gate.release(ask);
     true
 }
 
@@ -222,15 +222,19 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
         let (gate, inside, most) = (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&most));
         tokio::spawn(async move {
             for round in 0..200_u64 {
-                let class = Class::ALL[usize::try_from((caller + round) % 4).unwrap()];
-                let ask = gate.ask(class, Share::numbered(caller % 7), 1 + (caller * 31 + round * 17) % 30);
+                let class = Priority::ALL[usize::try_from((caller + round) % 4).unwrap()];
+                let ask = gate.request(
+                    class,
+                    ClientBucket::numbered(caller % 7),
+                    1 + (caller * 31 + round * 17) % 30,
+                );
                 if !gate.try_take(ask) {
                     let turn = gate.join(ask, FOREVER).unwrap();
                     if round % 3 == 0 {
                         // Gone before it is its turn, or just as it is.
                         let _ = timeout(Duration::from_micros(round), turn.wait())
                             .await
-                            .map(|ask| gate.give_back(ask));
+                            .map(|ask| gate.release(ask));
                         continue;
                     }
                     turn.wait().await;
@@ -246,7 +250,7 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
                 if round % 2 == 0 {
                     gate.shrink(&mut ask, round % 7);
                 }
-                gate.give_back(ask);
+                gate.release(ask);
             }
         })
     });
@@ -261,7 +265,7 @@ async fn nothing_is_lost_where_many_come_and_go_at_once() {
 /// How often one caller is served within a minute, beside so many requests of another at a time.
 async fn served_beside(others: u64) -> u32 {
     let gate = Arc::new(Gate::new(16, 16));
-    let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
+    let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
     // Of different lengths, so that they do not all end at once.
     let hold = |number: u64| Duration::from_millis(20 + number * 7 % 13);
     let greedy = async {
@@ -304,47 +308,53 @@ async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for
 async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
     let gate = Arc::new(Gate::new(16, 16));
     let callers = std::cell::Cell::new(0);
-    let ask = |class| gate.ask(class, Share::numbered(callers.replace(callers.get() + 1)), 1);
-    for (class, most) in [(Class::Bulk, 13), (Class::Elements, 1), (Class::Values, 1), (Class::Metadata, 1)] {
+    let ask = |class| gate.request(class, ClientBucket::numbered(callers.replace(callers.get() + 1)), 1);
+    for (class, most) in [
+        (Priority::Background, 13),
+        (Priority::Elements, 1),
+        (Priority::StoredBytes, 1),
+        (Priority::Metadata, 1),
+    ] {
         let taken = (0..16).take_while(|_| gate.try_take(ask(class))).count();
         assert_eq!(taken, most, "{class:?}");
     }
     let order = Mutex::new(Vec::new());
-    let waiting = [Class::Bulk, Class::Elements, Class::Values, Class::Metadata].map(|class| {
-        let turn = gate.join(ask(class), FOREVER).unwrap();
-        let order = &order;
-        async move {
-            turn.wait().await;
-            order.lock().unwrap().push(class);
-        }
-    });
+    let waiting =
+        [Priority::Background, Priority::Elements, Priority::StoredBytes, Priority::Metadata].map(|class| {
+            let turn = gate.join(ask(class), FOREVER).unwrap();
+            let order = &order;
+            async move {
+                turn.wait().await;
+                order.lock().unwrap().push(class);
+            }
+        });
     let ends = async {
         for caller in 0..16 {
             sleep(Duration::from_millis(1)).await;
-            gate.give_back(gate.ask(Class::Metadata, Share::numbered(caller), 1));
+            gate.release(gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1));
         }
     };
     futures::join!(join_all(waiting), ends);
-    assert_eq!(*order.lock().unwrap(), Class::ALL);
+    assert_eq!(*order.lock().unwrap(), Priority::ALL);
 }
 
 #[tokio::test(start_paused = true)]
 async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
     let gate = Arc::new(Gate::new(1024, 8));
-    let ask = |caller, units| gate.ask(Class::Elements, Share::numbered(caller), units);
+    let ask = |caller, units| gate.request(Priority::Elements, ClientBucket::numbered(caller), units);
     let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
     assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
     // It comes again, and stands in the line; others pass.
     let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
     // What is given back now and then makes a pace; only those who have their share wait by it.
     for _ in 0..3 {
-        sleep(PACE_WINDOW).await;
-        gate.give_back(ask(1, 1));
+        sleep(DRAIN_RATE_WINDOW).await;
+        gate.release(ask(1, 1));
     }
     let patience = Duration::from_millis(250);
-    assert!(gate.is_hopeless(ask(1, 1), patience));
+    assert!(gate.would_exceed_wait(ask(1, 1), patience));
     for caller in 2..6 {
-        assert!(!gate.is_hopeless(ask(caller, 1), patience), "{caller}");
+        assert!(!gate.would_exceed_wait(ask(caller, 1), patience), "{caller}");
         let turn = gate.join(ask(caller, 1), patience).unwrap();
         timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
     }
@@ -354,21 +364,21 @@ async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
 /// As many callers as like hold what is long for ever, and more of it waits.
 #[tokio::test(start_paused = true)]
 async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_never() {
-    for held in Class::ALL {
+    for held in Priority::ALL {
         let gate = Arc::new(Gate::new(1024, 8));
-        let long = |caller| gate.ask(held, Share::numbered(caller), 128);
+        let long = |caller| gate.request(held, ClientBucket::numbered(caller), 128);
         let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
         assert_eq!(taken, 6, "three quarters of all");
         let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), FOREVER).unwrap()).collect();
         // Short ones that end make a pace, by which what is long would wait for ever.
         for round in 0..40 {
-            for class in Class::ALL {
-                let ask = gate.ask(class, Share::numbered(100 + round), 8);
-                assert!(!gate.is_hopeless(ask, Duration::ZERO), "{class:?} in round {round}");
+            for class in Priority::ALL {
+                let ask = gate.request(class, ClientBucket::numbered(100 + round), 8);
+                assert!(!gate.would_exceed_wait(ask, Duration::ZERO), "{class:?} in round {round}");
                 let turn = gate.join(ask, Duration::ZERO).unwrap();
                 timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
-                sleep(PACE_WINDOW / 3).await;
-                gate.give_back(ask);
+                sleep(DRAIN_RATE_WINDOW / 3).await;
+                gate.release(ask);
             }
         }
         assert_eq!(gate.waiting(), 20);
@@ -378,7 +388,7 @@ async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_ne
 #[tokio::test(start_paused = true)]
 async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
     let gate = Arc::new(Gate::new(1024, 8));
-    let short = |caller| gate.ask(Class::Elements, Share::numbered(caller), 8);
+    let short = |caller| gate.request(Priority::Elements, ClientBucket::numbered(caller), 8);
     let callers = std::cell::Cell::new(0);
     let visit = || async {
         loop {
@@ -392,7 +402,7 @@ async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
         sleep(Duration::from_millis(100)).await;
         assert!(gate.waiting() > 100);
         for caller in 0..50 {
-            let ask = gate.ask(Class::Elements, Share::numbered(1_000_000 + caller), 256);
+            let ask = gate.request(Priority::Elements, ClientBucket::numbered(1_000_000 + caller), 256);
             assert!(visit_once(&gate, ask).await, "{caller}");
         }
     };
@@ -403,14 +413,14 @@ async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
 }
 
 /// Whether there was room within a second.
-async fn visit_once(gate: &Arc<Gate>, ask: Ask) -> bool {
+async fn visit_once(gate: &Arc<Gate>, ask: PermitRequest) -> bool {
     visit(gate, ask, Duration::from_secs(1), Duration::from_millis(10)).await
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_would_wait_too_long_need_not_wait() {
     let gate = Arc::new(Gate::new(16, 16));
-    let ask = |caller| gate.ask(Class::Metadata, Share::numbered(caller), 1);
+    let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
     // Sixteen a tenth of a second; each of the first caller's would wait for those before it.
     let hold = Duration::from_millis(100);
     let patience = Duration::from_secs(1);
@@ -421,31 +431,33 @@ async fn who_would_wait_too_long_need_not_wait() {
         assert!(gate.waiting() > 300);
         assert!(gate.join(ask(1), patience).is_none(), "behind all of its own");
         assert_eq!(began.elapsed(), Duration::ZERO);
-        assert!(gate.is_hopeless(ask(1), patience), "and told so before it asks for anything");
+        assert!(gate.would_exceed_wait(ask(1), patience), "and told so before it asks for anything");
         assert!(gate.join(ask(2), patience).is_some(), "before them");
-        assert!(!gate.is_hopeless(ask(2), patience));
+        assert!(!gate.would_exceed_wait(ask(2), patience));
         assert!(visit(&gate, ask(2), patience, hold).await);
     };
     let (served, ()) = tokio::join!(greedy, asks);
     assert!(served.iter().all(|is_served| *is_served));
     assert_eq!((gate.free(), gate.waiting()), (16, 0));
-    assert!(!gate.is_hopeless(ask(1), Duration::ZERO), "nobody waits");
+    assert!(!gate.would_exceed_wait(ask(1), Duration::ZERO), "nobody waits");
 }
 
 #[test]
 fn a_pace_outlives_the_line_by_a_second() {
     let start = Instant::now();
-    for (idle, is_believed) in [(PACE_AGE, true), (PACE_AGE + Duration::from_millis(1), false)] {
-        let mut pace = Pace::default();
+    for (idle, is_believed) in
+        [(DRAIN_RATE_MAX_AGE, true), (DRAIN_RATE_MAX_AGE + Duration::from_millis(1), false)]
+    {
+        let mut pace = DrainRate::default();
         pace.note(0, start);
-        pace.note(5, start + PACE_WINDOW);
+        pace.note(5, start + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(50));
-        let end = start + PACE_WINDOW * 3;
+        let end = start + DRAIN_RATE_WINDOW * 3;
         pace.rest(end);
         pace.note(0, end + idle);
         assert_eq!(pace.per_second, is_believed.then_some(50));
         // The time in which nobody waited is in no window.
-        pace.note(7, end + idle + PACE_WINDOW);
+        pace.note(7, end + idle + DRAIN_RATE_WINDOW);
         assert_eq!(pace.per_second, Some(if is_believed { 60 } else { 70 }));
     }
 }

@@ -85,7 +85,7 @@ fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a Head
 }
 
 fn bad(detail: &'static str) -> Problem {
-    Problem::of_class(ErrorClass::InvalidRequest).detail(detail)
+    Problem::from_class(ErrorClass::InvalidRequest).detail(detail)
 }
 
 #[cfg(test)]

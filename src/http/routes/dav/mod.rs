@@ -23,8 +23,8 @@ use axum::response::{IntoResponse, Response};
 use super::list;
 use super::write::refusal;
 use crate::error::ErrorClass;
-use crate::http::base::Base;
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::base::BasePath;
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::state::{AppState, Mount};
 use crate::key::StorePrefix;
@@ -37,19 +37,19 @@ pub(super) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Resp
         return Err(refusal(target));
     }
     if !request.body().is_end_stream() {
-        let problem = Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        let problem = Problem::from_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         return Err(problem.detail("MKCOL takes no body"));
     }
     let (key, prefix) = match &target.place {
-        Place::Key(key) => (Some(key.clone()), key.as_prefix()),
-        Place::Prefix(prefix) => (prefix.as_key(), prefix.clone()),
+        KeyOrPrefix::Key(key) => (Some(key.clone()), key.as_prefix()),
+        KeyOrPrefix::Prefix(prefix) => (prefix.as_key(), prefix.clone()),
     };
     let is_taken = match key {
         None => true,
         Some(key) => mount.store.head(&key).await?.is_some() || holds_keys(mount, &prefix).await?,
     };
     if is_taken {
-        let problem = Problem::of_class(ErrorClass::NotAllowed).allow(target.methods());
+        let problem = Problem::from_class(ErrorClass::NotAllowed).allow(target.methods());
         return Err(problem.detail("there is a key or a prefix of this name already"));
     }
     Ok(StatusCode::CREATED.into_response())
@@ -60,17 +60,23 @@ pub(in crate::http) fn destination(
     state: &AppState,
     rooted: Option<&Arc<Mount>>,
     request: &Request,
-) -> Result<(Arc<Mount>, Place, bool), Problem> {
+) -> Result<(Arc<Mount>, KeyOrPrefix, bool), Problem> {
     let target = StoreTarget::of(state, request.uri(), rooted)?;
-    let (place, overwrites) = to(&target, request.uri(), request.headers(), &Base::of(request.extensions()))?;
+    let (place, overwrites) =
+        to(&target, request.uri(), request.headers(), &BasePath::of(request.extensions()))?;
     Ok((target.mount, place, overwrites))
 }
 
 /// Where a COPY or MOVE goes in the same mount, and whether what is there may be replaced.
-fn to(target: &StoreTarget, uri: &Uri, headers: &HeaderMap, base: &Base) -> Result<(Place, bool), Problem> {
+fn to(
+    target: &StoreTarget,
+    uri: &Uri,
+    headers: &HeaderMap,
+    base: &BasePath,
+) -> Result<(KeyOrPrefix, bool), Problem> {
     let destination = headers::destination(uri, headers)?;
     let path = base.strip(destination.path()).ok_or_else(headers::elsewhere)?;
-    let place = target.sibling(path)?.ok_or_else(headers::elsewhere)?;
+    let place = target.resolve_destination(path)?.ok_or_else(headers::elsewhere)?;
     Ok((place, headers::overwrite(headers)?))
 }
 

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use super::headers::{Depth, depth};
 use super::{multistatus, request_body};
 use crate::error::ErrorClass;
-use crate::http::base::Base;
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::base::BasePath;
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::listed;
 use crate::http::problem::Problem;
 use crate::http::routes::list;
@@ -28,14 +28,14 @@ pub(in crate::http::routes) async fn propfind(
     request: Request,
 ) -> Result<Response, Problem> {
     let depth = depth(request.headers())?;
-    let base = Base::of(request.extensions()).as_str().to_owned() + &target.base();
+    let base = BasePath::of(request.extensions()).as_str().to_owned() + &target.base();
     let (head, body) = request.into_parts();
     request_body::check(body, state.options()).await?;
     let target = &*target.in_room(state, &head.extensions);
     let store = &target.mount.store;
     let prefix = match &target.place {
-        Place::Prefix(prefix) => prefix.clone(),
-        Place::Key(key) => match store.head(key).await? {
+        KeyOrPrefix::Prefix(prefix) => prefix.clone(),
+        KeyOrPrefix::Key(key) => match store.head(key).await? {
             Some(info) => {
                 let mut page = multistatus::HEAD.to_owned();
                 multistatus::push_key(&mut page, &base, &ListEntry { key: key.clone(), info });
@@ -51,7 +51,7 @@ pub(in crate::http::routes) async fn propfind(
     };
     match listed {
         Ok(Some(body)) => Ok(answer(body)),
-        Ok(None) => Err(Problem::of_class(ErrorClass::NotFound)
+        Ok(None) => Err(Problem::from_class(ErrorClass::NotFound)
             .detail("the store has no value of this key, and no key is below it as a prefix")),
         Err(error @ StoreError::NotListable) => Err(Problem::from(error).allow("GET, HEAD, OPTIONS")),
         Err(error) => Err(error.into()),

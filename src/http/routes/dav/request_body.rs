@@ -38,16 +38,16 @@ pub(super) async fn check(body: Body, options: &HttpOptions) -> Result<(), Probl
     if text.is_empty() || is_well_formed(text) {
         return Ok(());
     }
-    Err(Problem::of_class(ErrorClass::InvalidRequest)
+    Err(Problem::from_class(ErrorClass::InvalidRequest)
         .detail("the body is not well-formed XML without a document type"))
 }
 
 async fn collect(body: Body) -> Result<Vec<u8>, Problem> {
     let (mut stream, mut bytes) = (body.into_data_stream(), Vec::new());
-    let broken = |_| Problem::of_class(ErrorClass::InvalidRequest).detail("the body ended early");
+    let broken = |_| Problem::from_class(ErrorClass::InvalidRequest).detail("the body ended early");
     while let Some(part) = stream.try_next().await.map_err(broken)? {
         if part.len() > MAX_BYTES - bytes.len() {
-            let problem = Problem::of_class(ErrorClass::TooLarge).extension("limit", MAX_BYTES);
+            let problem = Problem::from_class(ErrorClass::TooLarge).extension("limit", MAX_BYTES);
             return Err(problem.detail(format!("the body is longer than {MAX_BYTES} bytes")));
         }
         bytes.extend_from_slice(&part);

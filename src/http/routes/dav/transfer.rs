@@ -21,12 +21,12 @@ use tokio::time::timeout;
 use super::headers::{self, Depth};
 use super::holds_keys;
 use crate::error::ErrorClass;
-use crate::http::access::{Need, Reach, Rights, Scope, forbidden};
-use crate::http::admission::{Class, Entrant, Permit};
-use crate::http::base::Base;
+use crate::http::access::{KeyScope, Permission, Rights, Scope, forbidden};
+use crate::http::admission::{AdmissionRequest, Permit, Priority};
+use crate::http::base::BasePath;
 use crate::http::caller::Caller;
 use crate::http::conditions::{Conditions, Verdict};
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::routes::list;
 use crate::http::routes::write::{failed, refusal};
@@ -60,7 +60,7 @@ struct Transfer<'a> {
     overwrite: bool,
     depth: Depth,
     conditions: Conditions,
-    entrant: Entrant,
+    entrant: AdmissionRequest,
     copies: Copies,
 }
 
@@ -115,7 +115,7 @@ pub(in crate::http::routes) async fn transfer(
         return Err(refusal(target));
     }
     let headers = &request.headers;
-    let base = Base::of(&request.extensions);
+    let base = BasePath::of(&request.extensions);
     let (destination, overwrite) = super::to(target, &request.uri, headers, &base)?;
     let transfer = Transfer {
         state,
@@ -126,7 +126,7 @@ pub(in crate::http::routes) async fn transfer(
         overwrite,
         depth: headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
-        entrant: Entrant::new(Class::Bulk, &request.extensions),
+        entrant: AdmissionRequest::new(Priority::Background, &request.extensions),
         copies: Copies::default(),
     };
     let replaced = match transfer.source(&target.place).await? {
@@ -138,10 +138,10 @@ pub(in crate::http::routes) async fn transfer(
 
 impl Transfer<'_> {
     /// What the path of the request names: without a slash a key if there is one, else a prefix.
-    async fn source(&self, place: &Place) -> Result<Source, Problem> {
+    async fn source(&self, place: &KeyOrPrefix) -> Result<Source, Problem> {
         let prefix = match place {
-            Place::Prefix(prefix) => prefix.clone(),
-            Place::Key(key) => match self.soon(self.mount.store.head(key)).await? {
+            KeyOrPrefix::Prefix(prefix) => prefix.clone(),
+            KeyOrPrefix::Key(key) => match self.soon(self.mount.store.head(key)).await? {
                 Some(info) => return Ok(Source::Key(key.clone(), info)),
                 None => key.as_prefix(),
             },
@@ -149,15 +149,15 @@ impl Transfer<'_> {
         if prefix.is_root() || self.soon(list::exists(self.mount, &prefix)).await? {
             return Ok(Source::Prefix(prefix));
         }
-        Err(Problem::of_class(ErrorClass::NotFound)
+        Err(Problem::from_class(ErrorClass::NotFound)
             .detail("the store has no value of this key, and no key is below it as a prefix"))
     }
 
     /// Transfers one key. Returns whether anything was replaced.
-    async fn key(&self, from: &StoreKey, info: &ValueInfo, to: &Place) -> Result<bool, Problem> {
+    async fn key(&self, from: &StoreKey, info: &ValueInfo, to: &KeyOrPrefix) -> Result<bool, Problem> {
         let to = match to {
-            Place::Key(key) => key.clone(),
-            Place::Prefix(prefix) => prefix.as_key().ok_or_else(overlap)?,
+            KeyOrPrefix::Key(key) => key.clone(),
+            KeyOrPrefix::Prefix(prefix) => prefix.as_key().ok_or_else(overlap)?,
         };
         let below = to.as_prefix();
         for replaced in [Extent::Key(to.clone()), Extent::Below(below.clone())] {
@@ -174,7 +174,9 @@ impl Transfer<'_> {
         }
         match self.carry(from, info.size, at, &to).await {
             Ok(Some(created)) => Ok(is_prefix || !created),
-            Ok(None) => Err(Problem::of_class(ErrorClass::NotFound).detail("the value was erased meanwhile")),
+            Ok(None) => {
+                Err(Problem::from_class(ErrorClass::NotFound).detail("the value was erased meanwhile"))
+            }
             // The source's own conditions no longer hold.
             Err(StoreError::VersionChanged) if at.is_some() => Err(failed()),
             Err(error) => Err(error.into()),
@@ -182,10 +184,10 @@ impl Transfer<'_> {
     }
 
     /// Transfers a prefix. Returns whether anything was replaced.
-    async fn prefix(&self, from: &StorePrefix, to: &Place) -> Result<bool, Problem> {
+    async fn prefix(&self, from: &StorePrefix, to: &KeyOrPrefix) -> Result<bool, Problem> {
         let to = match to {
-            Place::Key(key) => key.as_prefix(),
-            Place::Prefix(prefix) => prefix.clone(),
+            KeyOrPrefix::Key(key) => key.as_prefix(),
+            KeyOrPrefix::Prefix(prefix) => prefix.clone(),
         };
         self.check_apart(&Extent::Below(from.clone()), &Extent::Below(to.clone())).await?;
         if self.verb == Verb::Move && !self.mount.may_erase_prefixes() {
@@ -215,7 +217,7 @@ impl Transfer<'_> {
             return Ok(replaced);
         }
         if let Some(key) = &key {
-            self.check_erasing(Reach::Key(key.clone()))?;
+            self.check_erasing(KeyScope::Key(key.clone()))?;
         }
         if is_prefix {
             self.clear(&to).await?;
@@ -255,14 +257,14 @@ impl Transfer<'_> {
             return Err(Problem::new(StatusCode::FORBIDDEN, "prefix-in-the-way")
                 .detail("the destination is a prefix, and this mount does not let prefixes be erased"));
         }
-        self.check_erasing(Reach::Below(prefix.clone()))?;
+        self.check_erasing(KeyScope::Prefix(prefix.clone()))?;
         self.soon(self.mount.store.erase_prefix(prefix)).await.map(drop)
     }
 
     /// Whether what makes room may be erased: only here is it known whether anything does.
-    fn check_erasing(&self, reach: Reach) -> Result<(), Problem> {
-        let need = Need::stored(Scope::Delete, reach);
-        if self.rights.meet(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
+    fn check_erasing(&self, reach: KeyScope) -> Result<(), Problem> {
+        let need = Permission::stored(Scope::Delete, reach);
+        if self.rights.allows(&self.mount.name, &need) { Ok(()) } else { Err(forbidden()) }
     }
 
     /// Copies one value, and erases it where it was if it is to be moved. Returns whether it is new where it is now;
@@ -278,7 +280,7 @@ impl Transfer<'_> {
         let store = &self.mount.store;
         let held = store.held_by_set(&condition).min(size);
         let work = async {
-            let permit = self.state.admission().beside(self.entrant);
+            let permit = self.state.admission().alongside(self.entrant);
             let _in_flight = self.copies.begin(permit, held).await?;
             let Some(copied) = store.copy(from, at, to, condition).await? else { return Ok(None) };
             if self.verb == Verb::Move {
@@ -303,7 +305,7 @@ impl Transfer<'_> {
     async fn soon<T>(&self, step: impl Future<Output = Result<T, StoreError>>) -> Result<T, Problem> {
         match timeout(self.state.deadline(), step).await {
             Ok(result) => Ok(result?),
-            Err(_) => Err(Problem::of_class(ErrorClass::TimedOut)),
+            Err(_) => Err(Problem::from_class(ErrorClass::TimedOut)),
         }
     }
 }
@@ -314,5 +316,5 @@ fn overlap() -> Problem {
 }
 
 fn bad_depth(detail: &'static str) -> Problem {
-    Problem::of_class(ErrorClass::InvalidRequest).detail(detail)
+    Problem::from_class(ErrorClass::InvalidRequest).detail(detail)
 }

@@ -16,19 +16,19 @@ const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id")
 
 /// How the answers of the S3 routes, and of what stands before them, are told.
 #[derive(Debug)]
-pub(in crate::http) struct Dialect {
+pub(in crate::http) struct ErrorFormat {
     /// What was asked for: a raw path.
     resource: String,
 }
 
-impl Dialect {
+impl ErrorFormat {
     /// The dialect of a request, if it is for an S3 route.
     pub(in crate::http) fn of(route: &Route, uri: &Uri) -> Option<Self> {
         is_s3(route, uri).then(|| Self { resource: uri.path().to_owned() })
     }
 
     /// Has an answer speak S3.
-    pub(in crate::http) fn speak(self, request_id: &HeaderValue, answer: &mut Response) {
+    pub(in crate::http) fn render(self, request_id: &HeaderValue, answer: &mut Response) {
         answer.headers_mut().insert(X_AMZ_REQUEST_ID, request_id.clone());
         let Self { resource } = self;
         answer.extensions_mut().insert(problem::Dialect { resource, content_type: XML, write: document });
@@ -45,10 +45,10 @@ fn is_s3(route: &Route, uri: &Uri) -> bool {
 pub(in crate::http) async fn other_method(method: Method) -> Response {
     match method {
         Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
-        Method::PUT | Method::POST | Method::DELETE => Problem::of_class(ErrorClass::Unsupported)
+        Method::PUT | Method::POST | Method::DELETE => Problem::from_class(ErrorClass::Unsupported)
             .detail("nothing is written through S3 here; `/store/{mount}/{key}` takes PUT and DELETE")
             .into_response(),
-        _ => Problem::of_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
+        _ => Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
     }
 }
 
@@ -56,7 +56,7 @@ pub(in crate::http) async fn other_method(method: Method) -> Response {
 fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
     let error = Xml::plain("Error", |xml| {
         xml.text("Code", code(problem));
-        xml.text("Message", problem.told());
+        xml.text("Message", problem.message());
         xml.text("Resource", resource);
         xml.text("RequestId", request_id);
     });

@@ -13,7 +13,7 @@ use super::page::Asked;
 use super::query::{Query, QueryError};
 use super::xml::Xml;
 use crate::http::extract::encode;
-use crate::http::listed::Page;
+use crate::http::listed::ListingText;
 use crate::http::state::Mount;
 use crate::http::validators::{entity_tag, rfc3339};
 use crate::key::{StoreKey, StorePrefix};
@@ -84,7 +84,7 @@ impl ListObjects {
         text.split('/').map(encode).collect::<Vec<_>>().join("/")
     }
 
-    fn answer(&self, bucket: &str, page: &Page) -> Xml {
+    fn answer(&self, bucket: &str, page: &ListingText) -> Xml {
         let next = page.next();
         Xml::answer("ListBucketResult", |xml| {
             xml.text("Name", bucket);

@@ -15,5 +15,5 @@ mod page;
 mod query;
 mod xml;
 
-pub(in crate::http) use error::{Dialect, other_method};
+pub(in crate::http) use error::{ErrorFormat, other_method};
 pub(in crate::http) use query::listed;

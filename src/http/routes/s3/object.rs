@@ -9,7 +9,7 @@ use axum::response::Response;
 
 use super::query::{Query, QueryError};
 use crate::error::ErrorClass;
-use crate::http::extract::{Place, StoreTarget};
+use crate::http::extract::{KeyOrPrefix, StoreTarget};
 use crate::http::problem::Problem;
 use crate::http::routes::consolidated;
 use crate::http::routes::store::{get_value, head_value};
@@ -57,7 +57,7 @@ pub(in crate::http) async fn get_object(
         );
     }
     let mount = &target.mount;
-    let Place::Key(key) = &target.place else {
+    let KeyOrPrefix::Key(key) = &target.place else {
         return Err(no_such_key());
     };
     let nodes = || state.hierarchy(None, &mount.name);
@@ -72,5 +72,5 @@ pub(in crate::http) async fn get_object(
 }
 
 fn no_such_key() -> Problem {
-    Problem::of_class(ErrorClass::NotFound).detail("the store has no value of this key")
+    Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key")
 }

@@ -8,7 +8,7 @@ use std::future::ready;
 
 use futures::{StreamExt, TryStreamExt};
 
-use crate::http::listed::{self, Page};
+use crate::http::listed::{self, ListingText};
 use crate::key::StorePrefix;
 use crate::store::{Store, StoreError};
 
@@ -30,20 +30,20 @@ impl Asked {
     ///
     /// # Errors
     /// Any failure of the store: a listing that cannot be finished is never a shorter one.
-    pub(super) async fn page(&self, store: &dyn Store) -> Result<Page, StoreError> {
+    pub(super) async fn page(&self, store: &dyn Store) -> Result<ListingText, StoreError> {
         let directory =
             self.prefix.rfind('/').and_then(|slash| self.prefix.get(..=slash)).unwrap_or_default();
         // Of what can be no prefix there are no keys.
-        let Ok(directory) = StorePrefix::parse(directory) else { return Ok(Page::default()) };
+        let Ok(directory) = StorePrefix::parse(directory) else { return Ok(ListingText::default()) };
         if self.limit == 0 {
-            return Ok(Page::default());
+            return Ok(ListingText::default());
         }
         let begin = before(&self.prefix).max(self.after.clone());
         let (first, prefix) = (self.prefix.clone(), self.prefix.clone());
         let entries = listed::entries(store, &directory, !self.grouped, &begin)
             .try_skip_while(move |entry| ready(Ok(entry.text() < first.as_str())))
             .try_take_while(move |entry| ready(Ok(entry.text().starts_with(&prefix))));
-        Page::of(entries.boxed(), self.limit).await
+        ListingText::of(entries.boxed(), self.limit).await
     }
 }
 

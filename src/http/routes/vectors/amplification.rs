@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::chunks::amplification_of;
 use super::filter;
 use super::params::Params;
-use crate::vectors::{Level, Touched, VectorError};
+use crate::vectors::{Level, TouchedChunks, VectorError};
 
 /// Read amplification of a box: four numbers, each null where it would divide by nothing.
 ///
@@ -36,7 +36,7 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
     params.check(&[&filter::BOX[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
     if params.is_on("dry_run") {
         let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
-        let touched = Touched::of(level, &boxes, only.as_ref()).await?;
+        let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
         return Ok(json!({
             "level": level.name.index,
             "chunks": touched.chunks.len(),

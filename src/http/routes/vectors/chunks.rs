@@ -9,7 +9,7 @@ use super::params::Params;
 use super::summary::bounds_of;
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, Touched,
+    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks,
     VectorError, dotted, parse_dotted,
 };
 
@@ -58,7 +58,7 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
     params.check(&[&filter::BOX[..], &["include", "verify", "limit", "cursor"]].concat())?;
     let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
     let includes = Includes::of(params)?;
-    let touched = Touched::of(level, &boxes, only.as_ref()).await?;
+    let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
     let page =
         usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
@@ -147,7 +147,7 @@ impl Includes {
 }
 
 /// Touched chunks, empty ones too: as many as a page may need.
-fn with_empty(level: &Level, touched: &Touched, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
+fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
     let mut all: Vec<Coord> = touched.chunks.clone();
     let lead = level
         .vertices
@@ -211,7 +211,7 @@ async fn families(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError
 async fn describe(
     level: &Level,
     coord: Coord,
-    touched: &Touched,
+    touched: &TouchedChunks,
     families: &[(String, CellArray)],
     includes: Includes,
 ) -> Result<Value, VectorError> {

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::filter;
 use super::params::Params;
 use crate::vectors::{
-    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, Touched, VectorError, check_profile, doc_links,
+    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
+    doc_links,
 };
 
 /// Records on a page, unless `limit` says otherwise, and at most.
@@ -48,7 +49,8 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
             })?
         }
     };
-    let touched = Touched::of(level, &filter::boxes(level, params)?, filter::only(params)?.as_ref()).await?;
+    let touched =
+        TouchedChunks::of(level, &filter::boxes(level, params)?, filter::only(params)?.as_ref()).await?;
     let mut page = Page {
         links: Vec::new(),
         values: Vec::new(),

@@ -24,10 +24,10 @@ use serde_json::Value;
 use utoipa::IntoParams;
 
 use self::params::Params;
-use self::tail::{Tail, What, tails};
+use self::tail::{Subresource, SubresourcePath, tails};
 use crate::error::Classify;
 use crate::error::ErrorClass;
-use crate::http::admission::{Class, Entrant, Share};
+use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::http::download;
 use crate::http::extract::NodeTarget;
 use crate::http::json_answer::{json_answer, text_answer};
@@ -44,13 +44,13 @@ const HELD_BYTES: u64 = 4 << 20;
 type Pairs = Query<Vec<(String, String)>>;
 
 /// A question to a store.
-pub(in crate::http) struct Question<'a> {
+pub(in crate::http) struct VectorRequest<'a> {
     state: &'a AppState,
-    share: Share,
+    share: ClientBucket,
     method: &'a Method,
     headers: &'a HeaderMap,
     store: VectorStore,
-    tail: Tail,
+    tail: SubresourcePath,
     params: Params,
 }
 
@@ -77,7 +77,7 @@ pub(in crate::http) async fn get_vectors(
     State(state): State<AppState>,
     target: NodeTarget,
     Query(pairs): Pairs,
-    share: Share,
+    share: ClientBucket,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -99,7 +99,7 @@ pub(in crate::http) async fn get_root_vectors(
     state: State<AppState>,
     target: NodeTarget,
     query: Pairs,
-    share: Share,
+    share: ClientBucket,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -126,8 +126,8 @@ pub(in crate::http) async fn post_vectors(
     Query(pairs): Pairs,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (headers, share) = (request.headers().clone(), Share::of(request.extensions()));
-    let body: serde_json::Map<String, Value> = read_json(&state, Class::Elements, request).await?;
+    let (headers, share) = (request.headers().clone(), ClientBucket::of(request.extensions()));
+    let body: serde_json::Map<String, Value> = read_json(&state, Priority::Elements, request).await?;
     let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
     driven(state, target, share, params, Method::POST, headers).await
 }
@@ -156,19 +156,19 @@ fn context(state: &AppState, target: &NodeTarget) -> Context {
 async fn driven(
     state: AppState,
     target: NodeTarget,
-    share: Share,
+    share: ClientBucket,
     params: Params,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let cpu = state.cpu().clone();
-    cpu.drive(async move { answer(&state, target, share, params, &method, &headers).await }).await?
+    cpu.spawn_future(async move { answer(&state, target, share, params, &method, &headers).await }).await?
 }
 
 async fn answer(
     state: &AppState,
     target: NodeTarget,
-    share: Share,
+    share: ClientBucket,
     params: Params,
     method: &Method,
     headers: &HeaderMap,
@@ -176,8 +176,11 @@ async fn answer(
     let context = Arc::new(context(state, &target));
     let mut absent = None;
     for (path, tail) in tails(&target.path) {
-        if tail.what == What::Validate && *method != Method::POST {
-            let permit = state.admission().enter(Entrant::of(Class::Bulk, share), HELD_BYTES).await?;
+        if tail.what == Subresource::Validate && *method != Method::POST {
+            let permit = state
+                .admission()
+                .acquire(AdmissionRequest::of(Priority::Background, share), HELD_BYTES)
+                .await?;
             match validate::answer(state, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_absence() => {
                     absent.get_or_insert(error);
@@ -194,59 +197,65 @@ async fn answer(
             }
             opened => opened.map_err(problem_of)?,
         };
-        if *method == Method::POST && tail.what != What::Vertices {
-            return Err(Problem::of_class(ErrorClass::NotAllowed));
+        if *method == Method::POST && tail.what != Subresource::Vertices {
+            return Err(Problem::from_class(ErrorClass::NotAllowed));
         }
-        let question = Question { state, share, method, headers, store, tail, params };
+        let question = VectorRequest { state, share, method, headers, store, tail, params };
         return question.answer().await;
     }
     let error = absent.unwrap_or_else(|| VectorError::NotAStore { path: target.path.clone() });
     Err(problem_of(error))
 }
 
-impl Question<'_> {
+impl VectorRequest<'_> {
     async fn answer(self) -> Result<Response, Problem> {
         // Vertices are admitted once it is known how many there are.
-        if matches!(self.tail.what, What::Vertices) {
-            return self.told().await;
+        if matches!(self.tail.what, Subresource::Vertices) {
+            return self.respond().await;
         }
-        let permit = self.state.admission().enter(self.entrant(), HELD_BYTES).await?;
-        Ok(permit.hold(self.told().await?))
+        let permit = self.state.admission().acquire(self.entrant(), HELD_BYTES).await?;
+        Ok(permit.hold(self.respond().await?))
     }
 
     /// The caller, to be admitted.
-    fn entrant(&self) -> Entrant {
-        Entrant::of(Class::Elements, self.share)
+    fn entrant(&self) -> AdmissionRequest {
+        AdmissionRequest::of(Priority::Elements, self.share)
     }
 
-    async fn told(&self) -> Result<Response, Problem> {
+    async fn respond(&self) -> Result<Response, Problem> {
         match &self.tail.what {
-            What::Store => self.json(summary::of_store(&self.store).await),
-            What::Level => self.json(summary::of_level(&self.level().await?).await),
-            What::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
-            What::Chunk(chunk) => self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await),
-            What::Amplification => self.json(amplification::of_box(&self.level().await?, &self.params).await),
-            What::Vertices => {
+            Subresource::Store => self.json(summary::of_store(&self.store).await),
+            Subresource::Level => self.json(summary::of_level(&self.level().await?).await),
+            Subresource::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
+            Subresource::Chunk(chunk) => {
+                self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await)
+            }
+            Subresource::Amplification => {
+                self.json(amplification::of_box(&self.level().await?, &self.params).await)
+            }
+            Subresource::Vertices => {
                 let mut answer = vertices::answer(self).await?;
                 self.name(answer.headers_mut());
                 Ok(answer)
             }
-            What::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
-            What::Object(id) => self.json(objects::of_one(&self.level().await?, id, &self.params).await),
-            What::ObjectEdges(id) => {
+            Subresource::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
+            Subresource::Object(id) => {
+                self.json(objects::of_one(&self.level().await?, id, &self.params).await)
+            }
+            Subresource::ObjectEdges(id) => {
                 self.json(objects::edges_of(&self.level().await?, id, &self.params).await)
             }
-            What::ObjectVertices(id) => {
+            Subresource::ObjectVertices(id) => {
                 let most = self.state.options().whole_bytes;
                 let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::of_text(&text);
                 Ok(text_answer(self.headers, [text.into()], version))
             }
-            What::Links => self.json(links::of_box(&self.level().await?, &self.params).await),
-            What::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
+            Subresource::Links => self.json(links::of_box(&self.level().await?, &self.params).await),
+            Subresource::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
             // Answered before the store is opened: it may be too broken for that.
-            What::Validate => Err(Problem::of_class(ErrorClass::NotFound)),
+            Subresource::Validate => Err(Problem::from_class(ErrorClass::NotFound)),
         }
     }
 
@@ -284,7 +293,7 @@ pub(super) fn problem_of(error: VectorError) -> Problem {
         }
         // The server and the bytes are in order: whoever wrote the metadata can mend it.
         VectorError::InvalidMetadata { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-        _ => Problem::of_class(error.class()).status(),
+        _ => Problem::from_class(error.class()).status(),
     };
     let problem = Problem::new(status, error.code()).detail(error.to_string());
     match error {

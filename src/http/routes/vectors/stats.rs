@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::params::Params;
-use crate::vectors::{Level, Spread, Stats, VectorError};
+use crate::vectors::{Level, Stats, SummaryStats, VectorError};
 
 /// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
 ///
@@ -26,7 +26,7 @@ use crate::vectors::{Level, Spread, Stats, VectorError};
 pub(in crate::http) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let stats = Stats::of(level).await?;
-    let spread = |spread: Option<Spread>| {
+    let spread = |spread: Option<SummaryStats>| {
         spread.map(|spread| json!({ "min": spread.least, "median": spread.median, "max": spread.largest }))
     };
     let warnings: Vec<Value> =

@@ -7,15 +7,15 @@ use crate::key::NodePath;
 
 /// What is asked of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Tail {
+pub(in crate::http) struct SubresourcePath {
     /// The level, as it is written, if it is.
     pub(super) level: Option<String>,
-    pub(super) what: What,
+    pub(super) what: Subresource,
 }
 
 /// The question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::http) enum What {
+pub(in crate::http) enum Subresource {
     Store,
     Level,
     Chunks,
@@ -35,7 +35,7 @@ pub(in crate::http) enum What {
 const MOST: usize = 5;
 
 /// The stores that a path may name, with the question to each: the longest question first.
-pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, Tail)> {
+pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     let segments: Vec<&str> = path.as_str().split('/').filter(|segment| !segment.is_empty()).collect();
     let mut found = Vec::new();
     for length in (0..=MOST.min(segments.len())).rev() {
@@ -47,28 +47,28 @@ pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, Tail)> {
     found
 }
 
-fn parse(segments: &[&str]) -> Option<Tail> {
+fn parse(segments: &[&str]) -> Option<SubresourcePath> {
     let (level, rest) = match segments {
         ["levels", level, rest @ ..] => (Some((*level).to_owned()), rest),
         rest => (None, rest),
     };
     let what = match rest {
-        [] if level.is_some() => What::Level,
-        [] => What::Store,
-        ["chunks"] => What::Chunks,
-        ["chunks", chunk] => What::Chunk((*chunk).to_owned()),
-        ["vertices"] => What::Vertices,
-        ["objects"] => What::Objects,
-        ["objects", id] => What::Object((*id).to_owned()),
-        ["objects", id, "vertices"] => What::ObjectVertices((*id).to_owned()),
-        ["objects", id, "edges"] => What::ObjectEdges((*id).to_owned()),
-        ["links"] => What::Links,
-        ["amplification"] => What::Amplification,
-        ["stats"] => What::Stats,
-        ["validate"] if level.is_none() => What::Validate,
+        [] if level.is_some() => Subresource::Level,
+        [] => Subresource::Store,
+        ["chunks"] => Subresource::Chunks,
+        ["chunks", chunk] => Subresource::Chunk((*chunk).to_owned()),
+        ["vertices"] => Subresource::Vertices,
+        ["objects"] => Subresource::Objects,
+        ["objects", id] => Subresource::Object((*id).to_owned()),
+        ["objects", id, "vertices"] => Subresource::ObjectVertices((*id).to_owned()),
+        ["objects", id, "edges"] => Subresource::ObjectEdges((*id).to_owned()),
+        ["links"] => Subresource::Links,
+        ["amplification"] => Subresource::Amplification,
+        ["stats"] => Subresource::Stats,
+        ["validate"] if level.is_none() => Subresource::Validate,
         _ => return None,
     };
-    Some(Tail { level, what })
+    Some(SubresourcePath { level, what })
 }
 
 /// A decimal number without leading zeros.
@@ -87,19 +87,19 @@ mod tests {
             let tails = tails(&NodePath::parse(text).unwrap());
             tails.into_iter().map(|(store, tail)| (store.as_str().to_owned(), tail.what)).collect::<Vec<_>>()
         };
-        assert_eq!(found(""), [(String::new(), What::Store)]);
-        assert_eq!(found("a/b"), [("a/b".to_owned(), What::Store)]);
+        assert_eq!(found(""), [(String::new(), Subresource::Store)]);
+        assert_eq!(found("a/b"), [("a/b".to_owned(), Subresource::Store)]);
         assert_eq!(
             found("a/levels/0/vertices"),
             [
-                ("a".to_owned(), What::Vertices),
-                ("a/levels/0".to_owned(), What::Vertices),
-                ("a/levels/0/vertices".to_owned(), What::Store)
+                ("a".to_owned(), Subresource::Vertices),
+                ("a/levels/0".to_owned(), Subresource::Vertices),
+                ("a/levels/0/vertices".to_owned(), Subresource::Store)
             ]
         );
         assert_eq!(
             found("levels/1/objects/-7/edges").first(),
-            Some(&(String::new(), What::ObjectEdges("-7".to_owned())))
+            Some(&(String::new(), Subresource::ObjectEdges("-7".to_owned())))
         );
         assert_eq!(found("a/levels/0/validate").len(), 2);
     }

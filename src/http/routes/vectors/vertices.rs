@@ -17,9 +17,9 @@ use utoipa::{IntoParams, IntoResponses};
 
 use super::amplification::clamped;
 use super::chunks::amplification_of;
-use super::{Question, filter, problem_of};
-use crate::cpu::Cpu;
-use crate::http::body::Absent;
+use super::{VectorRequest, filter, problem_of};
+use crate::cpu::ComputePool;
+use crate::http::body::NoBody;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
@@ -112,7 +112,7 @@ pub(in crate::http) enum VerticesResponses {
     ),
     responses(VerticesResponses)
 )]
-pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response, Problem> {
+pub(in crate::http) async fn answer(question: &VectorRequest<'_>) -> Result<Response, Problem> {
     let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
     let params = &question.params;
     params.check(&[&filter::BOX[..], &known].concat()).map_err(problem_of)?;
@@ -130,14 +130,14 @@ pub(in crate::http) async fn answer(question: &Question<'_>) -> Result<Response,
     let permit = question
         .state
         .admission()
-        .enter(
+        .acquire(
             question.entrant(),
             held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
         )
         .await?;
     if *question.method == Method::HEAD {
         // The length is that of rows which nobody reads for this.
-        let mut answer = Body::new(Absent).into_response();
+        let mut answer = Body::new(NoBody).into_response();
         describe(answer.headers_mut(), offer, &vertices, false);
         return Ok(answer);
     }
@@ -259,7 +259,7 @@ async fn json_text(mut vertices: VertexStream, offer: Offer, limit: u64) -> Resu
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
         let bytes = batch.positions.len() as u64;
-        let written = cpu.run_sized(bytes, move || writer.write(&batch).map(|()| writer));
+        let written = cpu.run_or_inline(bytes, move || writer.write(&batch).map(|()| writer));
         writer = written.await??;
         check(writer.bytes(), limit, &vertices)?;
     }
@@ -276,7 +276,7 @@ async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<
             writer.write(&batch);
             writer
         };
-        writer = cpu.run_sized(bytes, write).await?;
+        writer = cpu.run_or_inline(bytes, write).await?;
         check(writer.bytes(), limit, &vertices)?;
     }
     let frame = writer.finish(rest(&vertices));
@@ -317,14 +317,14 @@ async fn arrow(
 
 /// Appends the rows of a chunk, off the reactor if there are many.
 async fn written(
-    cpu: &Cpu,
+    cpu: &ComputePool,
     mut writer: ArrowVertices,
     batch: Batch,
     mut out: Vec<u8>,
 ) -> Result<(ArrowVertices, Vec<u8>), Broken> {
     let bytes = batch.rows.len() as u64 * 16;
     let write = move || writer.write(&batch, &mut out).map(|()| (writer, out));
-    Ok(cpu.run_sized(bytes, write).await.map_err(VectorError::from)??)
+    Ok(cpu.run_or_inline(bytes, write).await.map_err(VectorError::from)??)
 }
 
 /// A stream under way.

@@ -67,7 +67,7 @@ async fn refuses(store: &LocalStore, text: &str, expected: LinkFault) {
     let expected = (text.to_owned(), expected);
     assert_eq!(fault(store.head(&key(text)).await.unwrap_err()), expected);
     assert_eq!(fault(store.get(&key(text), ByteRange::Whole, None).await.unwrap_err()), expected);
-    assert!(!store.still_has(&key(text), None), "{text}");
+    assert!(!store.validate_cached(&key(text), None), "{text}");
 }
 
 #[tokio::test]

@@ -204,18 +204,18 @@ async fn a_glance_never_says_that_something_is_as_it_was_when_it_is_not() {
             change(root);
             // Links may be refused.
             let now = store.head(&key).await.unwrap_or_default().map(|info| info.version);
-            let still = store.still_has(&key, before.as_ref());
+            let still = store.validate_cached(&key, before.as_ref());
             assert!(!still || before == now, "{symlinks:?} {what}: {before:?} {now:?}");
             if now.is_some() {
                 assert_ne!(before, now, "{symlinks:?} {what}");
                 let is_plain = store.reads_now() && *what != "replaced by a link";
-                assert_eq!(store.still_has(&key, now.as_ref()), is_plain, "{symlinks:?} {what}");
-                assert!(!store.still_has(&key, Some(&Version::strong("strange"))));
+                assert_eq!(store.validate_cached(&key, now.as_ref()), is_plain, "{symlinks:?} {what}");
+                assert!(!store.validate_cached(&key, Some(&Version::strong("strange"))));
             }
             before = now;
         }
         drop(directory);
-        assert!(!store.still_has(&key, None), "nothing can be said of a root that was removed");
+        assert!(!store.validate_cached(&key, None), "nothing can be said of a root that was removed");
     }
 }
 
@@ -244,7 +244,7 @@ async fn what_has_times_of_the_future_is_read_at_the_same_version_as_far_as_can_
         let version = store.head(&key("a")).await.unwrap().unwrap().version;
         assert!(!version.is_strong() && !version.is_settled());
         assert_ne!(store.head(&key("a")).await.unwrap().unwrap().version, version, "each look has its own");
-        assert!(!store.still_has(&key("a"), Some(&version)));
+        assert!(!store.validate_cached(&key("a"), Some(&version)));
         let value = store.get(&key("a"), range, version.pin()).await.unwrap().unwrap();
         assert_eq!(value.info.version, version);
         // Whoever was told a tag says it as a strong one.

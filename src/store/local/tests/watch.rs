@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::*;
 use crate::store::tests::key;
-use crate::store::{Quiet, Store};
+use crate::store::{Store, WatchToken};
 
 /// What happens to the files below a root, and its name.
 type Change<'a> = (&'a str, &'a dyn Fn(&Path));
@@ -25,7 +25,7 @@ fn served() -> Option<(TempDir, LocalStore)> {
     store.reads_now().then_some((directory, store))
 }
 
-async fn watch(store: &LocalStore, keys: &[&str]) -> Option<Quiet> {
+async fn watch(store: &LocalStore, keys: &[&str]) -> Option<WatchToken> {
     store.watch(keys.iter().map(|text| key(text)).collect()).await
 }
 
@@ -80,10 +80,10 @@ async fn every_change_of_a_watched_key_ends_the_quiet() {
     for (what, change) in changes {
         let Some((directory, store)) = served() else { return };
         let quiet = watch(&store, &KEYS).await.unwrap();
-        assert!(store.is_quiet(quiet), "{what}");
+        assert!(store.unchanged_since(quiet), "{what}");
         change(directory.path());
-        assert!(!store.is_quiet(quiet), "{what}");
-        assert!(!store.is_quiet(quiet), "{what}, asked again");
+        assert!(!store.unchanged_since(quiet), "{what}");
+        assert!(!store.unchanged_since(quiet), "{what}, asked again");
     }
 }
 
@@ -95,7 +95,7 @@ async fn a_writer_that_began_before_is_told_of_too() {
     fs::rename(&path, directory.path().join("a/c/1/0")).unwrap();
     let quiet = watch(&store, &KEYS).await.unwrap();
     file.write_all_at(b"late", 0).unwrap();
-    assert!(!store.is_quiet(quiet));
+    assert!(!store.unchanged_since(quiet));
 }
 
 #[tokio::test]
@@ -106,17 +106,17 @@ async fn what_changes_nothing_of_it_keeps_the_quiet_and_a_new_watch_has_its_own(
     fs::read(root.join("a/c/1/0")).unwrap();
     fs::read_dir(root.join("a/c")).unwrap().count();
     fs::write(root.join("b/other"), "other").unwrap();
-    assert!(store.is_quiet(quiet));
+    assert!(store.unchanged_since(quiet));
     fs::write(root.join("a/c/0/0"), "new").unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(!store.is_quiet(quiet));
-    assert!(store.is_quiet(again));
+    assert!(!store.unchanged_since(quiet));
+    assert!(store.unchanged_since(again));
     fs::rename(root.join("a/c/1"), root.join("b/1")).unwrap();
     fs::create_dir(root.join("a/c/1")).unwrap();
     let again = watch(&store, &KEYS).await.unwrap();
-    assert!(store.is_quiet(again));
+    assert!(store.unchanged_since(again));
     fs::write(root.join("a/c/1/0"), "in the new directory").unwrap();
-    assert!(!store.is_quiet(again));
+    assert!(!store.unchanged_since(again));
 }
 
 #[tokio::test]

@@ -187,7 +187,7 @@ async fn what_this_store_wrote_has_a_version_to_believe_in_at_once() {
         let outcome = put(&store, "a", round.to_string()).await;
         let version = outcome.version.unwrap();
         assert!(version.is_settled() || !store.reads_now());
-        assert_eq!(store.still_has(&key("a"), Some(&version)), store.reads_now());
+        assert_eq!(store.validate_cached(&key("a"), Some(&version)), store.reads_now());
         let found = store.head(&key("a")).await.unwrap().unwrap().version;
         assert!(found == version || !store.reads_now(), "{found:?} {version:?}");
     }

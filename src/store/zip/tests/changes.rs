@@ -35,15 +35,18 @@ async fn a_directory_is_read_once_for_all_who_want_it() {
 async fn a_glance_at_an_entry_is_a_glance_at_the_file() {
     let inner: SharedStore = Arc::new(ObjectBackend::memory(true));
     let store = ZipStore::new(Arc::clone(&inner), key(FILE), cpu(), ZipBudget::default());
-    assert!(!store.still_has(&key("none"), None), "nothing is known of the file");
+    assert!(!store.validate_cached(&key("none"), None), "nothing is known of the file");
     let mut before = None;
     for byte in 1..=3 {
         put(&*inner, FILE, file(byte)).await;
-        assert!(!store.still_has(&key("small"), before.as_ref()), "{byte}");
+        assert!(!store.validate_cached(&key("small"), before.as_ref()), "{byte}");
         before = store.head(&key("small")).await.unwrap().map(|info| info.version);
-        assert!(store.still_has(&key("small"), before.as_ref()), "{byte}");
-        assert!(!store.still_has(&key("large"), before.as_ref()) && !store.still_has(&key("small"), None));
-        assert!(store.still_has(&key("none"), None));
+        assert!(store.validate_cached(&key("small"), before.as_ref()), "{byte}");
+        assert!(
+            !store.validate_cached(&key("large"), before.as_ref())
+                && !store.validate_cached(&key("small"), None)
+        );
+        assert!(store.validate_cached(&key("none"), None));
     }
 }
 

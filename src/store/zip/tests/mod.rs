@@ -18,7 +18,7 @@ use crate::codec::ContentCoding;
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::tests::{cpu, key, put};
 use crate::store::{
-    ByteRange, DirEntries, ListEntry, ObjectBackend, SetOutcome, SharedStore, Store, StoreError, StoreKind,
+    ByteRange, DirEntries, ListEntry, ObjectBackend, SetResult, SharedStore, Store, StoreError, StoreKind,
     Value, ValueInfo, ValueStream, Version, WriteCondition,
 };
 
@@ -298,7 +298,7 @@ impl Store for Below {
         key: &StoreKey,
         body: ValueStream,
         condition: WriteCondition,
-    ) -> Result<SetOutcome, StoreError> {
+    ) -> Result<SetResult, StoreError> {
         self.inner.set(key, body, condition).await
     }
     async fn erase(&self, key: &StoreKey, condition: WriteCondition) -> Result<bool, StoreError> {
