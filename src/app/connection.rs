@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use super::connection_timeouts::{ConnectionLimits, ConnectionMonitor, ProtocolLimits};
 use super::heads::Heads;
-use super::patience::{ConnectionLimits, ConnectionMonitor, ProtocolLimits};
 use super::service::{ConnectionService, RequestHandler};
 use super::shutdown::{Phase, Shutdown};
 use super::socket::Socket;

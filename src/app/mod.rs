@@ -7,27 +7,27 @@ mod access;
 mod banner;
 mod check;
 mod connection;
+mod connection_timeouts;
 pub mod demo;
 mod descriptors;
 mod error;
 mod heads;
 mod health;
-mod ladder;
+mod memory_pressure;
 mod mounts;
-mod patience;
 mod reload;
 mod serve;
 mod service;
 mod shutdown;
 mod socket;
 mod tls;
-mod unsent;
+mod unsent_permits;
 
 pub use access::access;
 pub use check::{Checked, check};
+pub use connection_timeouts::{ConnectionLimits, ProtocolLimits};
 pub use error::AppError;
 pub use health::is_alive;
-pub use patience::{ConnectionLimits, ProtocolLimits};
 pub use serve::{BoundListener, serve, serve_all};
 pub use service::RequestHandler;
 pub use shutdown::{Phase, Shutdown, Signals};
@@ -206,7 +206,7 @@ async fn watch_memory(site: &Endpoint, limit: Option<u64>) {
         return std::future::pending().await;
     };
     let (forget, tell) = (|| site.state().evict_half(), |pressure| site.state().set_pressure(pressure));
-    ladder::watch(limit, config::resident_bytes, forget, tell).await;
+    memory_pressure::watch(limit, config::resident_bytes, forget, tell).await;
 }
 
 /// The mounts by themselves.

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::connection::{self, ConnectionConfig};
-use super::patience::ConnectionLimits;
+use super::connection_timeouts::ConnectionLimits;
 use super::service::RequestHandler;
 use super::shutdown::{Phase, Shutdown};
 use super::tls::Tls;

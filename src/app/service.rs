@@ -18,8 +18,8 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 
-use super::patience::{ConnectionMonitor, RequestGuard};
-use super::unsent::Unsent;
+use super::connection_timeouts::{ConnectionMonitor, RequestGuard};
+use super::unsent_permits::Unsent;
 use crate::http::{ConnectionCounts, Endpoint, Peer};
 
 /// What answers the requests of a listener.

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::patience::ConnectionMonitor;
+use super::connection_timeouts::ConnectionMonitor;
 
 /// How long, and over how many bytes, a closing connection is listened to.
 const LINGER: Duration = Duration::from_secs(1);

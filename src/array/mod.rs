@@ -7,32 +7,32 @@
 //! are not this room's business.
 
 mod chains;
+mod chunk_source;
 mod coalesce;
+mod dependencies;
 mod dependent;
 mod direct;
 mod error;
 mod jobs;
-mod made_of;
 mod open;
 mod plan;
 mod read;
+mod read_context;
 mod resolve;
 mod snapshot;
-mod source;
 mod stored;
-mod trace;
 
+pub use chunk_source::{ChunkLocation, ChunkSource, FetchBudget};
+pub use dependencies::Dependencies;
 pub use dependent::{Declared, DeclaredArrays};
 pub use direct::{DirectSource, FetchOptions};
 pub use error::ArrayError;
-pub use made_of::Dependencies;
 pub use open::{LoadFuture, NodeCache, NodeId, NodeOpener, OpenNode, RenderedText, TextFuture, TextId};
 pub use plan::{Plan, ReadLimits, Suggestions};
 pub use read::Reader;
+pub use read_context::{ReadContext, ReadObserver, ReadStats};
 pub use snapshot::{ChunkVersions, Snapshot};
-pub use source::{ChunkLocation, ChunkSource, FetchBudget};
 pub use stored::{CHEAP_REVALIDATION_WINDOW, ChunkData, ChunkLookup, StoredKey, StoredValue};
-pub use trace::{ReadContext, ReadObserver, ReadStats};
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::shelf::CacheUsage;
+use super::weighted_cache::CacheUsage;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 
 /// A kind of thing that is remembered.

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 
 use super::caches::{CacheKind, Evictable, is_node_below};
-use super::flights::Join;
-use super::shelf::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
+use super::single_flight::Join;
+use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::ArrayError;
 use crate::chunk::ChunkCoords;
 use crate::key::{NodePath, StorePrefix};

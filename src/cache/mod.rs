@@ -6,25 +6,25 @@
 //! Weights are bytes. A load is shared by all who want its result while it runs, and belongs to none of them
 //! ([`CachedSource`]). Take this room away and the server is slower, never wrong.
 
-mod answers;
 mod caches;
 mod encoded;
-mod finds;
-mod flights;
 mod nodes;
 mod parts_asked;
-mod passing;
-mod shelf;
+mod response_cache;
+mod single_flight;
 mod source;
+mod uncached;
 mod values;
+mod version_index;
+mod weighted_cache;
 
-pub use answers::ResponseCache;
 pub use caches::{CacheKind, Caches, Evictable};
 pub use encoded::{EncodedCache, EncodedChunk, EncodedKey};
 pub use nodes::BoundedNodeCache;
-pub use shelf::CacheUsage;
+pub use response_cache::ResponseCache;
 pub use source::CachedSource;
 pub use values::ValueCache;
+pub use weighted_cache::CacheUsage;
 
 use serde::{Deserialize, Serialize};
 

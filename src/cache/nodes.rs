@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 
 use super::caches::{CacheKind, Evictable, is_node_below};
-use super::shelf::{CacheUsage, WeightedCache};
+use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::array::{ArrayError, LoadFuture, NodeCache, NodeId, OpenNode, RenderedText, TextFuture, TextId};
 use crate::hierarchy::Located;
 use crate::key::{NodePath, StorePrefix};

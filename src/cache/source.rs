@@ -10,11 +10,11 @@ use tracing::Instrument;
 
 use super::CacheOptions;
 use super::caches::{CacheKind, Evictable, is_key_below};
-use super::finds::VersionIndex;
-use super::flights::{Follower, Join, Leader};
 use super::parts_asked::PartsAsked;
-use super::passing::UncachedSource;
-use super::shelf::{CacheUsage, Generation, LOAD_ATTEMPTS, LoadResult, WeightedCache};
+use super::single_flight::{Follower, Join, Leader};
+use super::uncached::UncachedSource;
+use super::version_index::VersionIndex;
+use super::weighted_cache::{CacheUsage, Generation, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::{
     ArrayError, ChunkData, ChunkLocation, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey,
     StoredValue,

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 
 use super::caches::{CacheKind, Evictable, is_key_below};
-use super::shelf::{CacheUsage, WeightedCache};
+use super::weighted_cache::{CacheUsage, WeightedCache};
 use crate::key::{StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, CachePolicy, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError,

@@ -9,8 +9,8 @@ use bzip2::write::BzEncoder;
 use bzip2::{Compression, Decompress, Status};
 
 use super::CodecError;
+use super::bounded_writer::{BoundedWriter, StreamStep};
 use super::config::Config;
-use super::output::{BoundedWriter, StreamStep};
 use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
 

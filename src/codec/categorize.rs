@@ -14,7 +14,7 @@ use super::config::Config;
 use super::number;
 use super::registry::{ArrayToArray, BindContext, BoundArray};
 use super::representation::Representation;
-use super::texts::StringsWriter;
+use super::strings::StringsWriter;
 use crate::chunk::{Elements, VarSlice};
 use crate::metadata::{DataType, FillValue, without_padding};
 

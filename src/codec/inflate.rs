@@ -11,8 +11,8 @@ use ::bytes::Bytes;
 use flate2::{Compression, Crc, Decompress, FlushDecompress, Status};
 
 use super::CodecError;
+use super::bounded_writer::{BoundedWriter, StreamStep};
 use super::config::Config;
-use super::output::{BoundedWriter, StreamStep};
 use super::representation::Size;
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];

@@ -6,8 +6,8 @@
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::CodecError;
+use super::bounded_writer::StreamStep;
 use super::inflate::MAX_RATIO;
-use super::output::StreamStep;
 
 /// A stream that is being decoded.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use super::config::Config;
 use super::number;
 use super::registry::{ArrayToBytes, BindContext, BoundBytes};
 use super::representation::Size;
-use super::texts::StringsWriter;
+use super::strings::StringsWriter;
 use crate::chunk::Elements;
 use crate::metadata::{DataType, FillValue, MetadataLimits, canonical_json, parse_value};
 

@@ -15,9 +15,9 @@ use ::zstd::stream::raw::{Decoder, Operation};
 use ::zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, compress_bound, get_frame_content_size};
 
 use super::CodecError;
+use super::bounded_writer::{BoundedWriter, StreamStep};
 use super::buffer;
 use super::config::Config;
-use super::output::{BoundedWriter, StreamStep};
 use super::registry::{BindContext, BytesToBytes, PartialBytesDecode};
 use super::representation::Size;
 use crate::chunk::Runs;

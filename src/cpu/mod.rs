@@ -6,7 +6,7 @@
 //! more than a hundred or so, runs on the reactor. What is little else than such work, from its reads to its result, is
 //! driven there as a whole ([`Cpu::drive`]).
 
-mod heavy;
+mod drop_on_pool;
 mod pool;
 
 use std::fmt;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use async_task::Runnable;
-pub use heavy::DropOnPool;
+pub use drop_on_pool::DropOnPool;
 use pool::Pool;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;

@@ -12,7 +12,7 @@ use futures::future::try_join3;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::locate::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
-use super::together::SharedBuild;
+use super::shared_build::SharedBuild;
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::collisions::{KeyClaim, key_claims};
+use super::key_claims::{KeyClaim, key_claims};
 use super::locate::{Documents, META, TRIES, ZARR_JSON, ZARRAY, ZGROUP, document_key};
 use super::{Hierarchy, HierarchyError, Located};
 use crate::key::{NodePath, StoreKey};

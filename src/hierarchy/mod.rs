@@ -5,15 +5,15 @@
 //! not a node, unless the array above declares it (the convention "dependent-arrays"). Chunks are not this room's business.
 
 mod children;
-mod collisions;
 mod consolidate;
 mod copies;
 mod dependents;
-mod draft;
 mod error;
+mod key_claims;
 mod locate;
+mod missing_node;
 mod separator;
-mod together;
+mod shared_build;
 
 pub use children::{Child, Children};
 pub use consolidate::Consolidated;

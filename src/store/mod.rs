@@ -12,17 +12,17 @@
 //! [`Version`] names one content of one key**: bytes read at a version are never mixed with another's.
 
 mod backend;
+mod cache_policy;
 mod error;
 mod extent;
-mod freshness;
 mod local;
+mod memory_budget;
 mod object;
 mod observed;
 mod open;
 mod options;
-mod own_names;
 mod partial;
-mod room;
+mod reserved_keys;
 mod secret;
 mod types;
 mod web;
@@ -32,10 +32,11 @@ mod zip;
 mod tests;
 
 pub use backend::{BackendState, CircuitState};
+pub use cache_policy::{CachePolicy, CachePolicyError};
 pub use error::{LinkFault, Shared, StoreError};
 pub use extent::Extent;
-pub use freshness::{CachePolicy, CachePolicyError};
 pub use local::{Durability, LocalOptions, LocalStore, MAX_CONCURRENCY, Symlinks};
+pub use memory_budget::{BudgetExceeded, MemoryBudget, Reservation};
 pub use object::{ObjectBackend, ObjectOptions, set_trace_context_provider, trouble};
 pub use observed::{Observer, Outcome, Verb, observed};
 pub use open::{OpenError, is_zip, kind_of, open, open_within};
@@ -43,7 +44,6 @@ pub use options::{StoreOptions, backends_of};
 pub use partial::{
     PartFailure, PartialWrite, ValuePart, erase_values, get_partial_values, set_partial_values,
 };
-pub use room::{BudgetExceeded, MemoryBudget, Reservation};
 pub use secret::Secret;
 pub use types::{
     ByteRange, CopyResult, DirEntries, DirEntry, DirListing, ListEntry, SetResult, StoreKind, Value,

@@ -6,9 +6,9 @@ use futures::stream::{self, BoxStream, StreamExt};
 
 use super::attributes::Attribute;
 use super::bbox::Amplification;
-use super::choose::{FoundObject, Work};
 use super::chunk::ChunkRows;
 use super::level::Level;
+use super::read_plan::{FoundObject, Work};
 use super::select::{Batch, Columns, RowSelection, Schema, gather, pick};
 use super::touched::TouchedChunks;
 use super::vertices::Cursor;

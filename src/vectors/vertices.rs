@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::attributes::Attribute;
-use super::choose::{ReadPlan, Work, plan_reads};
 use super::chunk::ChunkRows;
 use super::level::Level;
+use super::read_plan::{ReadPlan, Work, plan_reads};
 use super::select::{Columns, RowSelection, Schema};
 use super::touched::TouchedChunks;
 use super::vertex_stream::{Reading, VertexStream};

@@ -6,10 +6,10 @@
 
 use serde_json::Value;
 
-use super::opaque::placeholder_metadata;
+use super::placeholder::placeholder_metadata;
 use super::plain;
-use super::shown::Shape;
 use super::view::ViewKind;
+use super::view_array::Shape;
 use crate::chunk::ChunkGrid;
 use crate::codec::{CodecChain, CodecLimits};
 use crate::metadata::v3::V3Node;

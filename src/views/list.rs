@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, Peekable, Stream, StreamExt, TryStreamExt};
 
-use super::family::DependentSet;
+use super::dependent_set::DependentSet;
+use super::listing_segment::{ListingSegment, Sorter};
 use super::order::Wanted;
-use super::section::{ListingSegment, Sorter};
 use super::view::ViewStore;
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError};

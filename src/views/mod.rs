@@ -10,21 +10,21 @@
 //! indexes, and nothing encoded: chunks are the stored bytes. Only [`rechunk`] decodes and encodes. Routes are not this
 //! room's business.
 
+mod dependent_set;
 mod document;
 mod error;
-mod family;
 mod geometry;
 mod list;
+mod listing_segment;
 mod nodes;
-mod opaque;
 mod order;
+mod placeholder;
 mod plain;
 pub mod rechunk;
-mod section;
-mod shown;
 mod spelling;
 mod unshard;
 mod view;
+mod view_array;
 
 pub use error::ViewError;
 pub use view::{ViewKind, ViewStore};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::error::failed;
-use super::opaque::placeholder_metadata;
+use super::placeholder::placeholder_metadata;
 use crate::array::{Array, ArrayError, DeclaredArrays, NodeOpener, OpenNode};
 use crate::hierarchy::{self, HierarchyError};
 use crate::key::{NodePath, StorePrefix};

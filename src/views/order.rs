@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::shown::ViewArray;
+use super::view_array::ViewArray;
 use crate::chunk::ChunkCoords;
 use crate::key::StorePrefix;
 use crate::store::ValueInfo;
@@ -169,9 +169,9 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shown::tests::shown;
     use super::*;
     use crate::store::Version;
+    use crate::views::view_array::tests::shown;
 
     fn stored<const N: usize>(chunks: &[[u64; N]]) -> StoredChunks {
         let info = ValueInfo { size: 1, version: Version::strong("v"), modified: None };

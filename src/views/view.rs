@@ -12,13 +12,13 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 
+use super::dependent_set::{DependentSet, KeyMatch};
 use super::document::Changes;
 use super::error::failed;
-use super::family::{DependentSet, KeyMatch};
 use super::geometry::Place;
 use super::list;
 use super::nodes::{Nodes, StoredArray};
-use super::shown::ViewArray;
+use super::view_array::ViewArray;
 use crate::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, NodeOpener, ReadContext, StoredValue};
 use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;

@@ -13,9 +13,9 @@ use self::filters::Filters;
 use super::CodecError;
 use super::buffer;
 use super::config::Config;
-use super::output::{BoundedWriter, StreamStep};
 use super::registry::{BindContext, BytesToBytes};
 use super::representation::Size;
+use crate::codec::bounded_writer::{BoundedWriter, StreamStep};
 
 const NAME: &str = "numcodecs.lzma";
 /// Most memory that decoding takes; xz's strongest preset needs 65 MiB.

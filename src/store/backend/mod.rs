@@ -5,10 +5,10 @@
 //! begins: the bytes after that go as fast as whoever reads them. Uploads take no turn, as they go as fast as whoever sends
 //! them. What the verbs mean is for the store within; take this one away and a backend in trouble gets no rest, no more.
 
-mod breaker;
-mod turns;
+mod circuit_breaker;
+mod concurrency_limit;
 
-pub use breaker::CircuitState;
+pub use circuit_breaker::CircuitState;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 
-use self::breaker::CircuitBreaker;
-use self::turns::ConcurrencyLimit;
 use super::object::is_backend_failure;
 use super::{
     ByteRange, CopyResult, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind,
     Value, ValueBody, ValueInfo, ValueStream, Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
+use circuit_breaker::CircuitBreaker;
+use concurrency_limit::ConcurrencyLimit;
 
 /// How much a backend is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::list::{Below, list};
 use super::locks::{KeyLock, lock};
 use super::root::is_link;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::own_names::is_reserved;
+use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntry, StoreError};
 
 /// Removes all below a prefix. Returns how many values and links there were.

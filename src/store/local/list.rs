@@ -21,7 +21,7 @@ use super::names::{Names, Selection};
 use super::root::{Root, is_file};
 use super::version::info_of;
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::own_names::is_reserved;
+use crate::store::reserved_keys::is_reserved;
 use crate::store::{DirEntries, DirEntry, ListEntry, StoreError, ValueInfo};
 
 /// Names that the first step of a walk looks at, and the most that any does: those who want few wait for few.

@@ -13,12 +13,12 @@ mod failure;
 mod list;
 mod locks;
 mod names;
-mod now;
+mod nonblocking;
 mod overlap;
 mod read;
-mod reserved;
 mod root;
 mod settled;
+mod staging;
 mod version;
 mod watch;
 mod write;
@@ -42,7 +42,6 @@ use self::disk::Disk;
 use self::failure::os;
 use self::list::Below;
 use self::read::Started;
-use self::reserved::StagingDir;
 use self::root::Root;
 use self::watch::Watcher;
 use super::{
@@ -50,6 +49,7 @@ use super::{
     ValueInfo, ValueStream, Version, WatchToken, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
+use staging::StagingDir;
 
 /// What becomes of symbolic links below the root.
 ///

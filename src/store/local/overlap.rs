@@ -16,7 +16,7 @@ use rustix::fs::{Dev, Dir, FileType, Mode, fstat, openat, readlinkat};
 use super::failure::os;
 use super::root::{ABOVE, Root, is_link};
 use crate::key::{StoreKey, StorePrefix};
-use crate::store::own_names::is_reserved;
+use crate::store::reserved_keys::is_reserved;
 use crate::store::{Extent, StoreError};
 
 /// The most links in a row that are followed, as many as Linux follows.

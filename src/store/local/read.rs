@@ -15,7 +15,7 @@ use rustix::fs::{Stat, fstat};
 
 use super::blocking::{Blocking, detach};
 use super::failure::{io, os};
-use super::now;
+use super::nonblocking;
 use super::root::{OpenNow, Root};
 use super::settled::Looked;
 use super::version::{info_of, is_version_of, was_written_between};
@@ -188,7 +188,7 @@ fn read_piece(file: &File, stat: &Stat, range: Range<u64>) -> Result<Option<Byte
 /// Fills a buffer with bytes of the version that `stat` is of, and says how the file looks after that; `None` if that
 /// takes waiting, or cannot be done.
 fn read_now(file: &File, stat: &Stat, bytes: &mut [u8], at: u64) -> Option<Stat> {
-    if !bytes.is_empty() && !now::read(file, bytes, at) {
+    if !bytes.is_empty() && !nonblocking::read(file, bytes, at) {
         return None;
     }
     fstat(file).ok().filter(|after| !was_written_between(stat, after))

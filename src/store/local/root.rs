@@ -17,8 +17,8 @@ use rustix::path::Arg;
 
 use super::failure::{is_absence, os};
 use super::settled::{Looked, Settling};
-use super::{LocalOptions, Symlinks, now};
-use crate::store::own_names::is_reserved;
+use super::{LocalOptions, Symlinks, nonblocking};
+use crate::store::reserved_keys::is_reserved;
 use crate::store::{LinkFault, StoreError};
 
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOCTTY);
@@ -77,8 +77,9 @@ impl Root {
             .map_err(|errno| os("open the root directory", errno))?;
         let by_kernel = kernel::is_there(&fd);
         let device = fstat(&fd).map_err(|errno| os("look at the root directory", errno))?.st_dev;
-        let settling = Settling::new(options.believes_times, now::has_own_clock(&fd).then_some(device));
-        let (symlinks, now) = (options.symlinks, by_kernel && now::is_for(&fd));
+        let settling =
+            Settling::new(options.believes_times, nonblocking::has_own_clock(&fd).then_some(device));
+        let (symlinks, now) = (options.symlinks, by_kernel && nonblocking::is_for(&fd));
         Ok(Self { fd, named: named.to_owned(), path, symlinks, device, by_kernel, now, settling })
     }
 
@@ -137,7 +138,7 @@ impl Root {
             return OpenNow::Absent;
         }
         let began = SystemTime::now();
-        match now::open(&self.fd, key, FILE) {
+        match nonblocking::open(&self.fd, key, FILE) {
             Ok(fd) => match fstat(&fd) {
                 Ok(stat) if is_file(&stat) => OpenNow::Found(File::from(fd), self.looked(stat, began)),
                 Ok(_) | Err(_) => OpenNow::Unknown,
@@ -165,7 +166,7 @@ impl Root {
 
     /// Whether it is plain that there is no file of a key, and no link on the way.
     pub(super) fn is_absent_now(&self, key: &str) -> bool {
-        let is_absent = || matches!(now::open(&self.fd, key, NAME), Err(Errno::NOENT));
+        let is_absent = || matches!(nonblocking::open(&self.fd, key, NAME), Err(Errno::NOENT));
         self.now && !is_reserved(key) && is_absent() && self.check().is_ok()
     }
 
@@ -334,7 +335,7 @@ pub(super) mod kernel {
     use rustix::io::Errno;
 
     use super::DIRECTORY;
-    use crate::store::own_names::is_reserved;
+    use crate::store::reserved_keys::is_reserved;
 
     /// How names are resolved: never out of the root.
     pub(in crate::store::local) const BENEATH: ResolveFlags =

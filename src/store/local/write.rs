@@ -20,11 +20,11 @@ use super::disk::Step;
 use super::failure::{failed, is_absence, os};
 use super::locks::{KeyLock, lock};
 use super::read::head;
-use super::reserved::Staged;
+use super::staging::Staged;
 use super::version::info_of;
 use super::{Durability, LocalRootState};
 use crate::key::StoreKey;
-use crate::store::own_names::{check_not_reserved, is_reserved};
+use crate::store::reserved_keys::{check_not_reserved, is_reserved};
 use crate::store::{SetResult, StoreError, ValueInfo, ValueStream, WriteCondition};
 
 /// The body is written in pieces of about this length.

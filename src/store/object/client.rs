@@ -19,8 +19,8 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::super::Shared;
-use super::answer;
-use super::patient::{stalled, with_stall_timeout};
+use super::read_timeout::{stalled, with_stall_timeout};
+use super::response_check;
 use super::retries::RetryBudget;
 use super::{tls, trace_context};
 
@@ -167,7 +167,7 @@ impl HttpService for Connector {
             parts.status = reqwest::StatusCode::NOT_FOUND;
             return Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(bytes::Bytes::new())));
         }
-        answer::checked(&method, uri.query(), response).await
+        response_check::checked(&method, uri.query(), response).await
     }
 }
 

@@ -4,14 +4,14 @@
 //! open: versions compared on every answer, ranges and lengths checked, absence told from refusal, listings in
 //! order. What a backend cannot do is an error, never done some other way that looks alike.
 
-mod answer;
 mod client;
 mod conditional;
 mod failure;
 mod list;
 mod pages;
-mod patient;
 mod read;
+mod read_timeout;
+mod response_check;
 mod retries;
 mod tls;
 mod trace_context;
@@ -43,12 +43,12 @@ use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use self::failure::failure;
 use self::retries::RetryBudget;
-use super::own_names::{RESERVED, check_not_reserved, is_reserved};
 use super::{
     ByteRange, DirEntries, ListEntry, SetResult, Store, StoreError, StoreKind, Value, ValueInfo, ValueStream,
     Version, WriteCondition,
 };
 use crate::key::{StoreKey, StorePrefix};
+use crate::store::reserved_keys::{RESERVED, check_not_reserved, is_reserved};
 
 /// How a remote store is used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! array of another rank, of which hierarchies have many (coordinates beside their data), gets the shape of `auto`: a box
 //! of about 1 MiB at most, as close to a cube as doubling its edges makes it, the last dimension first.
 
-use super::recipe::Chunks;
+use super::spec::Chunks;
 
 /// Most bytes of a chunk whose shape nobody asked for.
 const MOST_BYTES: u64 = 1 << 20;

@@ -6,6 +6,7 @@
 //! What is no array and no group is shown as it is stored. Elements are never rounded unless a type of less precision is
 //! asked for by name.
 
+mod budget;
 mod chunk;
 mod chunk_shape;
 mod document_v2;
@@ -13,10 +14,9 @@ mod document_v3;
 mod list;
 mod named;
 mod rechunked;
-mod recipe;
-mod room;
+mod spec;
 mod store;
 
-pub use recipe::{RechunkSpec, RechunkSpecError};
-pub use room::RechunkBudget;
+pub use budget::RechunkBudget;
+pub use spec::{RechunkSpec, RechunkSpecError};
 pub use store::{RechunkLimits, RechunkStore, Rechunker};

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::chunk_shape::chunk_shape;
-use super::recipe::{Codec, RechunkSpec};
+use super::spec::{Codec, RechunkSpec};
 use crate::array::Array;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut, Subset};
 use crate::codec::{Cast, CodecChain, CodecError, CodecLimits};

@@ -12,10 +12,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
+use super::budget::RechunkBudget;
 use super::chunk::Chunk;
 use super::rechunked::Rechunked;
-use super::recipe::RechunkSpec;
-use super::room::RechunkBudget;
+use super::spec::RechunkSpec;
 use super::{document_v2, document_v3, list, named};
 use crate::array::{NodeOpener, OpenNode, ReadLimits, Reader};
 use crate::cache::EncodedCache;

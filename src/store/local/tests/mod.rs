@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{Durability, LocalOptions, LocalStore, Symlinks};
 use crate::store::StoreError;
-use crate::store::own_names::RESERVED;
+use crate::store::reserved_keys::RESERVED;
 
 /// A writable store in a directory of its own. Without fsync: its promise is power's, and cannot be seen here.
 fn store() -> (TempDir, LocalStore) {

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use moka::sync::Cache;
 use tracing::Instrument;
 
-use super::flights::{Join, Leader, SingleFlight};
+use super::single_flight::{Join, Leader, SingleFlight};
 use crate::array::ArrayError;
 
 /// What is remembered of one kind, and how often that was of use since the server started.
@@ -30,7 +30,7 @@ pub struct CacheUsage {
 
 impl CacheUsage {
     /// Two shelves as one.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             hits: self.hits.saturating_add(other.hits),
             misses: self.misses.saturating_add(other.misses),
@@ -41,23 +41,23 @@ impl CacheUsage {
     }
 
     /// The same, of which only what it holds and what fell out counts: it is asked beside another shelf.
-    pub(super) fn held(self) -> Self {
+    pub(crate) fn held(self) -> Self {
         Self { hits: 0, misses: 0, ..self }
     }
 }
 
 /// What a load comes to.
-pub(super) type LoadResult<T> = Result<T, ArrayError>;
+pub(crate) type LoadResult<T> = Result<T, ArrayError>;
 
 /// A load that was abandoned by those who began it is begun again this often by those who still want it.
-pub(super) const LOAD_ATTEMPTS: usize = 4;
+pub(crate) const LOAD_ATTEMPTS: usize = 4;
 /// What an entry weighs beside its key and value: the cache's own books, roughly, in bytes.
 const ENTRY_BYTES: u64 = 300;
 /// One entry may be this part of a shelf at most; a larger one would empty it for its own sake.
 const LARGEST_SHARE: u64 = 10;
 
 /// Things by their keys. The least used fall out.
-pub(super) struct WeightedCache<K: Eq + Hash, T> {
+pub(crate) struct WeightedCache<K: Eq + Hash, T> {
     cache: Cache<K, T>,
     flights: SingleFlight<K, LoadResult<T>>,
     largest: u64,
@@ -71,7 +71,7 @@ pub(super) struct WeightedCache<K: Eq + Hash, T> {
 
 /// A moment between two purges: what was loaded in one is not remembered in the next, for it may be of before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Generation(u64);
+pub(crate) struct Generation(u64);
 
 impl<K, T> WeightedCache<K, T>
 where
@@ -79,12 +79,12 @@ where
     T: Clone + Send + Sync + 'static,
 {
     /// A shelf for so many bytes, as `weigh` counts them for a key and its value.
-    pub(super) fn new(capacity_bytes: u64, weigh: fn(&K, &T) -> u64) -> Self {
+    pub(crate) fn new(capacity_bytes: u64, weigh: fn(&K, &T) -> u64) -> Self {
         Self::with_largest(capacity_bytes, LARGEST_SHARE, weigh)
     }
 
     /// The same, of which one entry may be another part at most.
-    pub(super) fn with_largest(capacity_bytes: u64, share: u64, weigh: fn(&K, &T) -> u64) -> Self {
+    pub(crate) fn with_largest(capacity_bytes: u64, share: u64, weigh: fn(&K, &T) -> u64) -> Self {
         // moka's weights have 32 bits; nothing of 4 GiB is ever remembered.
         let weigher =
             move |key: &K, value: &T| u32::try_from(weigh(key, value) + ENTRY_BYTES).unwrap_or(u32::MAX);
@@ -112,12 +112,12 @@ where
     }
 
     /// Now, for what is loaded from here on.
-    pub(super) fn generation(&self) -> Generation {
+    pub(crate) fn generation(&self) -> Generation {
         Generation(self.purges.load(Ordering::SeqCst))
     }
 
     /// What it holds, and how often that was of use.
-    pub(super) fn usage(&self) -> CacheUsage {
+    pub(crate) fn usage(&self) -> CacheUsage {
         // What was counted in passing is summed up first.
         self.cache.run_pending_tasks();
         CacheUsage {
@@ -130,13 +130,13 @@ where
     }
 
     /// Counts things that had to be loaded, where no load is the shelf's own.
-    pub(super) fn missed(&self, things: usize) {
+    pub(crate) fn missed(&self, things: usize) {
         self.misses.fetch_add(things as u64, Ordering::Relaxed);
     }
 
     /// Forgets what `is_meant`, and how many there were. Loads under way are not remembered either, and nobody joins those
     /// that are meant: what comes back after this was loaded after it.
-    pub(super) fn purge(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
+    pub(crate) fn purge(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
         self.purges.fetch_add(1, Ordering::SeqCst);
         self.flights.detach(&is_meant);
         let mut forgotten = 0;
@@ -150,7 +150,7 @@ where
     }
 
     /// For each key: what is remembered, or who is to load it.
-    pub(super) fn join_loads(&self, keys: &[K]) -> Vec<Join<K, LoadResult<T>>> {
+    pub(crate) fn join_loads(&self, keys: &[K]) -> Vec<Join<K, LoadResult<T>>> {
         let remembered: Vec<Option<T>> = keys.iter().map(|key| self.cached(key)).collect();
         let missing: Vec<&K> =
             keys.iter().zip(&remembered).filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
@@ -171,7 +171,7 @@ where
     }
 
     /// Who is to load a key anew, unless what is remembered of it is new to the caller.
-    pub(super) fn join_refresh(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Join<K, LoadResult<T>> {
+    pub(crate) fn join_refresh(&self, key: &K, is_new: impl Fn(&T) -> bool) -> Join<K, LoadResult<T>> {
         let boarding =
             self.flights.join_one(key, self.generation(), |key| self.cache.get(key).filter(&is_new).map(Ok));
         if matches!(boarding, Join::Leader(..)) {
@@ -181,7 +181,7 @@ where
     }
 
     /// What is remembered.
-    pub(super) fn cached<Q>(&self, key: &Q) -> Option<T>
+    pub(crate) fn cached<Q>(&self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -194,17 +194,17 @@ where
     }
 
     /// Whether it is remembered; asking does not count as using it.
-    pub(super) fn contains(&self, key: &K) -> bool {
+    pub(crate) fn contains(&self, key: &K) -> bool {
         self.cache.contains_key(key)
     }
 
     /// Whether something of so many bytes is not too large.
-    pub(super) fn fits(&self, bytes: u64) -> bool {
+    pub(crate) fn fits(&self, bytes: u64) -> bool {
         bytes <= self.largest
     }
 
     /// Remembers something that was loaded since then, if it is not too large.
-    pub(super) fn insert(&self, key: &K, value: &T, since: Generation) {
+    pub(crate) fn insert(&self, key: &K, value: &T, since: Generation) {
         if (self.weigh)(key, value) > self.largest || self.generation() != since {
             return;
         }
@@ -216,7 +216,7 @@ where
     }
 
     /// Forgets every other thing, however much it is used: the memory is needed for something else.
-    pub(super) fn evict_half(&self) {
+    pub(crate) fn evict_half(&self) {
         for (key, _) in self.cache.iter().step_by(2) {
             self.cache.invalidate(&*key);
         }
@@ -224,7 +224,7 @@ where
     }
 
     /// Remembers what was loaded, if it is no failure, and hands it to all who wait.
-    pub(super) fn complete(&self, ticket: Leader<K, LoadResult<T>>, outcome: LoadResult<T>) {
+    pub(crate) fn complete(&self, ticket: Leader<K, LoadResult<T>>, outcome: LoadResult<T>) {
         if let Ok(value) = &outcome {
             self.insert(ticket.key(), value, ticket.epoch());
         }
@@ -232,7 +232,7 @@ where
     }
 
     /// Loads what was claimed, in a task that no single caller can end by leaving, and that ends when all have left.
-    pub(super) fn load(
+    pub(crate) fn load(
         self: &Arc<Self>,
         ticket: Leader<K, LoadResult<T>>,
         load: BoxFuture<'static, LoadResult<T>>,
@@ -248,7 +248,7 @@ where
     }
 
     /// What is remembered, or what `load` comes to. `None` if others abandoned it again and again.
-    pub(super) async fn get(
+    pub(crate) async fn get(
         self: &Arc<Self>,
         key: &K,
         load: BoxFuture<'static, LoadResult<T>>,

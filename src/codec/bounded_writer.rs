@@ -2,23 +2,22 @@
 //!
 //! It knows no format: a decoder is a function that takes some input, fills some room, and says how far it came.
 
-use super::CodecError;
-use super::buffer;
 use super::representation::Size;
+use super::{CodecError, buffer};
 
 /// How far a decoder came.
-pub(super) struct StreamStep {
+pub(crate) struct StreamStep {
     /// Bytes of the input it is done with.
-    pub(super) consumed: usize,
+    pub(crate) consumed: usize,
     /// Bytes it put at the front of the room.
-    pub(super) written: usize,
+    pub(crate) written: usize,
     /// Whether its stream has ended.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl StreamStep {
     /// The step between two states of a decoder's counters, `(bytes consumed, bytes written)` each.
-    pub(super) fn between(before: (u64, u64), after: (u64, u64), ended: bool) -> Self {
+    pub(crate) fn between(before: (u64, u64), after: (u64, u64), ended: bool) -> Self {
         let difference =
             |after: u64, before: u64| usize::try_from(after.saturating_sub(before)).unwrap_or(usize::MAX);
         Self { consumed: difference(after.0, before.0), written: difference(after.1, before.1), ended }
@@ -26,7 +25,7 @@ impl StreamStep {
 }
 
 /// A buffer that is filled from the front and never grows beyond its limit.
-pub(super) struct BoundedWriter {
+pub(crate) struct BoundedWriter {
     codec: &'static str,
     buffer: Vec<u8>,
     written: usize,
@@ -41,7 +40,7 @@ impl BoundedWriter {
     ///
     /// # Errors
     /// [`CodecError::NoMemory`].
-    pub(super) fn new(
+    pub(crate) fn new(
         codec: &'static str,
         encoded: usize,
         ratio: u64,
@@ -61,7 +60,7 @@ impl BoundedWriter {
     /// # Errors
     /// What `decode` complains of; [`CodecError::Corrupt`] if the stream makes more than there may be or if the
     /// input ends before it does; [`CodecError::NoMemory`].
-    pub(super) fn fill<'a>(
+    pub(crate) fn fill<'a>(
         &mut self,
         mut input: &'a [u8],
         mut decode: impl FnMut(&[u8], &mut [u8]) -> Result<StreamStep, CodecError>,
@@ -87,17 +86,17 @@ impl BoundedWriter {
     }
 
     /// Bytes written so far.
-    pub(super) fn written(&self) -> usize {
+    pub(crate) fn written(&self) -> usize {
         self.written
     }
 
     /// What was written since `start` bytes were.
-    pub(super) fn since(&self, start: usize) -> &[u8] {
+    pub(crate) fn since(&self, start: usize) -> &[u8] {
         self.buffer.get(start..self.written).unwrap_or_default()
     }
 
     /// What was written.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.buffer.truncate(self.written);
         // What grew by doubling may be kept for long, and is weighed by its length.
         self.buffer.shrink_to_fit();

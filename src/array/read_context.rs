@@ -66,7 +66,7 @@ impl ReadContext {
     }
 
     /// The same, of reads of this mount; `observer` is told when they have ended.
-    pub(super) fn with_observer(mut self, observer: Arc<dyn ReadObserver>, mount: &Arc<str>) -> Self {
+    pub(crate) fn with_observer(mut self, observer: Arc<dyn ReadObserver>, mount: &Arc<str>) -> Self {
         self.observer = Some((observer, Arc::clone(mount)));
         self
     }
@@ -78,7 +78,7 @@ impl ReadContext {
     }
 
     /// Waits for a turn to fetch. Whoever has one waits for nothing but the store.
-    pub(super) async fn acquire_fetch_permit(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn acquire_fetch_permit(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed.
         self.fetch_permits.acquire().await.ok()
     }

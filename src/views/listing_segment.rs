@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use futures::stream::TryStreamExt;
 
+use super::dependent_set::DependentSet;
 use super::error::{ViewError, failed};
-use super::family::DependentSet;
 use super::geometry::Place;
 use super::list::{Entries, list_prefix};
 use super::order::{StoredChunks, Walk, Wanted};
-use super::shown::ViewArray;
 use super::view::{TRIES, ViewStore, part_info};
+use super::view_array::ViewArray;
 use crate::array::{ArrayError, ReadContext, StoredKey};
 use crate::chunk::ChunkCoords;
 use crate::cpu::DropOnPool;
@@ -31,7 +31,7 @@ const MOST_STORED: usize = 4 << 20;
 const DOCUMENTS: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 
 /// Sorts what is stored below an array into chunks and others.
-pub(super) struct Sorter {
+pub(crate) struct Sorter {
     family: Arc<DependentSet>,
     arrays: DropOnPool<Vec<(Arc<ViewArray>, StoredChunks)>>,
     count: usize,
@@ -45,7 +45,7 @@ pub(super) struct Sorter {
 
 impl Sorter {
     /// Of a family, these arrays and keys are wanted of a view.
-    pub(super) fn new(
+    pub(crate) fn new(
         family: Arc<DependentSet>,
         arrays: impl IntoIterator<Item = Arc<ViewArray>>,
         wanted: Wanted,
@@ -58,12 +58,12 @@ impl Sorter {
     }
 
     /// Whether a key is below the family's path.
-    pub(super) fn takes(&self, key: &StoreKey) -> bool {
+    pub(crate) fn takes(&self, key: &StoreKey) -> bool {
         key.as_str().starts_with(self.family.path().prefix().as_str())
     }
 
     /// Adds what is stored under a key below the family's path. Keys come in order.
-    pub(super) fn add(&mut self, entry: ListEntry) -> Result<(), StoreError> {
+    pub(crate) fn add(&mut self, entry: ListEntry) -> Result<(), StoreError> {
         let key = entry.key.as_str();
         if DOCUMENTS.contains(&entry.key.name()) && entry.key.parent() != *self.family.path().prefix() {
             self.lot.grow(held_bytes::<String>(key.len()))?;
@@ -91,7 +91,7 @@ impl Sorter {
     }
 
     /// What the view lists of it.
-    pub(super) async fn into_section(self, view: &ViewStore) -> Result<ListingSegment, StoreError> {
+    pub(crate) async fn into_section(self, view: &ViewStore) -> Result<ListingSegment, StoreError> {
         let (view, bytes) = (view.clone(), held_bytes::<ListEntry>(0) * self.others.len() as u64);
         let cpu = view.cpu().clone();
         let sorted = cpu.run_or_inline(bytes, move || self.sorted(&view)).await;
@@ -133,7 +133,7 @@ impl Sorter {
 }
 
 /// What is listed of one family.
-pub(super) struct ListingSegment {
+pub(crate) struct ListingSegment {
     view: ViewStore,
     trace: Arc<ReadContext>,
     family: Arc<DependentSet>,
@@ -207,7 +207,7 @@ impl PartialEq for Source {
 
 impl ListingSegment {
     /// The next key.
-    pub(super) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<ListEntry>, StoreError> {
         loop {
             // Many may be at hand, and others are to have their turn.
             tokio::task::consume_budget().await;
@@ -259,7 +259,7 @@ impl ListingSegment {
     }
 
     /// Goes past all keys below a prefix.
-    pub(super) fn skip(&mut self, prefix: &StorePrefix) {
+    pub(crate) fn skip(&mut self, prefix: &StorePrefix) {
         // The first text behind all that begin with it: `0` follows `/`.
         let Some(behind) = prefix.as_str().strip_suffix('/').map(|name| format!("{name}0")) else { return };
         while self.others.front().is_some_and(|other| other.key.as_str() < behind.as_str()) {

@@ -18,7 +18,7 @@ const MOST_KEYS: u64 = 1_000_000;
 const MOST_REMARKS: usize = 16;
 
 /// What is to say about an array's keys.
-pub(super) type KeyClaim = Vec<Diagnostic>;
+pub(crate) type KeyClaim = Vec<Diagnostic>;
 
 /// An array whose keys are known.
 struct Placed<'a> {
@@ -37,7 +37,7 @@ impl Placed<'_> {
 }
 
 /// What is to say about the keys of each array of a family.
-pub(super) fn key_claims(family: &Family) -> Vec<KeyClaim> {
+pub(crate) fn key_claims(family: &Family) -> Vec<KeyClaim> {
     let mut standings: Vec<KeyClaim> = family.members.iter().map(|_| Vec::new()).collect();
     let mut remark = |keys: &Placed, code, detail: &dyn Fn() -> String| {
         let Some(standing) = standings.get_mut(keys.place) else { return };

@@ -13,7 +13,7 @@ const SHARDING: &str = "sharding_indexed";
 const TRANSPOSE: &str = "transpose";
 
 /// The same array with codecs that are known, as far as they are not those of shards.
-pub(super) fn placeholder_metadata(array: &ArrayMetadata) -> Arc<ArrayMetadata> {
+pub(crate) fn placeholder_metadata(array: &ArrayMetadata) -> Arc<ArrayMetadata> {
     let named = |codec: &CodecMetadata| (codec.name.clone(), codec.configuration.clone());
     let codecs = unknown_codecs(array.codecs.iter().map(named).collect(), &array.data_type);
     let codecs = codecs.into_iter().map(|(name, members)| CodecMetadata::new(&name, Value::Object(members)));
@@ -31,7 +31,7 @@ fn unknown_codecs(
         && codecs.iter().all(|(name, _)| name == TRANSPOSE)
         && let Some(Value::Array(inner)) = configuration.get("codecs")
     {
-        let inner = self::unknown_codecs(inner.iter().map(named).collect(), data_type);
+        let inner = crate::views::placeholder::unknown_codecs(inner.iter().map(named).collect(), data_type);
         let document = inner
             .into_iter()
             .map(|(name, configuration)| json!({ "name": name, "configuration": configuration }));
@@ -62,8 +62,8 @@ mod tests {
     use super::*;
     use crate::chunk::ChunkGrid;
     use crate::codec::{CodecChain, CodecLimits};
-    use crate::metadata::MetadataLimits;
-    use crate::metadata::v3::{self, V3Node};
+    use crate::metadata::v3::V3Node;
+    use crate::metadata::{MetadataLimits, v3};
 
     fn array(data_type: &str, codecs: &Value) -> ArrayMetadata {
         let fill_value = if data_type == "uint16" { json!(0) } else { json!("") };

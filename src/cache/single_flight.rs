@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::shelf::Generation;
+use super::weighted_cache::Generation;
 
 type Channel<V> = Arc<watch::Sender<Option<V>>>;
 
 /// Loads under way, by key.
 #[derive(Debug)]
-pub(super) struct SingleFlight<K: Eq + Hash, V>(Arc<Mutex<HashMap<K, Channel<V>>>>);
+pub(crate) struct SingleFlight<K: Eq + Hash, V>(Arc<Mutex<HashMap<K, Channel<V>>>>);
 
 /// What came of asking for a key.
-pub(super) enum Join<K: Eq + Hash, V> {
+pub(crate) enum Join<K: Eq + Hash, V> {
     /// It is at hand.
     Hit(V),
     /// Somebody is loading it.
@@ -26,10 +26,10 @@ pub(super) enum Join<K: Eq + Hash, V> {
 }
 
 /// Waits for a load. Dropping it is leaving.
-pub(super) struct Follower<V>(watch::Receiver<Option<V>>);
+pub(crate) struct Follower<V>(watch::Receiver<Option<V>>);
 
 /// The duty to load something. Dropped without [`Ticket::land`], it sends those who wait to try again.
-pub(super) struct Leader<K: Eq + Hash, V> {
+pub(crate) struct Leader<K: Eq + Hash, V> {
     key: K,
     epoch: Generation,
     channel: Channel<V>,
@@ -37,7 +37,7 @@ pub(super) struct Leader<K: Eq + Hash, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(HashMap::new())))
     }
 
@@ -45,7 +45,7 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
     /// claims all of them, and can fetch neighbours together. `look` is asked again before claiming, since a load may
     /// have landed since the caller last looked: whoever lands remembers first and leaves the list afterwards.
     /// What is claimed is loaded in `epoch`.
-    pub(super) fn join(
+    pub(crate) fn join(
         &self,
         keys: &[&K],
         epoch: Generation,
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
     }
 
     /// As [`Flights::board`] for one key.
-    pub(super) fn join_one(&self, key: &K, epoch: Generation, look: impl Fn(&K) -> Option<V>) -> Join<K, V> {
+    pub(crate) fn join_one(&self, key: &K, epoch: Generation, look: impl Fn(&K) -> Option<V>) -> Join<K, V> {
         self.join_in(&mut lock(&self.0), key, epoch, look)
     }
 
@@ -83,35 +83,35 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
     }
 
     /// Whoever comes from here on loads these anew. Those who wait are given what they wait for.
-    pub(super) fn detach(&self, is_meant: impl Fn(&K) -> bool) {
+    pub(crate) fn detach(&self, is_meant: impl Fn(&K) -> bool) {
         lock(&self.0).retain(|key, _| !is_meant(key));
     }
 }
 
 impl<V: Clone> Follower<V> {
     /// The result; `None` if the load was abandoned.
-    pub(super) async fn wait(mut self) -> Option<V> {
+    pub(crate) async fn wait(mut self) -> Option<V> {
         self.0.wait_for(Option::is_some).await.ok()?.clone()
     }
 }
 
 impl<K: Eq + Hash, V> Leader<K, V> {
-    pub(super) fn key(&self) -> &K {
+    pub(crate) fn key(&self) -> &K {
         &self.key
     }
 
     /// When it was claimed.
-    pub(super) fn epoch(&self) -> Generation {
+    pub(crate) fn epoch(&self) -> Generation {
         self.epoch
     }
 
     /// Gives the result to all who wait.
-    pub(super) fn complete(self, value: V) {
+    pub(crate) fn complete(self, value: V) {
         self.channel.send_replace(Some(value));
     }
 
     /// Until nobody waits any longer.
-    pub(super) async fn cancelled(&self) {
+    pub(crate) async fn cancelled(&self) {
         self.channel.closed().await;
     }
 }

@@ -6,11 +6,11 @@
 use super::StoreError;
 
 /// The name.
-pub(super) const RESERVED: &str = ".zarr-server";
+pub(crate) const RESERVED: &str = ".zarr-server";
 
 /// Whether a key, a prefix or a path has a name of the store itself in it, in whatever case: not every file system
 /// tells them apart.
-pub(super) fn is_reserved(key: &str) -> bool {
+pub(crate) fn is_reserved(key: &str) -> bool {
     // Most keys have no dot at all.
     key.contains('.') && key.split('/').any(|segment| segment.eq_ignore_ascii_case(RESERVED))
 }
@@ -19,7 +19,7 @@ pub(super) fn is_reserved(key: &str) -> bool {
 ///
 /// # Errors
 /// [`StoreError::InvalidKey`].
-pub(super) fn check_not_reserved(key: &str) -> Result<(), StoreError> {
+pub(crate) fn check_not_reserved(key: &str) -> Result<(), StoreError> {
     if is_reserved(key) {
         return Err(StoreError::InvalidKey("`.zarr-server` belongs to the store itself"));
     }

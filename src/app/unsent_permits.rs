@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 
 /// A body that lives until all its pieces are dropped.
 #[derive(Debug)]
-pub(super) struct Unsent(Arc<Mutex<Body>>);
+pub(crate) struct Unsent(Arc<Mutex<Body>>);
 
 /// A piece of a body.
 struct Piece {
@@ -30,7 +30,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Unsent {
     /// The same body.
-    pub(super) fn new(body: Body) -> Self {
+    pub(crate) fn new(body: Body) -> Self {
         Self(Arc::new(Mutex::new(body)))
     }
 

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::nodes::{Nodes, StoredArray};
-use super::shown::{Scope, ViewArray};
 use super::view::ViewKind;
+use super::view_array::{Scope, ViewArray};
 use crate::array::{Declared, DeclaredArrays};
 use crate::chunk::ChunkCoords;
 use crate::key::{NodePath, StorePrefix};
@@ -16,7 +16,7 @@ use crate::store::Version;
 
 /// A stored array and those that it declares.
 #[derive(Debug)]
-pub(super) struct DependentSet {
+pub(crate) struct DependentSet {
     kind: ViewKind,
     nodes: Nodes,
     path: NodePath,
@@ -26,7 +26,7 @@ pub(super) struct DependentSet {
 }
 
 /// What a key below a family's path is.
-pub(super) enum KeyMatch {
+pub(crate) enum KeyMatch {
     /// Of a chunk that is shown.
     Chunk(Arc<ViewArray>, ChunkCoords),
     /// Of a stored chunk that is shown under another key, or in parts.
@@ -37,7 +37,7 @@ pub(super) enum KeyMatch {
 
 impl DependentSet {
     /// The family of a stored array; `None` if all of it is shown as it is stored.
-    pub(super) fn of(kind: ViewKind, nodes: &Nodes, stored: StoredArray) -> Option<Self> {
+    pub(crate) fn of(kind: ViewKind, nodes: &Nodes, stored: StoredArray) -> Option<Self> {
         let StoredArray { path, array, declared } = stored;
         let primary = array.and_then(|array| match ViewArray::for_node(kind, path.clone(), &array) {
             None if !declared.arrays.is_empty() => Some(ViewArray::unchanged(path.clone(), &array)),
@@ -50,12 +50,12 @@ impl DependentSet {
     }
 
     /// Where the stored array is, below which all are stored and shown.
-    pub(super) fn path(&self) -> &NodePath {
+    pub(crate) fn path(&self) -> &NodePath {
         &self.path
     }
 
     /// What a key is.
-    pub(super) fn find(&self, key: &str) -> KeyMatch {
+    pub(crate) fn find(&self, key: &str) -> KeyMatch {
         let near =
             self.declared.arrays.iter().filter(|declared| key.starts_with(declared.path.prefix().as_str()));
         for shown in near.filter_map(|declared| self.shown(declared)).chain(self.primary.clone()) {
@@ -68,7 +68,7 @@ impl DependentSet {
 
     /// Whether stored chunks are hidden where they are not shown: what may be those of an array that cannot be used is
     /// left as it is.
-    pub(super) fn hides_chunks(&self) -> bool {
+    pub(crate) fn hides_chunks(&self) -> bool {
         self.primary.is_some()
     }
 
@@ -85,14 +85,14 @@ impl DependentSet {
     }
 
     /// How a declared array is shown; `None` if it cannot be used.
-    pub(super) fn shown(&self, declared: &Declared) -> Option<Arc<ViewArray>> {
+    pub(crate) fn shown(&self, declared: &Declared) -> Option<Arc<ViewArray>> {
         let array = declared.array(|metadata| self.nodes.bind(&self.path, metadata))?;
         Some(Arc::new(ViewArray::of_declared(self.kind, declared.path.clone(), array)))
     }
 
     /// The arrays that something may be shown of below a prefix that is in the family's, each with where its stored
     /// chunks are listed.
-    pub(super) fn below(&self, prefix: &StorePrefix) -> Vec<(Arc<ViewArray>, StorePrefix)> {
+    pub(crate) fn below(&self, prefix: &StorePrefix) -> Vec<(Arc<ViewArray>, StorePrefix)> {
         let prefix_text = prefix.as_str();
         let is_near = |path: &NodePath| {
             let path = path.prefix().as_str();
@@ -114,13 +114,13 @@ impl DependentSet {
     }
 
     /// The array that is declared at a path, and the version of the document that says so.
-    pub(super) fn declared(&self, path: &NodePath) -> Option<(&Declared, &Version)> {
+    pub(crate) fn declared(&self, path: &NodePath) -> Option<(&Declared, &Version)> {
         let declared = self.declared.arrays.iter().find(|declared| declared.path == *path)?;
         Some((declared, self.declared.version.as_ref()?))
     }
 
     /// Whether a key that is stored is listed as what it is stored as.
-    pub(super) fn lists_as_stored(&self, key: &str) -> bool {
+    pub(crate) fn lists_as_stored(&self, key: &str) -> bool {
         matches!(self.find(key), KeyMatch::Other)
     }
 }

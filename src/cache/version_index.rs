@@ -9,8 +9,8 @@ use futures::future::join;
 use tracing::Instrument;
 
 use super::caches::is_key_below;
-use super::flights::{Join, SingleFlight};
-use super::shelf::{CacheUsage, LoadResult, WeightedCache};
+use super::single_flight::{Join, SingleFlight};
+use super::weighted_cache::{CacheUsage, LoadResult, WeightedCache};
 use crate::array::{ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use crate::codec::CodecChain;
 use crate::key::{StoreKey, StorePrefix};
@@ -24,14 +24,14 @@ type Name = (Arc<str>, StoreKey);
 
 /// What was found last, and reads under way. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct VersionIndex {
+pub(crate) struct VersionIndex {
     latest: Arc<WeightedCache<Name, Arc<StoredValue>>>,
     underway: Arc<SingleFlight<(Name, u64), LoadResult<ChunkLookup>>>,
 }
 
 impl VersionIndex {
     /// Remembers so many bytes of versions.
-    pub(super) fn new(capacity_bytes: u64) -> Self {
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
         let latest = WeightedCache::new(capacity_bytes, |name: &Name, value: &Arc<StoredValue>| {
             (name.1.as_str().len() as u64)
                 .saturating_add(value.info.version.tag().len() as u64)
@@ -41,12 +41,12 @@ impl VersionIndex {
     }
 
     /// Forgets about half of the versions.
-    pub(super) fn evict_half(&self) {
+    pub(crate) fn evict_half(&self) {
         self.latest.evict_half();
     }
 
     /// Something of this version of a chunk is remembered from now on.
-    pub(super) fn record_version(&self, value: &Arc<StoredValue>) {
+    pub(crate) fn record_version(&self, value: &Arc<StoredValue>) {
         if !value.info.version.is_settled() {
             return;
         }
@@ -58,24 +58,24 @@ impl VersionIndex {
     }
 
     /// What is remembered of versions.
-    pub(super) fn usage(&self) -> CacheUsage {
+    pub(crate) fn usage(&self) -> CacheUsage {
         self.latest.usage().held()
     }
 
     /// Forgets the versions of the keys of a mount below a prefix. Reads that are under way are shared with nobody else.
-    pub(super) fn purge(&self, mount: &str, prefix: &StorePrefix) {
+    pub(crate) fn purge(&self, mount: &str, prefix: &StorePrefix) {
         let is_meant = |(of, key): &Name| **of == *mount && is_key_below(key, prefix);
         self.underway.detach(|(name, _)| is_meant(name));
         self.latest.purge(is_meant);
     }
 
     /// The last version that something is remembered of. There may be a newer one.
-    pub(super) fn latest_version(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
+    pub(crate) fn latest_version(&self, key: &StoredKey) -> Option<Arc<StoredValue>> {
         self.latest.cached(&(Arc::clone(&key.mount), key.key.clone()))
     }
 
     /// The version that is stored now.
-    pub(super) async fn lookup_version(
+    pub(crate) async fn lookup_version(
         &self,
         key: &StoredKey,
         trace: &ReadContext,
@@ -99,7 +99,7 @@ impl VersionIndex {
     /// Reads a chunk by `source`, in a task that no single caller can end by leaving, or shares in such a read, and says
     /// whether the read was its own. `land` is shown what was read before anybody else. What turns out to be remembered
     /// is looked at only.
-    pub(super) async fn fetch_or_lookup(
+    pub(crate) async fn fetch_or_lookup(
         &self,
         source: &Arc<dyn ChunkSource>,
         key: &StoredKey,

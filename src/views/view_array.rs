@@ -17,7 +17,7 @@ use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator, ZarrFo
 
 /// How the chunks of an array are shown.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// The shown keys.
     keys: ChunkKeyEncoding,
     /// What their encoding is.
@@ -28,7 +28,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// How a view shows the chunks of an array; `None` if it shows them as they are stored.
-    pub(super) fn of(
+    pub(crate) fn of(
         kind: ViewKind,
         metadata: &ArrayMetadata,
         grid: &ChunkGrid,
@@ -55,7 +55,7 @@ impl Shape {
 
     /// How a view shows the chunks of an array that another declares: below its own path, with keys of the default
     /// encoding.
-    pub(super) fn of_declared(kind: ViewKind, grid: &ChunkGrid, chain: &CodecChain) -> Self {
+    pub(crate) fn of_declared(kind: ViewKind, grid: &ChunkGrid, chain: &CodecChain) -> Self {
         let unsharded = match kind {
             ViewKind::Plain => None,
             ViewKind::Unshard => Geometry::unsharded(grid, chain),
@@ -74,7 +74,7 @@ impl Shape {
     }
 
     /// Changes the array's document to what is shown. Returns whether anything changed.
-    pub(super) fn apply(&self, document: &mut serde_json::Map<String, serde_json::Value>) -> bool {
+    pub(crate) fn apply(&self, document: &mut serde_json::Map<String, serde_json::Value>) -> bool {
         if self.is_rebased {
             plain::rebase(document);
         }
@@ -84,14 +84,14 @@ impl Shape {
 
 /// An array, and how its chunks are shown.
 #[derive(Debug)]
-pub(super) struct ViewArray {
+pub(crate) struct ViewArray {
     path: NodePath,
     array: Arc<Array>,
     shape: Arc<Shape>,
 }
 
 /// Which stored keys may be shown below a prefix.
-pub(super) enum Scope {
+pub(crate) enum Scope {
     /// Those of stored chunks below this prefix, and whatever else is there.
     Chunks(StorePrefix),
     /// Nothing but what is no chunk.
@@ -100,50 +100,50 @@ pub(super) enum Scope {
 
 impl ViewArray {
     /// The array at a path; `None` if its chunks are shown as they are stored.
-    pub(super) fn for_node(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
+    pub(crate) fn for_node(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Option<Self> {
         let shape = Arc::new(Shape::of(kind, array.metadata(), array.grid(), array.first_chain())?);
         Some(Self { path, array: Arc::clone(array), shape })
     }
 
     /// The array at a path, whose chunks are shown as they are stored.
-    pub(super) fn unchanged(path: NodePath, array: &Arc<Array>) -> Self {
+    pub(crate) fn unchanged(path: NodePath, array: &Arc<Array>) -> Self {
         let shape = Shape::with_keys(&array.metadata().chunk_key_encoding, Geometry::whole(array.grid()));
         Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
     }
 
     /// An array that another declares at a path.
-    pub(super) fn of_declared(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Self {
+    pub(crate) fn of_declared(kind: ViewKind, path: NodePath, array: &Arc<Array>) -> Self {
         let shape = Shape::of_declared(kind, array.grid(), array.first_chain());
         Self { path, array: Arc::clone(array), shape: Arc::new(shape) }
     }
 
     /// How its chunks are shown.
-    pub(super) fn shape(&self) -> &Arc<Shape> {
+    pub(crate) fn shape(&self) -> &Arc<Shape> {
         &self.shape
     }
 
     /// The path that it is shown at.
-    pub(super) fn path(&self) -> &NodePath {
+    pub(crate) fn path(&self) -> &NodePath {
         &self.path
     }
 
     /// The array.
-    pub(super) fn array(&self) -> &Arc<Array> {
+    pub(crate) fn array(&self) -> &Arc<Array> {
         &self.array
     }
 
     /// Where shown chunks lie.
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub(crate) fn geometry(&self) -> &Geometry {
         &self.shape.geometry
     }
 
     /// The key of a shown chunk.
-    pub(super) fn key(&self, coords: &[u64]) -> String {
+    pub(crate) fn key(&self, coords: &[u64]) -> String {
         format!("{}{}", self.path.prefix(), self.shape.keys.encode(coords))
     }
 
     /// What the keys of all chunks whose first coordinates are these begin with: at least one, and not all of them.
-    pub(super) fn key_start(&self, coords: &[u64]) -> String {
+    pub(crate) fn key_start(&self, coords: &[u64]) -> String {
         let mut start = self.key(coords);
         start.push(match &self.shape.encoding {
             ChunkKeyEncodingMetadata::Default(separator) | ChunkKeyEncodingMetadata::V2(separator) => {
@@ -157,17 +157,17 @@ impl ViewArray {
     }
 
     /// The coordinates that a key would have as that of a shown chunk.
-    pub(super) fn decode(&self, key: &str) -> Option<ChunkCoords> {
+    pub(crate) fn decode(&self, key: &str) -> Option<ChunkCoords> {
         self.shape.keys.decode(self.below(key)?, self.geometry().rank())
     }
 
     /// The coordinates of the stored chunk that a stored key is of.
-    pub(super) fn decode_stored(&self, key: &str) -> Option<ChunkCoords> {
+    pub(crate) fn decode_stored(&self, key: &str) -> Option<ChunkCoords> {
         self.array.chunk_coords(key.strip_prefix(self.array.path().prefix().as_str())?)
     }
 
     /// The longest prefix that the keys of all stored chunks begin with.
-    pub(super) fn stored_prefix(&self) -> StorePrefix {
+    pub(crate) fn stored_prefix(&self) -> StorePrefix {
         let root = self.array.path().prefix();
         let folder = match &self.array.metadata().chunk_key_encoding {
             ChunkKeyEncodingMetadata::Extended(keys) => {
@@ -186,7 +186,7 @@ impl ViewArray {
     }
 
     /// Where what is shown below a prefix is stored: as little as the keys let it be.
-    pub(super) fn scope(&self, prefix: &StorePrefix) -> Scope {
+    pub(crate) fn scope(&self, prefix: &StorePrefix) -> Scope {
         let Some(below) = self.below(prefix.as_str()).and_then(|below| below.strip_suffix('/')) else {
             return Scope::Chunks(self.stored_prefix());
         };
@@ -223,13 +223,13 @@ impl ViewArray {
     }
 
     /// The codecs of a stored chunk.
-    pub(super) fn chain(&self, stored: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+    pub(crate) fn chain(&self, stored: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
         self.array.chain_of(stored, &self.array.grid().shape_of(stored))
     }
 
     /// Where an inner chunk stands in a stored value, by its number in the index of each shard that it is in, of which
     /// the first may be at hand; `None` if it is absent.
-    pub(super) async fn part(
+    pub(crate) async fn part(
         &self,
         source: &dyn ChunkSource,
         value: &Arc<StoredValue>,
@@ -256,14 +256,14 @@ impl ViewArray {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::codec::CodecLimits;
     use crate::cpu::{ComputePool, ComputePoolOptions};
-    use crate::metadata::MetadataLimits;
-    use crate::metadata::v3::{self, V3Node};
+    use crate::metadata::v3::V3Node;
+    use crate::metadata::{MetadataLimits, v3};
     use crate::store::{StoreOptions, open};
 
     /// An array of bytes at `a`, whose chunks are shown as the view without shards does, with keys of `default` whatever

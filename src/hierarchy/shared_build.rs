@@ -22,7 +22,7 @@ struct Built<T> {
 
 /// Makings under way, by what is made.
 #[derive(Debug)]
-pub(super) struct SharedBuild<K, T> {
+pub(crate) struct SharedBuild<K, T> {
     makings: Mutex<HashMap<K, Weak<Last<T>>>>,
     /// Whether what was made is for others too: a failure may come of what one caller may hold.
     is_for_others: fn(&T) -> bool,
@@ -30,13 +30,13 @@ pub(super) struct SharedBuild<K, T> {
 
 impl<K: Eq + Hash + Clone, T: Clone> SharedBuild<K, T> {
     /// No making yet; those for which `is_for_others` is false are not shared.
-    pub(super) fn new(is_for_others: fn(&T) -> bool) -> Self {
+    pub(crate) fn new(is_for_others: fn(&T) -> bool) -> Self {
         Self { makings: Mutex::default(), is_for_others }
     }
 
     /// What `make` makes for a caller, or what was made for the same one, or is for others, and began after this was called.
     /// Whoever leaves while making leaves it to the next.
-    pub(super) async fn get(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
+    pub(crate) async fn get(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
         let asked = Instant::now();
         let last = self.last(key);
         let mut last = last.lock().await;

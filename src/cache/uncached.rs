@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::shelf::LoadResult;
+use super::weighted_cache::LoadResult;
 use crate::array::{ArrayError, ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;
 
 /// What the source below gives, as it is.
-pub(super) struct UncachedSource<M> {
+pub(crate) struct UncachedSource<M> {
     inner: Arc<dyn ChunkSource>,
     missed: M,
 }
 
 impl<M: Fn(usize)> UncachedSource<M> {
     /// Passes on what `inner` gives; `missed` is told of how many chunks were loaded.
-    pub(super) fn new(inner: Arc<dyn ChunkSource>, missed: M) -> Self {
+    pub(crate) fn new(inner: Arc<dyn ChunkSource>, missed: M) -> Self {
         Self { inner, missed }
     }
 

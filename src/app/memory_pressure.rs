@@ -35,7 +35,7 @@ fn pressure_level(resident: u64, limit: u64, before: MemoryPressure) -> MemoryPr
 }
 
 /// Looks at memory for ever: has half of what is remembered forgotten where it is short, and says which step it is.
-pub(super) async fn watch(
+pub(crate) async fn watch(
     limit: u64,
     resident: impl Fn() -> Option<u64>,
     forget: impl Fn(),

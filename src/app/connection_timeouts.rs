@@ -97,7 +97,7 @@ impl ConnectionLimits {
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TimeoutReason {
+pub(crate) enum TimeoutReason {
     FirstByte,
     Header,
     Idle,
@@ -107,7 +107,7 @@ pub(super) enum TimeoutReason {
 
 impl TimeoutReason {
     /// Whether the client has not taken what it was sent.
-    pub(super) fn is_of_a_reader(self) -> bool {
+    pub(crate) fn is_of_a_reader(self) -> bool {
         match self {
             Self::WriteStall | Self::WritePace => true,
             Self::FirstByte | Self::Header | Self::Idle => false,
@@ -120,7 +120,7 @@ const PROGRESS_BYTES: usize = 1024;
 
 /// What one connection has done lately. Shared between its IO, its requests and its task.
 #[derive(Clone, Debug)]
-pub(super) struct ConnectionMonitor(Arc<Mutex<ConnectionState>>);
+pub(crate) struct ConnectionMonitor(Arc<Mutex<ConnectionState>>);
 
 #[derive(Debug)]
 struct ConnectionState {
@@ -146,7 +146,7 @@ struct ConnectionState {
 }
 
 impl ConnectionMonitor {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self(Arc::new(Mutex::new(ConnectionState {
             quiet_since: now,
             head_since: None,
@@ -167,7 +167,7 @@ impl ConnectionMonitor {
     }
 
     /// Bytes came.
-    pub(super) fn on_read(&self, now: Instant) {
+    pub(crate) fn on_read(&self, now: Instant) {
         let mut facts = self.facts();
         facts.heard = true;
         if facts.requests.is_empty() {
@@ -176,7 +176,7 @@ impl ConnectionMonitor {
     }
 
     /// The socket took bytes.
-    pub(super) fn on_write(&self, bytes: usize, now: Instant) {
+    pub(crate) fn on_write(&self, bytes: usize, now: Instant) {
         let mut facts = self.facts();
         facts.blocked_since = None;
         if let Some((_, taken)) = &mut facts.slow {
@@ -189,12 +189,12 @@ impl ConnectionMonitor {
     }
 
     /// The socket takes no more for now.
-    pub(super) fn on_write_blocked(&self, now: Instant) {
+    pub(crate) fn on_write_blocked(&self, now: Instant) {
         self.facts().blocked_since.get_or_insert(now);
     }
 
     /// A request begins; it is under way until the ticket is dropped.
-    pub(super) fn begin_request(&self, http2: bool) -> RequestGuard {
+    pub(crate) fn begin_request(&self, http2: bool) -> RequestGuard {
         let mut facts = self.facts();
         facts.http2 |= http2;
         facts.head_since = None;
@@ -205,14 +205,14 @@ impl ConnectionMonitor {
     }
 
     /// TLS is set up: what comes now is the first byte.
-    pub(super) fn is_encrypted(&self, now: Instant) {
+    pub(crate) fn is_encrypted(&self, now: Instant) {
         let mut facts = self.facts();
         (facts.quiet_since, facts.head_since, facts.heard) = (now, None, false);
     }
 
     /// Why the connection should be closed now, if it should. It is to be asked often: what lies between two looks is
     /// taken to be like them.
-    pub(super) fn timed_out(&self, limits: &ConnectionLimits, now: Instant) -> Option<TimeoutReason> {
+    pub(crate) fn timed_out(&self, limits: &ConnectionLimits, now: Instant) -> Option<TimeoutReason> {
         let mut facts = self.facts();
         if facts.is_too_slow(limits, now) {
             return Some(TimeoutReason::WritePace);
@@ -239,16 +239,16 @@ impl ConnectionMonitor {
     }
 
     /// What the client has not taken until now, it shall not get.
-    pub(super) fn abort(&self) {
+    pub(crate) fn abort(&self) {
         self.facts().given_up = true;
     }
 
-    pub(super) fn is_aborted(&self) -> bool {
+    pub(crate) fn is_aborted(&self) -> bool {
         self.facts().given_up
     }
 
     /// Whether nothing would be lost by closing now: no request is under way and all that was answered is sent.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let facts = self.facts();
         facts.requests.is_empty() && facts.blocked_since.is_none()
     }
@@ -274,19 +274,19 @@ impl ConnectionState {
 
 /// One request under way.
 #[derive(Debug)]
-pub(super) struct RequestGuard {
+pub(crate) struct RequestGuard {
     patience: ConnectionMonitor,
     request: u64,
 }
 
 impl RequestGuard {
     /// The next bytes of the response are being made: it is not the client who is late.
-    pub(super) fn on_server_working(&self) {
+    pub(crate) fn on_server_working(&self) {
         self.note(None);
     }
 
     /// The client has bytes to take.
-    pub(super) fn on_body_ready(&self, now: Instant) {
+    pub(crate) fn on_body_ready(&self, now: Instant) {
         self.note(Some(now));
     }
 

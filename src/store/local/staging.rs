@@ -26,7 +26,7 @@ use super::disk::{Disk, Step};
 use super::failure::{Failure, os};
 use super::root::{Root, retry};
 use super::version::{next_modified, timespec};
-use crate::store::own_names::RESERVED;
+use crate::store::reserved_keys::RESERVED;
 use crate::store::{StoreError, ValueInfo};
 
 /// What the lock file holds while no server has the root open, unless the last one died, failed to make durable what it wrote, or

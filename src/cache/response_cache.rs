@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::shelf::{CacheUsage, WeightedCache};
+use super::weighted_cache::{CacheUsage, WeightedCache};
 
 /// Small answers by what was asked; the least used fall out.
 pub struct ResponseCache<T>(WeightedCache<Arc<str>, Weighed<T>>);

@@ -31,26 +31,26 @@ pub struct FoundObject {
 }
 
 /// What is read of one chunk.
-pub(super) struct Work {
-    pub(super) chunk: Coord,
-    pub(super) pick: RowSelection,
-    pub(super) owners: Option<Arc<Owners>>,
+pub(crate) struct Work {
+    pub(crate) chunk: Coord,
+    pub(crate) pick: RowSelection,
+    pub(crate) owners: Option<Arc<Owners>>,
 }
 
 /// What a query reads.
-pub(super) struct ReadPlan {
-    pub(super) work: Vec<Work>,
+pub(crate) struct ReadPlan {
+    pub(crate) work: Vec<Work>,
     /// The objects that were found, if they were looked for.
-    pub(super) objects: Option<Vec<FoundObject>>,
+    pub(crate) objects: Option<Vec<FoundObject>>,
     /// Chunks that could not be looked at.
-    pub(super) failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
 }
 
 /// The fragments of each chunk that have a vertex in a box.
 type Inside = HashMap<Coord, BTreeSet<u32>>;
 
 /// What a query reads of what it touches.
-pub(super) async fn plan_reads(
+pub(crate) async fn plan_reads(
     query: &VertexQuery,
     level: &Level,
     touched: &TouchedChunks,

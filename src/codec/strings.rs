@@ -3,12 +3,11 @@
 //! For codecs that make their elements anew. The number of elements is known from the array; the bytes of all together
 //! have a limit. What the bytes mean is each codec's own business.
 
-use super::CodecError;
-use super::buffer;
+use super::{CodecError, buffer};
 use crate::chunk::{Elements, VarSlice};
 
 /// Spans, and the heap they point into.
-pub(super) struct StringsWriter {
+pub(crate) struct StringsWriter {
     spans: Vec<u8>,
     heap: Vec<u8>,
     limit: u64,
@@ -19,7 +18,7 @@ impl StringsWriter {
     ///
     /// # Errors
     /// [`CodecError::NoMemory`].
-    pub(super) fn new(count: u64, limit: u64) -> Result<Self, CodecError> {
+    pub(crate) fn new(count: u64, limit: u64) -> Result<Self, CodecError> {
         let spans = buffer::reserved(count.saturating_mul(VarSlice::BYTES as u64))?;
         Ok(Self { spans, heap: Vec::new(), limit: limit.min(u32::MAX.into()) })
     }
@@ -28,7 +27,7 @@ impl StringsWriter {
     ///
     /// # Errors
     /// [`CodecError::ChunkTooLarge`] if all bytes are more than the limit; [`CodecError::NoMemory`].
-    pub(super) fn store(&mut self, text: &[u8]) -> Result<VarSlice, CodecError> {
+    pub(crate) fn store(&mut self, text: &[u8]) -> Result<VarSlice, CodecError> {
         let bytes = self.heap.len() as u64 + text.len() as u64;
         let too_large = || CodecError::ChunkTooLarge { bytes, limit: self.limit };
         if bytes > self.limit {
@@ -42,12 +41,12 @@ impl StringsWriter {
     }
 
     /// The next element: one whose bytes are stored.
-    pub(super) fn push(&mut self, span: VarSlice) {
+    pub(crate) fn push(&mut self, span: VarSlice) {
         self.spans.extend_from_slice(&span.to_item());
     }
 
     /// The elements.
-    pub(super) fn finish(mut self) -> Elements {
+    pub(crate) fn finish(mut self) -> Elements {
         // What grew by doubling may be kept for long, and is weighed by its length.
         self.heap.shrink_to_fit();
         Elements::variable(self.spans.into(), self.heap.into())
