@@ -28,7 +28,7 @@ const UNSENT_BYTES: u32 = 512 << 10;
 pub(super) fn builder(wire: &ProtocolLimits) -> Builder<TokioExecutor> {
     let bytes = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut builder = Builder::new(TokioExecutor::new());
-    // hyper's header timer stays off: `Patience` measures from the first byte, and covers idling too.
+    // hyper's header timer stays off: `TimeoutOptions` measures from the first byte, and covers idling too.
     builder
         .http1()
         .timer(TokioTimer::new())

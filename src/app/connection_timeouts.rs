@@ -1,8 +1,8 @@
-//! [`Patience`]: what one connection has done lately, and whether that was too little.
+//! [`ConnectionMonitor`]: what one connection has done lately, and whether that was too little.
 //!
 //! hyper's own timers leave gaps: the sniffing of HTTP/1 or 2 has none, so a silent connection stays for ever; a
 //! client that takes nothing of its response stays too; a graceful end waits for half a request head. So the IO
-//! wrapper and the service note facts here, and one pure question, [`Patience::overdue`], answers for all of them.
+//! wrapper and the service note facts here, and one pure question, [`ConnectionMonitor::timed_out`], answers for all of them.
 //! Nothing here sleeps or closes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

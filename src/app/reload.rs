@@ -93,7 +93,7 @@ impl App {
     /// Changes what can be changed while requests are served. Returns the settings that changed and need a restart.
     ///
     /// # Errors
-    /// [`ReloadError::Http`], before anything is changed. Whatever else can fail belongs into `Reread::of`.
+    /// [`ReloadError::Http`], before anything is changed. Whatever else can fail belongs into `ReloadedConfig::of`.
     fn reload(&mut self, reread: ReloadedConfig, sites: &[Endpoint]) -> Result<Vec<String>, ReloadError> {
         let ReloadedConfig { config, certificate, access, changed } = reread;
         match changed {

@@ -37,7 +37,7 @@ pub struct BoundListener<R> {
     pub tls: Option<Tls>,
 }
 
-/// Serves connections until told to stop, then lets what is under way finish for [`Limits::drain`], and cuts the
+/// Serves connections until told to stop, then lets what is under way finish for [`ConnectionLimits::drain`], and cuts the
 /// rest. Returns when no connection is left.
 pub async fn serve<R: RequestHandler>(
     listener: TcpListener,

@@ -1,4 +1,4 @@
-//! [`Socket`]: a TCP stream that tells [`Patience`] what passes through it.
+//! [`Socket`]: a TCP stream that tells [`ConnectionMonitor`] what passes through it.
 //!
 //! It changes no byte. The one thing it adds is a lingering close (RFC 9112 §9.6): after the last response, what
 //! the client still sends is read and dropped for a moment, because closing a socket with unread bytes resets it

@@ -53,7 +53,7 @@ pub trait ChunkSource: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// As [`ChunkSource::find`], where all of it is in memory and known to be what is stored, no older than the request;
+    /// As [`ChunkSource::fetch_or_lookup`], where all of it is in memory and known to be what is stored, no older than the request;
     /// `None` if that cannot be told without waiting.
     fn try_find(&self, _key: &StoredKey, _chain: &CodecChain, _trace: &ReadContext) -> Option<ChunkLookup> {
         None

@@ -1,4 +1,4 @@
-//! [`MadeOf`]: what an answer was made of, to tell whether it would be made the same again.
+//! [`Dependencies`]: what an answer was made of, to tell whether it would be made the same again.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};

@@ -365,7 +365,7 @@ impl Reader {
         Ok(Progress::Resolved(Resolved { coords, value, tasks }))
     }
 
-    /// As [`Reader::find`], if it is in memory.
+    /// As [`Reader::fetch_or_lookup`], if it is in memory.
     fn try_find(
         &self,
         array: &Array,

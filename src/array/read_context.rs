@@ -1,4 +1,4 @@
-//! [`Trace`]: one request's reads: their turns at the store, and what they did, for its headers and the log.
+//! [`ReadContext`]: one request's reads: their turns at the store, and what they did, for its headers and the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

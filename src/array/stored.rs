@@ -1,4 +1,4 @@
-//! [`StoredKey`], [`StoredValue`] and [`Found`]: where a chunk is stored, at which version, and what is known of it.
+//! [`StoredKey`], [`StoredValue`] and [`ChunkLookup`]: where a chunk is stored, at which version, and what is known of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

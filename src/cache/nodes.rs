@@ -1,4 +1,4 @@
-//! [`NodeCache`]: opened nodes, and texts made of their documents, by mount, path and the versions of the documents.
+//! [`BoundedNodeCache`]: opened nodes, and texts made of their documents, by mount, path and the versions of the documents.
 
 use std::sync::Arc;
 use std::time::Instant;

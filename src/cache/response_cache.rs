@@ -1,4 +1,4 @@
-//! [`Answers`]: small answers as they went out, by what was asked.
+//! [`ResponseCache`]: small answers as they went out, by what was asked.
 //!
 //! What an answer is, and whether it is still true, is for whoever keeps it to say.
 
@@ -70,6 +70,6 @@ impl<T: Send + Sync + 'static> ResponseCache<T> {
 
 impl<T> fmt::Debug for ResponseCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answers").finish_non_exhaustive()
+        f.debug_struct("ResponseCache").finish_non_exhaustive()
     }
 }

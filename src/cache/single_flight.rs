@@ -1,4 +1,4 @@
-//! [`Flights`]: loads that are under way, shared by everyone who wants their result.
+//! [`SingleFlight`]: loads that are under way, shared by everyone who wants their result.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,7 +28,7 @@ pub(crate) enum Join<K: Eq + Hash, V> {
 /// Waits for a load. Dropping it is leaving.
 pub(crate) struct Follower<V>(watch::Receiver<Option<V>>);
 
-/// The duty to load something. Dropped without [`Ticket::land`], it sends those who wait to try again.
+/// The duty to load something. Dropped without [`Leader::complete`], it sends those who wait to try again.
 pub(crate) struct Leader<K: Eq + Hash, V> {
     key: K,
     epoch: Generation,
@@ -55,7 +55,7 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
         keys.iter().map(|key| self.join_in(&mut flights, key, epoch, &look)).collect()
     }
 
-    /// As [`Flights::board`] for one key.
+    /// As [`SingleFlight::join`] for one key.
     pub(crate) fn join_one(&self, key: &K, epoch: Generation, look: impl Fn(&K) -> Option<V>) -> Join<K, V> {
         self.join_in(&mut lock(&self.0), key, epoch, look)
     }

@@ -1,4 +1,4 @@
-//! [`PassingSource`]: a [`ChunkSource`] for chunks that are needed once: they are counted, and not remembered.
+//! [`UncachedSource`]: a [`ChunkSource`] for chunks that are needed once: they are counted, and not remembered.
 
 use std::fmt;
 use std::ops::Range;

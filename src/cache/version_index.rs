@@ -1,4 +1,4 @@
-//! [`Finds`]: chunks that are read before anything is known of them, once for all who want them.
+//! [`VersionIndex`]: chunks that are read before anything is known of them, once for all who want them.
 //!
 //! A read that began before a request may give it what was there before it, so such a read is shared with care: who
 //! comes later looks for the version that is stored by then, and takes what the read gave only if it is of that one.

@@ -1,4 +1,4 @@
-//! [`Shelf`]: one kind of thing that is remembered, weighed in bytes, and loaded once for all who want it.
+//! [`WeightedCache`]: one kind of thing that is remembered, weighed in bytes, and loaded once for all who want it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -273,7 +273,7 @@ where
 
 impl<K: Eq + Hash, T> fmt::Debug for WeightedCache<K, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").field("largest", &self.largest).finish_non_exhaustive()
+        f.debug_struct("WeightedCache").field("largest", &self.largest).finish_non_exhaustive()
     }
 }
 

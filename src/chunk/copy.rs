@@ -1,4 +1,4 @@
-//! Between a chunk and an answer: the elements that a [`Window`] shows, copied or filled.
+//! Between a chunk and an answer: the elements that a [`CopyRegion`] shows, copied or filled.
 
 use std::cmp::Reverse;
 
@@ -26,7 +26,7 @@ pub fn copy_box(
     true
 }
 
-/// Fills what `window` shows with one element. As for [`paste_box`], a window that does not fit returns `false`.
+/// Fills what `window` shows with one element. As for [`copy_box`], a window that does not fit returns `false`.
 #[must_use]
 pub fn fill_box(element: &[u8], window: &CopyRegion, out: &mut [u8]) -> bool {
     let Some((_, dimensions)) = locate_box(window, element.len(), None, out.len()) else {

@@ -1,7 +1,7 @@
 //! [`Elements`]: decoded elements in memory, of a fixed size or of variable length.
 //!
 //! Of a fixed size, elements are their items: bytes in C order and canonical form. Of variable length (text, bytes), an
-//! item is a [`Span`] that says where in a heap the element's bytes stand; so whatever moves elements moves items, and
+//! item is a [`VarSlice`] that says where in a heap the element's bytes stand; so whatever moves elements moves items, and
 //! leaves the heap alone. What the bytes mean is not this file's business.
 
 use std::borrow::Cow;

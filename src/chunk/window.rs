@@ -1,4 +1,4 @@
-//! [`Window`]: which elements of a chunk go where in an answer.
+//! [`CopyRegion`]: which elements of a chunk go where in an answer.
 
 use std::ops::Range;
 

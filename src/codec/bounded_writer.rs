@@ -1,4 +1,4 @@
-//! [`Output`]: what a streaming decoder writes to. It is filled from the front and never grows beyond its limit.
+//! [`BoundedWriter`]: what a streaming decoder writes to. It is filled from the front and never grows beyond its limit.
 //!
 //! It knows no format: a decoder is a function that takes some input, fills some room, and says how far it came.
 

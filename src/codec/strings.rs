@@ -1,4 +1,4 @@
-//! [`Texts`]: elements of variable length, put together one after the other.
+//! [`StringsWriter`]: elements of variable length, put together one after the other.
 //!
 //! For codecs that make their elements anew. The number of elements is known from the array; the bytes of all together
 //! have a limit. What the bytes mean is each codec's own business.

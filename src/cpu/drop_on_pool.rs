@@ -1,4 +1,4 @@
-//! [`Heavy`]: what takes long to drop.
+//! [`DropOnPool`]: what takes long to drop.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

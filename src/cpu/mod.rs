@@ -4,7 +4,7 @@
 //! to whoever waits for it: a caller who stands still (a client that does not read) holds nobody up, and the work of one
 //! who has left is dropped when its turn comes. Nothing that decodes or renders more than a few kilobytes, or copies
 //! more than a hundred or so, runs on the reactor. What is little else than such work, from its reads to its result, is
-//! driven there as a whole ([`Cpu::drive`]).
+//! driven there as a whole ([`ComputePool::spawn_future`]).
 
 mod drop_on_pool;
 mod pool;
@@ -71,7 +71,7 @@ impl ComputePool {
     /// Starts the threads.
     ///
     /// # Errors
-    /// [`CpuError::NoThreads`] if the system refuses them.
+    /// [`ComputePoolError::NoThreads`] if the system refuses them.
     pub fn new(options: ComputePoolOptions) -> Result<Self, ComputePoolError> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if options.threads == 0 { cores } else { options.threads };
@@ -86,10 +86,10 @@ impl ComputePool {
         self.threads
     }
 
-    /// Runs `work` on the pool: at once in a future that is driven there ([`Cpu::drive`]), and else when its turn comes.
+    /// Runs `work` on the pool: at once in a future that is driven there ([`ComputePool::spawn_future`]), and else when its turn comes.
     ///
     /// # Errors
-    /// [`CpuError::Panicked`] if `work` panics.
+    /// [`ComputePoolError::Panicked`] if `work` panics.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -101,7 +101,7 @@ impl ComputePool {
     /// not had its turn when the future is dropped is never run.
     ///
     /// # Errors
-    /// [`CpuError::Panicked`] if `work` panics.
+    /// [`ComputePoolError::Panicked`] if `work` panics.
     pub async fn spawn_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -117,11 +117,11 @@ impl ComputePool {
         result.await.map_err(|_closed| ComputePoolError::Panicked)
     }
 
-    /// As [`Cpu::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
+    /// As [`ComputePool::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
     /// way to another thread and back.
     ///
     /// # Errors
-    /// [`CpuError::Panicked`] if `work` panics.
+    /// [`ComputePoolError::Panicked`] if `work` panics.
     pub async fn run_or_inline<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -136,11 +136,11 @@ impl ComputePool {
         }
     }
 
-    /// As [`Cpu::run`] for work on a document of so many bytes, which takes longer than that on as many bytes of elements:
+    /// As [`ComputePool::run`] for work on a document of so many bytes, which takes longer than that on as many bytes of elements:
     /// long documents wait for their turn, and half of the threads at least are left for other work.
     ///
     /// # Errors
-    /// [`CpuError::Panicked`] if `work` panics.
+    /// [`ComputePoolError::Panicked`] if `work` panics.
     pub async fn run_document<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -161,12 +161,12 @@ impl ComputePool {
         .await
     }
 
-    /// Drives a future on the pool: what it does between two waits, and what it has [`Cpu::run`], is one piece of work, on
+    /// Drives a future on the pool: what it does between two waits, and what it has [`ComputePool::run`], is one piece of work, on
     /// data that stays in the caches of one core, and takes no way to another thread and back. It must not block. Dropping
     /// it drops the future at its next wait. To be called where there is a reactor.
     ///
     /// # Errors
-    /// [`CpuError::Panicked`] if it panics.
+    /// [`ComputePoolError::Panicked`] if it panics.
     pub async fn spawn_future<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -201,7 +201,7 @@ fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, ComputePoolError> {
 
 impl fmt::Debug for ComputePool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cpu").field("threads", &self.threads).finish_non_exhaustive()
+        f.debug_struct("ComputePool").field("threads", &self.threads).finish_non_exhaustive()
     }
 }
 

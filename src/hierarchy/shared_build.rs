@@ -1,4 +1,4 @@
-//! [`Together`]: one making for all who ask for the same thing at the same time.
+//! [`SharedBuild`]: one making for all who ask for the same thing at the same time.
 //!
 //! What is made is as new as a request: who asks while something is being made is not given that, which may have begun before
 //! a write that the caller knows of. All who wait share the next one, unless it is about the caller who made it alone: then

@@ -1,4 +1,4 @@
-//! [`Base`]: what stands before every path of this server where its clients see it, such as `/zarr`.
+//! [`BasePath`]: what stands before every path of this server where its clients see it, such as `/zarr`.
 //!
 //! It is configured, or said by a proxy that is trusted. Paths are without it from the site on; whoever writes an
 //! absolute path into an answer puts it before that again.

@@ -1,6 +1,6 @@
 //! JSON in the body of a request: bounded, admitted by its length, parsed off the reactor.
 //!
-//! Members that are not known are refused by the types that are read into. [`Few`] keeps lists from growing beyond what
+//! Members that are not known are refused by the types that are read into. [`Limited`] keeps lists from growing beyond what
 //! a request may ask for, before they are held.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::state::AppState;
 use crate::error::ErrorClass;
 
-/// Most items of a [`Few`].
+/// Most items of a [`Limited`].
 pub(super) const MOST_ITEMS: usize = 1000;
 /// Most bytes of a message about JSON: a document may hold names of any length.
 const MESSAGE_BYTES: usize = 200;

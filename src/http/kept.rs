@@ -1,4 +1,4 @@
-//! [`KeptAnswer`]: a small answer with elements that went out before, and goes out again while what it was made of is
+//! [`CachedResponse`]: a small answer with elements that went out before, and goes out again while what it was made of is
 //! what is stored.
 //!
 //! It is found by the URL, so only requests that the URL says all of are answered: no range, and no choice of a media

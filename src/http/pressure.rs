@@ -1,4 +1,4 @@
-//! [`Pressure`]: how close the process is to the memory it may take, and what is given up for that.
+//! [`MemoryPressure`]: how close the process is to the memory it may take, and what is given up for that.
 //!
 //! Who measures it says so from outside (`app`); here it is a number that every request looks at.
 

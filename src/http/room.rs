@@ -1,4 +1,4 @@
-//! [`PermitRoom`]: the room of a request, which a permit is for.
+//! [`PermitBudget`]: the room of a request, which a permit is for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! [`Site`]: what is served at one address.
+//! [`Endpoint`]: what is served at one address.
 //!
 //! A request goes to the routes of the whole surface or, where a mount is the store at the root path, to that mount's
 //! alone; the host is looked at before any route. Reads of values and of elements, of which there are more than of all

@@ -1,4 +1,4 @@
-//! [`Freshness`]: how old what is known of a store's values may be.
+//! [`CachePolicy`]: how old what is known of a store's values may be.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! [`Room`]: the memory that one request may hold, as whoever lets requests in counts it.
+//! [`MemoryBudget`]: the memory that one request may hold, as whoever lets requests in counts it.
 //!
 //! What is held for a listing beside the entries that it passes on, or for a document in the making, is taken of the room of
-//! the request that asks for it: a [`Lot`] for each thing, given back when that is dropped. Nobody waits for room.
+//! the request that asks for it: a [`Reservation`] for each thing, given back when that is dropped. Nobody waits for room.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub trait MemoryBudget: std::fmt::Debug + Send + Sync {
     /// Takes so many bytes more.
     ///
     /// # Errors
-    /// [`NoRoom`] if there are not as many; then it is what it was.
+    /// [`BudgetExceeded`] if there are not as many; then it is what it was.
     fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded>;
 
     /// Gives so many bytes back.
@@ -65,7 +65,7 @@ impl Reservation {
     /// Takes so many bytes more.
     ///
     /// # Errors
-    /// As [`Room::take`].
+    /// As [`MemoryBudget::reserve`].
     pub fn grow(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         if let Some(room) = &self.room {
             room.reserve(bytes)?;
@@ -77,7 +77,7 @@ impl Reservation {
     /// Takes so many bytes in all, more or less than before.
     ///
     /// # Errors
-    /// As [`Room::take`]; less is always granted.
+    /// As [`MemoryBudget::reserve`]; less is always granted.
     pub fn resize(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             return self.grow(more);

@@ -104,7 +104,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// Has the store tell from now on whether anything changes that could give these keys other values: by
-    /// [`Store::is_quiet`]. What changed before is not told, so look once more. `None` where a store cannot.
+    /// [`Store::unchanged_since`]. What changed before is not told, so look once more. `None` where a store cannot.
     async fn watch(&self, keys: Vec<StoreKey>) -> Option<WatchToken> {
         self.inner()?.watch(keys).await
     }
@@ -115,7 +115,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// Since when a look at a value must have begun for a request that began then to rely on it: since the request, unless
-    /// a store says otherwise ([`Freshness`]).
+    /// a store says otherwise ([`CachePolicy`]).
     fn freshness_horizon(&self, began: Instant) -> Instant {
         self.inner().map_or(began, |inner| inner.freshness_horizon(began))
     }

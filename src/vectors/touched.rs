@@ -1,4 +1,4 @@
-//! [`Touched`]: what boxes touch of a level, before any vertex is read.
+//! [`TouchedChunks`]: what boxes touch of a level, before any vertex is read.
 
 use super::bbox::{Amplification, Touch};
 use super::level::Level;

@@ -1,6 +1,6 @@
 //! [`VertexQuery`]: which vertices of a level are wanted, and what of them.
 //!
-//! What is touched is known before any vertex is read ([`Touched`]); the vertices come as a stream ([`VertexStream`]). An
+//! What is touched is known before any vertex is read ([`TouchedChunks`]); the vertices come as a stream ([`VertexStream`]). An
 //! edge that crosses the box without a vertex inside is found by no mode.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! [`Family`]: a stored array and those that it declares (the convention "dependent-arrays"), as a view shows them.
+//! [`DependentSet`]: a stored array and those that it declares (the convention "dependent-arrays"), as a view shows them.
 //!
 //! Each is shown below its own path. What is stored below the array is a chunk of one or several of them, or something
 //! else, which is shown as it is. A declared array in whose place something is stored is none: who looks for the nearest

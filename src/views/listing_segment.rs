@@ -1,4 +1,4 @@
-//! [`Section`]: what a view lists of one stored array and those that it declares, in the order of the keys.
+//! [`ListingSegment`]: what a view lists of one stored array and those that it declares, in the order of the keys.
 //!
 //! Chunks are known by the indexes of their shards alone: no data is read. Stored keys that are no chunk's are listed
 //! among them as they are, and nodes that are stored below the array, of which there should be none, as the nodes they

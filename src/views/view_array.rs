@@ -1,4 +1,4 @@
-//! [`Shown`]: an array whose chunks a view shows under other keys than they are stored under, or in parts.
+//! [`ViewArray`]: an array whose chunks a view shows under other keys than they are stored under, or in parts.
 //!
 //! The chunks of an array that another declares stand below that one's path, and are shown below its own.
 

@@ -1,4 +1,4 @@
-//! [`Attempts`]: how often callers have failed to show who they are, by address, in this second.
+//! [`FailedAuthLimiter`]: how often callers have failed to show who they are, by address, in this second.
 //!
 //! From an address that fails too often nothing is verified that costs work until the second is over, so that nobody has
 //! signatures checked for nothing. What costs little is looked at all the same: whoever shares an address with somebody who
@@ -34,7 +34,7 @@ pub(in crate::http) struct FailedAuthLimiter {
 
 impl std::fmt::Debug for FailedAuthLimiter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Attempts").finish_non_exhaustive()
+        f.debug_struct("FailedAuthLimiter").finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Grant`]: what may be done where; and [`Need`]: what a request wants to do where.
+//! [`Grant`]: what may be done where; and [`Permission`]: what a request wants to do where.
 //!
 //! A grant is for a mount, or for all of them, and for a prefix of it by whole segments: `a/b` is the key `a/b` and what is
 //! below it, never `a/bc`. A need is met by one grant alone. Whether there is such a mount is not looked at.

@@ -1,4 +1,4 @@
-//! [`admit`]: the decision about one request, and what follows from it for the answer.
+//! [`authorize`]: the decision about one request, and what follows from it for the answer.
 //!
 //! Who shows nothing and is granted nothing is told 401, whether or not there is such a mount; who is known and may not,
 //! 403. Who fails to show who it is too often is told 429 for the rest of the second. That is said of credentials that fail

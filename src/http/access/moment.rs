@@ -1,4 +1,4 @@
-//! [`Moment`]: a point in time as a configuration file writes it, a TOML date or a date and time in UTC.
+//! [`Timestamp`]: a point in time as a configuration file writes it, a TOML date or a date and time in UTC.
 //!
 //! The grammar of RFC 3339 with `Z` alone; a date is its first second. What time it is now is not known here.
 

@@ -1,4 +1,4 @@
-//! [`Class`]: what kind of work a request is, which decides who goes first when there is not room for all.
+//! [`Priority`]: what kind of work a request is, which decides who goes first when there is not room for all.
 //!
 //! It is read off the route, the method and the URL alone, before anything is opened. Health and the description of the
 //! server itself have no class: they never wait.
@@ -33,7 +33,7 @@ impl Priority {
         }
     }
 
-    /// Its place in [`Class::ALL`].
+    /// Its place in [`Priority::ALL`].
     pub(super) const fn place(self) -> usize {
         self as usize
     }

@@ -6,8 +6,8 @@
 //! connection is taken to hold. Where it is not known beforehand how much an answer holds, its permit
 //! grows with it ([`Permit::grow`]): at once or not at all, never by waiting, so that two that grow cannot wait for each
 //! other. Requests to stored bytes are admitted as streams ([`admit`]); a handler that holds more than a stream does asks for
-//! the rest by [`Admission::extra`]. Who goes first is `gate`'s business: by [`Class`], and between
-//! callers ([`Share`]) by what each has under way. How often a caller may ask is `rates`'. Health routes do not come through
+//! the rest by [`Admission::uncharged`]. Who goes first is `gate`'s business: by [`Priority`], and between
+//! callers ([`ClientBucket`]) by what each has under way. How often a caller may ask is `rates`'. Health routes do not come through
 //! here.
 
 mod class;
@@ -183,7 +183,7 @@ impl Admission {
     /// must cost little when there is too much to do.
     ///
     /// # Errors
-    /// As [`Admission::enter`].
+    /// As [`Admission::acquire`].
     pub(super) fn try_reject(&self, entrant: AdmissionRequest) -> Result<(), Problem> {
         let least = self.gate.request(entrant.class, entrant.share, self.least_units.max(1));
         if self.gate.would_exceed_wait(least, self.hope) { Err(reject(&self.gate, least)) } else { Ok(()) }
@@ -267,7 +267,7 @@ impl Permit {
     /// As [`Permit::grow`].
     ///
     /// # Errors
-    /// [`NoRoom`].
+    /// [`BudgetExceeded`].
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), BudgetExceeded> {
         self.try_resize(self.bytes.saturating_add(bytes))
     }
@@ -307,7 +307,7 @@ impl Permit {
         self.gate.max_units(self.ask.class()).saturating_sub(covered)
     }
 
-    /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`HeldWhole`]) and is longer than
+    /// Ties the permit to an answer's body. Where the answer says that it is held whole ([`BufferedBytes`]) and is longer than
     /// what it was admitted for, the permit grows first, or the answer is 503.
     pub(super) fn hold(mut self, mut response: Response) -> Response {
         if let Some(BufferedBytes(bytes)) = response.extensions_mut().remove()

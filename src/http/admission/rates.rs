@@ -1,4 +1,4 @@
-//! [`Rates`]: how often a caller may ask, and how many bytes it may be sent, in a second.
+//! [`RateLimiter`]: how often a caller may ask, and how many bytes it may be sent, in a second.
 //!
 //! Each caller has a time up to which all that it had is paid for; it may lie as far ahead of the clock as the burst lets
 //! it (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their answer begins, so a caller may owe

@@ -1,4 +1,4 @@
-//! [`Share`]: the caller as those see it who share something out between callers.
+//! [`ClientBucket`]: the caller as those see it who share something out between callers.
 //!
 //! A number in place of a name: two callers have the same one by chance alone, and nobody outside can bring that about,
 //! for how it is made is another with each process.

@@ -1,7 +1,7 @@
 //! What the server counts of itself, and how it is told to Prometheus (OpenMetrics 1.0).
 //!
 //! Everybody counts what is theirs: routes and problems here, connections in `app`, what is remembered in `cache`. Rooms
-//! below tell what they do to a small trait of their own ([`crate::store::Observer`], [`crate::array::TraceObserver`]),
+//! below tell what they do to a small trait of their own ([`crate::store::Observer`], [`crate::array::ReadObserver`]),
 //! so that none of them knows of metrics. To count is to add to a number that was made when the server started: no lock,
 //! nothing allocated, no label written. Labels are templates of routes, names of mounts and words of the program, so what
 //! clients send makes no new series. Names are written in one place ([`exposition`]), where the dashboard in

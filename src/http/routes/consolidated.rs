@@ -83,7 +83,7 @@ pub(in crate::http) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Resul
     })
 }
 
-/// What must be granted to whoever is given it of a key; `is_derived` as in [`Need`].
+/// What must be granted to whoever is given it of a key; `is_derived` as in [`Permission`].
 pub(in crate::http) fn needs(key: &StoreKey, is_derived: bool) -> [Permission; 2] {
     let reach = KeyScope::Prefix(key.parent());
     [Scope::Read, Scope::List].map(|scope| Permission { scope, reach: reach.clone(), is_derived })

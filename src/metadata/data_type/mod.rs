@@ -76,7 +76,7 @@ const NAMED: [(DataType, &str, Option<u8>, u32); 24] = [
 /// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its
 /// imaginary part, text shorter than its element filled up with zeros, a struct its fields one behind the other. Of
 /// a type of variable length, the element itself is only where its bytes stand in a heap (see
-/// [`Elements`](crate::chunk::Elements)).
+/// [`ElementsRequest`](crate::chunk::Elements)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// `bool`

@@ -1,4 +1,4 @@
-//! [`Breaker`]: leaves a backend alone that fails.
+//! [`CircuitBreaker`]: leaves a backend alone that fails.
 //!
 //! When so many questions have failed within a while, and no more succeeded meanwhile, all are refused at once for a
 //! moment. Then one is let through: if it succeeds all are again, if not the moment begins anew. A backend that fails one
@@ -115,7 +115,7 @@ impl CircuitBreaker {
     /// Lets a question through.
     ///
     /// # Errors
-    /// As for [`Breaker::check`].
+    /// As for [`CircuitBreaker::check`].
     pub(super) fn begin(&self) -> Result<Attempt<'_>, StoreError> {
         let mut is_probe = false;
         if self.is_open.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! [`Turns`]: so many questions to a backend at a time, and the line in front of them.
+//! [`ConcurrencyLimit`]: so many questions to a backend at a time, and the line in front of them.
 //!
 //! The line is bounded by time. Where none of those under way has ended for a while, the backend hangs, and nobody waits
 //! any longer until one does: those who wait hold memory that requests to other backends need.

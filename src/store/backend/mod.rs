@@ -1,6 +1,6 @@
-//! [`Guarded`]: a store whose backend is elsewhere, asked with restraint.
+//! [`ThrottledStore`]: a store whose backend is elsewhere, asked with restraint.
 //!
-//! So many questions are under way at a time ([`Turns`]), and none while the backend fails every one ([`Breaker`]); each
+//! So many questions are under way at a time ([`ConcurrencyLimit`]), and none while the backend fails every one ([`CircuitBreaker`]); each
 //! store has its own of both, so that one backend's trouble is not another's. A question has its turn until its answer
 //! begins: the bytes after that go as fast as whoever reads them. Uploads take no turn, as they go as fast as whoever sends
 //! them. What the verbs mean is for the store within; take this one away and a backend in trouble gets no rest, no more.

@@ -1,4 +1,4 @@
-//! [`RechunkRoom`]: how much memory and how many threads chunks take while they are made.
+//! [`RechunkBudget`]: how much memory and how many threads chunks take while they are made.
 //!
 //! Chunks have their turns in the order in which they came, but for small ones: a part of the room is theirs alone, and so is
 //! half of the threads, so that they never wait behind large ones, which take seconds to encode.

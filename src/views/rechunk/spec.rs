@@ -1,4 +1,4 @@
-//! [`Recipe`]: how a hierarchy is shown anew, as the segments of a URL say it.
+//! [`RechunkSpec`]: how a hierarchy is shown anew, as the segments of a URL say it.
 //!
 //! `64,64,64` or `auto`, then a codec such as `zstd-3` or `raw`, then perhaps `dtype=safe`. A segment that begins with
 //! `dtype=` is never the first of a key: whoever has a node of such a name puts `dtype=stored` before it. There is one
@@ -121,7 +121,7 @@ impl RechunkSpec {
     /// The recipe of these segments.
     ///
     /// # Errors
-    /// [`RecipeError`] lists what there is.
+    /// [`RechunkSpecError`] lists what there is.
     pub fn parse(chunks: &str, codec: &str, data_type: Option<&str>) -> Result<Self, RechunkSpecError> {
         Ok(Self {
             chunks: Chunks::parse(chunks).ok_or(RechunkSpecError::Chunks)?,
