@@ -1,6 +1,7 @@
 """The processes of these tests: zarrd, and an S3 server behind it. Each is started on a free port and ended here."""
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -65,11 +66,11 @@ def files(folder):
 
 
 @contextlib.contextmanager
-def zarrd(*arguments, rooted=()):
+def zarrd(*arguments, rooted=(), public_metrics=False):
     """Runs `zarrd serve` and asserts that SIGTERM ends it well. The mounts `rooted` have addresses of their own."""
     with subprocess.Popen(
         [os.environ["ZARRD"], "serve", *arguments, "--listen", "127.0.0.1:0"],
-        env={"ZARRD__LOG__LEVEL": "warn"},
+        env={"ZARRD__LOG__LEVEL": "warn", "ZARRD__HTTP__PUBLIC_METRICS": json.dumps(public_metrics)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,13 +1,13 @@
 """The table of clients: what each reads, writes and lists on each backend, printed when the tests are over, and held
-against the one in the README.
+against the one in docs/src/clients.md.
 
 A test that carries `client(name, *verbs)` and has a parameter `backend` counts for those cells of the table. A cell is
 `ok` if all of its tests passed, `FAIL` if one did not, and `missing` if the client's program or package is not there.
 A test that skips itself has failed, unless that is expected of it: what nobody ran, nobody knows. One that is expected
 to fail is `ok` if it does.
 
-A test that carries `cannot(name, verb, what)` sees that a client, as it is published, does not do that. The README says so.
-Once the whole suite has passed, the README's table must be the one that it gives; `UPDATE=1` writes it there.
+A test that carries `cannot(name, verb, what)` sees that a client, as it is published, does not do that. The page says so.
+Once the whole suite has passed, the table of the page must be the one that it gives; `UPDATE=1` writes it there.
 """
 
 import collections
@@ -22,11 +22,11 @@ VERBS = ["read", "write", "list"]
 BACKENDS = ["local", "memory", "s3"]
 NONE = "–"
 FOLDER = pathlib.Path(__file__).resolve().parent
-README = FOLDER.parents[1] / "README.md"
+PAGE = FOLDER.parents[1] / "docs" / "src" / "clients.md"
 MARKS = "<!-- clients -->\n", "<!-- /clients -->\n"
 
 SUITES = {"litmus", "zarr-python + all routes", "icechunk-js style"}
-"""What no user has: it has no row in the README. Nor has a client that the tests have changed."""
+"""What no user has: it has no row in the page. Nor has a client that the tests have changed."""
 PATCHED = " (patched)"
 
 
@@ -111,19 +111,19 @@ class Table:
     def pytest_sessionfinish(self, session, exitstatus):
         if not self.is_whole or exitstatus != 0:
             return
-        before, rest = README.read_text().split(MARKS[0])
+        before, rest = PAGE.read_text().split(MARKS[0])
         told, after = rest.split(MARKS[1])
         if told == self.markdown():
             return
         if os.environ.get("UPDATE"):
-            README.write_text(before + MARKS[0] + self.markdown() + MARKS[1] + after)
+            PAGE.write_text(before + MARKS[0] + self.markdown() + MARKS[1] + after)
         else:
-            print("\nREADME's table of clients is not what the tests saw; UPDATE=1 tests/clients/run writes this one:")
+            print(f"\nThe table in {PAGE} is not what the tests saw; UPDATE=1 tests/clients/run writes this one:")
             print(self.markdown())
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def markdown(self):
-        """The table of what is published, for the README."""
+        """The table of what is published, for the page."""
         lines = ["| client | reads | writes | lists |", "|---|---|---|---|"]
         for name in sorted(self.cells, key=str.lower):
             if name not in SUITES and not name.endswith(PATCHED):

@@ -1,4 +1,4 @@
-"""What clients, as they are published, do not do over HTTP, whatever the server: the README's table says so.
+"""What clients, as they are published, do not do over HTTP, whatever the server: the table in docs/src/clients.md says so.
 
 A test that fails here is good news: the client has learned it, and its limit can go.
 """

@@ -1,4 +1,4 @@
-//! The tables of the README: which data types and codecs are read and written in which version of the format.
+//! The tables of `docs/src/support.md`: which data types and codecs are read and written in which version of the format.
 //!
 //! Every mark is earned here: a document that has the type or codec is opened, a chunk is encoded by it, and what the
 //! server answers is compared. What the bytes must look like is for others to judge: fixtures and real clients.
@@ -413,18 +413,18 @@ async fn table(title: &str, rows: Vec<Row>) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_the_readme_are_true() {
+async fn the_tables_of_what_is_supported_are_true() {
     const BEGIN: &str = "<!-- made by tests/it/supported.rs: UPDATE=1 cargo test --test it supported -->\n";
     const END: &str = "<!-- end -->";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = std::fs::read_to_string(&path).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/support.md");
+    let page = std::fs::read_to_string(&path).unwrap();
     let tables =
         format!("\n{}\n{}\n", table("data type", data_types()).await, table("codec", codecs()).await);
-    let (before, rest) = readme.split_once(BEGIN).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
     let (written, after) = rest.split_once(END).unwrap();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(path, format!("{before}{BEGIN}{tables}{END}{after}")).unwrap();
     } else {
-        assert_eq!(written, tables, "UPDATE=1 writes the tables anew");
+        assert_eq!(written, tables, "UPDATE=1 rewrites the tables");
     }
 }
