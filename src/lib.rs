@@ -16,8 +16,11 @@
     )
 )]
 
+pub mod admission;
+pub mod api;
 pub mod app;
 pub mod array;
+pub mod auth;
 pub mod cache;
 pub mod chunk;
 pub mod codec;
@@ -28,7 +31,10 @@ pub mod hierarchy;
 pub mod http;
 pub mod key;
 pub mod metadata;
+pub mod metrics;
 pub mod render;
+pub mod services;
 pub mod store;
 pub mod vectors;
 pub mod views;
+pub mod web;

@@ -40,10 +40,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(arguments) => serve(arguments).map(|()| ExitCode::SUCCESS),
         Command::Check(arguments) => check(arguments),
-        Command::Openapi => print(&zarrd::http::openapi()).map(|()| ExitCode::SUCCESS),
+        Command::Openapi => print(&zarrd::web::openapi()).map(|()| ExitCode::SUCCESS),
         Command::Health(arguments) => Ok(health(arguments.into())),
         Command::Token(TokenArgs { name }) => {
-            let text = zarrd::http::new_token(&name);
+            let text = zarrd::auth::new_token(&name);
             let text = text.context("a token's name has 1 to 64 letters, digits, `-` or `.`")?;
             print(&text).map(|()| ExitCode::SUCCESS)
         }
@@ -145,7 +145,7 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
     let SignArgs { mount, key, by, seconds, config } = arguments;
     let config = Sources::gather(ServeArgs { config, ..ServeArgs::default() })?.resolve()?;
     let expires = unix_seconds().saturating_add(seconds.into());
-    let url = zarrd::http::sign(&config.access, &by, &mount, &key, expires);
+    let url = zarrd::auth::sign(&config.access, &by, &mount, &key, expires);
     let url = url.with_context(|| {
         let names: Vec<&str> = config.access.signing_keys.keys().map(String::as_str).collect();
         if names.contains(&by.as_str()) {

@@ -19,7 +19,8 @@ use serde_json::json;
 use zarrd::app::App;
 use zarrd::cache::CacheOptions;
 use zarrd::config::Config;
-use zarrd::http::{Endpoint, Peer};
+use zarrd::http::Peer;
+use zarrd::web::Endpoint;
 
 use counting::Allocated;
 

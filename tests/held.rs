@@ -20,9 +20,11 @@ use zarrd::array::{DirectSource, FetchOptions, ReadLimits, Reader};
 use zarrd::cache::{BoundedNodeCache, Caches, EncodedCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
-use zarrd::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
+use zarrd::http::{HttpOptions, Peer};
 use zarrd::metadata::MetadataLimits;
+use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, StoreOptions, open};
+use zarrd::web::Endpoint;
 
 const MIB: u64 = 1 << 20;
 /// Requests of a kind that are in flight together.
@@ -394,7 +396,7 @@ async fn what_is_held_for_a_client_that_does_nothing_is_charged_on_every_route()
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     fill(folder.path());
     let server = served(folder.path()).await;
-    let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     for (path, methods) in api["paths"].as_object().unwrap() {
         for method in ["get", "put", "post", "patch", "delete"] {
             let is_known = |row: &&Row| row.2 == path.as_str() && row.1.eq_ignore_ascii_case(method);

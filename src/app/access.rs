@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use crate::auth::{Access, AccessError, Environment, FetchKeys};
 use crate::config::{Config, key_sets, unix_seconds};
-use crate::http::{Access, AccessError, Environment, FetchKeys};
 use crate::store::{StoreError, Web};
 
 /// Who may do what by a configuration.

@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::mounts::demo_of;
 use super::{demo, health};
+use crate::auth::Scope;
 use crate::config::{Config, MemoryBound};
-use crate::http::{Mount, Scope};
+use crate::services::Mount;
 
 /// One mount, as it is shown.
 #[derive(Clone, Debug)]

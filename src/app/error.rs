@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
+use crate::auth::AccessError;
 use crate::config::TlsError;
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
-use crate::http::{AccessError, HttpOptionsError};
+use crate::http::HttpOptionsError;
 use crate::store::OpenError;
 
 use super::demo::DemoError;

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::http::MemoryPressure;
+use crate::admission::MemoryPressure;
 
 /// How often memory is looked at.
 const TICK: Duration = Duration::from_millis(250);

@@ -44,8 +44,10 @@ use crate::array::{DirectSource, Reader};
 use crate::cache::{BoundedNodeCache, CachedSource, Caches, EncodedCache, ValueCache};
 use crate::config::{self, Config, ConfigError, MemoryBound, TlsError, TlsOptions};
 use crate::cpu::ComputePool;
-use crate::http::{AppState, ArrayEngine, Endpoint, MemoryInfo, Mount, ProcessMetrics};
+use crate::metrics::ProcessMetrics;
+use crate::services::{AppState, ArrayEngine, MemoryInfo, Mount};
 use crate::store::ZipBudget;
+use crate::web::Endpoint;
 use banner::{MountLine, PublicAddress, RootLine};
 use mounts::{MountOpener, ServedMount};
 

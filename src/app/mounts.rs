@@ -12,8 +12,9 @@ use super::{AppError, DEMO, demo};
 use crate::cache::ValueCache;
 use crate::config::{Config, MountOptions};
 use crate::cpu::ComputePool;
-use crate::http::{BackendCounts, Mount};
 use crate::metadata::Separator;
+use crate::metrics::BackendCounts;
+use crate::services::Mount;
 use crate::store::{self, CachePolicy, SharedStore, StoreOptions, ZipBudget};
 
 /// A mount that is served.

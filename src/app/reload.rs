@@ -14,8 +14,11 @@ use tokio::sync::oneshot;
 use super::access::access;
 use super::mounts::{MountOpener, ServedMount};
 use super::{App, AppError, mounts_of};
+use crate::auth::{Access, AccessError};
 use crate::config::{Config, ConfigError, TlsError, TlsOptions};
-use crate::http::{Access, AccessError, AppState, Endpoint, HttpOptionsError};
+use crate::http::HttpOptionsError;
+use crate::services::AppState;
+use crate::web::Endpoint;
 
 /// Why a configuration is not taken over.
 #[derive(Debug, thiserror::Error)]

@@ -16,7 +16,7 @@ use super::connection_timeouts::ConnectionLimits;
 use super::service::RequestHandler;
 use super::shutdown::{Phase, Shutdown};
 use super::tls::Tls;
-use crate::http::ConnectionCounts;
+use crate::metrics::ConnectionCounts;
 
 /// Pauses after a failed `accept`, from the first to the longest.
 const BACK_OFF: Duration = Duration::from_millis(10);

@@ -20,7 +20,9 @@ use hyper::service::Service;
 
 use super::connection_timeouts::{ConnectionMonitor, RequestGuard};
 use super::unsent_permits::Unsent;
-use crate::http::{ConnectionCounts, Endpoint, Peer};
+use crate::http::Peer;
+use crate::metrics::ConnectionCounts;
+use crate::web::Endpoint;
 
 /// What answers the requests of a listener.
 pub trait RequestHandler: Clone + Send + Sync + 'static {

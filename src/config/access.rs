@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Config;
-use crate::http::{AccessError, AccessFault, AccessOptions, Scope};
+use crate::auth::{AccessError, AccessFault, AccessOptions, Scope};
 
 /// Most bytes of such a file that are read.
 const FILE_BYTES: u64 = 1 << 20;

@@ -10,7 +10,7 @@ use super::server::parse_listen;
 use super::tree::{Entry, Node};
 use super::{Config, ConfigError, DEFAULTS, Origin, ServeArgs, TlsOptions};
 use super::{access, environment, machine, units};
-use crate::http::Access;
+use crate::auth::Access;
 
 /// What lies above the defaults, as found outside of the process: the only place that looks there.
 #[derive(Clone, Debug, Default)]

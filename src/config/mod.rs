@@ -42,9 +42,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{FetchOptions, ReadLimits};
+use crate::auth::AccessOptions;
 use crate::cache::CacheOptions;
 use crate::cpu::ComputePoolOptions;
-use crate::http::{AccessOptions, HttpOptions};
+use crate::http::HttpOptions;
 use crate::store::{backends_of, kind_of};
 
 /// The compiled-in defaults, with a description of every key.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::ConfigError;
 use super::server::{ServerOptions, some_listen_address};
 use super::tree::{Entry, Node};
-use crate::http::{CacheControl, Scope, canonical_host, is_host};
+use crate::auth::Scope;
+use crate::http::{CacheControl, canonical_host, is_host};
 use crate::metadata::Separator;
 use crate::store::{CachePolicy, StoreOptions, backends_of, is_zip, kind_of};
 

@@ -5,7 +5,7 @@
 use std::fs;
 
 use super::machine::resident_bytes;
-use crate::http::ProcessUse;
+use crate::metrics::ProcessUse;
 
 /// Ticks of processor time in a second: the same for all programs on Linux.
 const TICKS_A_SECOND: f64 = 100.0;

@@ -460,7 +460,7 @@ fn what_is_granted_can_be_shown_and_its_secrets_cannot() {
     );
     let config = resolve(&file, &[], &[]);
     assert_eq!(config.access.tokens["t"].expires.as_ref().unwrap().seconds(), 1_896_048_000);
-    assert_eq!(config.anonymous()["a"], [crate::http::Scope::Read]);
+    assert_eq!(config.anonymous()["a"], [crate::auth::Scope::Read]);
     let shown = config.to_toml();
     assert!(shown.contains("expires = \"2030-01-31T00:00:00Z\"") && shown.contains("x/y"), "{shown}");
     assert!(!shown.contains(&digest) && !format!("{config:?}").contains(&digest), "{shown}");

@@ -17,7 +17,7 @@ const ARRAY_DATA_TYPE: HeaderName = HeaderName::from_static("array-data-type");
 const ARRAY_DIMENSION_NAMES: HeaderName = HeaderName::from_static("array-dimension-names");
 
 /// Says what the elements are: but for what is too long for a header.
-pub(super) fn put_contents(headers: &mut HeaderMap, contents: &ResultSchema) {
+pub(crate) fn put_contents(headers: &mut HeaderMap, contents: &ResultSchema) {
     let mut put = |name: HeaderName, text: String| {
         if text.len() <= HEADER_BYTES
             && let Some(value) = from_text(text)

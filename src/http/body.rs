@@ -30,7 +30,7 @@ use crate::store::{StoreError, Value, ValueBody, ValueStream};
 ///
 /// # Errors
 /// What the backend says, or that it sent another length than it promised.
-pub(super) async fn value_body(value: Value) -> Result<Body, StoreError> {
+pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     let length = value.len();
     match value.body {
         ValueBody::Bytes(bytes) if u64::try_from(bytes.len()) == Ok(length) => Ok(Body::from(bytes)),
@@ -44,7 +44,7 @@ pub(super) async fn value_body(value: Value) -> Result<Body, StoreError> {
 }
 
 /// A body that is an error unless `first` and `rest` have `length` bytes together.
-pub(super) fn content_length_body<E>(
+pub(crate) fn content_length_body<E>(
     first: Bytes,
     rest: BoxStream<'static, Result<Bytes, E>>,
     length: u64,
@@ -113,7 +113,7 @@ impl<E: Error + Send + Sync + 'static> HttpBody for ContentLengthBody<E> {
 }
 
 /// The body of a 204 or 304: nothing, and no word about a length, which in a 304 would mean the value's.
-pub(super) struct NoBody;
+pub(crate) struct NoBody;
 
 impl HttpBody for NoBody {
     type Data = Bytes;
@@ -140,7 +140,7 @@ enum Part {
 }
 
 /// The connection's end of an upload.
-pub(super) struct Upload {
+pub(crate) struct Upload {
     feed: Sender<Part>,
     limits: Limits,
     checking: Option<Checking>,
@@ -158,7 +158,7 @@ struct Limits {
 ///
 /// The stream ends well only after [`Upload::run`] has seen a well-ended body. If `run` is dropped, because the
 /// client went away, the stream ends in an error and the store keeps nothing.
-pub(super) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, ValueStream) {
+pub(crate) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, ValueStream) {
     let (feed, parts) = mpsc::channel(1);
     let limits = Limits {
         bytes: options.put_body_bytes,
@@ -180,7 +180,7 @@ pub(super) fn upload(options: &HttpOptions, declared: Option<u64>) -> (Upload, V
 
 impl Upload {
     /// Has the body compared with what is said of it, on the pool, before the store sees its end.
-    pub(super) fn checked(self, checking: Checking) -> Self {
+    pub(crate) fn checked(self, checking: Checking) -> Self {
         Self { checking: Some(checking), ..self }
     }
 
@@ -189,7 +189,7 @@ impl Upload {
     /// # Errors
     /// 400 for a body that ended early or is not what was said of it, 408 for one that is too slow, 413 for one that is
     /// too long, 504 if the store takes nothing for as long as a handler may take.
-    pub(super) async fn run(self, body: Body) -> Result<(), Problem> {
+    pub(crate) async fn run(self, body: Body) -> Result<(), Problem> {
         let Self { feed, limits, checking } = self;
         let result = limits.pass(body.into_data_stream(), &feed, checking).await;
         let (part, result) = match result {
@@ -223,7 +223,7 @@ impl Upload {
 ///
 /// # Errors
 /// 400 for a body that ended early, 408 for one that is too slow, `too_long`.
-pub(super) async fn collect(
+pub(crate) async fn collect(
     options: &HttpOptions,
     declared: Option<u64>,
     limit: u64,

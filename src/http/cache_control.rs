@@ -91,17 +91,17 @@ impl<'de> Deserialize<'de> for CacheControl {
 
 impl CacheControl {
     /// That of a stored value.
-    pub(super) fn of_value(&self, key: &StoreKey) -> HeaderValue {
+    pub(crate) fn of_value(&self, key: &StoreKey) -> HeaderValue {
         header(if is_metadata(key) { &self.metadata } else { &self.chunks })
     }
 
     /// That of decoded elements.
-    pub(super) fn of_decoded(&self) -> HeaderValue {
+    pub(crate) fn of_decoded(&self) -> HeaderValue {
         header(&self.decoded)
     }
 
     /// Whether headers can carry it.
-    pub(super) fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         [&self.metadata, &self.chunks, &self.decoded]
             .into_iter()
             .all(|text| HeaderValue::from_str(text).is_ok())

@@ -11,8 +11,8 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use super::access::Rights;
-use super::state::AppState;
+use crate::auth::Rights;
+use crate::services::state::AppState;
 
 /// The other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +33,14 @@ const SUBSCRIBER_BITS: u32 = 64;
 
 /// Who asks.
 #[derive(Clone, Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     peer: Peer,
     rights: Rights,
 }
 
 /// Those who share what one is given: all requests of one name, or of one part of it, or without one of one address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ClientKey {
+pub(crate) enum ClientKey {
     /// Of whoever has shown to be this, and which of several: holders of different URLs that one key signed are several.
     Name(Arc<str>, u8),
     /// Of whoever is there.
@@ -49,12 +49,12 @@ pub(super) enum ClientKey {
 
 impl Caller {
     /// Whoever is at the other end of a connection.
-    pub(super) const fn at(peer: Peer) -> Self {
+    pub(crate) const fn at(peer: Peer) -> Self {
         Self { peer, rights: Rights::Undecided }
     }
 
     /// Says of the caller of a request what it may do.
-    pub(super) fn decide(extensions: &mut Extensions, rights: Rights) {
+    pub(crate) fn decide(extensions: &mut Extensions, rights: Rights) {
         match extensions.get_mut::<Self>() {
             Some(caller) => caller.rights = rights,
             None => drop(extensions.insert(Self { rights, ..Self::at(Peer::LOOPBACK) })),
@@ -62,12 +62,12 @@ impl Caller {
     }
 
     /// What the caller may do.
-    pub(super) fn rights(&self) -> &Rights {
+    pub(crate) fn rights(&self) -> &Rights {
         &self.rights
     }
 
     /// With whom the caller shares.
-    pub(super) fn client_key(&self) -> ClientKey {
+    pub(crate) fn client_key(&self) -> ClientKey {
         match self.rights.name() {
             Some(name) => ClientKey::Name(Arc::clone(name), self.rights.part()),
             None => ClientKey::Address(self.address()),
@@ -75,13 +75,13 @@ impl Caller {
     }
 
     /// The caller of a request; requests that nobody brought are this machine's own.
-    pub(super) fn of(extensions: &Extensions) -> &Self {
+    pub(crate) fn of(extensions: &Extensions) -> &Self {
         const OWN: &Caller = &Caller::at(Peer::LOOPBACK);
         extensions.get().unwrap_or(OWN)
     }
 
     /// The address that the caller shares with nobody else: of IPv6, the network of one subscriber.
-    pub(super) fn address(&self) -> IpAddr {
+    pub(crate) fn address(&self) -> IpAddr {
         match self.peer.address.to_canonical() {
             IpAddr::V6(address) => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - SUBSCRIBER_BITS))))
@@ -93,11 +93,11 @@ impl Caller {
 
 /// Says of a request that it came to the listener of whoever runs the server.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Administrator;
+pub(crate) struct Administrator;
 
 impl Administrator {
     /// Whether whoever asks runs the server.
-    pub(super) fn is_asking(extensions: &Extensions) -> bool {
+    pub(crate) fn is_asking(extensions: &Extensions) -> bool {
         extensions.get::<Self>().is_some()
     }
 }
@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(at(1).client_key(), at(1).client_key());
         let mut named = |number: u8| {
             extensions.insert(at(number));
-            let access = Arc::new(super::super::access::Access::open());
-            let principal = Arc::new(super::super::access::Principal::named("alice", Vec::new()));
+            let access = Arc::new(crate::auth::Access::open());
+            let principal = Arc::new(crate::auth::Principal::named("alice", Vec::new()));
             Caller::decide(&mut extensions, Rights::Of { access, principal });
             Caller::of(&extensions).client_key()
         };

@@ -12,7 +12,7 @@ use crate::codec::ContentCoding;
 
 /// The codings that a request accepts, each with its weight in thousandths; 0 is not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Accepted {
+pub(crate) struct Accepted {
     weights: [u16; ContentCoding::ALL.len()],
     /// The weight of the text as it is, if the request says one.
     identity: Option<u16>,
@@ -20,7 +20,7 @@ pub(super) struct Accepted {
 
 impl Accepted {
     /// Those of a request. A range is one of the text as it is, so with `Range` there are none.
-    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let mut accepted = Self::default();
         if !headers.contains_key(header::ACCEPT_ENCODING) || headers.contains_key(header::RANGE) {
             return accepted;
@@ -47,7 +47,7 @@ impl Accepted {
     }
 
     /// The coding to send a text in: the one that weighs most, if the text as it is does not weigh more.
-    pub(super) fn chosen(self) -> Option<ContentCoding> {
+    pub(crate) fn chosen(self) -> Option<ContentCoding> {
         let most = self.weights.into_iter().max().filter(|&weight| weight > 0)?;
         if self.identity.is_some_and(|identity| identity > most) {
             return None;
@@ -57,7 +57,7 @@ impl Accepted {
     }
 
     /// Whether a coding is acceptable.
-    pub(super) fn has(self, coding: ContentCoding) -> bool {
+    pub(crate) fn has(self, coding: ContentCoding) -> bool {
         ContentCoding::ALL.into_iter().zip(self.weights).any(|(known, weight)| known == coding && weight > 0)
     }
 }
@@ -74,7 +74,7 @@ fn weighed(item: &str) -> Option<(&str, u16)> {
 }
 
 /// The tag of a text, and the coding, of which a tag is; `None` for tags of texts as they are.
-pub(super) fn split_tag(tag: &[u8]) -> Option<(&[u8], ContentCoding)> {
+pub(crate) fn split_tag(tag: &[u8]) -> Option<(&[u8], ContentCoding)> {
     ContentCoding::ALL.into_iter().find_map(|coding| {
         let text = tag.strip_suffix(coding.name().as_bytes())?.strip_suffix(b";")?;
         Some((text, coding))
@@ -82,7 +82,7 @@ pub(super) fn split_tag(tag: &[u8]) -> Option<(&[u8], ContentCoding)> {
 }
 
 /// The tag, quotes included, of a text's coding, of the text's; `None` for one that cannot be told apart from it.
-pub(super) fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
+pub(crate) fn coded_tag(tag: &HeaderValue, coding: ContentCoding) -> Option<HeaderValue> {
     let text = tag.to_str().ok()?.strip_suffix('"')?;
     if split_tag(text.as_bytes()).is_some() {
         return None;

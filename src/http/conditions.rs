@@ -18,7 +18,7 @@ use crate::store::{ValueInfo, Version, WriteCondition};
 
 /// An entity tag as a client sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EntityTag {
+pub(crate) struct EntityTag {
     weak: bool,
     tag: Vec<u8>,
 }
@@ -34,7 +34,7 @@ enum Tags {
 
 /// What the conditions of a read come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// Answer as if there were no conditions.
     Proceed,
     /// 304.
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
 
 /// The conditions of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Conditions {
+pub(crate) struct Conditions {
     matches: Option<Tags>,
     none_match: Option<Tags>,
     modified_since: Option<SystemTime>,
@@ -68,7 +68,7 @@ enum Codings {
 
 impl EntityTag {
     /// Reads one tag that is all of `text`.
-    pub(super) fn parse_one(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse_one(text: &[u8]) -> Option<Self> {
         match Self::take(text.trim_ascii()) {
             Some((tag, b"")) => Some(tag),
             _ => None,
@@ -85,7 +85,7 @@ impl EntityTag {
     }
 
     /// The strong comparison of RFC 9110, section 8.8.3.2, with a text as it is.
-    pub(super) fn matches_strongly(&self, version: &Version) -> bool {
+    pub(crate) fn matches_strongly(&self, version: &Version) -> bool {
         self.matches_strongly_in(version, Codings::None)
     }
 
@@ -139,7 +139,7 @@ impl Tags {
 
 impl Conditions {
     /// Reads the four headers.
-    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         let date = |name| headers.get(name).and_then(parse_http_date);
         let mut conditions = Self {
             matches: Tags::from_headers(headers, &header::IF_MATCH),
@@ -155,7 +155,7 @@ impl Conditions {
     }
 
     /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
@@ -165,7 +165,7 @@ impl Conditions {
     }
 
     /// The version, if the one condition is `If-Match` with one strong tag: a store can check that itself.
-    pub(super) fn sole_match(&self) -> Option<Version> {
+    pub(crate) fn sole_match(&self) -> Option<Version> {
         let Self { matches: Some(Tags::List(tags)), .. } = self else { return None };
         let [EntityTag { weak: false, tag }] = tags.as_slice() else { return None };
         let alone = Self { matches: self.matches.clone(), codings: self.codings, ..Self::default() } == *self;
@@ -177,7 +177,7 @@ impl Conditions {
     }
 
     /// What the conditions say of reading a value of this version, which exists.
-    pub(super) fn for_read(&self, version: &Version, modified: Option<SystemTime>) -> Verdict {
+    pub(crate) fn for_read(&self, version: &Version, modified: Option<SystemTime>) -> Verdict {
         if !self.may_touch(version, modified) {
             return Verdict::Failed;
         }
@@ -199,7 +199,7 @@ impl Conditions {
     }
 
     /// What a store can check by itself while it writes; `None` if the current value must be looked at first.
-    pub(super) fn for_write_unseen(&self) -> Option<WriteCondition> {
+    pub(crate) fn for_write_unseen(&self) -> Option<WriteCondition> {
         if self.matches.is_none() && self.unmodified_since.is_none() {
             match &self.none_match {
                 None => return Some(WriteCondition::Always),
@@ -211,7 +211,7 @@ impl Conditions {
     }
 
     /// What must still hold when the write is made, given what is there now; `None` if a condition fails already.
-    pub(super) fn for_write(&self, current: Option<&ValueInfo>) -> Option<WriteCondition> {
+    pub(crate) fn for_write(&self, current: Option<&ValueInfo>) -> Option<WriteCondition> {
         let Some(ValueInfo { version, modified, .. }) = current else {
             return match (&self.matches, &self.none_match, self.unmodified_since) {
                 (Some(_), _, _) => None,

@@ -54,20 +54,20 @@ const EXPOSE_HEADERS: &str = "Accept-Ranges, Array-Data-Type, Array-Dimension-Na
 
 /// What a request says of who asks.
 #[derive(Debug)]
-pub(super) struct CorsRequest {
+pub(crate) struct CorsRequest {
     origin: Option<HeaderValue>,
     preflight: bool,
 }
 
 impl CorsRequest {
     /// Of a request.
-    pub(super) fn of(request: &Request) -> Self {
+    pub(crate) fn of(request: &Request) -> Self {
         let origin = request.headers().get(header::ORIGIN).cloned();
         Self { origin, preflight: request.method() == Method::OPTIONS }
     }
 
     /// Puts the headers into the answer's.
-    pub(super) fn put(&self, options: &CorsOptions, headers: &mut HeaderMap) {
+    pub(crate) fn put(&self, options: &CorsOptions, headers: &mut HeaderMap) {
         put_headers(headers, options, self.origin.as_ref(), self.preflight);
     }
 }

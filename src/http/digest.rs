@@ -127,7 +127,7 @@ struct Digests {
 
 /// A header that gives no digest that could be read, or bytes that are not what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DigestError {
+pub(crate) enum DigestError {
     /// The header cannot be read.
     Malformed(&'static str),
     /// The bytes are others.
@@ -199,7 +199,7 @@ impl Digests {
 
 /// Digests, and where they are made.
 #[derive(Debug)]
-pub(super) struct Checking {
+pub(crate) struct Checking {
     digests: Digests,
     cpu: ComputePool,
     /// What has come and is not yet part of the digests.
@@ -211,14 +211,14 @@ impl Checking {
     ///
     /// # Errors
     /// [`DigestError::Malformed`].
-    pub(super) fn from_headers(headers: &HeaderMap, cpu: &ComputePool) -> Result<Self, DigestError> {
+    pub(crate) fn from_headers(headers: &HeaderMap, cpu: &ComputePool) -> Result<Self, DigestError> {
         Ok(Self { digests: Digests::from_headers(headers)?, cpu: cpu.clone(), waiting: Vec::new() })
     }
 
     /// Takes note of the next bytes of the body. A connection hands them out in short pieces, of which some are
     /// gathered for one piece of work on the pool: the reactor does none of it, and a body of which nothing is said
     /// makes none.
-    pub(super) async fn add(&mut self, part: &Bytes) -> Result<(), ComputePoolError> {
+    pub(crate) async fn add(&mut self, part: &Bytes) -> Result<(), ComputePoolError> {
         if self.digests.expected.is_empty() {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl Checking {
     }
 
     /// Whether all that has come is what the headers say.
-    pub(super) async fn check(&mut self) -> Result<Result<(), DigestError>, ComputePoolError> {
+    pub(crate) async fn check(&mut self) -> Result<Result<(), DigestError>, ComputePoolError> {
         if self.digests.expected.is_empty() {
             return Ok(Ok(()));
         }

@@ -5,16 +5,16 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::extract::encode;
 use super::negotiate::Offer;
 use super::validators::from_text;
 use crate::key::NodePath;
+use crate::services::extract::encode;
 
 /// Longest name, in bytes: file systems take 255 with the extension.
 const MOST_BYTES: usize = 160;
 
 /// The extension of a format.
-pub(super) fn extension(offer: Offer) -> &'static str {
+pub(crate) fn extension(offer: Offer) -> &'static str {
     match offer.name {
         "bytes" => "bin",
         name => name,
@@ -23,7 +23,7 @@ pub(super) fn extension(offer: Offer) -> &'static str {
 
 /// The name of what was read of an array: the array's last name, or the mount's at its root; and what of the array was named
 /// by the path, as a chunk is, with dots between.
-pub(super) fn name_of(mount: &str, array: &NodePath, asked: &NodePath) -> String {
+pub(crate) fn name_of(mount: &str, array: &NodePath, asked: &NodePath) -> String {
     let name = if array.name().is_empty() { mount } else { array.name() };
     let rest = asked.as_str().strip_prefix(array.as_str()).unwrap_or_default();
     let parts = rest.split('/').filter(|part| !part.is_empty());
@@ -31,7 +31,7 @@ pub(super) fn name_of(mount: &str, array: &NodePath, asked: &NodePath) -> String
 }
 
 /// Says what an answer is called if it is saved.
-pub(super) fn put(headers: &mut HeaderMap, name: &str, extension: &str) {
+pub(crate) fn put(headers: &mut HeaderMap, name: &str, extension: &str) {
     // A dot at its front would hide the file.
     let name = name.trim_start_matches('.');
     let end = name.char_indices().map(|(at, _)| at).take_while(|&at| at <= MOST_BYTES).last();

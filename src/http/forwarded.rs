@@ -10,7 +10,7 @@ use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
-use super::base::BasePath;
+use super::base_path::BasePath;
 use super::caller::Peer;
 use super::host;
 use super::network::Network;
@@ -31,7 +31,7 @@ struct ForwardedInfo {
 }
 
 /// Who asks, as far as trusted proxies say. What they say of the host and of the path's base is put into the request.
-pub(super) fn resolve_client(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
+pub(crate) fn resolve_client(trusted: &[Network], request: &mut Request, from: Peer) -> Peer {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     if trusted.is_empty() || !is_trusted(from.address) {
         return from;

@@ -23,7 +23,7 @@ pub fn canonical(host: &str) -> String {
 }
 
 /// The host and port a request is sent to: those of its URL if it names them, else those of `Host`.
-pub(super) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+pub(crate) fn authority(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     match uri.authority() {
         Some(authority) => Some(authority.clone()),
         None => headers.get(header::HOST)?.to_str().ok()?.parse().ok(),

@@ -9,16 +9,16 @@ use super::problem::Problem;
 
 /// A format that an answer can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     /// Its name in `format=`.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Its media type, such as `text/html`.
-    pub(super) media_type: &'static str,
+    pub(crate) media_type: &'static str,
 }
 
 /// Why no format was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum NegotiateError {
+pub(crate) enum NegotiateError {
     /// `format=` names none of the offers.
     #[error("`format={asked}` is not known here; there is: {offered}")]
     UnknownFormat {
@@ -49,7 +49,7 @@ impl From<NegotiateError> for Problem {
 ///
 /// `format` wins over `Accept`. Of the offers that `Accept` weighs highest, the one it names most precisely is
 /// taken (so that `application/json, */*` means JSON), and of those the first.
-pub(super) fn choose(
+pub(crate) fn choose(
     headers: &HeaderMap,
     format: Option<&str>,
     offers: &'static [Offer],
@@ -108,7 +108,7 @@ fn media_range(text: &str) -> Option<(&str, u16)> {
 }
 
 /// `qvalue` of RFC 9110, section 12.4.2, in thousandths.
-pub(super) fn quality(text: &str) -> Option<u16> {
+pub(crate) fn quality(text: &str) -> Option<u16> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if fraction.len() > 3 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

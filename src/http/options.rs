@@ -6,7 +6,7 @@
 use axum::http::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::base::BasePath;
+use super::base_path::BasePath;
 use super::host::is_host;
 use super::network::Network;
 
@@ -78,7 +78,7 @@ pub struct RateOptions {
 
 impl RateOptions {
     /// Whether there is any limit.
-    pub(super) fn is_on(&self) -> bool {
+    pub(crate) fn is_on(&self) -> bool {
         self.requests_per_second > 0 || self.bytes_per_second > 0
     }
 
@@ -217,7 +217,7 @@ impl HttpOptions {
 
 impl CorsOptions {
     /// Whether every origin may read.
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.origins.iter().any(|origin| origin == "*")
     }
 

@@ -25,11 +25,11 @@ use crate::error::{Classify, ErrorClass, Written};
 use crate::store::{StoreError, trouble};
 
 /// The methods that every mount answers.
-pub(super) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
+pub(crate) const READ_METHODS: &str = "GET, HEAD, OPTIONS";
 
 /// An error, ready to be told.
 #[derive(Clone, Debug)]
-pub(super) struct Problem(Box<Inner>);
+pub(crate) struct Problem(Box<Inner>);
 
 #[derive(Clone, Debug)]
 struct Inner {
@@ -59,18 +59,18 @@ struct Document<'a> {
 /// How an answer's problem is written where that is no problem document: a layer of routes that speak another
 /// dialect puts it into the answer's extensions.
 #[derive(Clone, Debug)]
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     /// What was asked for: a raw path.
-    pub(super) resource: String,
+    pub(crate) resource: String,
     /// The type of what is written.
-    pub(super) content_type: HeaderValue,
+    pub(crate) content_type: HeaderValue,
     /// Writes the problem of a resource and a request id.
-    pub(super) write: fn(&Problem, &str, &str) -> String,
+    pub(crate) write: fn(&Problem, &str, &str) -> String,
 }
 
 impl Problem {
     /// A problem with a status and a stable code.
-    pub(super) fn new(status: StatusCode, code: &'static str) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str) -> Self {
         let mut headers = HeaderMap::new();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(header::RETRY_AFTER, retry_after());
@@ -80,18 +80,18 @@ impl Problem {
     }
 
     /// A problem of a class, under the class's own name.
-    pub(super) fn from_class(class: ErrorClass) -> Self {
+    pub(crate) fn from_class(class: ErrorClass) -> Self {
         let problem = Self::new(status_of(class), class.name());
         if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
     }
 
     /// What is wrong with the parameters of a query.
-    pub(super) fn from_query_error(rejection: &QueryRejection) -> Self {
+    pub(crate) fn from_query_error(rejection: &QueryRejection) -> Self {
         Self::from_class(ErrorClass::InvalidRequest).detail(rejection.body_text())
     }
 
     /// A problem from nothing but a status, for answers that did not come from this room's handlers.
-    pub(super) fn from_status(status: StatusCode) -> Self {
+    pub(crate) fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::NOT_FOUND => Self::from_class(ErrorClass::NotFound).detail(
                 "there is nothing at this URL: `/v1/mounts` lists what is served, and `/docs/` the routes",
@@ -106,7 +106,7 @@ impl Problem {
     }
 
     /// A range without a byte of what it is asked of, which is `size` bytes long.
-    pub(super) fn range_not_satisfiable(size: u64) -> Self {
+    pub(crate) fn range_not_satisfiable(size: u64) -> Self {
         Self::from_class(ErrorClass::RangeNotSatisfiable)
             .detail(format!("the range has no byte of the value, which is {size} bytes long"))
             .extension("size", size)
@@ -115,47 +115,47 @@ impl Problem {
     }
 
     /// A defect of this server, with what is known of it for the log.
-    pub(super) fn internal(source: Arc<dyn Error + Send + Sync>) -> Self {
+    pub(crate) fn internal(source: Arc<dyn Error + Send + Sync>) -> Self {
         let mut problem = Self::from_class(ErrorClass::Internal);
         problem.0.source = Some(source);
         problem
     }
 
     /// Says what to do about it.
-    pub(super) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn detail(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(text.into());
         self
     }
 
     /// Adds a member of the document's own.
-    pub(super) fn extension(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn extension(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.extensions.insert(name.to_owned(), value.into());
         self
     }
 
     /// Adds a header.
-    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
         self
     }
 
     /// Sets `Allow`.
-    pub(super) fn allow(self, methods: &'static str) -> Self {
+    pub(crate) fn allow(self, methods: &'static str) -> Self {
         self.header(header::ALLOW, HeaderValue::from_static(methods))
     }
 
     /// The status.
-    pub(super) fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         self.0.status
     }
 
     /// The stable code.
-    pub(super) fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         self.0.code
     }
 
     /// What the caller is told: the detail, or what the status says.
-    pub(super) fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         let reason = || self.0.status.canonical_reason().unwrap_or("Error");
         self.0.detail.as_deref().unwrap_or_else(reason)
     }
@@ -258,7 +258,7 @@ impl IntoResponse for Problem {
 }
 
 /// Gives an error answer its document, and the log its causes. Answers that are no errors pass as they are.
-pub(super) fn render(mut response: Response, request_id: &str) -> Response {
+pub(crate) fn render(mut response: Response, request_id: &str) -> Response {
     let status = response.status();
     if !status.is_client_error() && !status.is_server_error() {
         return response;
@@ -281,7 +281,7 @@ pub(super) fn render(mut response: Response, request_id: &str) -> Response {
 }
 
 /// An error and all its sources in one line, each said once. What URLs ask for is not in it: there stand signatures and tokens.
-pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(source) = next {

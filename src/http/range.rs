@@ -13,7 +13,7 @@ use super::conditions::EntityTag;
 use crate::store::{ByteRange, Version};
 
 /// The range a request asks for; [`ByteRange::Whole`] where there is none that counts.
-pub(super) fn requested(headers: &HeaderMap) -> ByteRange {
+pub(crate) fn requested(headers: &HeaderMap) -> ByteRange {
     let mut lines = headers.get_all(header::RANGE).iter();
     match (lines.next(), lines.next()) {
         (Some(line), None) => line.to_str().ok().and_then(parse).unwrap_or_default(),
@@ -49,7 +49,7 @@ fn number(digits: &str) -> Option<u64> {
 ///
 /// Without the header it does. Only a strong entity tag can hold: a date has the resolution of a second, in which
 /// a value may change twice, so a date never holds and the answer is the whole value.
-pub(super) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
+pub(crate) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
     match headers.get(header::IF_RANGE) {
         None => true,
         Some(line) => EntityTag::parse_one(line.as_bytes()).is_some_and(|tag| tag.matches_strongly(version)),
@@ -58,16 +58,16 @@ pub(super) fn if_range_holds(headers: &HeaderMap, version: &Version) -> bool {
 
 /// Where the body of a request is to be written, as its `Content-Range` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(crate) struct Written {
     /// Half-open and not empty.
-    pub(super) range: Range<u64>,
+    pub(crate) range: Range<u64>,
     /// How long the value is afterwards, if that is said.
-    pub(super) result_bytes: Option<u64>,
+    pub(crate) result_bytes: Option<u64>,
 }
 
 /// Where a request's body is to be written: `bytes 0-9/*` or `bytes 0-9/100`. `None` if the header is missing, given
 /// twice, or anything else.
-pub(super) fn written(headers: &HeaderMap) -> Option<Written> {
+pub(crate) fn written(headers: &HeaderMap) -> Option<Written> {
     let mut lines = headers.get_all(header::CONTENT_RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return None };
     let (unit, place) = line.to_str().ok()?.trim().split_once(' ')?;
@@ -80,12 +80,12 @@ pub(super) fn written(headers: &HeaderMap) -> Option<Written> {
 }
 
 /// `Content-Range` of a part; `range` is half-open and not empty.
-pub(super) fn content_range(range: &Range<u64>, size: u64) -> HeaderValue {
+pub(crate) fn content_range(range: &Range<u64>, size: u64) -> HeaderValue {
     ascii(&format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1)))
 }
 
 /// `Content-Range` of an answer that the range is not satisfiable.
-pub(super) fn unsatisfied(size: u64) -> HeaderValue {
+pub(crate) fn unsatisfied(size: u64) -> HeaderValue {
     ascii(&format!("bytes */{size}"))
 }
 

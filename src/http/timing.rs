@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use super::validators::from_text;
 use crate::array::{ReadContext, ReadStats};
 
-pub(super) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-pub(super) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
+pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+pub(crate) const ZARRD_CACHE: HeaderName = HeaderName::from_static("zarrd-cache");
 
 /// What the request cost so far: at the moment the head is sent.
-pub(super) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
+pub(crate) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
     let work = trace.work();
     put_timing(headers, &work);
     let cache = match (work.hits, work.misses) {
@@ -26,7 +26,7 @@ pub(super) fn put_trace(headers: &mut HeaderMap, trace: &ReadContext) {
 }
 
 /// The same of an answer that was kept whole.
-pub(super) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
+pub(crate) fn put_hit(headers: &mut HeaderMap, planned: Duration) {
     put_timing(headers, &ReadStats { plan: planned, ..ReadStats::default() });
     headers.insert(ZARRD_CACHE, HeaderValue::from_static("hit"));
 }

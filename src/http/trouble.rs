@@ -5,12 +5,12 @@ use std::error::Error;
 use crate::store::{StoreError, trouble};
 
 /// What is wrong, by the store's failure that an error comes from; its own text where it comes from none.
-pub(super) fn trouble_of(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn trouble_of(error: &(dyn Error + 'static)) -> String {
     store_failure(error).map_or_else(|| error.to_string(), trouble)
 }
 
 /// The store's failure that an error comes from.
-pub(super) fn store_failure<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a StoreError> {
+pub(crate) fn store_failure<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a StoreError> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(failure) = cause.downcast_ref::<StoreError>() {

@@ -11,19 +11,19 @@ use crate::key::StoreKey;
 use crate::store::{ValueInfo, Version};
 
 /// JSON.
-pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Bytes of no particular type.
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// The first second of the year 10,000, which no HTTP date can say.
 const YEAR_10000: u64 = 253_402_300_800;
 
 /// A version as an entity tag, quotes included.
-pub(super) fn entity_tag(version: &Version) -> String {
+pub(crate) fn entity_tag(version: &Version) -> String {
     [if version.is_strong() { "\"" } else { "W/\"" }, version.tag(), "\""].concat()
 }
 
 /// Puts `ETag` and `Last-Modified` into an answer's headers.
-pub(super) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
+pub(crate) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
     if let Some(tag) = from_text(entity_tag(&info.version)) {
         headers.insert(header::ETAG, tag);
     }
@@ -33,7 +33,7 @@ pub(super) fn put_validators(headers: &mut HeaderMap, info: &ValueInfo) {
 }
 
 /// A time as an HTTP date, in whole seconds rounded down.
-pub(super) fn http_date(time: SystemTime) -> Option<HeaderValue> {
+pub(crate) fn http_date(time: SystemTime) -> Option<HeaderValue> {
     // `httpdate` panics outside this range.
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
     if seconds >= YEAR_10000 {
@@ -43,12 +43,12 @@ pub(super) fn http_date(time: SystemTime) -> Option<HeaderValue> {
 }
 
 /// A text as a header's value, without a copy; `None` if it has what headers cannot carry.
-pub(super) fn from_text(text: String) -> Option<HeaderValue> {
+pub(crate) fn from_text(text: String) -> Option<HeaderValue> {
     HeaderValue::from_maybe_shared(Bytes::from(text)).ok()
 }
 
 /// The front of a digest as an opaque tag: 128 bits in hexadecimal.
-pub(super) fn hex_tag(digest: &[u8]) -> String {
+pub(crate) fn hex_tag(digest: &[u8]) -> String {
     let mut tag = String::with_capacity(32);
     let digits = digest.iter().take(16).flat_map(|byte| [byte >> 4, byte & 0xf]);
     tag.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
@@ -56,18 +56,18 @@ pub(super) fn hex_tag(digest: &[u8]) -> String {
 }
 
 /// An HTTP date; `None` where it is not one, which RFC 9110 says to ignore.
-pub(super) fn parse_http_date(value: &HeaderValue) -> Option<SystemTime> {
+pub(crate) fn parse_http_date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
 
 /// A time rounded down to the second: the resolution of HTTP dates.
-pub(super) fn whole_seconds(time: SystemTime) -> SystemTime {
+pub(crate) fn whole_seconds(time: SystemTime) -> SystemTime {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
 /// A time as RFC 3339 in UTC, in milliseconds rounded down; `None` where that has no four-digit year.
-pub(super) fn rfc3339(time: SystemTime) -> Option<String> {
+pub(crate) fn rfc3339(time: SystemTime) -> Option<String> {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     if since.as_secs() >= YEAR_10000 {
         return None;
@@ -94,14 +94,14 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
 }
 
 /// Whether a value is a metadata document, by its key alone.
-pub(super) fn is_metadata(key: &StoreKey) -> bool {
+pub(crate) fn is_metadata(key: &StoreKey) -> bool {
     let name = key.name();
     matches!(name, ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
         || name.rsplit_once('.').is_some_and(|(_, extension)| extension == "json")
 }
 
 /// The type of a value, by its key alone: JSON for metadata documents, bytes for all else.
-pub(super) fn content_type(key: &StoreKey) -> HeaderValue {
+pub(crate) fn content_type(key: &StoreKey) -> HeaderValue {
     if is_metadata(key) { JSON } else { BYTES }
 }
 

@@ -18,7 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 use zarrd::config::{LogFormat, LogOptions, TelemetryOptions};
-use zarrd::http::ProcessMetrics;
+use zarrd::metrics::ProcessMetrics;
 
 use lines::Lines;
 use otlp::Exporter;

@@ -30,9 +30,11 @@ use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, EncodedCache};
 use zarrd::chunk::{AxisRange, ChunkAxis, CopyRegion, Elements, ElementsMut};
 use zarrd::codec::{CodecChain, CodecLimits};
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
-use zarrd::http::{AppState, ArrayEngine, Endpoint, HttpOptions, Mount};
+use zarrd::http::HttpOptions;
 use zarrd::metadata::{CodecMetadata, DataType, FillValue, MetadataLimits};
+use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::StoreOptions;
+use zarrd::web::Endpoint;
 
 /// As the server has it.
 #[global_allocator]

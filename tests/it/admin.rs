@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use zarrd::cache::ValueCache;
-use zarrd::http::{Mount, RateOptions};
+use zarrd::http::RateOptions;
+use zarrd::services::Mount;
 use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Counting;

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Method, Request};
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::time::timeout;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions};
 
 use crate::support::client;

@@ -9,7 +9,7 @@ use axum::http::{Method, Request};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions};
 
 use crate::support::hierarchy::{memory, noise};

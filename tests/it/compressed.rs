@@ -5,7 +5,7 @@ use std::io::Read;
 use axum::http::Method;
 use bytes::Bytes;
 use serde_json::json;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::{Array, memory};

@@ -9,9 +9,10 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
 use zarrd::hierarchy::{Hierarchy, HierarchyError};
-use zarrd::http::{Mount, Peer};
+use zarrd::http::Peer;
 use zarrd::key::NodePath;
 use zarrd::metadata::MetadataLimits;
+use zarrd::services::Mount;
 use zarrd::store::{BudgetExceeded, MemoryBudget, SharedStore};
 
 use crate::support::blind::Blind;

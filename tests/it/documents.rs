@@ -3,7 +3,7 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::hierarchy::{Array, Format, memory};
 use crate::support::server::{Server, put};

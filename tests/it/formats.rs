@@ -6,7 +6,7 @@ use arrow_array::{Array as _, RecordBatch};
 use arrow_ipc::reader::StreamReader;
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::memory;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
 use zarrd::cache::ValueCache;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{CachePolicy, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Counting;

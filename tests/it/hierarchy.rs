@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use zarrd::http::Mount;
 use zarrd::metadata::Separator;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::blind::Blind;

@@ -2,7 +2,7 @@
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::data_types::data_type;
 use crate::support::encode::{Codec, Shards};

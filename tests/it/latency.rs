@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::{Method, StatusCode};
 use tokio::time::Instant;
 use zarrd::array::FetchOptions;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::client;

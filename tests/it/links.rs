@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore, Symlinks};
 
 use crate::support::hierarchy::Array;

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
 use crate::support::hierarchy::memory;

@@ -7,7 +7,8 @@ use std::path::Path;
 use axum::http::{Method, StatusCode};
 use zarrd::app::App;
 use zarrd::config::Config;
-use zarrd::http::{HttpOptions, Mount};
+use zarrd::http::HttpOptions;
+use zarrd::services::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::support::encode::{Codec, Shards};
@@ -278,7 +279,7 @@ async fn the_dashboard_asks_for_metrics_that_are_exported() {
     asked_for(&dashboard, &mut asked);
     assert!(asked.len() >= 20, "{asked:?}");
     let app =
-        App::build(Config::default()).await.unwrap().with_process_metrics(zarrd::http::ProcessMetrics {
+        App::build(Config::default()).await.unwrap().with_process_metrics(zarrd::metrics::ProcessMetrics {
             process: zarrd::config::process::in_use,
             dropped_log_lines: || 0,
             dropped_spans: || 0,

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
 use crate::support::hierarchy::{Array, memory};

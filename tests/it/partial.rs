@@ -7,7 +7,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::future::join_all;
-use zarrd::http::{HttpOptions, Mount};
+use zarrd::http::HttpOptions;
+use zarrd::services::Mount;
 use zarrd::store::{Durability, SharedStore, StoreOptions};
 
 use crate::support::hierarchy::memory;

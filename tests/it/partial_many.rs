@@ -1,7 +1,8 @@
 //! `/v1/partial` and `/v1/erase`: parts of many values, and many keys, in one request.
 
 use serde_json::{Value, json};
-use zarrd::http::{CacheControl, Mount};
+use zarrd::http::CacheControl;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions};
 
 use crate::support::counting::Counting;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::counting::Counting;
 use crate::support::encode::{Codec, Shards};

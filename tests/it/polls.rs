@@ -15,8 +15,9 @@ use axum::http::{Request, StatusCode};
 use http_body::Body as HttpBody;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use zarrd::http::{Mount, Peer};
+use zarrd::http::Peer;
 use zarrd::metadata::MetadataLimits;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::Array;
@@ -290,7 +291,7 @@ fn slow_steps() -> Vec<(Duration, String)> {
         let server = server.finish();
         // What making the store took is not meant.
         steps.0.lock().unwrap().clear();
-        let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+        let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
         // It is made once for all.
         server.get("/openapi.json").await;
         let mut asked = BTreeSet::new();

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use zarrd::array::ReadLimits;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::fixtures::{check_through, manifest, stored};

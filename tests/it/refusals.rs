@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use axum::http::{Method, StatusCode};
 use serde_json::Value;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::encode::{Codec, Shards};
 use crate::support::hierarchy::{Array, memory};

@@ -2,7 +2,7 @@
 //! route there is.
 
 use axum::http::{HeaderMap, Method, StatusCode};
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::hierarchy::{Array, memory};
@@ -267,7 +267,7 @@ async fn if_range_lets_a_range_count_for_the_same_strong_tag_only() {
 /// The routes of the API document that answer GET, with all their places filled in. In S3, HEAD of a bucket is no look at
 /// its listing but an operation of its own, which asks whether there is such a bucket.
 fn urls() -> Vec<String> {
-    let document: serde_json::Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let mut urls = Vec::new();
     let gets =

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, Method};
 use bytes::Bytes;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::StoreOptions;
 
 use crate::support::client;

@@ -7,7 +7,7 @@ use proptest::test_runner::Config;
 use serde_json::{Value, json};
 use zarrd::cache::CacheOptions;
 use zarrd::chunk::ChunkGrid;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::data_types::{TypeCase, data_types};
 use crate::support::encoded::{bound, parsed};

@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use zarrd::cache::CacheOptions;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::counting::{Counting, Decodes, until};

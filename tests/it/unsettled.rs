@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use axum::http::{Method, StatusCode};
 use tempfile::TempDir;
 use zarrd::cache::ValueCache;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{CachePolicy, Durability, LocalOptions, LocalStore, SharedStore, StoreOptions, open};
 
 use crate::support::encode::{Codec, Shards};

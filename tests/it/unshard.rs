@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{Method, StatusCode};
 use proptest::test_runner::Config;
 use serde_json::json;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 use zarrs::array::{Array as Zarrs, ArrayBytes};
 use zarrs::storage::store::MemoryStore;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use zarrd::http::{Mount, Peer};
+use zarrd::http::Peer;
+use zarrd::services::Mount;
 use zarrd::store::SharedStore;
 
 use crate::support::blind::Blind;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::http::{Method, StatusCode};
 use zarrd::cache::CacheOptions;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{LocalOptions, LocalStore, SharedStore};
 
 use crate::support::counting::Decodes;

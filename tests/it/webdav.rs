@@ -2,8 +2,8 @@
 
 use axum::http::{Method, StatusCode};
 use futures::TryStreamExt;
-use zarrd::http::Mount;
 use zarrd::key::StorePrefix;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreOptions, open};
 
 use crate::support::hierarchy::memory;

@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::http::{Method, Request};
 use futures::future::join_all;
 use tempfile::TempDir;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 use zarrd::store::{Durability, LocalOptions, LocalStore, SharedStore};
 
 use crate::support::hierarchy::memory;

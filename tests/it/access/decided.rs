@@ -10,7 +10,8 @@ use super::{access, ask, filled, get_as, grant, known, server, stranger, token};
 use crate::support::server::{Server, put};
 use axum::body::Body;
 use axum::http::Request;
-use zarrd::http::{Mount, Scope};
+use zarrd::auth::Scope;
+use zarrd::services::Mount;
 
 /// One way to write a key in a URL: with escapes where it needs none, in either case, slashes twice, and what is no part of
 /// it.

@@ -1,7 +1,7 @@
 //! Static tokens, tokens in URLs and signed URLs as nobody made them: none is taken.
 
 use serde_json::{Value, json};
-use zarrd::http::{AccessOptions, sign};
+use zarrd::auth::{AccessOptions, sign};
 
 use super::{NOW, ask, get_as, grant, known, secret, server, token};
 use crate::support::server::{Answer, Server};

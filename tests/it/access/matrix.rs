@@ -51,7 +51,7 @@ const SCOPES: [&str; 5] = ["read", "list", "write", "delete", "admin"];
 
 #[tokio::test]
 async fn every_method_of_every_route_is_for_those_it_is_granted_to() {
-    let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let mut routes: Vec<(String, String)> = Vec::new();
     for (path, methods) in api["paths"].as_object().unwrap() {
         // Documented apart, and served by the route of all questions.

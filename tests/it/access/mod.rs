@@ -24,7 +24,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use zarrd::http::{Access, AccessOptions, Environment, FetchKeys, Mount, Peer, Scope};
+use zarrd::auth::{Access, AccessOptions, Environment, FetchKeys, Scope};
+use zarrd::http::Peer;
+use zarrd::services::Mount;
 use zarrd::store::{SharedStore, StoreError};
 
 use crate::support::hierarchy::memory;

@@ -1,7 +1,8 @@
 //! Names of nodes: whoever may read and not list is told none, by consolidated metadata as little as by `/v1/nodes`.
 
 use serde_json::json;
-use zarrd::http::{Mount, Scope};
+use zarrd::auth::Scope;
+use zarrd::services::Mount;
 
 use super::forged::{options, signed};
 use super::{NOW, access, ask, filled, get_as, grant, known, token};

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use zarrd::http::{CorsOptions, HttpOptions, Mount, Scope};
+use zarrd::auth::Scope;
+use zarrd::http::{CorsOptions, HttpOptions};
+use zarrd::services::Mount;
 
 use super::{access, ask, filled, grant, known, server, token};
 use crate::support::server::Server;
@@ -211,7 +213,7 @@ async fn questions_by_post_are_for_every_page() {
 
 #[tokio::test]
 async fn what_writes_is_refused_to_strange_pages_on_every_route_of_the_list() {
-    let api: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    let api: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let everything = ["read", "list", "write", "delete", "admin"];
     let tokens = BTreeMap::from([("all", known("all", json!([grant("m", "", &everything)])))]);
     let (server, web) = server(json!({}), &[]).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::Method;
 use serde_json::json;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use super::{access, ask, get_as, grant, known, token};
 use crate::support::client;

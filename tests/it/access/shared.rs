@@ -3,7 +3,8 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
-use zarrd::http::{Mount, Peer, RateOptions};
+use zarrd::http::{Peer, RateOptions};
+use zarrd::services::Mount;
 
 use super::forged::{options, signed};
 use super::issued::{Keys, claims, header, with};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use zarrd::http::Scope;
+use zarrd::auth::Scope;
 
 use super::{ask, get_as, grant, known, server, token};
 use crate::support::server::Answer;

@@ -12,7 +12,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use zarrd::app::{ConnectionLimits, ProtocolLimits};
-use zarrd::http::{HttpOptions, Mount};
+use zarrd::http::HttpOptions;
+use zarrd::services::Mount;
 
 use super::frames::{self, DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, RST_STREAM, status};
 use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};

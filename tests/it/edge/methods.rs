@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Method};
 use serde_json::Value;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use super::{PATIENT, Served};
 use crate::support::client;
@@ -34,7 +34,7 @@ async fn served() -> Served {
 #[tokio::test]
 async fn head_tells_what_get_would_for_every_route() {
     let served = served().await;
-    let document: Value = serde_json::from_str(&zarrd::http::openapi()).unwrap();
+    let document: Value = serde_json::from_str(&zarrd::web::openapi()).unwrap();
     let mut urls = vec!["/docs/".to_owned(), "/docs".to_owned(), "/nowhere".to_owned()];
     for (path, item) in document["paths"].as_object().unwrap() {
         // Of a bucket, HEAD asks in S3 whether it is there, and GET lists it.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-use zarrd::http::{HttpOptions, Mount};
+use zarrd::http::HttpOptions;
+use zarrd::services::Mount;
 
 use super::frames::{DATA, END_HEADERS, END_STREAM, Frame, Framed, HEADERS, get, status};
 use super::{BOUND, PATIENT, Served};

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use serde_json::Value;
-use zarrd::http::Mount;
+use zarrd::services::Mount;
 
 use crate::support::hierarchy::{Array, memory};
 use crate::support::server::{Answer, Server, put};

@@ -1,7 +1,8 @@
 //! Pages of other origins (Fetch standard, "CORS protocol"): who is on the list may read, nobody else, whatever the answer.
 
 use axum::http::Method;
-use zarrd::http::{CorsOptions, HttpOptions, Mount};
+use zarrd::http::{CorsOptions, HttpOptions};
+use zarrd::services::Mount;
 
 use crate::support::hierarchy::{Array, memory};
 use crate::support::process::{run, text};

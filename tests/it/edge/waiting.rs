@@ -11,7 +11,8 @@ use futures::{StreamExt, stream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 use zarrd::app::ConnectionLimits;
-use zarrd::http::{HttpOptions, Mount};
+use zarrd::http::HttpOptions;
+use zarrd::services::Mount;
 
 use super::frames::{self, END_HEADERS, END_STREAM, Frame, Framed, HEADERS};
 use super::{BOUND, OK, PATIENT, Plain, SHORT, Served, until, until_closed};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use tokio::time::{Instant, sleep, timeout};
-use zarrd::http::Mount;
 use zarrd::key::StoreKey;
+use zarrd::services::Mount;
 use zarrd::store::{ByteRange, CircuitState, StoreError};
 
 use crate::support::s3::{Fault, Kind, Rule, TestS3, When};

@@ -6,7 +6,8 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use serde_json::json;
 use zarrd::array::ReadLimits;
-use zarrd::http::{HttpOptions, Mount, Peer};
+use zarrd::http::{HttpOptions, Peer};
+use zarrd::services::Mount;
 
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};

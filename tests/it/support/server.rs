@@ -10,13 +10,16 @@ use bytes::Bytes;
 use futures::StreamExt;
 use zarrd::app::{ConnectionLimits, ProtocolLimits, Shutdown, serve};
 use zarrd::array::{ChunkSource, DirectSource, FetchOptions, ReadLimits, Reader};
+use zarrd::auth::Access;
 use zarrd::cache::{BoundedNodeCache, CacheOptions, CachedSource, Caches, EncodedCache, ValueCache};
 use zarrd::codec::CodecLimits;
 use zarrd::cpu::{ComputePool, ComputePoolOptions};
-use zarrd::http::{Access, AppState, ArrayEngine, Endpoint, HttpOptions, Mount, Peer};
+use zarrd::http::{HttpOptions, Peer};
 use zarrd::key::StoreKey;
 use zarrd::metadata::MetadataLimits;
+use zarrd::services::{AppState, ArrayEngine, Mount};
 use zarrd::store::{SharedStore, ValueBody, WriteCondition};
+use zarrd::web::Endpoint;
 
 use super::counting::{CountingSource, Decodes};
 

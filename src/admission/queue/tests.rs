@@ -1,0 +1,463 @@
+//! The gate against a model that keeps everything in one list, under schedules by chance, and with many at once.
+
+use std::sync::atomic::AtomicU64;
+
+use futures::future::join_all;
+use proptest::prelude::*;
+use tokio::time::{sleep, timeout};
+
+use crate::admission::queue::*;
+
+const FOREVER: Duration = Duration::MAX;
+/// The budget of the model, and what is long in it.
+const ALL: u64 = 64;
+const SHORT: u64 = 8;
+
+/// What happens at the gate.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A caller comes for so many units.
+    Comes(usize, u64, u64),
+    /// One of those who hold units gives them back.
+    Ends(usize),
+    /// One of those who wait goes away.
+    Leaves(usize),
+    /// One of those who hold units wants so many more.
+    Grows(usize, u64),
+    /// One of those who hold units gives some of them back.
+    Shrinks(usize, u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        2 => (0..4_usize, 0..5_u64, 1..SHORT + 1).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
+        2 => (0..4_usize, 0..5_u64, 1..80_u64).prop_map(|(class, caller, units)| Event::Comes(class, caller, units)),
+        3 => (0..100_usize).prop_map(Event::Ends),
+        1 => (0..100_usize).prop_map(Event::Leaves),
+        3 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Grows(which, units)),
+        1 => (0..100_usize, 1..20_u64).prop_map(|(which, units)| Event::Shrinks(which, units)),
+    ];
+    proptest::collection::vec(event, 1..120)
+}
+
+/// The gate as one would write it who had all the time in the world.
+#[derive(Debug, Default)]
+struct Model {
+    held: Vec<(u64, PermitRequest)>,
+    line: Vec<(u64, PermitRequest)>,
+}
+
+impl Model {
+    fn free(&self) -> u64 {
+        ALL - self.held.iter().map(|(_, ask)| ask.units).sum::<u64>()
+    }
+
+    /// What whoever has so much in all leaves.
+    fn left_by(ask: &PermitRequest) -> u64 {
+        ALL / 16 * if ask.units > SHORT { 4 } else { ask.class.reserve() }
+    }
+
+    fn fits(&self, ask: &PermitRequest) -> bool {
+        self.free() >= ask.units + Self::left_by(ask)
+    }
+
+    /// Whether what is short fits into the quarter that what is long leaves to it.
+    fn may_pass(&self, ask: &PermitRequest) -> bool {
+        let short: u64 = self.held.iter().map(|(_, ask)| ask.units).filter(|units| *units <= SHORT).sum();
+        ask.units <= SHORT && short + ask.units <= ALL / 4
+    }
+
+    fn under_way(&self, place: usize) -> u64 {
+        self.held.iter().filter(|(_, ask)| ask.place == place).map(|(_, ask)| ask.units).sum()
+    }
+
+    /// Whether a caller has more than three times what is left to its class.
+    fn has_its_share(&self, ask: &PermitRequest) -> bool {
+        self.has_its_share_beside(ask, 0)
+    }
+
+    /// The same, had it not these units of what it asks for.
+    fn has_its_share_beside(&self, ask: &PermitRequest, has: u64) -> bool {
+        self.under_way(ask.place) - has > 3 * (self.free() + has).saturating_sub(Self::left_by(ask))
+    }
+
+    fn let_in(&mut self) {
+        let next = |model: &Self, short_alone: bool| {
+            let may = (0..model.line.len()).filter(|&at| {
+                let ask = &model.line[at].1;
+                !(model.has_its_share(ask) || (short_alone && ask.units > SHORT))
+            });
+            may.min_by_key(|&at| {
+                let (name, ask) = model.line[at];
+                (ask.class, model.under_way(ask.place), name)
+            })
+        };
+        // First whoever is next; then what is short passes what is long; until nothing changes.
+        let mut waiting = usize::MAX;
+        while self.line.len() < waiting {
+            waiting = self.line.len();
+            for short_alone in [false, true] {
+                while let Some(first) = next(self, short_alone) {
+                    let ask = &self.line[first].1;
+                    if !self.fits(ask) || (short_alone && !self.may_pass(ask)) {
+                        break;
+                    }
+                    let one = self.line.remove(first);
+                    self.held.push(one);
+                }
+            }
+        }
+    }
+}
+
+/// Somebody at the gate.
+#[derive(Debug)]
+enum Guest {
+    In(PermitRequest),
+    Waits(PendingPermit),
+}
+
+fn names(list: &[(u64, PermitRequest)]) -> Vec<u64> {
+    let mut names: Vec<u64> = list.iter().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_those_are_in_whom_the_rules_let_in(events in events()) {
+        let gate = Arc::new(Gate::new(ALL, SHORT));
+        let (mut model, mut guests) = (Model::default(), BTreeMap::new());
+        for (name, event) in (0_u64..).zip(events) {
+            match event {
+                Event::Comes(class, caller, units) => {
+                    let ask = gate.request(Priority::ALL[class], ClientBucket::numbered(caller), units);
+                    prop_assert!(ask.units <= units && (ask.units > 0));
+                    let guest = if gate.try_take(ask) {
+                        Guest::In(ask)
+                    } else {
+                        Guest::Waits(gate.join(ask, FOREVER).unwrap())
+                    };
+                    guests.insert(name, guest);
+                    model.line.push((name, ask));
+                }
+                Event::Ends(which) if !model.held.is_empty() => {
+                    let (name, ask) = model.held.remove(which % model.held.len());
+                    let Some(Guest::In(held)) = guests.remove(&name) else { panic!("{name} is not in") };
+                    prop_assert_eq!(held, ask);
+                    gate.release(ask);
+                }
+                Event::Leaves(which) if !model.line.is_empty() => {
+                    let (name, _) = model.line.remove(which % model.line.len());
+                    guests.remove(&name);
+                }
+                Event::Grows(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = model.held[at];
+                    // Whoever waits is passed; what is kept for other classes and callers is not touched, and for what
+                    // is short neither, once this is long.
+                    let all = PermitRequest { units: ask.units + units, ..ask };
+                    let has_its_share = model.has_its_share_beside(&all, ask.units);
+                    let may = model.free() >= units + Model::left_by(&all) && !has_its_share;
+                    let Some(Guest::In(held)) = guests.get_mut(&name) else { panic!("{name} is not in") };
+                    prop_assert_eq!(gate.try_grow(held, units), may);
+                    model.held[at].1.units += if may { units } else { 0 };
+                    prop_assert_eq!(*held, model.held[at].1);
+                }
+                Event::Shrinks(which, units) if !model.held.is_empty() => {
+                    let at = which % model.held.len();
+                    let (name, ask) = &mut model.held[at];
+                    let Some(Guest::In(held)) = guests.get_mut(name) else { panic!("{name} is not in") };
+                    gate.shrink(held, units);
+                    ask.units = ask.units.saturating_sub(units);
+                    prop_assert_eq!(held, ask);
+                }
+                Event::Ends(_) | Event::Leaves(_) | Event::Grows(..) | Event::Shrinks(..) => continue,
+            }
+            model.let_in();
+            for guest in guests.values_mut() {
+                if let Guest::Waits(turn) = guest
+                    && turn.let_in.try_recv().is_ok()
+                {
+                    turn.is_over = true;
+                    *guest = Guest::In(turn.ask);
+                }
+            }
+            let inside: Vec<u64> =
+                guests.iter().filter(|(_, guest)| matches!(guest, Guest::In(_))).map(|(name, _)| *name).collect();
+            prop_assert_eq!(&inside, &names(&model.held), "after {:?}", event);
+            prop_assert_eq!(gate.free(), model.free());
+            prop_assert_eq!(gate.waiting(), model.line.len());
+        }
+        // All who hold units end, and so do those who come in then: nobody is lost, and nothing.
+        drop(guests.extract_if(.., |_, guest| matches!(guest, Guest::Waits(_))).collect::<Vec<_>>());
+        for guest in guests.into_values() {
+            let Guest::In(ask) = guest else { continue };
+            gate.release(ask);
+        }
+        prop_assert_eq!((gate.free(), gate.waiting()), (ALL, 0));
+        prop_assert_eq!(gate.long.load(Ordering::Relaxed), 0);
+        prop_assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+    }
+}
+
+/// Takes, holds for a while, and gives back; whether there was room within the time.
+async fn visit(gate: &Arc<Gate>, ask: PermitRequest, patience: Duration, hold: Duration) -> bool {
+    if !gate.try_take(ask) {
+        let Some(turn) = gate.join(ask, FOREVER) else { return false };
+        if timeout(patience, turn.wait()).await.is_err() {
+            return false;
+        }
+    }
+    sleep(hold).await;
+    gate.release(ask);
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_where_many_come_and_go_at_once() {
+    let gate = Arc::new(Gate::new(64, 8));
+    let (inside, most) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let visitors = (0..64_u64).map(|caller| {
+        let (gate, inside, most) = (Arc::clone(&gate), Arc::clone(&inside), Arc::clone(&most));
+        tokio::spawn(async move {
+            for round in 0..200_u64 {
+                let class = Priority::ALL[usize::try_from((caller + round) % 4).unwrap()];
+                let ask = gate.request(
+                    class,
+                    ClientBucket::numbered(caller % 7),
+                    1 + (caller * 31 + round * 17) % 30,
+                );
+                if !gate.try_take(ask) {
+                    let turn = gate.join(ask, FOREVER).unwrap();
+                    if round % 3 == 0 {
+                        // Gone before it is its turn, or just as it is.
+                        let _ = timeout(Duration::from_micros(round), turn.wait())
+                            .await
+                            .map(|ask| gate.release(ask));
+                        continue;
+                    }
+                    turn.wait().await;
+                }
+                let mut ask = ask;
+                most.fetch_max(inside.fetch_add(ask.units, Ordering::SeqCst) + ask.units, Ordering::SeqCst);
+                if gate.try_grow(&mut ask, round % 5) {
+                    let inside = inside.fetch_add(round % 5, Ordering::SeqCst) + round % 5;
+                    most.fetch_max(inside, Ordering::SeqCst);
+                }
+                tokio::task::yield_now().await;
+                inside.fetch_sub(ask.units, Ordering::SeqCst);
+                if round % 2 == 0 {
+                    gate.shrink(&mut ask, round % 7);
+                }
+                gate.release(ask);
+            }
+        })
+    });
+    for visitor in join_all(visitors).await {
+        visitor.unwrap();
+    }
+    assert!((1..=64).contains(&most.load(Ordering::SeqCst)));
+    assert_eq!((gate.free(), gate.waiting(), gate.long.load(Ordering::Relaxed)), (64, 0, 0));
+    assert!(gate.under_way.iter().all(|units| units.load(Ordering::Relaxed) == 0));
+}
+
+/// How often one caller is served within a minute, beside so many requests of another at a time.
+async fn served_beside(others: u64) -> u32 {
+    let gate = Arc::new(Gate::new(16, 16));
+    let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
+    // Of different lengths, so that they do not all end at once.
+    let hold = |number: u64| Duration::from_millis(20 + number * 7 % 13);
+    let greedy = async {
+        join_all((0..others).map(|other| {
+            let (gate, ask) = (&gate, ask(1));
+            async move {
+                for round in 0_u64.. {
+                    visit(gate, ask, FOREVER, hold(other + round)).await;
+                }
+            }
+        }))
+        .await;
+        std::future::pending::<()>().await;
+    };
+    let modest = async {
+        let mut served = 0;
+        for round in 0..1000 {
+            served += u32::from(visit(&gate, ask(2), FOREVER, hold(round)).await);
+        }
+        served
+    };
+    let began = Instant::now();
+    let served = tokio::select! {
+        served = modest => served,
+        () = greedy => 0,
+    };
+    // As if it had gone on for a minute.
+    let millis = u32::try_from(began.elapsed().as_millis()).unwrap();
+    served * 60_000 / millis
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_keeps_four_fifths_of_what_it_had_alone_beside_one_who_asks_for_a_hundred_times_as_much() {
+    let (alone, beside) = (served_beside(0).await, served_beside(100).await);
+    assert!(alone > 1000, "{alone}");
+    assert!(beside * 5 >= alone * 4, "{beside} of {alone}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn classes_are_let_in_in_their_order_and_leave_the_last_part_to_those_before() {
+    let gate = Arc::new(Gate::new(16, 16));
+    let callers = std::cell::Cell::new(0);
+    let ask = |class| gate.request(class, ClientBucket::numbered(callers.replace(callers.get() + 1)), 1);
+    for (class, most) in [
+        (Priority::Background, 13),
+        (Priority::Elements, 1),
+        (Priority::StoredBytes, 1),
+        (Priority::Metadata, 1),
+    ] {
+        let taken = (0..16).take_while(|_| gate.try_take(ask(class))).count();
+        assert_eq!(taken, most, "{class:?}");
+    }
+    let order = Mutex::new(Vec::new());
+    let waiting =
+        [Priority::Background, Priority::Elements, Priority::StoredBytes, Priority::Metadata].map(|class| {
+            let turn = gate.join(ask(class), FOREVER).unwrap();
+            let order = &order;
+            async move {
+                turn.wait().await;
+                order.lock().unwrap().push(class);
+            }
+        });
+    let ends = async {
+        for caller in 0..16 {
+            sleep(Duration::from_millis(1)).await;
+            gate.release(gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1));
+        }
+    };
+    futures::join!(join_all(waiting), ends);
+    assert_eq!(*order.lock().unwrap(), Priority::ALL);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_is_asked_for_and_never_given_back_others_find_room() {
+    let gate = Arc::new(Gate::new(1024, 8));
+    let ask = |caller, units| gate.request(Priority::Elements, ClientBucket::numbered(caller), units);
+    let all_it_can = |caller| (0..1024).take_while(|_| gate.try_take(ask(caller, 1))).count();
+    assert_eq!(all_it_can(1), 673, "three quarters of what the class can have, and the one that made it so");
+    // It comes again, and stands in the line; others pass.
+    let waits: Vec<_> = (0..100).map(|_| gate.join(ask(1, 1), FOREVER).unwrap()).collect();
+    // What is given back now and then makes a pace; only those who have their share wait by it.
+    for _ in 0..3 {
+        sleep(DRAIN_RATE_WINDOW).await;
+        gate.release(ask(1, 1));
+    }
+    let patience = Duration::from_millis(250);
+    assert!(gate.would_exceed_wait(ask(1, 1), patience));
+    for caller in 2..6 {
+        assert!(!gate.would_exceed_wait(ask(caller, 1), patience), "{caller}");
+        let turn = gate.join(ask(caller, 1), patience).unwrap();
+        timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
+    }
+    assert_eq!(gate.waiting(), waits.len() - 3, "as many came in as ended");
+}
+
+/// As many callers as like hold what is long for ever, and more of it waits.
+#[tokio::test(start_paused = true)]
+async fn what_is_short_finds_room_in_every_class_beside_what_is_long_and_ends_never() {
+    for held in Priority::ALL {
+        let gate = Arc::new(Gate::new(1024, 8));
+        let long = |caller| gate.request(held, ClientBucket::numbered(caller), 128);
+        let taken = (0..20).filter(|caller| gate.try_take(long(*caller))).count();
+        assert_eq!(taken, 6, "three quarters of all");
+        let _waits: Vec<_> = (20..40).map(|caller| gate.join(long(caller), FOREVER).unwrap()).collect();
+        // Short ones that end make a pace, by which what is long would wait for ever.
+        for round in 0..40 {
+            for class in Priority::ALL {
+                let ask = gate.request(class, ClientBucket::numbered(100 + round), 8);
+                assert!(!gate.would_exceed_wait(ask, Duration::ZERO), "{class:?} in round {round}");
+                let turn = gate.join(ask, Duration::ZERO).unwrap();
+                timeout(Duration::ZERO, turn.wait()).await.expect("no wait");
+                sleep(DRAIN_RATE_WINDOW / 3).await;
+                gate.release(ask);
+            }
+        }
+        assert_eq!(gate.waiting(), 20);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_long_is_not_kept_waiting_by_ever_more_that_is_short() {
+    let gate = Arc::new(Gate::new(1024, 8));
+    let short = |caller| gate.request(Priority::Elements, ClientBucket::numbered(caller), 8);
+    let callers = std::cell::Cell::new(0);
+    let visit = || async {
+        loop {
+            let caller = callers.replace(callers.get() + 1);
+            visit(&gate, short(caller), FOREVER, Duration::from_millis(10)).await;
+        }
+    };
+    // Twice as many at a time as there is room for.
+    let flood = join_all((0..256).map(|_| visit()));
+    let long = async {
+        sleep(Duration::from_millis(100)).await;
+        assert!(gate.waiting() > 100);
+        for caller in 0..50 {
+            let ask = gate.request(Priority::Elements, ClientBucket::numbered(1_000_000 + caller), 256);
+            assert!(visit_once(&gate, ask).await, "{caller}");
+        }
+    };
+    tokio::select! {
+        _ = flood => unreachable!(),
+        () = long => {}
+    }
+}
+
+/// Whether there was room within a second.
+async fn visit_once(gate: &Arc<Gate>, ask: PermitRequest) -> bool {
+    visit(gate, ask, Duration::from_secs(1), Duration::from_millis(10)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_would_wait_too_long_need_not_wait() {
+    let gate = Arc::new(Gate::new(16, 16));
+    let ask = |caller| gate.request(Priority::Metadata, ClientBucket::numbered(caller), 1);
+    // Sixteen a tenth of a second; each of the first caller's would wait for those before it.
+    let hold = Duration::from_millis(100);
+    let patience = Duration::from_secs(1);
+    let greedy = join_all((0..400).map(|_| visit(&gate, ask(1), FOREVER, hold)));
+    let asks = async {
+        sleep(Duration::from_millis(450)).await;
+        let began = Instant::now();
+        assert!(gate.waiting() > 300);
+        assert!(gate.join(ask(1), patience).is_none(), "behind all of its own");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(gate.would_exceed_wait(ask(1), patience), "and told so before it asks for anything");
+        assert!(gate.join(ask(2), patience).is_some(), "before them");
+        assert!(!gate.would_exceed_wait(ask(2), patience));
+        assert!(visit(&gate, ask(2), patience, hold).await);
+    };
+    let (served, ()) = tokio::join!(greedy, asks);
+    assert!(served.iter().all(|is_served| *is_served));
+    assert_eq!((gate.free(), gate.waiting()), (16, 0));
+    assert!(!gate.would_exceed_wait(ask(1), Duration::ZERO), "nobody waits");
+}
+
+#[test]
+fn a_pace_outlives_the_line_by_a_second() {
+    let start = Instant::now();
+    for (idle, is_believed) in
+        [(DRAIN_RATE_MAX_AGE, true), (DRAIN_RATE_MAX_AGE + Duration::from_millis(1), false)]
+    {
+        let mut pace = DrainRate::default();
+        pace.note(0, start);
+        pace.note(5, start + DRAIN_RATE_WINDOW);
+        assert_eq!(pace.per_second, Some(50));
+        let end = start + DRAIN_RATE_WINDOW * 3;
+        pace.rest(end);
+        pace.note(0, end + idle);
+        assert_eq!(pace.per_second, is_believed.then_some(50));
+        // The time in which nobody waited is in no window.
+        pace.note(7, end + idle + DRAIN_RATE_WINDOW);
+        assert_eq!(pace.per_second, Some(if is_believed { 60 } else { 70 }));
+    }
+}

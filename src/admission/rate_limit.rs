@@ -1,0 +1,187 @@
+//! [`RateLimiter`]: how often a caller may ask, and how many bytes it may be sent, in a second.
+//!
+//! Each caller has a time up to which all that it had is paid for; it may lie as far ahead of the clock as the burst lets
+//! it (the generic cell rate algorithm of ITU-T I.371). Bytes are counted when their answer begins, so a caller may owe
+//! some, and asks again when they are paid. Only callers that owe something are remembered. Where there are too many of
+//! them, some are forgotten, which lets them ask for more than they should: memory is bounded whatever comes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use tokio::time::Instant;
+
+use super::client_bucket::ClientBucket;
+use crate::http::options::RateOptions;
+use crate::http::problem::Problem;
+
+/// Parts that callers are spread over, each under a lock of its own.
+const PARTS: usize = 64;
+/// Callers that a part remembers at most.
+const MOST_OF_PART: usize = 4096;
+const SECOND: u64 = 1_000_000_000;
+
+/// What callers have had.
+#[derive(Debug)]
+pub(crate) struct RateLimiter {
+    options: RateOptions,
+    began: Instant,
+    parts: Vec<Mutex<HashMap<ClientBucket, TheoreticalArrival>>>,
+}
+
+/// Up to when a caller's requests and bytes are paid for: nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct TheoreticalArrival {
+    requests: u64,
+    bytes: u64,
+}
+
+impl RateLimiter {
+    /// The rates that the options ask for, if they ask for any.
+    pub(crate) fn new(options: RateOptions) -> Option<Self> {
+        let parts = || std::iter::repeat_with(Mutex::default).take(PARTS).collect();
+        options.is_on().then(|| Self { options, began: Instant::now(), parts: parts() })
+    }
+
+    /// Counts a request, or says when the caller may ask again.
+    ///
+    /// # Errors
+    /// 429 with `Retry-After`.
+    pub(crate) fn check(&self, share: ClientBucket) -> Result<(), Problem> {
+        self.check_at(share, self.now()).map_err(|wait| {
+            let seconds = wait.as_nanos().div_ceil(u128::from(SECOND)).max(1);
+            let retry_after = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited")
+                .detail("more was asked for than one caller may have; `Retry-After` says when to ask again")
+                .header(header::RETRY_AFTER, retry_after)
+        })
+    }
+
+    /// Counts bytes that are sent to a caller.
+    pub(crate) fn record_bytes(&self, share: ClientBucket, bytes: u64) {
+        let now = self.now();
+        if let Some(cost) = cost(bytes, self.options.bytes_per_second) {
+            let mut part = self.part(share);
+            make_room(&mut part, now);
+            let paid = part.entry(share).or_default();
+            paid.bytes = paid.bytes.max(now).saturating_add(cost);
+        }
+    }
+
+    fn check_at(&self, share: ClientBucket, now: u64) -> Result<(), Duration> {
+        let RateOptions { requests_per_second, burst_requests, bytes_per_second, burst_bytes } = self.options;
+        let mut part = self.part(share);
+        let paid = part.get(&share).copied().unwrap_or_default();
+        let wait = |paid: u64, burst: Option<u64>| {
+            burst.map_or(0, |burst| paid.max(now).saturating_sub(now).saturating_sub(burst))
+        };
+        // The request itself is one of the burst.
+        let before = cost(u64::from(burst_requests.max(1)) - 1, u64::from(requests_per_second));
+        let wait = wait(paid.requests, before).max(wait(paid.bytes, cost(burst_bytes, bytes_per_second)));
+        if wait > 0 {
+            return Err(Duration::from_nanos(wait));
+        }
+        if let Some(cost) = cost(1, u64::from(requests_per_second)) {
+            make_room(&mut part, now);
+            let paid = part.entry(share).or_default();
+            paid.requests = paid.requests.max(now).saturating_add(cost);
+        }
+        Ok(())
+    }
+
+    /// Nanoseconds since the start.
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn part(&self, share: ClientBucket) -> MutexGuard<'_, HashMap<ClientBucket, TheoreticalArrival>> {
+        // Numbers alone: a panic elsewhere cannot have left them half changed.
+        self.parts[share.bucket(PARTS)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nanoseconds that so many take at a rate a second; `None` where there is no limit.
+fn cost(many: u64, per_second: u64) -> Option<u64> {
+    (per_second > 0).then(|| {
+        let nanos = u128::from(many) * u128::from(SECOND) / u128::from(per_second);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
+    })
+}
+
+/// Makes room for one more: forgets who owes nothing, and where that is of little help, all.
+fn make_room(part: &mut HashMap<ClientBucket, TheoreticalArrival>, now: u64) {
+    if part.len() < MOST_OF_PART {
+        return;
+    }
+    part.retain(|_, paid| paid.requests > now || paid.bytes > now);
+    if part.len() > MOST_OF_PART / 4 * 3 {
+        part.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(options: RateOptions) -> RateLimiter {
+        RateLimiter::new(options).unwrap()
+    }
+
+    const MILLI: u64 = SECOND / 1000;
+
+    #[test]
+    fn a_caller_has_its_burst_at_once_and_its_rate_after_that() {
+        let rates = rates(RateOptions { requests_per_second: 10, burst_requests: 5, ..Default::default() });
+        let (one, other) = (ClientBucket::numbered(1), ClientBucket::numbered(2));
+        for _ in 0..5 {
+            assert_eq!(rates.check_at(one, 0), Ok(()));
+        }
+        assert_eq!(rates.check_at(one, 0), Err(Duration::from_millis(100)));
+        assert_eq!(rates.check_at(one, 60 * MILLI), Err(Duration::from_millis(40)), "nothing is counted");
+        assert_eq!(rates.check_at(other, 0), Ok(()), "others are not hindered");
+        let passed = (1..=1000).filter(|tenth| rates.check_at(one, tenth * 10 * MILLI).is_ok()).count();
+        assert_eq!(passed, 100, "in ten seconds");
+        assert_eq!(
+            (0..9).filter(|_| rates.check_at(one, 60 * SECOND).is_ok()).count(),
+            5,
+            "no more is saved up"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_were_sent_are_paid_before_the_next_request() {
+        let rates = rates(RateOptions { bytes_per_second: 1000, burst_bytes: 500, ..Default::default() });
+        let one = ClientBucket::numbered(1);
+        for _ in 0..3 {
+            assert!(rates.check(one).is_ok());
+        }
+        rates.record_bytes(one, 500);
+        assert!(rates.check(one).is_ok());
+        rates.record_bytes(one, 2500);
+        assert_eq!(rates.check_at(one, rates.now()), Err(Duration::from_millis(2500)));
+        let problem = rates.check(one).unwrap_err();
+        assert_eq!(problem.status(), StatusCode::TOO_MANY_REQUESTS);
+        tokio::time::advance(Duration::from_millis(2500)).await;
+        assert!(rates.check(one).is_ok());
+    }
+
+    #[test]
+    fn a_flood_of_callers_takes_no_more_memory_than_there_is_for_them() {
+        let rates = rates(RateOptions { requests_per_second: 1, burst_requests: 1, ..Default::default() });
+        let mut refused = 0;
+        for number in 0..400_000_u64 {
+            let caller = ClientBucket::numbered(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            assert_eq!(rates.check_at(caller, 0), Ok(()), "each is new");
+            refused += u64::from(rates.check_at(caller, 0).is_err());
+        }
+        assert_eq!(refused, 400_000);
+        let remembered = || rates.parts.iter().map(|part| part.lock().unwrap().len()).collect::<Vec<_>>();
+        assert!(remembered().iter().all(|many| (1..=MOST_OF_PART).contains(many)), "{:?}", remembered());
+    }
+
+    #[test]
+    fn no_rates_are_kept_where_none_are_asked_for() {
+        assert!(RateLimiter::new(RateOptions::default()).is_none());
+    }
+}

@@ -1,0 +1,259 @@
+//! Loading what will be read, before anybody asks for it: documents, indexes of shards, decoded chunks.
+//!
+//! It reads as any request does, by the same readers, and so fills the same caches. A bound on bytes keeps it from pushing
+//! out what it loaded itself, a bound on time from going on for ever; dropped, it ends. What fails is counted, and will
+//! fail for whoever reads it, too. Nothing is written.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout_at};
+use utoipa::ToSchema;
+
+use crate::admission::AdmissionRequest;
+use crate::array::{Array, ArrayError, Plan, ReadLimits};
+use crate::chunk::{ChunkCoords, Subset};
+use crate::hierarchy::Node;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::services::extract::NodeTarget;
+use crate::services::state::AppState;
+use crate::store::StoreError;
+
+/// Chunks that are loaded at a time.
+const CONCURRENCY: usize = 8;
+/// Nodes directly below a group that are visited; there are hardly ever more.
+const MOST_CHILDREN: usize = 10_000;
+/// Nodes that are known and wait to be visited.
+const MOST_WAITING: usize = 100_000;
+
+/// How much is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    /// Documents.
+    Metadata,
+    /// Indexes of shards too.
+    #[default]
+    Indexes,
+    /// Decoded chunks too.
+    Chunks,
+}
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PrefetchRequest {
+    pub(crate) level: Level,
+    /// The most bytes of decoded chunks.
+    pub(crate) bytes: u64,
+    pub(crate) until: Instant,
+}
+
+/// What was loaded.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub(crate) struct PrefetchReport {
+    /// Nodes whose documents were read.
+    nodes: u64,
+    /// Those of them that are arrays.
+    arrays: u64,
+    /// Shards whose indexes were read.
+    indexes: u64,
+    /// Stored chunks (or shards) that were decoded.
+    chunks: u64,
+    /// Bytes that they were decoded to.
+    decoded_bytes: u64,
+    /// Nodes, indexes and chunks that could not be loaded.
+    failed: u64,
+    /// Whether that is all there is.
+    complete: bool,
+}
+
+/// Loads what is below a node.
+///
+/// # Errors
+/// 503 if the server is busy.
+pub(crate) async fn prefetch(
+    state: &AppState,
+    target: &NodeTarget,
+    entrant: AdmissionRequest,
+    wanted: &PrefetchRequest,
+) -> Result<PrefetchReport, Problem> {
+    let _permit = state.admission().acquire(entrant, state.read_limits().band_bytes).await?;
+    let mut warming = Prefetch { state, target, wanted, warmed: PrefetchReport::default(), cut_short: false };
+    let in_time = timeout_at(wanted.until, warming.run()).await.is_ok();
+    let Prefetch { warmed, cut_short, .. } = warming;
+    let complete = in_time && !cut_short && warmed.failed == 0;
+    Ok(PrefetchReport { complete, ..warmed })
+}
+
+struct Prefetch<'a> {
+    state: &'a AppState,
+    target: &'a NodeTarget,
+    wanted: &'a PrefetchRequest,
+    warmed: PrefetchReport,
+    /// Whether a bound was met.
+    cut_short: bool,
+}
+
+impl Prefetch<'_> {
+    async fn run(&mut self) {
+        let mut waiting = vec![self.target.path.clone()];
+        while let Some(path) = waiting.pop() {
+            match self.visit(&path).await {
+                Ok(below) => waiting.extend(below),
+                Err(_) => self.warmed.failed += 1,
+            }
+            if waiting.len() > MOST_WAITING {
+                waiting.truncate(MOST_WAITING);
+                self.cut_short = true;
+            }
+        }
+    }
+
+    /// Loads a node, and gives the paths of those directly below it.
+    async fn visit(&mut self, path: &NodePath) -> Result<Vec<NodePath>, ArrayError> {
+        let hierarchy = self.target.opener.hierarchy();
+        let Some(opened) = self.target.opener.find(path).await? else {
+            // A prefix without a document may have nodes below it.
+            let listing = match hierarchy.store().list_dir(path.prefix()).await {
+                Ok(listing) => listing,
+                Err(StoreError::NotListable) => return Ok(Vec::new()),
+                Err(_) => {
+                    self.warmed.failed += 1;
+                    return Ok(Vec::new());
+                }
+            };
+            let node = |name: &str| NodePath::parse(name.trim_end_matches('/')).ok();
+            return Ok(listing.prefixes.iter().filter_map(|prefix| node(prefix.as_str())).collect());
+        };
+        self.warmed.nodes += 1;
+        match &opened.node {
+            Node::Group(group) => {
+                let children = hierarchy.children(path, group, MOST_CHILDREN).await?;
+                self.cut_short |= children.truncated;
+                let children = children.children.unwrap_or_default();
+                Ok(children.iter().filter_map(|child| path.child(&child.name).ok()).collect())
+            }
+            Node::Array(_) => {
+                self.warmed.arrays += 1;
+                let array = Arc::clone(opened.array()?);
+                match self.wanted.level {
+                    Level::Metadata => {}
+                    Level::Indexes if !array.is_sharded() => {}
+                    Level::Indexes => self.load(&array, Self::index).await,
+                    Level::Chunks => self.load(&array, Self::chunk).await,
+                }
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Loads something of each chunk of an array, some at a time.
+    async fn load<F>(&mut self, array: &Arc<Array>, part: fn(Job) -> F)
+    where
+        F: Future<Output = Result<Loaded, ArrayError>>,
+    {
+        let takes_room = self.wanted.level == Level::Chunks;
+        let item_bytes = array.metadata().data_type.item_bytes() as u64;
+        let mut room = self.wanted.bytes.saturating_sub(self.warmed.decoded_bytes);
+        let mut met_bound = false;
+        let jobs = coords(array.grid().grid_shape()).map_while(|coords| {
+            let elements =
+                array.grid().shape_of(&coords).iter().fold(1, |all: u64, edge| all.saturating_mul(*edge));
+            if takes_room {
+                let Some(left) = room.checked_sub(elements.saturating_mul(item_bytes)) else {
+                    met_bound = true;
+                    return None;
+                };
+                room = left;
+            }
+            Some(Job { state: self.state.clone(), array: Arc::clone(array), coords })
+        });
+        let mut loads = stream::iter(jobs).map(part).buffer_unordered(CONCURRENCY);
+        let warmed = &mut self.warmed;
+        while let Some(loaded) = loads.next().await {
+            match loaded {
+                Ok(Loaded { indexes, chunks, decoded_bytes }) => {
+                    warmed.indexes += indexes;
+                    warmed.chunks += chunks;
+                    warmed.decoded_bytes = warmed.decoded_bytes.saturating_add(decoded_bytes);
+                }
+                Err(_) => warmed.failed += 1,
+            }
+        }
+        drop(loads);
+        self.cut_short |= met_bound;
+    }
+
+    /// Reads the index of a shard.
+    async fn index(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
+        let chain = array.chain_of(&coords, &array.grid().shape_of(&coords))?;
+        let trace = state.reader().trace(array.mount());
+        let found =
+            state.reader().source().fetch_or_lookup(&array.stored_key(&coords)?, &chain, &trace).await?;
+        Ok(Loaded { indexes: u64::from(found.value.is_some()), ..Loaded::default() })
+    }
+
+    /// Reads a chunk, or all inner chunks of a shard.
+    async fn chunk(Job { state, array, coords }: Job) -> Result<Loaded, ArrayError> {
+        let Some(ranges) = array.grid().chunk_ranges(&coords) else { return Ok(Loaded::default()) };
+        // What it may cost in all is bounded otherwise.
+        let (response_bytes, decoded_bytes, chunks) = (u64::MAX, u64::MAX, u64::MAX);
+        let limits = ReadLimits { response_bytes, decoded_bytes, chunks, ..*state.read_limits() };
+        let plan = Plan::new(&array, Subset(ranges), &limits)?;
+        let trace = state.reader().trace(array.mount());
+        let snapshot = state.reader().snapshot(&plan, &trace).await?;
+        if snapshot.versions().all(|version| version.is_none()) {
+            return Ok(Loaded::default());
+        }
+        let bytes = plan.response_bytes();
+        let mut parts = state.reader().elements(snapshot, 0..bytes, &trace);
+        while parts.try_next().await?.is_some() {}
+        Ok(Loaded { indexes: u64::from(array.is_sharded()), chunks: 1, decoded_bytes: bytes })
+    }
+}
+
+/// A chunk to be loaded.
+struct Job {
+    state: AppState,
+    array: Arc<Array>,
+    coords: ChunkCoords,
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Loaded {
+    indexes: u64,
+    chunks: u64,
+    decoded_bytes: u64,
+}
+
+/// All coordinates of a grid, in C order, made as they are asked for: there may be more than anybody can count.
+fn coords(shape: Vec<u64>) -> impl Iterator<Item = ChunkCoords> {
+    let first = shape.iter().all(|length| *length > 0).then(|| vec![0; shape.len()]);
+    std::iter::successors(first, move |coords| {
+        let mut next = coords.clone();
+        for (coord, length) in next.iter_mut().zip(&shape).rev() {
+            *coord += 1;
+            if *coord < *length {
+                return Some(next);
+            }
+            *coord = 0;
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_come_in_order_and_of_empty_grids_there_are_none() {
+        assert_eq!(coords(vec![2, 1, 2]).collect::<Vec<_>>(), [[0, 0, 0], [0, 0, 1], [1, 0, 0], [1, 0, 1]]);
+        assert_eq!(coords(vec![]).collect::<Vec<_>>(), [Vec::<u64>::new()]);
+        assert_eq!(coords(vec![2, 0]).count(), 0);
+        assert_eq!(coords(vec![u64::MAX, u64::MAX]).take(3).count(), 3);
+    }
+}

@@ -1,0 +1,250 @@
+//! The query of the data routes: parsed once, into what was asked.
+//!
+//! A parameter that is not known is refused rather than ignored: a misspelt `slice` would otherwise answer with a whole
+//! array. Store routes ignore queries they do not know (clients and caches add their own).
+
+use crate::api::dependents::is_yes;
+use crate::chunk::{Selection, SelectionError, Subset};
+use crate::error::{Classify, ErrorClass, nearest};
+use crate::http::problem::Problem;
+use crate::metadata::{ArrayMetadata, Endianness};
+use crate::render::NanMode;
+
+/// The parameters there are.
+const KNOWN: &str = "slice (or select), isel.NAME, format (or f), fields, endian, nan, header, expected_shape, strict, \
+    allow_collision";
+
+/// Their names, for those that are misspelt.
+const NAMES: [&str; 10] = [
+    "slice",
+    "select",
+    "format",
+    "fields",
+    "endian",
+    "nan",
+    "header",
+    "expected_shape",
+    "strict",
+    "allow_collision",
+];
+
+/// What stands before the name of a dimension.
+const BY_NAME: &str = "isel.";
+
+/// A parsed query.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DataQuery {
+    selection: Option<Selection>,
+    /// Dimension names and what is selected of each.
+    named: Vec<(String, String)>,
+    pub(crate) format: Option<String>,
+    pub(crate) fields: Option<String>,
+    pub(crate) endian: Endianness,
+    pub(crate) nan: NanMode,
+    /// Whether the first line of CSV says what the columns are.
+    pub(crate) header: bool,
+    pub(crate) expected_shape: Option<Vec<u64>>,
+    /// Whether declarations of dependent arrays are read to the letter.
+    pub(crate) strict: bool,
+    /// Whether chunks are read that another array takes for something else.
+    pub(crate) allow_collision: bool,
+}
+
+/// Why a query is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum QueryError {
+    /// The query is no list of names and values.
+    #[error("{0}")]
+    Unreadable(String),
+    /// No such parameter.
+    #[error("`{name}` is not a parameter here;{hint} there is: {KNOWN}", name = .0, hint = hint(.0))]
+    Unknown(String),
+    /// A parameter twice, or under both its names.
+    #[error("`{0}` is given more than once")]
+    Twice(&'static str),
+    /// A value that is none of its parameter's.
+    #[error("`{name}={value}` is not understood; it takes {takes}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        takes: &'static str,
+    },
+    /// By position and by name at once.
+    #[error("`slice` and `isel.NAME` cannot be mixed: select by position or by name")]
+    SliceAndNames,
+    /// The selection.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+}
+
+impl Classify for QueryError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Unreadable(_)
+            | Self::Unknown(_)
+            | Self::Twice(_)
+            | Self::SliceAndNames
+            | Self::Value { .. } => ErrorClass::InvalidRequest,
+            Self::Selection(error) => error.class(),
+        }
+    }
+}
+
+impl DataQuery {
+    /// Parses the decoded pairs of a query.
+    pub(crate) fn parse(pairs: &[(String, String)]) -> Result<Self, QueryError> {
+        let mut query = Self::default();
+        let (mut endian, mut nan, mut header) = (None, None, None);
+        let (mut strict, mut allow_collision) = (None, None);
+        for (name, value) in pairs {
+            match name.as_str() {
+                "slice" | "select" => once("slice", &mut query.selection, Selection::parse(value)?)?,
+                "format" | "f" => once("format", &mut query.format, value.clone())?,
+                "fields" => once("fields", &mut query.fields, value.clone())?,
+                "endian" => once("endian", &mut endian, endian_of(value)?)?,
+                "nan" => once("nan", &mut nan, nan_of(value)?)?,
+                "header" => once("header", &mut header, header_of(value)?)?,
+                "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
+                "strict" => once("strict", &mut strict, is_yes(value))?,
+                "allow_collision" => once("allow_collision", &mut allow_collision, is_yes(value))?,
+                name => match name.strip_prefix(BY_NAME) {
+                    Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
+                    None => return Err(QueryError::Unknown(name.chars().take(40).collect())),
+                },
+            }
+        }
+        if query.selection.is_some() && !query.named.is_empty() {
+            return Err(QueryError::SliceAndNames);
+        }
+        query.endian = endian.unwrap_or_default();
+        query.nan = nan.unwrap_or_default();
+        query.header = header.unwrap_or(true);
+        query.strict = strict.unwrap_or_default();
+        query.allow_collision = allow_collision.unwrap_or_default();
+        Ok(query)
+    }
+
+    /// Whether anything is selected.
+    pub(crate) fn selects(&self) -> bool {
+        self.selection.is_some() || !self.named.is_empty()
+    }
+
+    /// What is selected of an array: everything, if nothing is said.
+    pub(crate) fn subset(&self, array: &ArrayMetadata) -> Result<Subset, SelectionError> {
+        let named;
+        let selection = match &self.selection {
+            Some(selection) => selection,
+            None if self.named.is_empty() => &Selection::default(),
+            None => {
+                let unnamed = || vec![None; array.shape.len()];
+                let names = array.dimension_names.clone().unwrap_or_else(unnamed);
+                named = Selection::by_name(&self.named, &names)?;
+                &named
+            }
+        };
+        selection.resolve(&array.shape)
+    }
+
+    /// Refuses an array that no longer has the shape the client knows.
+    pub(crate) fn check_shape(&self, shape: &[u64]) -> Result<(), Problem> {
+        match &self.expected_shape {
+            Some(expected) if expected != shape => Err(Problem::from_class(ErrorClass::Conflict)
+                .detail(format!("the array has the shape {shape:?} now; `expected_shape` is {expected:?}"))
+                .extension("shape", shape.to_vec())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A word about the parameter that may be meant.
+fn hint(name: &str) -> String {
+    match nearest(name, NAMES) {
+        None => String::new(),
+        Some(known) => format!(" did you mean `{known}`?"),
+    }
+}
+
+fn once<T>(name: &'static str, place: &mut Option<T>, value: T) -> Result<(), QueryError> {
+    if place.replace(value).is_some() { Err(QueryError::Twice(name)) } else { Ok(()) }
+}
+
+fn endian_of(value: &str) -> Result<Endianness, QueryError> {
+    match value {
+        "little" => Ok(Endianness::Little),
+        "big" => Ok(Endianness::Big),
+        _ => Err(not_understood("endian", value, "`little` or `big`")),
+    }
+}
+
+fn nan_of(value: &str) -> Result<NanMode, QueryError> {
+    match value {
+        "null" => Ok(NanMode::Null),
+        "string" => Ok(NanMode::String),
+        _ => Err(not_understood("nan", value, "`null` or `string`")),
+    }
+}
+
+fn header_of(value: &str) -> Result<bool, QueryError> {
+    match value {
+        "present" | "yes" => Ok(true),
+        "absent" | "no" => Ok(false),
+        _ => Err(not_understood("header", value, "`present` (or `yes`) or `absent` (or `no`)")),
+    }
+}
+
+fn shape_of(value: &str) -> Result<Vec<u64>, QueryError> {
+    let lengths = value.trim_matches(['[', ']', '(', ')']).split(',').map(str::trim);
+    let lengths: Option<Vec<u64>> =
+        lengths.filter(|length| !length.is_empty()).map(|length| length.parse().ok()).collect();
+    lengths.ok_or_else(|| {
+        not_understood("expected_shape", value, "lengths with commas between, such as `10,20`")
+    })
+}
+
+fn not_understood(name: &'static str, value: &str, takes: &'static str) -> QueryError {
+    QueryError::Value { name, value: value.chars().take(40).collect(), takes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<DataQuery, QueryError> {
+        DataQuery::parse(
+            &pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn a_misspelt_parameter_is_refused_by_name() {
+        assert_eq!(parse(&[("slcie", "0")]).unwrap_err(), QueryError::Unknown("slcie".to_owned()));
+        assert_eq!(parse(&[("slice", "0"), ("select", "1")]).unwrap_err(), QueryError::Twice("slice"));
+        assert_eq!(parse(&[("slice", "0"), ("isel.x", "1")]).unwrap_err(), QueryError::SliceAndNames);
+        let error = parse(&[("slcie", "0")]).unwrap_err().to_string();
+        assert!(error.contains("did you mean `slice`?") && error.contains("isel.NAME"), "{error}");
+        let error = parse(&[("wavelength", "0")]).unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+        for (name, value) in [
+            ("header", "maybe"),
+            ("endian", "middle"),
+            ("nan", "0"),
+            ("expected_shape", "1,x"),
+            ("slice", "1:2:3:4"),
+        ] {
+            assert!(parse(&[(name, value)]).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_query_is_what_it_says() {
+        let query = parse(&[("f", "npy"), ("endian", "big"), ("expected_shape", "[3, 4]")]).unwrap();
+        assert_eq!((query.format.as_deref(), query.endian), (Some("npy"), Endianness::Big));
+        assert_eq!(query.expected_shape, Some(vec![3, 4]));
+        assert!(query.header && !parse(&[("header", "no")]).unwrap().header);
+        assert!(!parse(&[("header", "absent")]).unwrap().header);
+        assert_eq!(parse(&[("expected_shape", "")]).unwrap().expected_shape, Some(vec![]));
+    }
+}

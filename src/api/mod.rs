@@ -1,0 +1,19 @@
+//! The handlers, one file per route family. A handler reads top to bottom: extract, conditions, read, headers.
+//!
+//! `router` has the one list of them.
+
+pub(crate) mod cache;
+pub(crate) mod data;
+pub(crate) mod dependents;
+pub(crate) mod held;
+pub(crate) mod icon;
+pub(crate) mod json_body;
+pub(crate) mod json_response;
+pub(crate) mod nodes;
+pub(crate) mod rechunk;
+pub(crate) mod s3;
+pub(crate) mod service;
+pub(crate) mod store;
+pub(crate) mod vectors;
+pub(crate) mod views;
+pub(crate) mod webdav;

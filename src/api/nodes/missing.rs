@@ -1,0 +1,183 @@
+//! What is told where there is no node: the mount and the path, what is there instead, and what may have been meant.
+//!
+//! A path may be wrong in its last name, or further up: the nearest place above it that exists is looked for, and among
+//! what stands there the name nearest to the one that was asked for. At a folder that is no node, what stands in it is
+//! listed. None of it is looked at, let alone told, where the caller may not list; and where it cannot be had, the rest is
+//! told without it.
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use serde_json::{Value, json};
+
+use crate::api::dependents;
+use crate::array::{ArrayError, OpenNode};
+use crate::auth::{KeyScope, Permission, Rights, Scope};
+use crate::error::nearest;
+use crate::hierarchy::{HierarchyError, Node};
+use crate::http::problem::Problem;
+use crate::key::{NodePath, StorePrefix};
+use crate::metadata::NodeKind;
+use crate::services::extract::{NodeTarget, encode};
+use crate::store::{DirEntry, StoreError};
+
+/// Places above a path that are looked at, the nearest first.
+const MOST_ABOVE: usize = 8;
+/// Entries of a folder, chunks among them, that are looked through for names that may have been meant.
+const MOST_ENTRIES: usize = 1000;
+/// Names in a folder that are listed.
+const MOST_LISTED: usize = 100;
+/// How many of these are listed with what they are.
+const MOST_OPENED: usize = 20;
+/// Nodes looked at a time.
+const CONCURRENCY: usize = 16;
+
+/// Why a node cannot be had.
+pub(crate) async fn problem_of(
+    error: ArrayError,
+    rights: &Rights,
+    target: &NodeTarget,
+    path: &NodePath,
+) -> Problem {
+    let is_missing = matches!(error, ArrayError::Hierarchy(HierarchyError::NoSuchNode { .. }));
+    let problem = dependents::problem_of(error);
+    if !is_missing {
+        return problem;
+    }
+    let seen = Seen { rights, target };
+    let mount = &target.mount.name;
+    let problem = problem.extension("mount", mount.as_str()).extension("path", path.as_str());
+    let start = format!("there is no array or group at `{path}` of the mount `{mount}`");
+    let names = seen.names_in(path).await;
+    if !names.is_empty() {
+        let children = seen.children(path, &names).await;
+        let detail = format!("{start}, but a folder: {}", listed(&names));
+        return problem.detail(detail).extension("children", children);
+    }
+    let Some(above) = seen.above(path).await else { return problem.detail(start) };
+    let problem = problem.extension("nearest", above.path.as_str());
+    let meant = seen.meant(path, &above).await;
+    match meant {
+        Some(meant) => problem
+            .detail(format!("{start}; did you mean `{meant}`?"))
+            .extension("did_you_mean", meant.as_str()),
+        None => {
+            problem.detail(format!("{start}; the nearest that exists is the {} `{}`", above.what, above.path))
+        }
+    }
+}
+
+/// Names in words, not too many.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 10;
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > MOST { " and more" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// What a caller may see of a mount.
+struct Seen<'a> {
+    rights: &'a Rights,
+    target: &'a NodeTarget,
+}
+
+/// A place that exists.
+struct Above {
+    path: NodePath,
+    what: &'static str,
+    /// What is in it; nothing of an array.
+    names: Vec<String>,
+}
+
+impl Seen<'_> {
+    /// Whether the caller may list what is below a path.
+    fn may_list(&self, path: &NodePath) -> bool {
+        let need = Permission::derived(Scope::List, KeyScope::Prefix(path.prefix().clone()));
+        self.rights.allows(&self.target.mount.name, &need)
+    }
+
+    /// Names directly below a path, as folders have them, in their order; of a long folder only some.
+    async fn names_in(&self, path: &NodePath) -> Vec<String> {
+        if !self.may_list(path) {
+            return Vec::new();
+        }
+        let found = self.prefixes_in(path).await.unwrap_or_default();
+        let names = found.iter().filter_map(|prefix| NodePath::parse(prefix.as_str()).ok());
+        let mut names: Vec<String> = names.map(|path| path.name().to_owned()).collect();
+        names.retain(|name| !name.is_empty());
+        names.sort_unstable();
+        names
+    }
+
+    async fn prefixes_in(&self, path: &NodePath) -> Result<Vec<StorePrefix>, StoreError> {
+        let store = &self.target.mount.store;
+        if let Some(glance) = store.glance(path.prefix(), MOST_ENTRIES) {
+            return glance.await;
+        }
+        let entries = store.list_dir_after(path.prefix(), "").take(MOST_ENTRIES);
+        let prefixes = entries.try_filter_map(async |entry| {
+            let DirEntry::Prefix(prefix) = entry else { return Ok(None) };
+            Ok(Some(prefix))
+        });
+        prefixes.try_collect().await
+    }
+
+    /// The node at a path, if there is one that can be used.
+    async fn node(&self, path: &NodePath) -> Option<std::sync::Arc<OpenNode>> {
+        self.target.opener.find(path).await.ok().flatten()
+    }
+
+    /// The children of a folder, as a node's document has them. What is no node has the type null, and what was not opened
+    /// has none.
+    async fn children(&self, path: &NodePath, names: &[String]) -> Value {
+        let mount = &self.target.mount.name;
+        let paths: Vec<NodePath> =
+            names.iter().take(MOST_LISTED).filter_map(|name| path.child(name).ok()).collect();
+        let children = stream::iter(paths).enumerate().map(|(at, child)| async move {
+            let segments: Vec<String> = child.as_str().split('/').map(encode).collect();
+            let href = format!("/v1/nodes/{mount}/{}", segments.join("/"));
+            if at >= MOST_OPENED {
+                return json!({ "name": child.name(), "href": href });
+            }
+            let kind = self.node(&child).await.map(|opened| match opened.node {
+                Node::Array(_) => NodeKind::Array.name(),
+                Node::Group(_) => NodeKind::Group.name(),
+            });
+            json!({ "name": child.name(), "node_type": kind, "href": href })
+        });
+        children.buffered(CONCURRENCY).collect::<Vec<_>>().await.into()
+    }
+
+    /// The nearest place above a path that exists: a node or else, if there is none, a folder.
+    async fn above(&self, path: &NodePath) -> Option<Above> {
+        let above = std::iter::successors(path.parent(), NodePath::parent).take(MOST_ABOVE);
+        let above: Vec<NodePath> = above.take_while(|path| self.may_list(path)).collect();
+        for path in &above {
+            if let Some(opened) = self.node(path).await {
+                let (what, names) = match opened.node {
+                    Node::Array(_) => ("array", Vec::new()),
+                    Node::Group(_) => ("group", self.names_in(path).await),
+                };
+                return Some(Above { path: path.clone(), what, names });
+            }
+        }
+        for path in above {
+            let names = self.names_in(&path).await;
+            if !names.is_empty() {
+                return Some(Above { path, what: "folder", names });
+            }
+        }
+        None
+    }
+
+    /// The node that may have been meant: with another name in the place of the one that is not there.
+    async fn meant(&self, path: &NodePath, above: &Above) -> Option<NodePath> {
+        let rest = path.as_str().strip_prefix(above.path.prefix().as_str())?;
+        let (wrong, rest) = rest.split_once('/').map_or((rest, ""), |(wrong, rest)| (wrong, rest));
+        let name = nearest(wrong, above.names.iter().map(String::as_str))?;
+        let child = above.path.child(name).ok()?;
+        let meant = match rest {
+            "" => child,
+            rest => NodePath::parse(&format!("{}/{rest}", child.as_str())).ok()?,
+        };
+        self.node(&meant).await.map(|_| meant)
+    }
+}

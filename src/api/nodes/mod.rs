@@ -1,0 +1,347 @@
+//! `/v1/nodes/{mount}/{path}`: what a node is, in one form for all format versions.
+
+pub(crate) mod missing;
+pub(crate) mod multiscales;
+
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+
+use crate::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::api::dependents;
+use crate::api::dependents::{NodeQuery, View, problem_of};
+use crate::api::json_response::text_answer;
+use crate::array::{Array, OpenNode, RenderedText};
+use crate::auth::{KeyScope, Permission, Scope};
+use crate::error::ErrorClass;
+use crate::hierarchy::{Child, Children, Dependents, Node};
+use crate::http::base_path::BasePath;
+use crate::http::caller::Caller;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
+use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
+use crate::services::extract::{NodeTarget, encode};
+use crate::services::state::{AppState, Mount};
+use crate::store::Version;
+use multiscales::Level;
+
+/// The views that a node has a link to.
+const VIEWS: [&str; 2] = ["plain", "unshard"];
+
+/// The member that is the node's document.
+const METADATA: &str = "metadata";
+
+/// Children that are listed of a group.
+const MOST_CHILDREN: usize = 1000;
+
+/// Normalised metadata of a node of any format version.
+///
+/// `metadata` is the node as a Zarr v3 document, whatever version it is stored in. Arrays have their chunk grid besides,
+/// groups their children, and whether consolidated metadata is stored with them (`consolidated`), which names the children
+/// where the backend cannot list. Who may not list is told no children.
+///
+/// An array that declares dependent arrays lists them (`dependents`). Each is a node at its name below the array
+/// (`virtual`), with the members that it takes from the array (`inherited`) and what is odd about it (`diagnostics`).
+///
+/// A group with the attribute `multiscales` of the convention of that name has each of its levels' nodes (`multiscales`),
+/// which may be dependent arrays.
+///
+/// Where there is no node, but a folder of some, the 404 lists them (`children`), as far as the caller may list; else it says
+/// what is nearest to the path (`nearest`), and which node may have been meant (`did_you_mean`).
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/nodes/{mount}/{*path}",
+    tag = "nodes",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the node; empty for the root"),
+        NodeQuery,
+    ),
+    responses(
+        (status = 200, description = "The node", content_type = "application/json"),
+        (status = 304, description = "Not modified"),
+        (status = 404, description = "No such mount or node"),
+        (status = 422, description = "The declaration of a dependent array cannot be used"),
+        (status = 500, description = "The stored metadata breaks the specification"),
+        (status = 501, description = "The metadata uses an extension that is not supported"),
+    )
+)]
+pub(crate) async fn get_node(
+    State(state): State<AppState>,
+    target: NodeTarget,
+    (caller, share): (Caller, ClientBucket),
+    query: Result<Query<NodeQuery>, QueryRejection>,
+    base: BasePath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(|rejection| Problem::from_query_error(&rejection))?;
+    let listed = Permission::derived(Scope::List, KeyScope::Prefix(target.path.prefix().clone()));
+    let reading = query.reading();
+    let node = match target.opener.open_as(&target.path, reading).await {
+        Ok(node) => node,
+        Err(error) => {
+            return Err(Box::pin(missing::problem_of(error, caller.rights(), &target, &target.path)).await);
+        }
+    };
+    let is_rebased = query.view() == View::Rebased;
+    let found =
+        target.opener.dependents(&target.path, &node, reading, is_rebased).await.map_err(problem_of)?;
+    let children = match &node.node {
+        Node::Group(_) if !caller.rights().allows(&target.mount.name, &listed) => Children::default(),
+        Node::Group(group) => target.opener.hierarchy().children(&target.path, group, MOST_CHILDREN).await?,
+        Node::Array(_) => Children::default(),
+    };
+    let levels = match &node.node {
+        Node::Group(group) => {
+            multiscales::multiscale_levels(&target.opener, state.cpu(), &target.path, group).await?
+        }
+        Node::Array(_) => None,
+    };
+    let found = found.map(Arc::new);
+    let (metadata, of_metadata) = metadata(&state, &target, &node, found.as_ref(), &query).await?;
+    let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Metadata, share));
+    let metadata = state.shared_texts().hold(&of_metadata, metadata, permit)?;
+    let told = Told { base, target, node, children, found, levels };
+    let (before, behind, version) =
+        state.cpu().run_document(told.bytes(), move || told.around(&of_metadata)).await?;
+    Ok(text_answer(&headers, [before.into(), metadata, behind.into()], version))
+}
+
+/// The node at the root of a mount.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/nodes/{mount}",
+    tag = "nodes",
+    params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
+    responses(
+        (status = 200, description = "The node", content_type = "application/json"),
+        (status = 404, description = "No such mount, or no node at its root"),
+    )
+)]
+pub(crate) async fn get_root_node(
+    state: State<AppState>,
+    target: NodeTarget,
+    callers: (Caller, ClientBucket),
+    query: Result<Query<NodeQuery>, QueryRejection>,
+    base: BasePath,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    get_node(state, target, callers, query, base, headers).await
+}
+
+/// The document of a node, made once for each version of what is stored.
+async fn metadata(
+    state: &AppState,
+    target: &NodeTarget,
+    node: &Arc<OpenNode>,
+    found: Option<&Arc<Dependents>>,
+    query: &NodeQuery,
+) -> Result<RenderedText, Problem> {
+    let view = query.view();
+    if let Some(dependent) = &node.dependent {
+        dependents::metadata(dependent, view)?;
+    }
+    // How chunks' keys are written, it may be the chunks of a v2 array that tell.
+    let keys = match &node.node {
+        Node::Array(array) => Some(&array.chunk_key_encoding),
+        Node::Group(_) => None,
+    };
+    let form = format!("{} {keys:?}", query.form());
+    let versions = node.located.versions().map(Option::<&Version>::cloned).collect();
+    let (cpu, node, found) = (state.cpu().clone(), Arc::clone(node), found.map(Arc::clone));
+    let making = Box::pin(async move {
+        let bytes = node.located.document_bytes();
+        let make = move || {
+            let text = text_of(&node, found.as_deref(), view);
+            let version = Version::of_text(text.as_bytes());
+            (text.into(), version)
+        };
+        Ok(Some(cpu.run_document(bytes, make).await?))
+    });
+    let made = target.opener.text(&target.path, &form, versions, making).await?;
+    made.ok_or_else(|| Problem::from_class(ErrorClass::NotFound))
+}
+
+fn text_of(node: &OpenNode, found: Option<&Dependents>, view: View) -> String {
+    match (&node.dependent, &node.node) {
+        (Some(dependent), _) => {
+            let text = dependents::metadata(dependent, view).unwrap_or_default();
+            if text.is_empty() { "null".to_owned() } else { text.to_owned() }
+        }
+        (None, Node::Group(group)) => group.to_text(),
+        (None, Node::Array(array)) => match found.and_then(|found| found.rebased.clone()) {
+            Some(rebased) => rebased,
+            None => array.to_text(),
+        },
+    }
+}
+
+/// What is told of a node beside its document.
+struct Told {
+    base: BasePath,
+    target: NodeTarget,
+    node: Arc<OpenNode>,
+    children: Children,
+    found: Option<Arc<Dependents>>,
+    levels: Option<Vec<Level>>,
+}
+
+impl Told {
+    /// Bytes of all this, roughly.
+    fn bytes(&self) -> u64 {
+        /// A name, a kind and a link.
+        const ENTRY_BYTES: usize = 200;
+        let children = self.children.children.as_ref().map_or(0, Vec::len);
+        let dependents = self.found.as_ref().map_or(0, |found| found.dependents.len());
+        let chunks = match &self.node.node {
+            Node::Group(_) => 0,
+            Node::Array(array) => {
+                let attributes = array.attributes.text().len() as u64;
+                self.node.located.document_bytes().saturating_sub(attributes)
+            }
+        };
+        chunks.saturating_add((children.saturating_add(dependents).saturating_mul(ENTRY_BYTES)) as u64)
+    }
+
+    /// What stands before the metadata and behind it, and the version of all, where the metadata is of this one.
+    fn around(self, metadata: &Version) -> (String, String, Version) {
+        let path = &self.target.path;
+        let at = Links { base: self.base.as_str(), mount: &self.target.mount };
+        let href = |path: &NodePath| at.of_node(path);
+        let mut document = describe(at, path, &self.node, &self.children);
+        if let Some(dependent) = &self.node.dependent {
+            dependents::describe(&mut document, dependent);
+        }
+        if let Some(levels) = &self.levels {
+            multiscales::describe(&mut document, levels, href);
+        }
+        if let Some(found) = &self.found {
+            dependents::list(&mut document, path, found, href);
+        }
+        let (mut before, mut behind, mut is_behind) = ("{".to_owned(), String::new(), false);
+        for (place, (name, value)) in document.iter().enumerate() {
+            let text = if is_behind { &mut behind } else { &mut before };
+            text.push_str(if place == 0 { "" } else { "," });
+            text.push_str(&Value::from(name.as_str()).to_string());
+            text.push(':');
+            if name == METADATA {
+                is_behind = true;
+            } else {
+                text.push_str(&value.to_string());
+            }
+        }
+        behind.push('}');
+        let version = Version::of_text([&before, metadata.tag(), &behind].concat().as_bytes());
+        (before, behind, version)
+    }
+}
+
+/// All but the metadata, which has its place.
+fn describe(at: Links<'_>, path: &NodePath, opened: &OpenNode, below: &Children) -> Map<String, Value> {
+    let mut document = Map::new();
+    let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
+    put("mount", json!(at.mount.name));
+    put("path", json!(path.as_str()));
+    match &opened.node {
+        Node::Group(group) => {
+            put("node_type", json!("group"));
+            put("zarr_format", json!(group.zarr_format.number()));
+            put(METADATA, Value::Null);
+            // Where nobody knows, there is no list rather than an empty one.
+            let children = below.children.as_ref();
+            put("children", children.map_or(Value::Null, |children| children_of(at, path, children)));
+            put("children_truncated", json!(below.truncated));
+            put("consolidated", json!(below.is_consolidated));
+            if is_declared(&group.attributes) {
+                let detail = "only arrays can declare dependent arrays";
+                let remark = Diagnostic::new(DiagnosticCode::DeclaredOnGroup, detail);
+                put("diagnostics", dependents::remarks(&[remark]));
+            }
+        }
+        Node::Array(metadata) => {
+            put("node_type", json!("array"));
+            put("zarr_format", json!(metadata.zarr_format.number()));
+            put(METADATA, Value::Null);
+            match opened.array() {
+                Ok(array) => put("chunks", chunks_of(array)),
+                // The metadata can be read though the elements cannot: say why.
+                Err(error) => put("unreadable", json!(error.to_string())),
+            };
+        }
+    }
+    put("links", links_of(at, path, opened));
+    document
+}
+
+/// The grid of stored chunks, and the shape that is decoded on its own (an inner chunk, if the array is sharded). A shape is
+/// null where chunks differ; then `chunk_edges` has the edges along each dimension, as a rectilinear grid gives them.
+fn chunks_of(array: &Array) -> Value {
+    let grid = array.grid();
+    let mut chunks = json!({
+        "chunk_shape": grid.chunk_shape(),
+        "grid_shape": grid.grid_shape(),
+        "sharded": array.is_sharded(),
+        "decoded_chunk_shape": array.decoded_chunk_shape(),
+    });
+    let metadata = &array.metadata().chunk_grid;
+    if let (ChunkGridMetadata::Rectilinear { edges }, Some(chunks)) = (metadata, chunks.as_object_mut()) {
+        let edges = edges.iter().map(ChunkEdges::to_document).collect();
+        chunks.insert("chunk_edges".to_owned(), edges);
+    }
+    chunks
+}
+
+fn children_of(at: Links<'_>, path: &NodePath, children: &[Child]) -> Value {
+    let one = |name: &str, node_type: Value| {
+        let href = path.child(name).map_or_else(|_| at.to("v1/nodes", ""), |child| at.of_node(&child));
+        json!({ "name": name, "node_type": node_type, "href": href })
+    };
+    children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
+}
+
+/// Makes links to what is in a mount.
+#[derive(Clone, Copy)]
+struct Links<'a> {
+    base: &'a str,
+    mount: &'a Mount,
+}
+
+impl Links<'_> {
+    fn to(self, word: &str, path: &str) -> String {
+        format!("{}/{word}/{path}", self.base)
+    }
+
+    fn of_node(self, path: &NodePath) -> String {
+        self.to("v1/nodes", &url_path(self.mount, path))
+    }
+}
+
+fn links_of(link: Links<'_>, path: &NodePath, opened: &OpenNode) -> Value {
+    let slash_of = |path: &NodePath| if path.as_str().is_empty() { "" } else { "/" };
+    let (at, slash) = (url_path(link.mount, path), slash_of(path));
+    // What is declared is stored where the array stands that declares it.
+    let stored = opened.dependent.as_ref().map_or(path, |dependent| &dependent.primary);
+    let store = link.to("store", &format!("{}{}", url_path(link.mount, stored), slash_of(stored)));
+    let mut links = json!({ "self": link.to("v1/nodes", &at), "store": store });
+    // What is withheld from a path of its own is in no view.
+    let is_shown = opened.dependent.as_ref().is_none_or(|dependent| dependent.rebased.is_some());
+    for view in VIEWS.into_iter().filter(|_| is_shown) {
+        links[view] = json!(link.to(view, &format!("{at}{slash}")));
+    }
+    if let (Node::Array(_), Some(links)) = (&opened.node, links.as_object_mut()) {
+        links.insert("data".to_owned(), json!(link.to("v1/data", &at)));
+        links.insert("chunk".to_owned(), json!(link.to("v1/chunk", &format!("{at}{slash}c/"))));
+    }
+    links
+}
+
+/// `mount/a/b`, percent-encoded; `mount/` for the root.
+fn url_path(mount: &Mount, path: &NodePath) -> String {
+    let segments: Vec<String> = path.as_str().split('/').map(encode).collect();
+    format!("{}/{}", encode(&mount.name), segments.join("/"))
+}

@@ -1,0 +1,102 @@
+//! The levels of a group as nodes (the Zarr convention "multiscales", `layout`).
+//!
+//! What transforms and derives levels is the attributes' own to tell. Each level is a node below the group; that it may be
+//! one that an array declares, the convention does not say.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::array::{ArrayError, NodeOpener};
+use crate::cpu::ComputePool;
+use crate::error::{Classify, ErrorClass};
+use crate::hierarchy::HierarchyError;
+use crate::http::problem::Problem;
+use crate::key::NodePath;
+use crate::metadata::GroupMetadata;
+use crate::metadata::dependents::{Diagnostic, DiagnosticCode};
+
+/// Levels that are looked for.
+const MOST_LEVELS: usize = 64;
+
+/// A level of a group.
+#[derive(Debug)]
+pub(crate) struct Level {
+    /// What the group calls it.
+    asset: String,
+    /// Where it is; `None` if there is nothing.
+    node: Option<NodePath>,
+    /// Whether an array declares it; `None` if it cannot be opened.
+    is_virtual: Option<bool>,
+}
+
+/// The levels that a group says it has; `None` if it says nothing of any.
+pub(crate) async fn multiscale_levels(
+    opener: &NodeOpener,
+    cpu: &ComputePool,
+    group: &NodePath,
+    metadata: &Arc<GroupMetadata>,
+) -> Result<Option<Vec<Level>>, Problem> {
+    let Some(text) = metadata.attributes.text_of("multiscales") else { return Ok(None) };
+    let (bytes, metadata) = (text.len() as u64, Arc::clone(metadata));
+    let Some(assets) = cpu.run_document(bytes, move || assets(&metadata)).await? else { return Ok(None) };
+    let mut levels = Vec::with_capacity(assets.len());
+    for asset in assets {
+        let mut level = Level { node: None, is_virtual: None, asset };
+        if let Ok(path) = NodePath::parse(&format!("{}{}", group.prefix(), level.asset)) {
+            match opener.open(&path).await {
+                Ok(opened) => {
+                    level.is_virtual = Some(opened.dependent.is_some());
+                    level.node = Some(path);
+                }
+                // What is wrong with a level is for the level to say.
+                Err(error) if is_unusable(&error) => level.node = Some(path),
+                Err(error) if error.class() == ErrorClass::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        levels.push(level);
+    }
+    Ok(Some(levels))
+}
+
+/// What a group calls its levels.
+fn assets(metadata: &GroupMetadata) -> Option<Vec<String>> {
+    let multiscales = metadata.attributes.get("multiscales")?;
+    let layout = multiscales.get("layout")?.as_array()?;
+    let assets = layout.iter().filter_map(|level| level.get("asset")?.as_str());
+    Some(assets.take(MOST_LEVELS).map(str::to_owned).collect())
+}
+
+/// Says in a group's document where its levels are. `href` makes links.
+pub(crate) fn describe(
+    document: &mut Map<String, Value>,
+    levels: &[Level],
+    href: impl Fn(&NodePath) -> String,
+) {
+    let mut remarks = Vec::new();
+    let levels = levels.iter().map(|Level { asset, node, is_virtual }| {
+        let mut level = json!({ "asset": asset, "href": node.as_ref().map(&href) });
+        if let Some(is_virtual) = is_virtual {
+            level["virtual"] = json!(is_virtual);
+        }
+        if *is_virtual == Some(true) {
+            let detail = format!("`{asset}` is declared by an array, of which `multiscales` knows nothing");
+            remarks.push(Diagnostic::new(DiagnosticCode::VirtualAsset, detail));
+        }
+        level
+    });
+    let levels = levels.collect();
+    document.insert("multiscales".to_owned(), Value::Array(levels));
+    if !remarks.is_empty() {
+        let told = document.entry("diagnostics").or_insert_with(|| json!([]));
+        if let (Value::Array(told), Value::Array(remarks)) = (told, crate::api::dependents::remarks(&remarks))
+        {
+            told.extend(remarks);
+        }
+    }
+}
+
+fn is_unusable(error: &ArrayError) -> bool {
+    matches!(error, ArrayError::Hierarchy(HierarchyError::Metadata { .. } | HierarchyError::Dependent { .. }))
+}

@@ -1,0 +1,134 @@
+//! The routes of rechunked hierarchies: what `store` answers of a mount, of one that is made anew by a recipe in the path.
+//!
+//! Nothing is answered otherwise: ranges, conditions, listings and problems are those of `store` and `list`. All of the
+//! recipe stands in the path, so that every cache on the way knows what it keeps. What is made of it is the room
+//! `views`' business.
+
+use axum::extract::{Request, State};
+use axum::http::Uri;
+use axum::response::Response;
+
+use super::store;
+use super::store::listing_page::ListingPage;
+use super::store::{consolidated, list};
+use crate::http::problem::Problem;
+use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::services::state::AppState;
+
+/// Read a value of a hierarchy with other chunks, or list a prefix
+///
+/// Every array that can be read, in chunks of another shape, by another codec, as another data type, decoded and encoded
+/// on the way. Each is an array of Zarr v3 and one of v2 at once: `zarr.json` and `c/0/1`, `.zarray` and `0/1`. A chunk of
+/// which nothing is stored is 404, which to a Zarr client means fill values. Before the key there may be a segment
+/// `dtype=` and a type that real numbers are cast to: `dtype=safe` for what browsers hold (float16 as float32, integers of
+/// 64 bits as float64), or a name such as `dtype=float32`. Only between floats is a number ever rounded; any other that
+/// the type has not makes the chunk 501. A key of which the first segment begins with `dtype=` is asked for behind
+/// `dtype=stored`.
+/// All else is as for `/store`, to be read only.
+#[utoipa::path(
+    method(get, head),
+    path = "/rechunk/{mount}/{chunks}/{codec}/{*key}",
+    tag = "views",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("chunks" = String, Path, description = "The shape of chunks, such as `64,64,64`, for arrays of as many \
+            dimensions; no chunk is longer than its array. `auto`, and arrays of other ranks, have boxes of up to 1 MiB"),
+        ("codec" = String, Path, description = "`raw`, `zstd`, `zstd-1` to `zstd-19`, `gzip`, `gzip-1` to `gzip-9`, \
+            `blosc-lz4`, `blosc-zstd`, or either with `-1` to `-9` behind it"),
+        ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a slash at its end; perhaps \
+            behind a data type"),
+        list::ListQuery,
+        consolidated::ConsolidatedQuery,
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 304, description = "The value is the one that `If-None-Match` names; nothing was decoded"),
+        (status = 400, description = "The path names no key, or there are no such chunks, codec or data type"),
+        (status = 404, description = "By what the backend says, there is no such key"),
+        (status = 405, description = "What is rechunked is not written to"),
+        (status = 412, description = "`If-Match` does not hold"),
+        (status = 413, description = "A chunk, or what it is made of, is over the limits, by the metadata alone"),
+        (status = 416, description = "The range lies outside the value"),
+        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 501, description = "The array cannot be decoded, or an element is not of the type that is asked for"),
+        (status = 502, description = "The backend failed"),
+        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 504, description = "The backend did not answer in time"),
+    )
+)]
+pub(crate) async fn get_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    let head = request.into_parts().0;
+    match &target.place {
+        // The recipe's last segment was taken for a key.
+        KeyOrPrefix::Prefix(prefix) if prefix.is_root() && !head.uri.path().ends_with('/') => {
+            Ok(to_root(&target, &head.uri))
+        }
+        _ => store::read_or_list(&state, &target, &head).await,
+    }
+}
+
+/// List the root of a hierarchy with other chunks
+#[utoipa::path(
+    method(get, head),
+    path = "/rechunk/{mount}/{chunks}/{codec}/",
+    tag = "views",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("chunks" = String, Path, description = "The shape of chunks, or `auto`"),
+        ("codec" = String, Path, description = "What they are encoded by"),
+        list::ListQuery,
+    ),
+    responses(
+        (status = 200, description = "The listing", content(
+            (ListingPage = "application/json"),
+            (String = "text/html"),
+        )),
+        (status = 400, description = "There are no such chunks or codec"),
+        (status = 404, description = "There is no such mount"),
+        (status = 405, description = "The backend cannot list"),
+        (status = 413, description = "An array has more chunks side by side than are listed"),
+        (status = 502, description = "The backend failed"),
+    )
+)]
+pub(crate) async fn list_root(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    store::read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// Redirect to the root of a hierarchy with other chunks
+#[utoipa::path(
+    method(get, head),
+    path = "/rechunk/{mount}/{chunks}/{codec}",
+    tag = "views",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("chunks" = String, Path, description = "The shape of chunks, or `auto`"),
+        ("codec" = String, Path, description = "What they are encoded by"),
+    ),
+    responses(
+        (status = 301, description = "The listing of the root is at the path with a slash"),
+        (status = 400, description = "There are no such chunks or codec"),
+    )
+)]
+pub(crate) async fn get_root(target: StoreTarget, uri: Uri) -> Response {
+    to_root(&target, &uri)
+}
+
+fn to_root(target: &StoreTarget, uri: &Uri) -> Response {
+    let base = target.base();
+    // As it was asked for, escapes and all.
+    store::redirect(&format!("./{}/", base.rsplit('/').next().unwrap_or_default()), uri)
+}

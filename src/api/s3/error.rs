@@ -1,0 +1,85 @@
+//! The failures of the S3 dialect: which S3 error a problem is, and the layer that has it written as XML.
+//!
+//! Handlers here fail with the same problems as all others. The layer stands outside everything that can refuse a
+//! request, so that limits, deadlines, panics and a busy server are told in this dialect too. A failure of a backend
+//! is an `InternalError` or `SlowDown` with its own status, and never `NoSuchKey`.
+
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::xml::{XML, Xml};
+use crate::error::ErrorClass;
+use crate::http::problem;
+use crate::http::problem::{Problem, READ_METHODS};
+use crate::web::middleware::Route;
+
+const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// How the answers of the S3 routes, and of what stands before them, are told.
+#[derive(Debug)]
+pub(crate) struct ErrorFormat {
+    /// What was asked for: a raw path.
+    resource: String,
+}
+
+impl ErrorFormat {
+    /// The dialect of a request, if it is for an S3 route.
+    pub(crate) fn of(route: &Route, uri: &Uri) -> Option<Self> {
+        is_s3(route, uri).then(|| Self { resource: uri.path().to_owned() })
+    }
+
+    /// Has an answer speak S3.
+    pub(crate) fn render(self, request_id: &HeaderValue, answer: &mut Response) {
+        answer.headers_mut().insert(X_AMZ_REQUEST_ID, request_id.clone());
+        let Self { resource } = self;
+        answer.extensions_mut().insert(problem::Dialect { resource, content_type: XML, write: document });
+    }
+}
+
+/// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.
+fn is_s3(route: &Route, uri: &Uri) -> bool {
+    let path = route.template().unwrap_or(uri.path());
+    path == "/s3" || path.starts_with("/s3/")
+}
+
+/// Any method but GET and HEAD, and OPTIONS, which touches no store.
+pub(crate) async fn other_method(method: Method) -> Response {
+    match method {
+        Method::OPTIONS => (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response(),
+        Method::PUT | Method::POST | Method::DELETE => Problem::from_class(ErrorClass::Unsupported)
+            .detail("nothing is written through S3 here; `/store/{mount}/{key}` takes PUT and DELETE")
+            .into_response(),
+        _ => Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(READ_METHODS).into_response(),
+    }
+}
+
+/// The document of an error.
+fn document(problem: &Problem, resource: &str, request_id: &str) -> String {
+    let error = Xml::plain("Error", |xml| {
+        xml.text("Code", code(problem));
+        xml.text("Message", problem.message());
+        xml.text("Resource", resource);
+        xml.text("RequestId", request_id);
+    });
+    error.into_text()
+}
+
+/// What S3 calls a problem (S3 API reference, "Error responses").
+fn code(problem: &Problem) -> &'static str {
+    match problem.status() {
+        StatusCode::NOT_FOUND if problem.code() == "unknown-mount" => "NoSuchBucket",
+        StatusCode::NOT_FOUND => "NoSuchKey",
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "AccessDenied",
+        StatusCode::BAD_REQUEST => "InvalidArgument",
+        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
+        StatusCode::REQUEST_TIMEOUT => "RequestTimeout",
+        StatusCode::CONFLICT => "OperationAborted",
+        StatusCode::PRECONDITION_FAILED => "PreconditionFailed",
+        StatusCode::URI_TOO_LONG => "InvalidURI",
+        StatusCode::RANGE_NOT_SATISFIABLE => "InvalidRange",
+        StatusCode::NOT_IMPLEMENTED => "NotImplemented",
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => "SlowDown",
+        status if status.is_client_error() => "InvalidRequest",
+        _ => "InternalError",
+    }
+}

@@ -1,0 +1,232 @@
+//! `ListObjects` and `ListObjectsV2`: what their parameters mean, and their answer (S3 API reference).
+//!
+//! A continuation token is the key or common prefix that its page ended with, disguised so that nobody makes his own.
+//! Where a page begins is always told by text, also where that text is a common prefix: what lies below it is then
+//! passed over, in `marker` and `start-after` as in a token.
+
+use std::time::SystemTime;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+use super::page::Asked;
+use super::query::{Query, QueryError};
+use super::xml::Xml;
+use crate::api::store::listing_text::ListingText;
+use crate::http::validators::{entity_tag, rfc3339};
+use crate::key::{StoreKey, StorePrefix};
+use crate::services::extract::encode;
+use crate::services::state::Mount;
+use crate::store::{DirEntry, ListEntry, StoreError};
+
+/// Most keys and common prefixes on a page, however many are asked for.
+const PAGE_KEYS: usize = 1000;
+/// What stands before the text in a token.
+const TOKEN: &str = "1:";
+
+/// Which of the two operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Version {
+    /// `ListObjects`, with its `marker`.
+    V1 { marker: String },
+    /// `ListObjectsV2`.
+    V2 { token: Option<String>, start_after: Option<String> },
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListObjects {
+    version: Version,
+    asked: Asked,
+    /// Whether keys and prefixes are percent-encoded in the answer.
+    encoded: bool,
+}
+
+impl ListObjects {
+    /// Reads the parameters of either version.
+    pub(crate) fn parse(query: &Query) -> Result<Self, QueryError> {
+        let text = |name| query.value(name).map(|value| value.map(str::to_owned));
+        let version = match query.value("list-type")? {
+            None => Version::V1 { marker: text("marker")?.unwrap_or_default() },
+            Some("2") => {
+                if query.has("continuation-token") && query.value("continuation-token")?.is_none() {
+                    return Err(not_a_token());
+                }
+                Version::V2 { token: text("continuation-token")?, start_after: text("start-after")? }
+            }
+            Some(_) => return Err(QueryError::Value { name: "list-type", takes: "`2`" }),
+        };
+        let after = match &version {
+            Version::V1 { marker } => marker.clone(),
+            Version::V2 { token: Some(token), .. } => text_of(token)?,
+            Version::V2 { token: None, start_after } => start_after.clone().unwrap_or_default(),
+        };
+        let grouped = match query.value("delimiter")? {
+            None => false,
+            Some("/") => true,
+            Some(_) => return Err(QueryError::Delimiter),
+        };
+        let encoded = match query.value("encoding-type")? {
+            None => false,
+            Some("url") => true,
+            Some(_) => return Err(QueryError::Value { name: "encoding-type", takes: "`url`" }),
+        };
+        let limit = query.value("max-keys")?.map_or(Ok(PAGE_KEYS), page_keys)?;
+        let prefix = text("prefix")?.unwrap_or_default();
+        Ok(Self { version, asked: Asked { prefix, grouped, after, limit }, encoded })
+    }
+
+    /// A key, prefix or parameter as the answer writes it.
+    fn written(&self, text: &str) -> String {
+        if !self.encoded {
+            return text.to_owned();
+        }
+        text.split('/').map(encode).collect::<Vec<_>>().join("/")
+    }
+
+    fn answer(&self, bucket: &str, page: &ListingText) -> Xml {
+        let next = page.next();
+        Xml::answer("ListBucketResult", |xml| {
+            xml.text("Name", bucket);
+            xml.text("Prefix", &self.written(&self.asked.prefix));
+            match &self.version {
+                Version::V1 { marker } => {
+                    xml.text("Marker", &self.written(marker));
+                    if let Some(next) = next {
+                        xml.text("NextMarker", &self.written(next));
+                    }
+                }
+                Version::V2 { token, start_after } => {
+                    if let Some(start_after) = start_after {
+                        xml.text("StartAfter", &self.written(start_after));
+                    }
+                    if let Some(token) = token {
+                        xml.text("ContinuationToken", token);
+                    }
+                    if let Some(next) = next {
+                        xml.text("NextContinuationToken", &token_of(next));
+                    }
+                    xml.text("KeyCount", &page.entries.len().to_string());
+                }
+            }
+            xml.text("MaxKeys", &self.asked.limit.to_string());
+            if self.asked.grouped {
+                xml.text("Delimiter", &self.written("/"));
+            }
+            if self.encoded {
+                xml.text("EncodingType", "url");
+            }
+            xml.text("IsTruncated", if page.more { "true" } else { "false" });
+            // One kind after the other, as S3 has it: some readers take no list with something between.
+            for entry in &page.entries {
+                if let DirEntry::Key(entry) = entry {
+                    self.contents(xml, entry);
+                }
+            }
+            for entry in &page.entries {
+                if let DirEntry::Prefix(prefix) = entry {
+                    xml.element("CommonPrefixes", |xml| xml.text("Prefix", &self.written(prefix.as_str())));
+                }
+            }
+        })
+    }
+
+    fn contents(&self, xml: &mut Xml, entry: &ListEntry) {
+        // Clients insist on a time; where the backend tells none, it is the oldest there is.
+        let modified = entry.info.modified.and_then(rfc3339).or_else(|| rfc3339(SystemTime::UNIX_EPOCH));
+        xml.element("Contents", |xml| {
+            xml.text("Key", &self.written(entry.key.as_str()));
+            xml.text("LastModified", &modified.unwrap_or_default());
+            xml.text("ETag", &entity_tag(&entry.info.version));
+            xml.text("Size", &entry.info.size.to_string());
+            xml.text("StorageClass", "STANDARD");
+        });
+    }
+}
+
+/// Lists a mount.
+pub(crate) async fn list(mount: &Mount, request: ListObjects) -> Result<Xml, StoreError> {
+    let page = request.asked.page(&*mount.store).await?;
+    Ok(request.answer(&mount.name, &page))
+}
+
+/// The length of a page: digits, and no more than there may be.
+fn page_keys(digits: &str) -> Result<usize, QueryError> {
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(QueryError::Value { name: "max-keys", takes: "a number from 0 to 1000" });
+    }
+    // What is too long for a number is too much as well.
+    Ok(digits.parse().unwrap_or(PAGE_KEYS).min(PAGE_KEYS))
+}
+
+fn token_of(text: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(format!("{TOKEN}{text}"))
+}
+
+/// What a token of ours stands for.
+fn text_of(token: &str) -> Result<String, QueryError> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).unwrap_or_default();
+    match std::str::from_utf8(&bytes).ok().and_then(|text| text.strip_prefix(TOKEN)) {
+        Some(text)
+            if StoreKey::parse(text).is_ok() || StorePrefix::parse(text).is_ok_and(|at| !at.is_root()) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err(not_a_token()),
+    }
+}
+
+fn not_a_token() -> QueryError {
+    QueryError::Value { name: "continuation-token", takes: "the `NextContinuationToken` of the page before" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ListObjects, QueryError> {
+        ListObjects::parse(&Query::of(&format!("/s3/m?{text}").parse().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_page_is_as_long_as_asked_for_and_at_most_1000() {
+        let limit = |text: &str| parse(text).map(|request| request.asked.limit);
+        for (text, keys) in [("", 1000), ("max-keys=", 1000), ("max-keys=0", 0), ("max-keys=007", 7)] {
+            assert_eq!(limit(text), Ok(keys), "{text}");
+        }
+        for text in ["max-keys=1001", "max-keys=18446744073709551615", "max-keys=99999999999999999999999"] {
+            assert_eq!(limit(text), Ok(1000), "{text}");
+        }
+        for text in ["max-keys=-1", "max-keys=%2B1", "max-keys=x", "max-keys=1.0", "max-keys=+1"] {
+            assert!(limit(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_stands_for_what_its_page_ended_with_and_nothing_else_is_one() {
+        for text in ["a", "a/", "a/b c+&é\u{ffff}"] {
+            assert_eq!(text_of(&token_of(text)).as_deref(), Ok(text));
+        }
+        let odd = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(text);
+        for token in
+            ["a", "a/b", "%", "MTo=", &odd("1:"), &odd("2:a"), &odd("1:/a"), &odd("1:a\0"), &odd("1:..")]
+        {
+            assert_eq!(text_of(token), Err(not_a_token()), "{token}");
+        }
+        assert_eq!(parse("list-type=2&continuation-token="), Err(not_a_token()));
+        let both = parse(&format!("list-type=2&start-after=z&continuation-token={}", token_of("a"))).unwrap();
+        assert_eq!(both.asked.after, "a", "the token counts, not where the first page began");
+    }
+
+    #[test]
+    fn parameters_that_are_not_understood_are_refused() {
+        assert_eq!(parse("delimiter=-"), Err(QueryError::Delimiter));
+        assert_eq!(parse("delimiter=//"), Err(QueryError::Delimiter));
+        for text in ["list-type=1", "list-type=3", "encoding-type=xml"] {
+            assert!(matches!(parse(text), Err(QueryError::Value { .. })), "{text}");
+        }
+        assert_eq!(parse("prefix=a&prefix=b"), Err(QueryError::Twice("prefix")));
+        let plain = parse("delimiter=&prefix=&fetch-owner=true&marker=m").unwrap();
+        assert_eq!((plain.asked.grouped, plain.asked.after.as_str()), (false, "m"));
+    }
+}

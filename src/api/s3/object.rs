@@ -1,0 +1,75 @@
+//! `GetObject` and `HeadObject`: a value, read as `/store` reads it.
+//!
+//! Ranges, conditions and headers are the same there and here. What differs: a key that does not exist is an error
+//! even if it is a prefix, as S3 has no redirects to listings.
+
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::response::Response;
+
+use super::query::{Query, QueryError};
+use crate::api::store::{consolidated, get_value, head_value};
+use crate::error::ErrorClass;
+use crate::http::problem::Problem;
+use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::services::state::AppState;
+
+/// Read a value as S3 does
+///
+/// `GetObject` and `HeadObject`, path-style. Signatures and `x-amz-*` headers are accepted and ignored. Errors are
+/// S3's XML.
+#[utoipa::path(
+    method(get, head),
+    path = "/s3/{mount}/{*key}",
+    tag = "s3",
+    params(
+        ("mount" = String, Path, description = "Name of a mount: the bucket"),
+        ("key" = String, Path, description = "A store key"),
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 304, description = "The value is the one that `If-None-Match` names"),
+        (status = 400, description = "`InvalidArgument`: the path names no key", content_type = "application/xml"),
+        (status = 404, description = "`NoSuchBucket` or `NoSuchKey`", content_type = "application/xml"),
+        (status = 412, description = "`PreconditionFailed`", content_type = "application/xml"),
+        (status = 416, description = "`InvalidRange`", content_type = "application/xml"),
+        (status = 501, description = "`NotImplemented`: another operation", content_type = "application/xml"),
+        (status = 502, description = "`InternalError`: the backend failed", content_type = "application/xml"),
+        (status = 503, description = "`SlowDown`", content_type = "application/xml"),
+        (status = 504, description = "`InternalError`: the backend did not answer in time", content_type = "application/xml"),
+    )
+)]
+pub(crate) async fn get_object(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (head, _) = request.into_parts();
+    let query = Query::of(&head.uri)?;
+    if query.value("versionId")?.is_some_and(|version| version != "null") {
+        return Err(
+            QueryError::Value { name: "versionId", takes: "`null`: values have one version here" }.into()
+        );
+    }
+    let mount = &target.mount;
+    let KeyOrPrefix::Key(key) = &target.place else {
+        return Err(no_such_key());
+    };
+    let nodes = || state.hierarchy(None, &mount.name);
+    if let Some(made) = consolidated::answer(&state, (mount, nodes, false), key, &head).await? {
+        return Ok(made);
+    }
+    let found = match head.method {
+        Method::HEAD => head_value(mount, key, &head.headers).await?,
+        _ => get_value(mount, key, &head.headers).await?,
+    };
+    found.ok_or_else(no_such_key)
+}
+
+fn no_such_key() -> Problem {
+    Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key")
+}

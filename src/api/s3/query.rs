@@ -1,0 +1,171 @@
+//! The query of an S3 request: its pairs, and which operation they ask for.
+//!
+//! S3 tells operations on one path apart by their parameters, so one that is not implemented must be refused: it would
+//! otherwise be answered with a listing or a value. Parameters that name no operation (those of signatures, names of
+//! calls that some SDKs add) are ignored.
+
+use axum::http::Uri;
+use percent_encoding::percent_decode_str;
+
+use crate::error::{Classify, ErrorClass};
+
+/// The parameters that name another operation than those there are.
+const OTHER_OPERATIONS: [&str; 32] = [
+    "accelerate",
+    "acl",
+    "analytics",
+    "attributes",
+    "cors",
+    "encryption",
+    "intelligent-tiering",
+    "inventory",
+    "legal-hold",
+    "lifecycle",
+    "logging",
+    "metadataConfiguration",
+    "metadataTable",
+    "metrics",
+    "notification",
+    "object-lock",
+    "ownershipControls",
+    "partNumber",
+    "policy",
+    "policyStatus",
+    "publicAccessBlock",
+    "replication",
+    "requestPayment",
+    "retention",
+    "select",
+    "session",
+    "tagging",
+    "torrent",
+    "uploadId",
+    "uploads",
+    "versions",
+    "website",
+];
+
+/// Why a query is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum QueryError {
+    /// A bad escape, or escapes that are not UTF-8.
+    #[error("the query is not percent-encoded UTF-8")]
+    Encoding,
+    /// A parameter twice.
+    #[error("`{0}` is given more than once")]
+    Twice(&'static str),
+    /// A value that is none of its parameter's.
+    #[error("`{name}` takes {takes}")]
+    Value {
+        /// The parameter.
+        name: &'static str,
+        /// What it takes.
+        takes: &'static str,
+    },
+    /// Another delimiter than the one of keys.
+    #[error("keys are grouped by the delimiter `/` alone")]
+    Delimiter,
+    /// An operation there is not.
+    #[error("`?{0}` is not implemented; this server answers the part of S3 that reads and lists")]
+    Operation(&'static str),
+}
+
+impl Classify for QueryError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Encoding | Self::Twice(_) | Self::Value { .. } => ErrorClass::InvalidRequest,
+            Self::Delimiter | Self::Operation(_) => ErrorClass::Unsupported,
+        }
+    }
+}
+
+/// The pairs of a query, decoded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+/// What the keys begin with that a request wants listed.
+///
+/// # Errors
+/// As for [`Query::of`].
+pub(crate) fn listed(uri: &Uri) -> Result<String, QueryError> {
+    Ok(Query::of(uri)?.value("prefix")?.unwrap_or_default().to_owned())
+}
+
+impl Query {
+    /// Decodes a query; refuses one that asks for an operation there is not.
+    pub(crate) fn of(uri: &Uri) -> Result<Self, QueryError> {
+        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decode(name)?, decode(value)?))
+        });
+        let query = Self(pairs.collect::<Result<_, _>>()?);
+        match OTHER_OPERATIONS.into_iter().find(|operation| query.has(operation)) {
+            Some(operation) => Err(QueryError::Operation(operation)),
+            None => Ok(query),
+        }
+    }
+
+    /// Whether a parameter is there, with a value or without.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| given == name)
+    }
+
+    /// The value of a parameter; an empty one is as none.
+    pub(crate) fn value(&self, name: &'static str) -> Result<Option<&str>, QueryError> {
+        let mut values = self.0.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(QueryError::Twice(name)),
+            (value, None) => Ok(value.filter(|value| !value.is_empty())),
+        }
+    }
+}
+
+/// Decodes one name or value; `+` is a space there.
+fn decode(text: &str) -> Result<String, QueryError> {
+    let escapes = text.split('%').skip(1);
+    let is_hex = |escape: &str| escape.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if !escapes.into_iter().all(is_hex) {
+        return Err(QueryError::Encoding);
+    }
+    let spaced = text.replace('+', " ");
+    match percent_decode_str(&spaced).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(QueryError::Encoding),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(text: &str) -> Result<Query, QueryError> {
+        Query::of(&format!("/s3/m?{text}").parse().unwrap())
+    }
+
+    #[test]
+    fn pairs_are_decoded_once() {
+        let pairs =
+            query("prefix=a+b%2Bc%2520&&location&x=1=2&empty=&X-Amz-Signature=f&x-id=GetObject").unwrap();
+        assert_eq!(pairs.value("prefix"), Ok(Some("a b+c%20")));
+        assert_eq!(
+            (pairs.value("x"), pairs.value("empty"), pairs.value("none")),
+            (Ok(Some("1=2")), Ok(None), Ok(None))
+        );
+        assert!(pairs.has("location") && !pairs.has("loc"));
+        assert_eq!(query("a=1&a=1").unwrap().value("a"), Err(QueryError::Twice("a")));
+        for bad in ["prefix=%ff", "prefix=%", "prefix=%z0", "prefix=%4", "%ff=1"] {
+            assert_eq!(query(bad), Err(QueryError::Encoding), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_operations_are_refused_and_never_taken_for_a_listing() {
+        for operation in OTHER_OPERATIONS {
+            for text in [operation.to_owned(), format!("prefix=a&{operation}=1")] {
+                assert_eq!(query(&text), Err(QueryError::Operation(operation)));
+            }
+        }
+        assert!(query("aclx=1&prefix=acl").is_ok());
+    }
+}

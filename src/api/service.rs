@@ -1,0 +1,323 @@
+//! The server about itself: the service document, the mounts, liveness and readiness.
+//!
+//! None of these waits in the admission queue: they must answer when nothing else does.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::json_response::text_answer;
+use crate::http::base_path::BasePath;
+use crate::http::caller::{Administrator, Caller};
+use crate::http::negotiate;
+use crate::http::negotiate::Offer;
+use crate::http::problem::Problem;
+use crate::metrics;
+use crate::metrics::CONTENT_TYPE;
+use crate::services::memory_info::MemoryInfo;
+use crate::services::state::{AppState, Mount, MountState};
+use crate::web::compression::Fixed;
+use crate::web::router;
+use crate::web::router::Operations;
+
+static OFFERS: &[Offer] = &[
+    Offer { name: "json", media_type: "application/json" },
+    Offer { name: "html", media_type: "text/html" },
+];
+
+/// What this server is and where things are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ServiceDocument {
+    /// Name of the software.
+    #[schema(example = "zarrd")]
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+    /// Path of the documentation for people.
+    documentation: String,
+    /// Path of the description for programs.
+    openapi: String,
+    /// Path of the list of mounts.
+    mounts: String,
+    /// Paths of the mounts' stores.
+    stores: Vec<String>,
+}
+
+/// A mount.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MountInfo {
+    /// Its name.
+    name: String,
+    /// Path of its store.
+    #[schema(example = "/store/demo/")]
+    store: String,
+    /// Where else it is.
+    links: MountLinks,
+    /// Kind of its backend: `local`, `memory`, `s3`, `gcs`, `azure`, `http` or `zip`.
+    kind: &'static str,
+    /// Whether PUT and DELETE of keys are offered.
+    writable: bool,
+    /// Whether DELETE of prefixes is offered.
+    allow_prefix_delete: bool,
+    /// Whether its backend answers: `ready` or `unavailable`.
+    state: &'static str,
+    /// If it does not, why, in a word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "timed-out")]
+    why: Option<&'static str>,
+}
+
+/// Where a mount is, by what is shown of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MountLinks {
+    /// Its store.
+    store: String,
+    /// The view that clients in use can open.
+    plain: String,
+    /// The view without shards.
+    unshard: String,
+    /// The view in other chunks or by other codecs: in boxes of up to 1 MiB, not encoded. Others stand in their places.
+    #[schema(example = "/rechunk/demo/auto/raw/")]
+    rechunk: String,
+    /// What its nodes are.
+    nodes: String,
+    /// Elements of its arrays.
+    data: String,
+}
+
+impl MountLinks {
+    fn of(base: &BasePath, name: &str) -> Self {
+        let link = |word: &str| format!("{}/{word}/{name}/", base.as_str());
+        let (store, plain, unshard) = (link("store"), link("plain"), link("unshard"));
+        let rechunk = format!("{}auto/raw/", link("rechunk"));
+        Self { store, plain, unshard, rechunk, nodes: link("v1/nodes"), data: link("v1/data") }
+    }
+}
+
+/// All mounts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MountList {
+    /// Sorted by name.
+    mounts: Vec<MountInfo>,
+    /// How much memory the server takes at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<MemoryInfo>,
+}
+
+/// How the server is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// `ok`, `draining` or `unavailable`.
+    status: &'static str,
+    /// By mount: `ready` or `unavailable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    mounts: Option<std::collections::BTreeMap<String, &'static str>>,
+    /// Why, by mount that is not ready: `timed-out`, `backend-failed`, `overloaded` and the like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
+    why: Option<std::collections::BTreeMap<String, &'static str>>,
+}
+
+/// Service document
+#[utoipa::path(
+    method(get, head),
+    path = "/",
+    tag = "service",
+    responses((status = 200, description = "What this server is", content(
+        (ServiceDocument = "application/json"),
+        (String = "text/html"),
+    )))
+)]
+pub(crate) async fn service_document(
+    State(state): State<AppState>,
+    base: BasePath,
+    caller: Caller,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let base = base.as_str();
+    let document = ServiceDocument {
+        name: "zarrd",
+        version: env!("CARGO_PKG_VERSION"),
+        documentation: format!("{base}/docs/"),
+        openapi: format!("{base}/openapi.json"),
+        mounts: format!("{base}/v1/mounts"),
+        stores: known(&state, &caller).map(|mount| format!("{base}/store/{}/", mount.name)).collect(),
+    };
+    let body = match negotiate::choose(&headers, None, OFFERS)?.name {
+        "html" => {
+            ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page(base, &document)).into_response()
+        }
+        _ => Json(document).into_response(),
+    };
+    Ok(([(header::VARY, "Accept")], body).into_response())
+}
+
+/// The mounts with which a caller may do anything.
+pub(crate) fn known<'a>(state: &'a AppState, caller: &'a Caller) -> impl Iterator<Item = &'a Arc<Mount>> {
+    state.mounts().filter(|mount| caller.rights().can_see(&mount.name))
+}
+
+/// The service document for people. Mount names need no escaping: they are unreserved characters only.
+fn page(base: &str, document: &ServiceDocument) -> String {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>zarrd</title>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <link rel=\"icon\" href=\"{base}/favicon.svg\" type=\"image/svg+xml\">\n\
+         <link rel=\"alternate icon\" href=\"{base}/favicon.ico\"></head>\n\
+         <body><h1>zarrd {}</h1>\n<ul>\n",
+        document.version
+    );
+    let fixed = [&document.documentation, &document.openapi, &document.mounts];
+    for path in fixed.into_iter().chain(&document.stores) {
+        page.push_str("<li><a href=\"");
+        page.push_str(path);
+        page.push_str("\">");
+        page.push_str(path);
+        page.push_str("</a></li>\n");
+    }
+    page.push_str("</ul></body></html>\n");
+    page
+}
+
+/// List the mounts
+///
+/// Their rights, the kind of their backend, and whether it answers.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/mounts",
+    tag = "service",
+    responses((status = 200, description = "The mounts", body = MountList))
+)]
+pub(crate) async fn list_mounts(
+    State(state): State<AppState>,
+    base: BasePath,
+    caller: Caller,
+) -> Json<MountList> {
+    let readiness = state.readiness().await;
+    let state_of = |name: &str| readiness.get(name).copied();
+    let mounts = known(&state, &caller).map(|mount| MountInfo {
+        name: mount.name.clone(),
+        store: format!("{}/store/{}/", base.as_str(), mount.name),
+        links: MountLinks::of(&base, &mount.name),
+        kind: mount.store.kind().as_str(),
+        writable: mount.writable,
+        allow_prefix_delete: mount.may_erase_prefixes(),
+        state: state_of(&mount.name).map_or("unavailable", MountState::as_str),
+        why: state_of(&mount.name).and_then(MountState::why),
+    });
+    Json(MountList { mounts: mounts.collect(), memory: state.memory().cloned() })
+}
+
+/// Liveness
+#[utoipa::path(
+    method(get, head),
+    path = "/healthz",
+    tag = "service",
+    responses((status = 200, description = "The process answers", body = Health))
+)]
+pub(crate) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok", mounts: None, why: None })
+}
+
+/// Readiness
+///
+/// 503 while the server drains, and when no backend answers. One dead mount does not take the others with it.
+#[utoipa::path(
+    method(get, head),
+    path = "/readyz",
+    tag = "service",
+    responses(
+        (status = 200, description = "Requests are welcome", body = Health),
+        (status = 503, description = "Draining, or no backend answers"),
+    )
+)]
+pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Response {
+    let readiness = state.readiness().await;
+    // All count, though not all may be named.
+    let named = readiness.iter().filter(|(name, _)| caller.rights().can_see(name));
+    let mounts: std::collections::BTreeMap<_, _> =
+        named.clone().map(|(name, state)| (name.clone(), state.as_str())).collect();
+    let why: std::collections::BTreeMap<_, _> =
+        named.filter_map(|(name, state)| Some((name.clone(), state.why()?))).collect();
+    let status = if state.is_draining() {
+        "draining"
+    } else if readiness.values().any(|state| state.is_ready()) || readiness.is_empty() {
+        "ok"
+    } else {
+        "unavailable"
+    };
+    if status == "ok" {
+        let why = (!why.is_empty()).then_some(why);
+        return Json(Health { status, mounts: Some(mounts), why }).into_response();
+    }
+    let words = |words: std::collections::BTreeMap<String, &'static str>| {
+        words.into_iter().map(|(name, word)| (name, word.into())).collect::<serde_json::Map<_, _>>()
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, status)
+        .extension("mounts", words(mounts))
+        .extension("why", words(why))
+        .into_response()
+}
+
+/// Metrics
+///
+/// For Prometheus, as OpenMetrics text. At the admin listener (`[server] admin_listen`), and here only with
+/// `[http] public_metrics`.
+#[utoipa::path(
+    method(get, head),
+    path = "/metrics",
+    tag = "service",
+    responses(
+        (status = 200, description = "The metrics", content_type = "application/openmetrics-text"),
+        (status = 404, description = "They are at the admin listener only"),
+    )
+)]
+pub(crate) async fn metrics(State(state): State<AppState>, request: Request) -> Response {
+    if !state.options().public_metrics && !Administrator::is_asking(request.extensions()) {
+        return Problem::from_status(StatusCode::NOT_FOUND).into_response();
+    }
+    let headers =
+        [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    (headers, metrics::text(&state).await).into_response()
+}
+
+/// What the description of the API can be asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DescriptionQuery {
+    /// `no` leaves out the operations of HEAD, which are those of GET without a body.
+    head: Option<String>,
+}
+
+/// Describe this API to programs
+#[utoipa::path(
+    method(get, head),
+    path = "/openapi.json",
+    tag = "service",
+    params(DescriptionQuery),
+    responses(
+        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
+        (status = 304, description = "Not modified"),
+    )
+)]
+pub(crate) async fn openapi_json(
+    base: BasePath,
+    Query(query): Query<DescriptionQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let operations = match query.head.as_deref() {
+        Some("no") => Operations::WithoutHead,
+        _ => Operations::All,
+    };
+    let (text, version) = router::openapi_below(&base, operations);
+    let fixed = Fixed(version.tag().to_owned());
+    let mut answer = text_answer(&headers, [text], version);
+    answer.extensions_mut().insert(fixed);
+    answer
+}

@@ -1,0 +1,189 @@
+//! Listings of the store routes: `list_dir`, `list_prefix` and `list` of Zarr core 3.1, as HTML or JSON.
+//!
+//! An unknown prefix is empty in JSON, as the store interface has it, and 404 in HTML, as its readers have it; the
+//! root always exists. A listing that cannot be finished is never a shorter one: it fails, or the connection is cut.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures::TryStreamExt;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::listing_page::{HTML_FOOT, Links, ListingPage};
+use super::listing_text;
+use super::listing_text::ListingText;
+use crate::error::ErrorClass;
+use crate::http::base_path::BasePath;
+use crate::http::negotiate;
+use crate::http::negotiate::Offer;
+use crate::http::options::HttpOptions;
+use crate::http::problem::Problem;
+use crate::key::{StoreKey, StorePrefix};
+use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::services::state::{AppState, Mount};
+use crate::store::{DirEntry, StoreError};
+
+static OFFERS: &[Offer] = &[
+    Offer { name: "html", media_type: "text/html" },
+    Offer { name: "json", media_type: "application/json" },
+];
+
+/// What a listing can be asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Of a prefix: list every key below it. No value is needed; `false` and `0` mean no.
+    recursive: Option<String>,
+    /// Of a prefix: `html` or `json`; wins over `Accept`.
+    format: Option<String>,
+    /// Short for `format`.
+    f: Option<String>,
+    /// Of a JSON listing: most keys and prefixes on the page.
+    limit: Option<usize>,
+    /// Of a JSON listing: the page after this key or prefix; `next` of the page before.
+    after: Option<String>,
+}
+
+impl ListQuery {
+    /// Reads the query of a listing. Unknown fields are ignored.
+    fn from_uri(uri: &Uri) -> Result<Self, Problem> {
+        Query::try_from_uri(uri)
+            .map(|Query(query)| query)
+            .map_err(|rejection| Problem::from_query_error(&rejection))
+    }
+
+    fn is_recursive(&self) -> bool {
+        self.recursive.as_deref().is_some_and(|text| text != "false" && text != "0")
+    }
+
+    /// The page's length: what is asked for, if it is from 1 to the most there may be.
+    fn page_keys(&self, most: usize) -> Result<usize, Problem> {
+        match self.limit.unwrap_or(most) {
+            limit if (1..=most).contains(&limit) => Ok(limit),
+            _ => Err(Problem::from_class(ErrorClass::InvalidRequest)
+                .detail(format!("`limit` is from 1 to {most}"))
+                .extension("limit", most)),
+        }
+    }
+}
+
+/// List the root of a mount
+///
+/// `list_dir`, or with `?recursive` all keys. HTML by default, JSON if asked for.
+#[utoipa::path(
+    method(get, head),
+    path = "/store/{mount}/",
+    tag = "store",
+    params(("mount" = String, Path, description = "Name of a mount"), ListQuery),
+    responses(
+        (status = 200, description = "The listing", content(
+            (ListingPage = "application/json"),
+            (String = "text/html"),
+        )),
+        (status = 400, description = "Bad `format`, `limit` or `after`"),
+        (status = 404, description = "There is no such mount"),
+        (status = 405, description = "The backend cannot list"),
+        (status = 406, description = "`Accept` allows neither HTML nor JSON"),
+        (status = 502, description = "The backend failed"),
+    )
+)]
+pub(crate) async fn list_root(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    let KeyOrPrefix::Prefix(prefix) = &target.place else {
+        return Err(Problem::from_class(ErrorClass::NotFound));
+    };
+    answer(&state, &target, prefix, &request.into_parts().0).await
+}
+
+/// Whether a prefix exists, which it does if a key is below it. One key is asked for.
+pub(crate) async fn exists(mount: &Mount, prefix: &StorePrefix) -> Result<bool, StoreError> {
+    Ok(mount.store.list_prefix(prefix, None).try_next().await?.is_some())
+}
+
+/// Lists a prefix.
+pub(crate) async fn answer(
+    state: &AppState,
+    target: &StoreTarget,
+    prefix: &StorePrefix,
+    head: &Parts,
+) -> Result<Response, Problem> {
+    let mount = &target.in_room(state, &head.extensions).mount;
+    let query = ListQuery::from_uri(&head.uri)?;
+    let format = query.format.as_deref().or(query.f.as_deref());
+    let offer = negotiate::choose(&head.headers, format, OFFERS)?;
+    let listed = match offer.name {
+        "json" => json(mount, prefix, &query, state.options()).await,
+        _ => html(mount, prefix, query.is_recursive(), head).await,
+    };
+    let head = [(header::CACHE_CONTROL, "no-cache"), (header::VARY, "Accept")];
+    listed.map(|response| (head, response).into_response()).map_err(|error| match error {
+        ListError::Store(error @ StoreError::NotListable) => Problem::from(error).allow("OPTIONS"),
+        ListError::Store(error) => error.into(),
+        ListError::Problem(problem) => problem,
+    })
+}
+
+/// Why there is no listing.
+enum ListError {
+    Store(StoreError),
+    Problem(Problem),
+}
+
+impl From<StoreError> for ListError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+async fn json(
+    mount: &Mount,
+    prefix: &StorePrefix,
+    query: &ListQuery,
+    options: &HttpOptions,
+) -> Result<Response, ListError> {
+    let limit = query.page_keys(options.list_page_keys).map_err(ListError::Problem)?;
+    let (recursive, after) = (query.is_recursive(), query.after.as_deref().unwrap_or_default());
+    if recursive && !after.is_empty() {
+        StoreKey::parse(after).map_err(|error| ListError::Problem(error.into()))?;
+    }
+    let page = ListingText::of(listing_text::entries(&*mount.store, prefix, recursive, after), limit).await?;
+    Ok(Json(ListingPage::new(prefix, page)).into_response())
+}
+
+async fn html(
+    mount: &Mount,
+    prefix: &StorePrefix,
+    recursive: bool,
+    head: &Parts,
+) -> Result<Response, ListError> {
+    let entries = listing_text::entries(&*mount.store, prefix, recursive, "");
+    let links = Links::new(prefix, head.extensions.get());
+    let begin = links.head(&path_of(head));
+    let empty = prefix.is_root().then(|| format!("{begin}{HTML_FOOT}"));
+    let line = move |page: &mut String, entry: DirEntry| links.push(page, entry.text());
+    match (listing_text::text(entries, begin, line, HTML_FOOT).await?, empty) {
+        (Some(body), _) => Ok(html_response(body)),
+        (None, Some(empty)) => Ok(html_response(Body::from(empty))),
+        (None, None) => Err(unknown_prefix()),
+    }
+}
+
+/// The path of a request as its client sees it.
+fn path_of(head: &Parts) -> String {
+    BasePath::of(&head.extensions).as_str().to_owned() + head.uri.path()
+}
+
+fn html_response(body: Body) -> Response {
+    (StatusCode::OK, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], body).into_response()
+}
+
+fn unknown_prefix() -> ListError {
+    ListError::Problem(Problem::from_class(ErrorClass::NotFound).detail("no key is below this prefix"))
+}

@@ -1,0 +1,156 @@
+//! PATCH of the store routes: `set_partial_values` of Zarr core 3.1 for one value and one part.
+//!
+//! `Content-Range` says where the body goes (RFC 9110, sections 14.4 and 14.5). The value is replaced whole, by what it
+//! becomes: readers see it before or after. The part is held in memory, and charged by its length; the value is if the store
+//! takes it only whole.
+//! Rules for uploads are those of PUT (`write`). Many parts at once are in `partial`.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::write::{check_upload, committed, failed, stored, writable_key};
+use crate::admission::{AdmissionRequest, Priority};
+use crate::api::held::Held;
+use crate::error::ErrorClass;
+use crate::http::body::collect;
+use crate::http::conditions::Conditions;
+use crate::http::digest::Checking;
+use crate::http::problem::Problem;
+use crate::http::range;
+use crate::http::range::Written;
+use crate::services::extract::StoreTarget;
+use crate::services::state::AppState;
+use crate::store::{PartialWrite, StoreError, ValueInfo, ValuePart, WriteCondition, set_partial_values};
+
+/// Says which bodies PATCH takes (RFC 5789, section 3.1).
+pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+/// Bytes.
+pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
+
+/// Write a part of a value
+///
+/// `Content-Range: bytes 10-19/*` says where: the body has as many bytes. A length in place of `*` is checked: it is that
+/// of the value after the write. A value that does not exist counts as empty, and bytes between its end and the part
+/// become zero. All of the part is written or nothing.
+#[utoipa::path(
+    patch,
+    path = "/store/{mount}/{*key}",
+    tag = "store",
+    params(
+        ("mount" = String, Path, description = "Name of a writable mount"),
+        ("key" = String, Path, description = "A store key"),
+        ("Content-Range" = String, Header, description = "`bytes 10-19/*`, or `bytes 10-19/100`"),
+        ("Content-Digest" = Option<String>, Header, description = "`sha-256` or `sha-512` of the body"),
+        ("If-Match" = Option<String>, Header, description = "Write only into this version"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: write only if there is no value"),
+    ),
+    request_body(content_type = "application/octet-stream", description = "The bytes of the part"),
+    responses(
+        (status = 201, description = "Written; there was no value before"),
+        (status = 204, description = "Written"),
+        (status = 400, description = "The path names no key, `Content-Range` is missing or not understood, or the body \
+                                      is not as long as it says; nothing was written"),
+        (status = 405, description = "The mount is read-only, or its backend does not name versions"),
+        (status = 408, description = "The body came too slowly; nothing was written"),
+        (status = 409, description = "The value would be of another length than `Content-Range` says; nothing was written"),
+        (status = 412, description = "The condition does not hold; nothing was written"),
+        (status = 413, description = "The value would be too large; nothing was written"),
+        (status = 415, description = "The body is content-encoded; nothing was written"),
+        (status = 503, description = "Other writers came between each time, and nothing was written; or too busy"),
+        (status = 507, description = "The backend has no room left; nothing was written"),
+    )
+)]
+pub(crate) async fn patch_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (mount, key) = writable_key(&target)?;
+    let (head, body) = request.into_parts();
+    let declared = check_upload(&head.headers, state.options())?;
+    let checking = Checking::from_headers(&head.headers, state.cpu())?;
+    let Written { range, result_bytes } = range::written(&head.headers).ok_or_else(no_place)?;
+    let limit_bytes = state.options().put_body_bytes;
+    if range.end > limit_bytes {
+        return Err(too_large(limit_bytes));
+    }
+    let length = range.end.saturating_sub(range.start);
+    let held = Held::new(
+        state.admission().uncharged(AdmissionRequest::new(Priority::StoredBytes, &head.extensions)),
+    );
+    held.charge(length)?;
+    let bytes = part(&state, declared, length, checking, body).await?;
+
+    // As with PUT: once all bytes are here, the client's leaving does not stop the write.
+    let parts = vec![ValuePart { offset: range.start, bytes }];
+    let write = PartialWrite { key: key.clone(), parts, result_bytes, limit_bytes };
+    let (store, conditions) = (Arc::clone(&mount.store), Conditions::from_headers(&head.headers));
+    let commit = tokio::spawn(async move {
+        let may_write = |current: Option<&ValueInfo>| match conditions.for_write(current) {
+            Some(_) => {
+                // What is stored anew is all of the value, under a condition.
+                let result = range.end.max(current.map_or(0, |info| info.size));
+                held.charge_set(&*store, &WriteCondition::IfAbsent, length, result)
+            }
+            None => Err(StoreError::ConditionFailed),
+        };
+        set_partial_values(&*store, &write, may_write).await
+    });
+    committed(&state, commit).await?.map(stored).map_err(not_written)
+}
+
+/// The body, which must have this length.
+async fn part(
+    state: &AppState,
+    declared: Option<u64>,
+    length: u64,
+    checking: Checking,
+    body: Body,
+) -> Result<Bytes, Problem> {
+    if declared.is_some_and(|declared| declared != length) {
+        return Err(not_as_long(length));
+    }
+    let bytes =
+        collect(state.options(), declared, length, Some(checking), body, || not_as_long(length)).await?;
+    if u64::try_from(bytes.len()) == Ok(length) { Ok(bytes) } else { Err(not_as_long(length)) }
+}
+
+fn not_written(error: StoreError) -> Problem {
+    match error {
+        StoreError::ConditionFailed => failed(),
+        StoreError::BodyTooLarge { limit } => too_large(limit),
+        StoreError::OtherLength { asked, result } => {
+            Problem::from(error).extension("asked", asked).extension("result", result)
+        }
+        // PUT and DELETE are offered still.
+        error @ StoreError::NotSupported(_) => {
+            Problem::from(error).allow("GET, HEAD, PUT, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE")
+        }
+        error => error.into(),
+    }
+}
+
+fn too_large(limit: u64) -> Problem {
+    let detail = format!("the value would be longer than {limit} bytes; nothing was written");
+    Problem::from_class(ErrorClass::TooLarge).detail(detail).extension("limit", limit)
+}
+
+fn no_place() -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest)
+        .detail(
+            "say once, in `Content-Range`, which bytes of the value the body is: `bytes 10-19/*`, or with the value's \
+             length after the write, `bytes 10-19/100`",
+        )
+        .header(ACCEPT_PATCH, PATCH_TYPE)
+}
+
+fn not_as_long(length: u64) -> Problem {
+    Problem::from_class(ErrorClass::InvalidRequest).detail(format!(
+        "`Content-Range` speaks of {length} bytes, and the body has another length; nothing was written"
+    ))
+}

@@ -1,0 +1,66 @@
+//! How much more is read for a box than was asked for.
+
+use serde_json::{Value, json};
+
+use super::chunks::amplification_of;
+use super::filter;
+use super::params::Params;
+use crate::vectors::{Level, TouchedChunks, VectorError};
+
+/// Read amplification of a box: four numbers, each null where it would divide by nothing.
+///
+/// - `formula`: volume of the chunks read over volume of the bins that the box touches.
+/// - `per_loaded`: the same, where only bins in chunks that are read count.
+/// - `rows`: vertices decoded over vertices in the box.
+/// - `bytes`: bytes as stored over bytes of the vertices in the box.
+///
+/// The last two read the vertices, unless `dry_run` is given.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/amplification",
+    tag = "vectors",
+    operation_id = "get_vectors_amplification",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        crate::api::vectors::BoxParams,
+        ("dry_run" = Option<bool>, Query, description = "Read no vertex"),
+    ),
+    responses(
+        (status = 200, description = "The numbers", content_type = "application/json"),
+        (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
+    )
+)]
+pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
+    if params.is_on("dry_run") {
+        let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
+        let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
+        return Ok(json!({
+            "level": level.name.index,
+            "chunks": touched.chunks.len(),
+            "bins": clamped(touched.bins),
+            "rows_loaded": null,
+            "rows": null,
+            "amplification": amplification_of(&touched.amplification),
+        }));
+    }
+    let query = crate::vectors::VertexQuery { counts_bytes: true, ..filter::query(level, params)? };
+    let mut stream = query.run(level).await?;
+    while stream.next().await?.is_some() {}
+    Ok(json!({
+        "level": level.name.index,
+        "chunks": stream.touched.chunks.len(),
+        "bins": clamped(stream.touched.bins),
+        "rows_loaded": stream.rows_loaded,
+        "rows": stream.rows,
+        "encoded_bytes": stream.encoded_bytes,
+        "amplification": amplification_of(&stream.amplification()),
+    }))
+}
+
+/// A count as JSON holds it.
+pub(crate) fn clamped(count: u128) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

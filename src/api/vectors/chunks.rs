@@ -1,0 +1,357 @@
+//! The chunks that a box touches, and one chunk.
+
+use futures::StreamExt;
+use serde_json::{Map, Value, json};
+
+use super::amplification::clamped;
+use super::filter;
+use super::params::Params;
+use super::summary::bounds_of;
+use crate::vectors::payload::Fragment;
+use crate::vectors::{
+    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks,
+    VectorError, dotted, parse_dotted,
+};
+
+/// Chunks on a page, unless `limit` says otherwise, and at most.
+const PAGE: u64 = 1000;
+const MOST_PAGE: u64 = 10_000;
+/// Chunks that are looked through where empty ones are listed.
+const MOST_CANDIDATES: u64 = 1 << 18;
+/// Chunks whose sizes are looked up at a time.
+const CONCURRENCY: usize = 16;
+/// Fragments of a chunk that are listed.
+const MOST_FRAGMENTS: usize = 10_000;
+/// Objects of a chunk that are listed.
+const MOST_OBJECTS: usize = 10_000;
+
+/// The four numbers.
+pub(crate) fn amplification_of(found: &Amplification) -> Value {
+    json!({
+        "formula": found.formula, "per_loaded": found.per_loaded, "rows": found.rows, "bytes": found.bytes,
+    })
+}
+
+/// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks",
+    tag = "vectors",
+    operation_id = "get_vectors_chunks",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        crate::api::vectors::BoxParams,
+        ("include" = Option<String>, Query, description = "Some of `keys` (the default), `sizes`, `empty`"),
+        ("verify" = Option<bool>, Query, description = "Compare what the store says it holds with what it holds"),
+        ("limit" = Option<u64>, Query, description = "Chunks on a page"),
+        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+    ),
+    responses(
+        (status = 200, description = "The chunks", content_type = "application/json"),
+        (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter (`bad_param`)"),
+        (status = 404, description = "No such store or level"),
+    )
+)]
+pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX[..], &["include", "verify", "limit", "cursor"]].concat())?;
+    let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
+    let includes = Includes::of(params)?;
+    let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
+    let page =
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+    let cursor = params.get("cursor").map(|text| {
+        parse_dotted(text)
+            .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+    });
+    let cursor = cursor.transpose()?;
+    if includes.empty && touched.candidates > MOST_CANDIDATES.into() {
+        let estimate = clamped(touched.candidates);
+        return Err(VectorError::TooMany {
+            what: "chunks, empty ones too",
+            estimate,
+            limit: MOST_CANDIDATES,
+        });
+    }
+    let listed = if includes.empty {
+        with_empty(level, &touched, page, cursor.as_ref())
+    } else {
+        touched.chunks.clone()
+    };
+    let mut due = listed.into_iter().filter(|coord| cursor.as_ref().is_none_or(|cursor| coord > cursor));
+    let shown: Vec<Coord> = due.by_ref().take(page).collect();
+    let next = due.next().and(shown.last()).map(|coord| dotted(coord));
+    let families = families(level).await?;
+    let (families, touched_ref) = (&families, &touched);
+    let mut described = futures::stream::iter(shown)
+        .map(|coord| async move { describe(level, coord, touched_ref, families, includes).await })
+        .buffered(CONCURRENCY);
+    let mut chunks = Vec::new();
+    while let Some(chunk) = described.next().await {
+        chunks.push(chunk?);
+    }
+    let mut document = Map::new();
+    let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
+    put("level", json!(level.name.index));
+    put("chunk_shape", json!(level.shapes.chunk));
+    put("bin_shape", json!(level.shapes.bin));
+    if let Some(bbox) = boxes.first() {
+        put("interval", json!(bbox.interval.name()));
+        // What is infinite has no number in JSON.
+        put("bbox", json!({ "min": finite(&bbox.low), "max": finite(&bbox.high) }));
+    }
+    put("candidates", json!(clamped(touched.candidates)));
+    put("occupied", json!(touched.chunks.len()));
+    put("bins", json!(clamped(touched.bins)));
+    put("chunks", Value::Array(chunks));
+    put("amplification", amplification_of(&touched.amplification));
+    if params.is_on("verify") {
+        put("verify", verify(level).await?);
+    }
+    put("cursor", json!(next));
+    Ok(Value::Object(document))
+}
+
+fn finite(numbers: &[f64]) -> Vec<Value> {
+    let text = |number: f64| if number > 0.0 { "inf" } else { "-inf" };
+    numbers
+        .iter()
+        .map(|&number| if number.is_finite() { json!(number) } else { json!(text(number)) })
+        .collect()
+}
+
+/// What is said of each chunk.
+#[derive(Clone, Copy)]
+struct Includes {
+    keys: bool,
+    sizes: bool,
+    empty: bool,
+}
+
+impl Includes {
+    fn of(params: &Params) -> Result<Self, VectorError> {
+        let mut includes = Self { keys: params.get("include").is_none(), sizes: false, empty: false };
+        for name in params.list("include") {
+            match name.as_str() {
+                "keys" => includes.keys = true,
+                "sizes" => includes.sizes = true,
+                "empty" => includes.empty = true,
+                _ => return Err(VectorError::bad_param("include", "some of `keys,sizes,empty`")),
+            }
+        }
+        // Where it cannot be told which chunk is meant, its keys are worth little, but they cost nothing.
+        includes.keys |= includes.sizes || includes.empty;
+        Ok(includes)
+    }
+}
+
+/// Touched chunks, empty ones too: as many as a page may need.
+fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
+    let mut all: Vec<Coord> = touched.chunks.clone();
+    let lead = level
+        .vertices
+        .grid()
+        .and_then(|grid| grid.first().copied())
+        .filter(|_| level.lead() > 0)
+        .unwrap_or(1);
+    for touch in &touched.touches {
+        let Some(spans) = &touch.chunks else { continue };
+        for first in 0..i64::try_from(lead).unwrap_or(1) {
+            let start = if level.lead() > 0 { vec![first] } else { Vec::new() };
+            all.extend(
+                combinations(spans, start)
+                    .filter(|coord| cursor.is_none_or(|cursor| coord > cursor))
+                    .take(page + 1),
+            );
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The coordinates in a box of chunks, in order. Lazy.
+fn combinations(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
+    let spans = spans.to_vec();
+    let mut next: Option<Coord> = Some(spans.iter().map(|&(first, _)| first).collect());
+    std::iter::from_fn(move || {
+        let current = next.take()?;
+        let mut following = current.clone();
+        for (at, &(first, last)) in following.iter_mut().zip(&spans).rev() {
+            if *at < last {
+                *at += 1;
+                next = Some(following);
+                break;
+            }
+            *at = first;
+        }
+        Some([&start[..], &current[..]].concat())
+    })
+}
+
+/// The arrays that have a cell for each chunk.
+async fn families(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
+    let mut families = vec![("vertices".to_owned(), level.vertices.clone())];
+    if let Some(fragments) = &level.fragments {
+        families.push((fragments.path.name().to_owned(), fragments.clone()));
+    }
+    for name in Attribute::names(level).await? {
+        // An attribute that cannot be read has no keys to be told.
+        if let Ok(attribute) = Attribute::open(level, &name).await
+            && let Some(cells) = attribute.cells()
+        {
+            let folder = cells.path.parent().map(|parent| parent.name().to_owned()).unwrap_or_default();
+            families.push((format!("{folder}/{name}"), cells.clone()));
+        }
+    }
+    Ok(families)
+}
+
+async fn describe(
+    level: &Level,
+    coord: Coord,
+    touched: &TouchedChunks,
+    families: &[(String, CellArray)],
+    includes: Includes,
+) -> Result<Value, VectorError> {
+    let is_occupied = touched.chunks.binary_search(&coord).is_ok();
+    let mut chunk = placed(level, &coord);
+    let mut put = |name: &str, value: Value| chunk.insert(name.to_owned(), value);
+    put("occupied", json!(is_occupied));
+    put("relation", json!(if is_inside(level, &coord, &touched.touches) { "inside" } else { "partial" }));
+    let context = &level.store.context;
+    let (mut keys, mut sizes, mut shard) = (Map::new(), Map::new(), Value::Null);
+    for (name, cells) in families {
+        let found =
+            if is_occupied { cells.stored_key(context, &coord).await? } else { cells.keys(&coord)? };
+        let Some(Keys { key, shard: place }) = found else { continue };
+        let below = key.as_str().strip_prefix(level.store.path.prefix().as_str()).unwrap_or(key.as_str());
+        keys.insert(name.clone(), json!(below));
+        if let (Some(place), true) = (place, shard.is_null()) {
+            shard = json!({ "key": below, "inner": place.inner });
+        }
+        if includes.sizes {
+            sizes.insert(name.clone(), json!(cells.encoded_bytes(context, &coord).await?));
+        }
+    }
+    if includes.keys {
+        put("keys", Value::Object(keys));
+        if !shard.is_null() {
+            put("shard", shard);
+        }
+    }
+    if includes.sizes {
+        put("encoded_bytes", Value::Object(sizes));
+    }
+    Ok(Value::Object(chunk))
+}
+
+/// Where a chunk is.
+fn placed(level: &Level, coord: &[i64]) -> Map<String, Value> {
+    let bounds = level.bounds_of(coord);
+    let mut chunk = Map::new();
+    chunk.insert("coord".to_owned(), json!(coord));
+    if level.vertices.array().is_some() {
+        chunk.insert("cell".to_owned(), json!(level.vertices.cell(coord)));
+    }
+    let data = level.store.root.bounds();
+    let sticks_out = data.is_some_and(|(low, high)| {
+        let below = low.iter().zip(&bounds.0).any(|(low, start)| start < low);
+        below || high.iter().zip(&bounds.1).any(|(high, end)| end > high)
+    });
+    chunk.insert("bounds".to_owned(), bounds_of(bounds));
+    chunk.insert("boundary".to_owned(), json!(sticks_out));
+    chunk
+}
+
+/// Whether all of a chunk lies in one of the boxes.
+fn is_inside(level: &Level, coord: &[i64], touches: &[Touch]) -> bool {
+    let (low, high) = level.bounds_of(coord);
+    touches.iter().any(|touch| {
+        let bbox = &touch.bbox;
+        let begins = bbox.low.iter().zip(&low).all(|(low, start)| low <= start);
+        begins && bbox.high.iter().zip(&high).all(|(high, end)| end <= high)
+    })
+}
+
+/// What the store says it holds, beside what it holds.
+async fn verify(level: &Level) -> Result<Value, VectorError> {
+    let context = &level.store.context;
+    let (named, stored) = (level.occupied().await?.cells, level.vertices.stored(context).await?.cells);
+    let without = |one: &[Coord], other: &[Coord]| -> Vec<String> {
+        one.iter()
+            .filter(|coord| other.binary_search(coord).is_err())
+            .map(|coord| dotted(coord))
+            .take(1000)
+            .collect()
+    };
+    Ok(json!({ "missing": without(&named, &stored), "unnamed": without(&stored, &named) }))
+}
+
+/// One chunk: its place, its vertices' number, its fragments and objects.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks/{chunk}",
+    tag = "vectors",
+    operation_id = "get_vectors_chunk",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("chunk" = String, Path, description = "Coordinates of the chunk, such as `0.-1.2`"),
+    ),
+    responses(
+        (status = 200, description = "The chunk", content_type = "application/json"),
+        (status = 404, description = "No such chunk (`chunk_not_found`)"),
+        (status = 409, description = "It is corrupt (`corrupt_chunk`)"),
+    )
+)]
+pub(crate) async fn of_one(level: &Level, chunk: &str, params: &Params) -> Result<Value, VectorError> {
+    params.check(&["level"])?;
+    let not_found = || VectorError::ChunkNotFound { chunk: chunk.chars().take(100).collect() };
+    let coord =
+        parse_dotted(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
+    let rows = ChunkRows::read(level, &coord, true).await?.ok_or_else(not_found)?;
+    let mut document = placed(level, &coord);
+    let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
+    put("rows", json!(rows.positions.rows()));
+    if !rows.is_count_known {
+        put("warning", json!("row_count_unknown"));
+    }
+    let context = &level.store.context;
+    if let Some(keys) = level.vertices.stored_key(context, &coord).await? {
+        put("key", json!(keys.key.as_str()));
+    }
+    put("encoded_bytes", json!(level.vertices.encoded_bytes(context, &coord).await?));
+    let fragments = rows.fragments.as_ref().map(|index| {
+        put("tiles", json!(index.tiles()));
+        let fragment = |fragment: Fragment<'_>| match fragment {
+            Fragment::Range { start, count } => json!({ "kind": "range", "start": start, "count": count }),
+            Fragment::Rows(rows) => json!({ "kind": "explicit", "count": rows.len() }),
+        };
+        put("fragments_truncated", json!(index.len() > MOST_FRAGMENTS));
+        put("fragment_count", json!(index.len()));
+        index.iter().take(MOST_FRAGMENTS).map(fragment).collect::<Value>()
+    });
+    put("fragments", fragments.unwrap_or_default());
+    if let Some(index) = ObjectIndex::open(level).await? {
+        let mut objects = Vec::new();
+        let mut is_truncated = false;
+        for object in index.all().await? {
+            let here = object.manifest.fragments().filter(|(chunk, _)| *chunk == coord);
+            let fragments: Vec<u32> = here.map(|(_, fragment)| fragment).collect();
+            if fragments.is_empty() {
+                continue;
+            }
+            if objects.len() == MOST_OBJECTS {
+                is_truncated = true;
+                break;
+            }
+            objects.push(json!({ "id": object.id, "fragments": fragments }));
+        }
+        put("objects", Value::Array(objects));
+        put("objects_truncated", json!(is_truncated));
+    }
+    Ok(Value::Object(document))
+}

@@ -1,0 +1,112 @@
+//! What of a level is asked for: boxes, modes, columns and pages, from parameters.
+
+use super::params::{Params, floats};
+use crate::vectors::{Bbox, Columns, Cursor, Interval, Level, Mode, VectorError, VertexQuery};
+
+/// The parameters that say which part of a level is meant.
+pub(crate) const BOX: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
+
+/// The boxes asked for; all of space if there are none.
+pub(crate) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorError> {
+    let interval = match params.get("interval") {
+        None => Interval::default(),
+        Some(name) => Interval::of_name(name)
+            .ok_or_else(|| VectorError::bad_param("interval", "`closed` or `half-open`"))?,
+    };
+    let dims = level.dims;
+    let halves = |numbers: Vec<f64>| {
+        let (low, high) = numbers.split_at_checked(numbers.len() / 2).unwrap_or_default();
+        if numbers.len() != dims * 2 {
+            return Err(VectorError::BboxRank { expected: dims * 2, found: numbers.len() });
+        }
+        Bbox::new(low.to_vec(), high.to_vec(), dims, interval)
+    };
+    let mut boxes = params.boxes().iter().cloned().map(halves).collect::<Result<Vec<Bbox>, _>>()?;
+    let (bbox, min, max) = (params.get("bbox"), params.get("min"), params.get("max"));
+    match (bbox, min, max) {
+        (Some(bbox), None, None) => boxes.push(halves(floats("bbox", bbox)?)?),
+        (None, None, None) if boxes.is_empty() => {
+            boxes.push(Bbox { interval, ..Bbox::everything(dims) });
+        }
+        (None, None, None) => {}
+        (None, Some(min), Some(max)) => {
+            boxes.push(Bbox::new(floats("min", min)?, floats("max", max)?, dims, interval)?);
+        }
+        _ => {
+            return Err(VectorError::bad_param(
+                "bbox",
+                "all numbers of a box; or `min` and `max`, and no `bbox`",
+            ));
+        }
+    }
+    Ok(boxes)
+}
+
+/// The value of the attribute that chunks are cut by.
+pub(crate) fn only(params: &Params) -> Result<Option<(String, String)>, VectorError> {
+    let parse = |text: &str| {
+        let (name, value) = text.split_once(':')?;
+        Some((name.to_owned(), value.to_owned()))
+    };
+    let takes = || VectorError::bad_param("where", "an attribute and a value, such as `gene:Sst`");
+    params.get("where").map(|text| parse(text).ok_or_else(takes)).transpose()
+}
+
+/// Which vertices are asked for.
+pub(crate) fn query(level: &Level, params: &Params) -> Result<VertexQuery, VectorError> {
+    let mode = match params.get("mode") {
+        None => Mode::default(),
+        Some(name) => Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+            VectorError::bad_param("mode", "`vertices`, `chunks`, `objects`, `objects_exact` or `crop`")
+        })?,
+    };
+    let skips_corrupt = match params.get("on_error") {
+        None | Some("fail") => false,
+        Some("skip") => true,
+        Some(_) => return Err(VectorError::bad_param("on_error", "`fail` or `skip`")),
+    };
+    let cursor = params.get("cursor").map(|text| {
+        let cursor = Cursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
+        cursor.ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+    });
+    let limit = params.number("limit")?;
+    if limit == Some(0) {
+        return Err(VectorError::bad_param("limit", "a number of rows, 1 or more"));
+    }
+    Ok(VertexQuery {
+        boxes: boxes(level, params)?,
+        mode,
+        attributes: params.list("attributes"),
+        columns: columns(params)?,
+        only: only(params)?,
+        skips_corrupt,
+        counts_bytes: params.list("include").iter().any(|name| name == "sizes"),
+        limit,
+        cursor: cursor.transpose()?,
+    })
+}
+
+fn columns(params: &Params) -> Result<Columns, VectorError> {
+    if params.get("columns").is_none() {
+        return Ok(Columns::default());
+    }
+    let mut columns =
+        Columns { position: false, chunk: false, row: false, fragment: false, object_id: false };
+    for name in params.list("columns") {
+        let column = match name.as_str() {
+            "position" => &mut columns.position,
+            "chunk" => &mut columns.chunk,
+            "row" => &mut columns.row,
+            "fragment" => &mut columns.fragment,
+            "object_id" => &mut columns.object_id,
+            _ => {
+                return Err(VectorError::bad_param(
+                    "columns",
+                    "some of `position,chunk,row,fragment,object_id`",
+                ));
+            }
+        };
+        *column = true;
+    }
+    Ok(columns)
+}

@@ -1,0 +1,156 @@
+//! The links of a level: records, each with its chunks and rows.
+
+use serde_json::{Map, Value, json};
+
+use super::filter;
+use super::params::Params;
+use crate::vectors::{
+    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
+    doc_links,
+};
+
+/// Records on a page, unless `limit` says otherwise, and at most.
+const PAGE: u64 = 10_000;
+const MOST_PAGE: u64 = 100_000;
+
+/// The links of a level with an endpoint in a touched chunk.
+///
+/// Each record is a list of endpoints: the chunk and the row of each. With `delta`, links to the level so many above (`1`) or
+/// below (`-1`): the first endpoint is of this level, the others of that one.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/links",
+    tag = "vectors",
+    operation_id = "get_vectors_links",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        crate::api::vectors::BoxParams,
+        ("delta" = Option<i64>, Query, description = "Levels from this one to the other; 0 (the default) for itself"),
+        ("limit" = Option<u64>, Query, description = "Records on a page"),
+        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+    ),
+    responses(
+        (status = 200, description = "The links", content_type = "application/json"),
+        (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
+        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+    )
+)]
+pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX[..], &["delta", "limit", "cursor"]].concat())?;
+    check_profile(level)?;
+    let delta = match params.get("delta") {
+        None => 0,
+        Some(text) => {
+            let number = text.strip_prefix('+').unwrap_or(text).trim();
+            number.parse().map_err(|_no_number| {
+                VectorError::bad_param("delta", "a whole number, such as `0` or `-1`")
+            })?
+        }
+    };
+    let touched =
+        TouchedChunks::of(level, &filter::boxes(level, params)?, filter::only(params)?.as_ref()).await?;
+    let mut page = Page {
+        links: Vec::new(),
+        values: Vec::new(),
+        skip: params.number("cursor")?.unwrap_or_default(),
+        seen: 0,
+        most: usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE))
+            .unwrap_or(usize::MAX),
+    };
+    let is_touched = |chunk: &Coord| touched.chunks.binary_search(chunk).is_ok();
+    let mut document = Map::new();
+    let mut names = Vec::new();
+    if level.store.root.profile == Profile::Doc {
+        if delta == 0 {
+            let occupied = level.occupied().await?.cells;
+            let links = doc_links(level, &occupied).await?;
+            page.take(
+                links.into_iter().filter(|link| link.endpoints.iter().any(|(chunk, _)| is_touched(chunk))),
+                &[],
+            );
+        }
+    } else if let Some(family) = LinkFamily::open(level, delta).await? {
+        document.insert("link_width".to_owned(), json!(family.width));
+        document.insert("directed".to_owned(), json!(family.is_directed));
+        document
+            .insert("num_links".to_owned(), family.attributes.get("num_links").cloned().unwrap_or_default());
+        let attributes = LinkAttribute::all(level, delta).await?;
+        names = attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        page.values = vec![Vec::new(); names.len()];
+        of_family(level, &family, &attributes, is_touched, &mut page).await?;
+    }
+    let next = (page.seen > page.skip.saturating_add(page.links.len() as u64))
+        .then(|| page.skip.saturating_add(page.links.len() as u64).to_string());
+    let attributes: Map<String, Value> =
+        names.into_iter().zip(page.values.into_iter().map(Value::Array)).collect();
+    document.insert("level".to_owned(), json!(level.name.index));
+    document.insert("delta".to_owned(), json!(delta));
+    document.insert("links".to_owned(), page.links.iter().map(endpoints_of).collect());
+    document.insert("attributes".to_owned(), Value::Object(attributes));
+    document.insert("cursor".to_owned(), json!(next));
+    Ok(Value::Object(document))
+}
+
+/// A record as JSON.
+pub(crate) fn endpoints_of(link: &Link) -> Value {
+    link.endpoints.iter().map(|(chunk, row)| json!([chunk, row])).collect()
+}
+
+/// Records of one page.
+struct Page {
+    links: Vec<Link>,
+    /// Of each attribute.
+    values: Vec<Vec<Value>>,
+    skip: u64,
+    seen: u64,
+    most: usize,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        self.links.len() >= self.most && self.seen > self.skip.saturating_add(self.most as u64)
+    }
+
+    fn take(&mut self, links: impl Iterator<Item = Link>, values: &[Vec<Value>]) {
+        for (place, link) in links.enumerate() {
+            self.seen += 1;
+            if self.seen <= self.skip || self.links.len() >= self.most {
+                continue;
+            }
+            self.links.push(link);
+            for (column, values) in self.values.iter_mut().zip(values) {
+                column.push(values.get(place).cloned().unwrap_or_default());
+            }
+        }
+    }
+}
+
+async fn of_family(
+    level: &Level,
+    family: &LinkFamily,
+    attributes: &[LinkAttribute],
+    is_touched: impl Fn(&Coord) -> bool,
+    page: &mut Page,
+) -> Result<(), VectorError> {
+    for segment in &family.segments {
+        for cell in segment.cells.occupied(&level.store.context).await?.cells {
+            // Of links to another level only the first endpoint is of this one.
+            let own = if family.delta == 0 { segment.chunks(&cell) } else { vec![cell.clone()] };
+            if !own.iter().any(&is_touched) {
+                continue;
+            }
+            let links = segment.links(level, &cell).await?;
+            let mut values = Vec::with_capacity(attributes.len());
+            for attribute in attributes {
+                values.push(attribute.values(level, &segment.name, &cell, links.len()).await?);
+            }
+            page.take(links.into_iter(), &values);
+            if page.is_full() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,313 @@
+//! The objects of a level: which there are, what each is made of, its vertices and edges.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::filter;
+use super::links::endpoints_of;
+use super::params::Params;
+use crate::render::{JsonVertices, RenderError};
+use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
+use crate::vectors::{
+    Attribute, Bbox, Columns, Coord, Level, Link, LinkFamily, Mode, Object, ObjectIndex, ObjectValue,
+    Profile, Schema, VectorError, VertexQuery, Walk, check_profile, rows_of,
+};
+
+/// Objects on a page, unless `limit` says otherwise, and at most.
+const PAGE: u64 = 1000;
+const MOST_PAGE: u64 = 10_000;
+/// Fragments of an object that are listed, and rows of one that are joined by edges.
+const MOST_FRAGMENTS: u64 = 1 << 20;
+/// Fragments of an object that are read one by one.
+const MOST_JOINED: u64 = 1 << 14;
+
+/// The objects of a level: all, those of a list, of a group, or with a part in a box.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects",
+    tag = "vectors",
+    operation_id = "get_vectors_objects",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        crate::api::vectors::BoxParams,
+        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Those that there are not are listed as `missing`"),
+        ("group" = Option<u64>, Query, description = "A group of objects"),
+        ("mode" = Option<String>, Query, description = "With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)"),
+        ("limit" = Option<u64>, Query, description = "Objects on a page"),
+        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+    ),
+    responses(
+        (status = 200, description = "The objects", content_type = "application/json"),
+        (status = 404, description = "None of the ids exists (`object_not_found`), or no such group (`group_not_found`)"),
+        (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
+    )
+)]
+pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+    let known = ["ids", "group", "mode", "limit", "cursor"];
+    params.check(&[&filter::BOX[..], &known].concat())?;
+    let index = ObjectIndex::open(level).await?;
+    let page =
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+    let skip = usize::try_from(params.number("cursor")?.unwrap_or_default()).unwrap_or(usize::MAX);
+    let mut document = Map::new();
+    document.insert("level".to_owned(), json!(level.name.index));
+    let has_box = ["bbox", "min", "max", "where"].iter().any(|name| params.get(name).is_some());
+    let mut missing = Vec::new();
+    let rows = match (&index, params.get("ids"), params.number("group")?) {
+        (None, None, None) => Vec::new(),
+        (None, Some(_), _) => return Err(VectorError::ObjectNotFound { ids: ids(params)? }),
+        (None, None, Some(group)) => return Err(VectorError::GroupNotFound { group, groups: 0 }),
+        (Some(index), Some(_), None) => {
+            let wanted = ids(params)?;
+            let (found, without) = index.find(&wanted).await?;
+            if found.is_empty() {
+                return Err(VectorError::ObjectNotFound { ids: without });
+            }
+            missing = without;
+            found
+        }
+        (Some(index), None, Some(group)) => {
+            let members = index.group(group).await?;
+            document.insert("group".to_owned(), json!(group));
+            document.insert("group_attributes".to_owned(), values(index.group_values(group).await?));
+            let (found, without) = index.find(&members).await?;
+            missing = without;
+            found
+        }
+        (Some(_), Some(_), Some(_)) => return Err(VectorError::bad_param("ids", "nothing beside `group`")),
+        (Some(index), None, None) => {
+            index.ids().await?.into_iter().zip(0..).map(|(id, row)| (row, id)).collect()
+        }
+    };
+    let rows = if has_box { in_box(level, params, rows).await? } else { rows };
+    let shown: Vec<(u64, i64)> = rows.iter().skip(skip).take(page).copied().collect();
+    let next =
+        (rows.len() > skip.saturating_add(shown.len())).then(|| skip.saturating_add(shown.len()).to_string());
+    let mut objects = Vec::new();
+    if let Some(index) = &index {
+        for object in index.objects(&shown).await? {
+            objects.push(described(index, &object).await?);
+        }
+        document.insert("num_objects".to_owned(), json!(index.rows()));
+        document.insert("groups".to_owned(), json!(index.groups().await?));
+    }
+    document.insert("count".to_owned(), json!(rows.len()));
+    document.insert("objects".to_owned(), Value::Array(objects));
+    document.insert("missing".to_owned(), json!(missing));
+    document.insert("cursor".to_owned(), json!(next));
+    Ok(Value::Object(document))
+}
+
+fn ids(params: &Params) -> Result<Vec<i64>, VectorError> {
+    let parse = |text: &String| {
+        text.parse().map_err(|_no_id| VectorError::bad_param("ids", "whole numbers with commas between"))
+    };
+    params.list("ids").iter().map(parse).collect()
+}
+
+/// Those of some objects that are in a box.
+async fn in_box(
+    level: &Level,
+    params: &Params,
+    rows: Vec<(u64, i64)>,
+) -> Result<Vec<(u64, i64)>, VectorError> {
+    let query = VertexQuery {
+        mode: match params.get("mode") {
+            None | Some("objects") => Mode::Objects,
+            Some("objects_exact") => Mode::ObjectsExact,
+            Some(_) => return Err(VectorError::bad_param("mode", "`objects` or `objects_exact`")),
+        },
+        boxes: filter::boxes(level, params)?,
+        only: filter::only(params)?,
+        ..VertexQuery::of(Bbox::everything(level.dims))
+    };
+    let found = query.run(level).await?.objects.unwrap_or_default();
+    let found: BTreeSet<i64> = found.into_iter().map(|object| object.id).collect();
+    Ok(rows.into_iter().filter(|(_, id)| found.contains(id)).collect())
+}
+
+fn values(values: Vec<ObjectValue>) -> Value {
+    values.into_iter().map(|value| (value.name, value.value)).collect::<Map<String, Value>>().into()
+}
+
+async fn described(index: &ObjectIndex, object: &Object) -> Result<Value, VectorError> {
+    let fragments = object.manifest.len() as u64;
+    if fragments > MOST_FRAGMENTS {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_FRAGMENTS });
+    }
+    let span = |span: &FragmentSpan| json!({ "chunk": span.chunk, "fragments": span.fragments.iter().collect::<Vec<u32>>() });
+    Ok(json!({
+        "id": object.id,
+        "present": !object.manifest.is_empty(),
+        "manifest": object.manifest.spans.iter().map(span).collect::<Value>(),
+        "attributes": values(index.values(object.row).await?),
+    }))
+}
+
+/// The object of this id.
+async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorError> {
+    let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "a whole number"))?;
+    let not_found = || VectorError::ObjectNotFound { ids: vec![number] };
+    let index = ObjectIndex::open(level).await?.ok_or_else(not_found)?;
+    let (found, _) = index.find(&[number]).await?;
+    let object = index.objects(&found).await?.pop().ok_or_else(not_found)?;
+    Ok((index, object))
+}
+
+/// One object: what it is made of, and what is said of it.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}",
+    tag = "vectors",
+    operation_id = "get_vectors_object",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("id" = i64, Path, description = "Id of the object"),
+    ),
+    responses(
+        (status = 200, description = "The object", content_type = "application/json"),
+        (status = 404, description = "No such object (`object_not_found`)"),
+        (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
+    )
+)]
+pub(crate) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<Value, VectorError> {
+    params.check(&["level"])?;
+    let (index, object) = find(level, id).await?;
+    described(&index, &object).await
+}
+
+/// The vertices of one object, in its own order.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices",
+    tag = "vectors",
+    operation_id = "get_vectors_object_vertices",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("id" = i64, Path, description = "Id of the object"),
+        ("attributes" = Option<String>, Query, description = "Attributes, such as `fa,color`"),
+    ),
+    responses(
+        (status = 200, description = "The vertices", content_type = "application/json"),
+        (status = 404, description = "No such object (`object_not_found`)"),
+        (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
+    )
+)]
+pub(crate) async fn vertices_of(
+    level: &Level,
+    id: &str,
+    params: &Params,
+    most_bytes: u64,
+) -> Result<Vec<u8>, VectorError> {
+    params.check(&["level", "attributes"])?;
+    let (_, object) = find(level, id).await?;
+    let mut attributes = Vec::new();
+    for name in params.list("attributes") {
+        attributes.push(Arc::new(Attribute::open(level, &name).await?));
+    }
+    let schema = Arc::new(Schema {
+        columns: Columns::default(),
+        kind: level.kind.clone(),
+        axes: level.store.root.axes(),
+        coordinates: level.vertices.rank(),
+        attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
+        notes: Vec::new(),
+    });
+    let limit = most_bytes / schema.row_bytes().saturating_mul(4).max(1);
+    let batches = rows_of(level, &object, &attributes, limit).await?;
+    let rows: u64 = batches.iter().map(|batch| batch.rows.len() as u64).sum();
+    if rows > limit {
+        return Err(VectorError::TooMany { what: "rows", estimate: rows, limit });
+    }
+    let object_id = object.id;
+    let write = move || {
+        let mut writer = JsonVertices::new(schema);
+        batches.iter().try_for_each(|batch| writer.write(batch))?;
+        let rest = Map::from_iter([("id".to_owned(), json!(object_id)), ("rows".to_owned(), json!(rows))]);
+        Ok::<_, RenderError>(writer.finish(rest))
+    };
+    let written = level.store.context.cpu.run(write).await?;
+    written.map_err(|error| VectorError::invalid("array_attrs", error.to_string()))
+}
+
+/// The edges of one object: pairs of chunk and row.
+///
+/// Where the store joins vertices by their order, those that follow each other in a fragment; and all records whose endpoints
+/// are the object's.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/edges",
+    tag = "vectors",
+    operation_id = "get_vectors_object_edges",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("id" = i64, Path, description = "Id of the object"),
+    ),
+    responses(
+        (status = 200, description = "The edges", content_type = "application/json"),
+        (status = 404, description = "No such object (`object_not_found`)"),
+        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+    )
+)]
+pub(crate) async fn edges_of(level: &Level, id: &str, params: &Params) -> Result<Value, VectorError> {
+    params.check(&["level"])?;
+    check_profile(level)?;
+    let (_, object) = find(level, id).await?;
+    if level.store.root.profile == Profile::Doc {
+        let edges = Walk::of(level, &object).await?.edges;
+        return Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }));
+    }
+    let is_explicit =
+        level.store.root.block().get("links_convention").is_some_and(|convention| convention == "explicit");
+    let batches = rows_of(level, &object, &[], MOST_FRAGMENTS).await?;
+    let mut rows: BTreeSet<(Coord, i64)> = BTreeSet::new();
+    let mut edges = Vec::new();
+    for batch in &batches {
+        rows.extend(batch.rows.iter().map(|&row| (batch.chunk.clone(), i64::from(row))));
+    }
+    let chunks: BTreeSet<Coord> = batches.iter().map(|batch| batch.chunk.clone()).collect();
+    if !is_explicit {
+        edges.extend(sequential(level, &object).await?);
+    }
+    if let Some(family) = LinkFamily::open(level, 0).await? {
+        for segment in &family.segments {
+            for chunk in &chunks {
+                edges.extend(segment.links(level, chunk).await?);
+            }
+        }
+    }
+    edges.retain(|link| link.endpoints.iter().all(|endpoint| rows.contains(endpoint)));
+    Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }))
+}
+
+/// Rows of an object that follow each other in a fragment.
+async fn sequential(level: &Level, object: &Object) -> Result<Vec<Link>, VectorError> {
+    let mut edges = Vec::new();
+    let fragments = object.manifest.len() as u64;
+    if fragments > MOST_JOINED {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_JOINED });
+    }
+    for (chunk, fragment) in object.manifest.fragments() {
+        let span = FragmentSpan { chunk: chunk.to_vec(), fragments: FragmentNumbers::List(vec![fragment]) };
+        let one = Object { manifest: Manifest { spans: vec![span] }, ..object.clone() };
+        for batch in rows_of(level, &one, &[], MOST_FRAGMENTS).await? {
+            let endpoint = |row: u32| (batch.chunk.clone(), i64::from(row));
+            let pairs = batch.rows.windows(2).filter_map(|pair| match pair {
+                &[one, other] => Some(Link { endpoints: vec![endpoint(one), endpoint(other)] }),
+                _ => None,
+            });
+            edges.extend(pairs);
+        }
+    }
+    Ok(edges)
+}

@@ -1,0 +1,127 @@
+//! The parameters of a question: each at most once, and none that is not known.
+
+use serde_json::{Map, Value};
+
+use crate::vectors::VectorError;
+
+/// Most boxes of one question.
+const MOST_BOXES: usize = 1000;
+
+/// Parameters, from a query and from a body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Params {
+    pairs: Vec<(String, String)>,
+    /// Numbers of each box of a body.
+    boxes: Vec<Vec<f64>>,
+}
+
+impl Params {
+    pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
+        Self { pairs, boxes: Vec::new() }
+    }
+
+    /// The same with the members of a body: what is a list there is joined with commas.
+    pub(crate) fn with_body(mut self, body: Map<String, Value>) -> Result<Self, VectorError> {
+        for (name, value) in body {
+            if name == "boxes" {
+                self.boxes = boxes(&value)?;
+                continue;
+            }
+            let text = match value {
+                Value::Null => continue,
+                Value::Array(items) => {
+                    let items = items.iter().map(scalar).collect::<Option<Vec<String>>>();
+                    items.map(|items| items.join(","))
+                }
+                value => scalar(&value),
+            };
+            let text =
+                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
+            self.pairs.push((name, text));
+        }
+        Ok(self)
+    }
+
+    /// Refuses parameters that are not among these, and those given twice.
+    pub(crate) fn check(&self, known: &[&str]) -> Result<(), VectorError> {
+        for (place, (name, _)) in self.pairs.iter().enumerate() {
+            let short: String = name.chars().take(40).collect();
+            if !known.contains(&name.as_str()) {
+                return Err(VectorError::bad_param(
+                    &short,
+                    format!("nothing here; the parameters are {}", known.join(", ")),
+                ));
+            }
+            if self.pairs.iter().take(place).any(|(other, _)| other == name) {
+                return Err(VectorError::bad_param(&short, "one value: it is given twice"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn boxes(&self) -> &[Vec<f64>] {
+        &self.boxes
+    }
+
+    /// A number of rows, milliseconds and the like.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, VectorError> {
+        let parse = |text: &str| {
+            text.parse().map_err(|_no_number| VectorError::bad_param(name, "a whole number, 0 or more"))
+        };
+        self.get(name).map(parse).transpose()
+    }
+
+    /// Whether a switch is on: given, and not as `false` or `0`.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(crate::api::dependents::is_yes)
+    }
+
+    /// A list with commas between; what is given twice counts once.
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        let mut items: Vec<String> = Vec::new();
+        for item in self.get(name).into_iter().flat_map(|text| text.split(',')).map(str::trim) {
+            if !item.is_empty() && !items.iter().any(|known| known == item) {
+                items.push(item.to_owned());
+            }
+        }
+        items
+    }
+}
+
+/// Numbers with commas between.
+pub(crate) fn floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
+    let number = |text: &str| text.trim().parse::<f64>();
+    let numbers = text.split(',').map(number).collect::<Result<_, _>>();
+    numbers.map_err(|_no_number| {
+        VectorError::bad_param(name, "numbers with commas between, `inf` and `-inf` too")
+    })
+}
+
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(truth) => Some(truth.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+fn boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
+    let takes = || {
+        let each = "lists of numbers, or objects of `min` and `max`";
+        VectorError::bad_param("boxes", format!("at most {MOST_BOXES} {each}"))
+    };
+    let boxes = value.as_array().filter(|boxes| boxes.len() <= MOST_BOXES).ok_or_else(takes)?;
+    let number = |value: &Value| scalar(value)?.parse::<f64>().ok();
+    let numbers = |numbers: &Value| numbers.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>();
+    let corners = |corners: &Value| {
+        let (min, max) = (numbers(corners.get("min")?)?, numbers(corners.get("max")?)?);
+        (min.len() == max.len()).then(|| [min, max].concat())
+    };
+    let one = |value: &Value| if value.is_object() { corners(value) } else { numbers(value) };
+    boxes.iter().map(one).collect::<Option<_>>().ok_or_else(takes)
+}

@@ -1,0 +1,45 @@
+//! How vertices are spread over chunks, with the format's own advice.
+
+use serde_json::{Value, json};
+
+use super::params::Params;
+use crate::vectors::{Level, Stats, SummaryStats, VectorError};
+
+/// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
+///
+/// Of a level of many chunks some are looked at, spread evenly (`sampled`).
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}/stats",
+    tag = "vectors",
+    operation_id = "get_vectors_stats",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+    ),
+    responses(
+        (status = 200, description = "Counts, sizes and warnings", content_type = "application/json"),
+        (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
+    )
+)]
+pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+    params.check(&["level"])?;
+    let stats = Stats::of(level).await?;
+    let spread = |spread: Option<SummaryStats>| {
+        spread.map(|spread| json!({ "min": spread.least, "median": spread.median, "max": spread.largest }))
+    };
+    let warnings: Vec<Value> =
+        stats.warnings.iter().map(|(code, detail)| json!({ "code": code, "detail": detail })).collect();
+    Ok(json!({
+        "level": level.name.index,
+        "chunks": stats.chunks,
+        "sampled": stats.sampled,
+        "vertices": stats.vertices,
+        "vertices_per_chunk": spread(stats.vertices_per_chunk),
+        "encoded_bytes_per_chunk": spread(stats.encoded_bytes_per_chunk),
+        "objects_per_chunk": spread(stats.objects_per_chunk),
+        "expected_vertices_per_chunk": stats.expected_vertices_per_chunk,
+        "warnings": warnings,
+    }))
+}

@@ -1,0 +1,106 @@
+//! Which part of a path names the store, and what is asked of it.
+//!
+//! A store may be called anything, and so its path may look like a question. The longest question that the path can end
+//! in is tried first; what is no store there may be one further down.
+
+use crate::key::NodePath;
+
+/// What is asked of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SubresourcePath {
+    /// The level, as it is written, if it is.
+    pub(crate) level: Option<String>,
+    pub(crate) what: Subresource,
+}
+
+/// The question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Subresource {
+    Store,
+    Level,
+    Chunks,
+    Chunk(String),
+    Vertices,
+    Objects,
+    Object(String),
+    ObjectVertices(String),
+    ObjectEdges(String),
+    Links,
+    Amplification,
+    Stats,
+    Validate,
+}
+
+/// Most segments of a question: `levels/0/objects/7/vertices`.
+const MOST: usize = 5;
+
+/// The stores that a path may name, with the question to each: the longest question first.
+pub(crate) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
+    let segments: Vec<&str> = path.as_str().split('/').filter(|segment| !segment.is_empty()).collect();
+    let mut found = Vec::new();
+    for length in (0..=MOST.min(segments.len())).rev() {
+        let Some((store, tail)) = segments.split_at_checked(segments.len() - length) else { continue };
+        if let (Ok(store), Some(tail)) = (NodePath::parse(&store.join("/")), parse(tail)) {
+            found.push((store, tail));
+        }
+    }
+    found
+}
+
+fn parse(segments: &[&str]) -> Option<SubresourcePath> {
+    let (level, rest) = match segments {
+        ["levels", level, rest @ ..] => (Some((*level).to_owned()), rest),
+        rest => (None, rest),
+    };
+    let what = match rest {
+        [] if level.is_some() => Subresource::Level,
+        [] => Subresource::Store,
+        ["chunks"] => Subresource::Chunks,
+        ["chunks", chunk] => Subresource::Chunk((*chunk).to_owned()),
+        ["vertices"] => Subresource::Vertices,
+        ["objects"] => Subresource::Objects,
+        ["objects", id] => Subresource::Object((*id).to_owned()),
+        ["objects", id, "vertices"] => Subresource::ObjectVertices((*id).to_owned()),
+        ["objects", id, "edges"] => Subresource::ObjectEdges((*id).to_owned()),
+        ["links"] => Subresource::Links,
+        ["amplification"] => Subresource::Amplification,
+        ["stats"] => Subresource::Stats,
+        ["validate"] if level.is_none() => Subresource::Validate,
+        _ => return None,
+    };
+    Some(SubresourcePath { level, what })
+}
+
+/// A decimal number without leading zeros.
+pub(crate) fn number(text: &str) -> Option<u64> {
+    let is_plain = text == "0" || !text.starts_with('0');
+    (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_behind_every_store_that_it_may_name() {
+        let found = |text: &str| {
+            let tails = tails(&NodePath::parse(text).unwrap());
+            tails.into_iter().map(|(store, tail)| (store.as_str().to_owned(), tail.what)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(""), [(String::new(), Subresource::Store)]);
+        assert_eq!(found("a/b"), [("a/b".to_owned(), Subresource::Store)]);
+        assert_eq!(
+            found("a/levels/0/vertices"),
+            [
+                ("a".to_owned(), Subresource::Vertices),
+                ("a/levels/0".to_owned(), Subresource::Vertices),
+                ("a/levels/0/vertices".to_owned(), Subresource::Store)
+            ]
+        );
+        assert_eq!(
+            found("levels/1/objects/-7/edges").first(),
+            Some(&(String::new(), Subresource::ObjectEdges("-7".to_owned())))
+        );
+        assert_eq!(found("a/levels/0/validate").len(), 2);
+    }
+}

@@ -1,0 +1,135 @@
+//! What a store and its levels say of themselves.
+
+use serde_json::{Map, Value, json};
+
+use crate::vectors::{Attribute, Level, Root, VectorError, VectorStore};
+
+/// A box as JSON.
+pub(crate) fn bounds_of((low, high): (Vec<f64>, Vec<f64>)) -> Value {
+    json!({ "min": low, "max": high })
+}
+
+pub(crate) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> {
+    let root = &store.root;
+    let axes: Vec<Value> =
+        root.axes().into_iter().map(|axis| json!({ "name": axis.name, "unit": axis.unit })).collect();
+    let mut diagnostics = Vec::new();
+    let mut levels = Vec::new();
+    for (name, level) in store.all_levels().await? {
+        levels.push(match level {
+            Ok(level) => json!({
+                "level": name.index,
+                "path": name.name,
+                "vertex_count": level.vertex_count(),
+                "chunk_shape": level.shapes.chunk,
+                "bin_shape": level.shapes.bin,
+                "bins_per_chunk": level.shapes.bins_per_chunk,
+            }),
+            Err(error) => {
+                diagnostics
+                    .push(json!({ "code": error.code(), "path": name.name, "detail": error.to_string() }));
+                json!({ "level": name.index, "path": name.name, "error": error.code() })
+            }
+        });
+    }
+    if let Err(error) = root.geometry() {
+        diagnostics.push(json!({ "code": error.code(), "detail": error.to_string() }));
+    }
+    for name in &root.disagreements {
+        let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`, which wins");
+        diagnostics.push(json!({ "code": "attributes_disagree", "detail": detail }));
+    }
+    let bins = store.levels.first().map(|level| level.index);
+    let finest = levels.first().cloned().unwrap_or_default();
+    let mut document = Map::new();
+    let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
+    put("profile", json!(root.profile.name()));
+    put("version", json!(root.version()));
+    put("dims", json!(root.dims()));
+    put("axes", Value::Array(axes));
+    put("chunk_shape", json!(root.chunk_shape()));
+    put("bin_shape", bins.map_or(Value::Null, |_| finest["bin_shape"].clone()));
+    put("bins_per_chunk", bins.map_or(Value::Null, |_| finest["bins_per_chunk"].clone()));
+    put("bounds", root.bounds().map_or(Value::Null, bounds_of));
+    put("geometry_types", json!(root.geometry_types()));
+    put("conventions", conventions(root));
+    put("levels", Value::Array(levels));
+    put("diagnostics", Value::Array(diagnostics));
+    Ok(Value::Object(document))
+}
+
+/// What a store says of how it is to be read, and what holds where it says nothing.
+fn conventions(root: &Root) -> Value {
+    let block = root.block();
+    let of = |name: &str, default: Value| block.get(name).cloned().unwrap_or(default);
+    json!({
+        "links_convention": of("links_convention", json!("implicit_sequential")),
+        "object_index_convention": of("object_index_convention", json!("standard")),
+        "cross_chunk_strategy": of("cross_chunk_strategy", json!("explicit_links")),
+        "format_capabilities": of("format_capabilities", json!([])),
+        "crs": of("crs", of("coordinate_system", Value::Null)),
+        "coordinate_offset": of("coordinate_offset", Value::Null),
+    })
+}
+
+/// A level of a store.
+///
+/// The shapes of its chunks and bins, its grid, how many chunks hold vertices, its attributes.
+#[utoipa::path(
+    method(get, head),
+    path = "/v1/vectors/{mount}/{path}/levels/{level}",
+    tag = "vectors",
+    operation_id = "get_vectors_level",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("path" = String, Path, description = "Path of the store"),
+        ("level" = u64, Path, description = "Number of the level; 0 is the finest"),
+    ),
+    responses(
+        (status = 200, description = "The level", content_type = "application/json"),
+        (status = 400, description = "The level is no number (`bad_level`)"),
+        (status = 404, description = "No such store (`not_a_zvf_store`) or level (`level_not_found`)"),
+        (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
+    )
+)]
+pub(crate) async fn of_level(level: &Level) -> Result<Value, VectorError> {
+    let occupied = level.occupied().await?;
+    let grid = level.grid(&occupied.cells);
+    let mut attributes = Vec::new();
+    for name in Attribute::names(level).await? {
+        attributes.push(match Attribute::open(level, &name).await {
+            Ok(attribute) => json!({
+                "name": attribute.name,
+                "dtype": attribute.kind.name(),
+                "columns": attribute.width,
+                "channel_names": attribute.channels,
+                "categories": attribute.categories,
+                "ordered": attribute.is_ordered,
+            }),
+            Err(error) => json!({ "name": name, "error": error.code(), "detail": error.to_string() }),
+        });
+    }
+    let lengths: Vec<i64> =
+        grid.iter().map(|(first, last)| last.saturating_sub(*first).saturating_add(1)).collect();
+    let origin: Vec<i64> = grid.iter().map(|(first, _)| *first).collect();
+    Ok(json!({
+        "level": level.name.index,
+        "path": level.path.as_str(),
+        "chunk_shape": level.shapes.chunk,
+        "bin_shape": level.shapes.bin,
+        "bins_per_chunk": level.shapes.bins_per_chunk,
+        "coordinate_type": level.kind.name(),
+        "origin": origin,
+        "grid": lengths,
+        "sharded": level.vertices.is_sharded(),
+        "vertex_count": level.vertex_count(),
+        "chunks": occupied.cells.len(),
+        "skipped": occupied.skipped.iter().take(100).collect::<Vec<_>>(),
+        "has_fragments": level.fragments.is_some(),
+        "fragments_tile": level.claims_tiles(),
+        "shared_fragments": level.shares_fragments(),
+        "chunk_attribute": level.chunk_attribute().map(|(name, values)| json!({ "name": name, "values": values })),
+        "attributes": attributes,
+        "metadata": *level.attributes,
+    }))
+}

@@ -1,0 +1,176 @@
+//! The routes of views: what `store` answers of a mount, of a view of it.
+//!
+//! A view is a store, so nothing is answered otherwise: ranges, conditions, listings, redirects and problems are those of
+//! `store` and `list`. What a view shows is the room `views`' business.
+
+use axum::extract::{Request, State};
+use axum::http::Uri;
+use axum::response::Response;
+
+use super::store;
+use super::store::listing_page::ListingPage;
+use super::store::{consolidated, list};
+use crate::http::problem::Problem;
+use crate::services::extract::StoreTarget;
+use crate::services::state::AppState;
+
+/// Read a value of the plain view, or list a prefix
+///
+/// What clients in use cannot open is shown as what they can: extension chunk keys as those of `default`, short-hand names
+/// as objects. Dependent arrays are nodes of their own, at their names below the array that declares them, whose document
+/// is without the declaration here; one whose path would shadow chunks is withheld. Chunks are the stored bytes, and their
+/// stored keys show nothing where they are shown under others.
+/// All else is as for `/store`, to be read only.
+#[utoipa::path(
+    method(get, head),
+    path = "/plain/{mount}/{*key}",
+    tag = "views",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
+        list::ListQuery,
+        consolidated::ConsolidatedQuery,
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 304, description = "The value is the one that `If-None-Match` names"),
+        (status = 400, description = "The path names no key"),
+        (status = 404, description = "By what the backend says, the view has no such key"),
+        (status = 405, description = "Views are not written to"),
+        (status = 412, description = "`If-Match` does not hold"),
+        (status = 416, description = "The range lies outside the value"),
+        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 502, description = "The backend failed"),
+        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 504, description = "The backend did not answer in time"),
+    )
+)]
+pub(crate) async fn get_plain_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    store::read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// List the root of the plain view
+#[utoipa::path(
+    method(get, head),
+    path = "/plain/{mount}/",
+    tag = "views",
+    params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
+    responses(
+        (status = 200, description = "The listing", content(
+            (ListingPage = "application/json"),
+            (String = "text/html"),
+        )),
+        (status = 404, description = "There is no such mount"),
+        (status = 405, description = "The backend cannot list"),
+        (status = 502, description = "The backend failed"),
+    )
+)]
+pub(crate) async fn list_plain_root(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    store::read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// Redirect to the root of the plain view
+#[utoipa::path(
+    method(get, head),
+    path = "/plain/{mount}",
+    tag = "views",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+)]
+pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
+    store::with_slash(&target.mount.name, &uri)
+}
+
+/// Read a value of the view without shards, or list a prefix
+///
+/// The plain view, in which sharded arrays are arrays of their inner chunks: each has a key, and its stored bytes, of its
+/// own. One that is absent is 404, which to a Zarr client means fill values. Shards may vary in shape, and the codecs inside
+/// of them need not be known; shards that a codec stands behind stay as they are.
+/// All else is as for `/store`, to be read only.
+#[utoipa::path(
+    method(get, head),
+    path = "/unshard/{mount}/{*key}",
+    tag = "views",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
+        list::ListQuery,
+        consolidated::ConsolidatedQuery,
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 304, description = "The value is the one that `If-None-Match` names"),
+        (status = 400, description = "The path names no key"),
+        (status = 404, description = "By what the backend says, the view has no such key"),
+        (status = 405, description = "Views are not written to"),
+        (status = 412, description = "`If-Match` does not hold"),
+        (status = 416, description = "The range lies outside the value"),
+        (status = 500, description = "What is stored is not what its metadata says"),
+        (status = 502, description = "The backend failed"),
+        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 504, description = "The backend did not answer in time"),
+    )
+)]
+pub(crate) async fn get_unshard_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    store::read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// List the root of the view without shards
+#[utoipa::path(
+    method(get, head),
+    path = "/unshard/{mount}/",
+    tag = "views",
+    params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
+    responses(
+        (status = 200, description = "The listing", content(
+            (ListingPage = "application/json"),
+            (String = "text/html"),
+        )),
+        (status = 404, description = "There is no such mount"),
+        (status = 405, description = "The backend cannot list"),
+        (status = 502, description = "The backend failed"),
+    )
+)]
+pub(crate) async fn list_unshard_root(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    store::read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// Redirect to the root of the view without shards
+#[utoipa::path(
+    method(get, head),
+    path = "/unshard/{mount}",
+    tag = "views",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+)]
+pub(crate) async fn get_unshard_mount(target: StoreTarget, uri: Uri) -> Response {
+    store::with_slash(&target.mount.name, &uri)
+}

@@ -1,0 +1,251 @@
+//! [`Credential`]: what a request brings to show who asks, and the URL without it.
+//!
+//! One credential, in one place: `Authorization: Bearer` (RFC 6750, section 2.1; the scheme in any case), or in the query of
+//! GET and HEAD `token=` or the parameters of a signed URL, where the configuration allows them. What stood in the query is
+//! taken out of it before a handler or a cache sees the URL.
+
+use axum::extract::Request;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri, header};
+use percent_encoding::percent_decode_str;
+
+use super::signed_url::SignedQuery;
+
+/// Longest value of `Authorization`, in bytes; one of that length is too long.
+const MOST_BYTES: usize = 8 << 10;
+
+/// What shows who asks.
+#[derive(Clone, Debug)]
+pub(super) enum Credential {
+    /// A token.
+    Bearer(String),
+    /// That somebody signed the URL.
+    Signed(SignedQuery),
+}
+
+/// What is wrong with how a credential is brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CredentialError {
+    /// More than one: which is meant?
+    Several,
+    /// None that could be one.
+    NotOne,
+}
+
+/// Which credentials a query may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InQuery {
+    /// `token`.
+    pub(super) tokens: bool,
+    /// `expires`, `key`, `signature` and `below`.
+    pub(super) signatures: bool,
+}
+
+/// What a request brought.
+#[derive(Debug, Default)]
+pub(super) struct PresentedCredential {
+    pub(super) credential: Option<Credential>,
+    /// What stood in the query, as it was written, if anything did.
+    pub(super) in_query: Option<String>,
+}
+
+impl PresentedCredential {
+    /// Takes the credential of a request out of it. What S3's clients sign their requests with (`speaks_s3`) is none.
+    pub(super) fn by(
+        request: &mut Request,
+        allowed: InQuery,
+        speaks_s3: bool,
+    ) -> Result<Self, CredentialError> {
+        let by_header = of_headers(request.headers(), speaks_s3)?;
+        let Some(found) = Found::in_query(request.uri(), allowed)? else {
+            return Ok(Self { credential: by_header, in_query: None });
+        };
+        if by_header.is_some() {
+            return Err(CredentialError::Several);
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Err(CredentialError::NotOne);
+        }
+        let Found { credential, text, rest } = found;
+        *request.uri_mut() = with_query(request.uri(), &rest).ok_or(CredentialError::NotOne)?;
+        Ok(Self { credential: Some(credential), in_query: Some(text) })
+    }
+}
+
+/// The credential in `Authorization`.
+fn of_headers(headers: &HeaderMap, speaks_s3: bool) -> Result<Option<Credential>, CredentialError> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(CredentialError::Several);
+    }
+    let is_plain = |value: &&HeaderValue| value.len() < MOST_BYTES && value.as_bytes().is_ascii();
+    let text =
+        Some(value).filter(is_plain).and_then(|value| value.to_str().ok()).ok_or(CredentialError::NotOne)?;
+    if speaks_s3 && text.starts_with("AWS") {
+        return Ok(None);
+    }
+    let (scheme, token) = text.trim().split_once(' ').ok_or(CredentialError::NotOne)?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(CredentialError::NotOne);
+    }
+    Ok(Some(Credential::Bearer(token.trim_start_matches(' ').to_owned())))
+}
+
+/// A credential in a query.
+struct Found {
+    credential: Credential,
+    /// Its parameters, as they are written.
+    text: String,
+    /// The other parameters.
+    rest: String,
+}
+
+impl Found {
+    fn in_query(uri: &Uri, allowed: InQuery) -> Result<Option<Self>, CredentialError> {
+        let Some(query) = uri.query().filter(|_| allowed.tokens || allowed.signatures) else {
+            return Ok(None);
+        };
+        let pairs = || query.split('&').map(|pair| (pair, pair.split_once('=').unwrap_or((pair, ""))));
+        // Without a signature the names are those of anybody's parameters.
+        let is_signed = allowed.signatures && pairs().any(|(_, (name, _))| name == "signature");
+        let (mut token, mut signed) = (None, SignedQuery::default());
+        let (mut text, mut rest) = (String::new(), String::new());
+        for (pair, (name, value)) in pairs() {
+            let place = match name {
+                "token" if allowed.tokens => &mut token,
+                "expires" if is_signed => &mut signed.expires,
+                "key" if is_signed => &mut signed.key,
+                "signature" if is_signed => &mut signed.signature,
+                "below" if is_signed => &mut signed.below,
+                _ => {
+                    push(&mut rest, pair);
+                    continue;
+                }
+            };
+            let value =
+                percent_decode_str(value).decode_utf8().map_err(|_not_utf8| CredentialError::NotOne)?;
+            if place.replace(value.into_owned()).is_some() {
+                return Err(CredentialError::Several);
+            }
+            push(&mut text, pair);
+        }
+        let credential = match (token, is_signed) {
+            (None, false) => return Ok(None),
+            (Some(_), true) => return Err(CredentialError::Several),
+            (Some(token), false) => Credential::Bearer(token),
+            (None, true) => Credential::Signed(signed),
+        };
+        Ok(Some(Self { credential, text, rest }))
+    }
+}
+
+fn push(query: &mut String, pair: &str) {
+    if !query.is_empty() {
+        query.push('&');
+    }
+    query.push_str(pair);
+}
+
+/// The URL with another query; an empty one is none.
+fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
+    let path = uri.path();
+    let text = if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(text).ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    const BOTH: InQuery = InQuery { tokens: true, signatures: true };
+
+    fn presented_credential(
+        method: &str,
+        url: &str,
+        headers: &[&str],
+        allowed: InQuery,
+    ) -> Result<(String, String), CredentialError> {
+        let mut request = Request::builder().method(method).uri(url).body(Body::empty()).unwrap();
+        for value in headers {
+            request
+                .headers_mut()
+                .append(header::AUTHORIZATION, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        let brought = PresentedCredential::by(&mut request, allowed, false)?;
+        let credential = match brought.credential {
+            None => "none".to_owned(),
+            Some(Credential::Bearer(token)) => format!("bearer {token}"),
+            Some(Credential::Signed(SignedQuery { expires, key, signature, below })) => {
+                let part = |part: Option<String>| part.unwrap_or_default();
+                format!("signed {} {} {} {}", part(expires), part(key), part(signature), part(below))
+            }
+        };
+        Ok((credential, request.uri().to_string()))
+    }
+
+    #[test]
+    fn one_header_brings_one_token() {
+        let of = |headers: &[&str]| {
+            presented_credential("PUT", "/a", headers, BOTH).map(|(credential, _)| credential)
+        };
+        for (headers, expected) in [
+            (&[][..], Ok("none")),
+            (&["Bearer x"], Ok("bearer x")),
+            (&["bearer  x"], Ok("bearer x")),
+            (&["BEARER x y"], Ok("bearer x y")),
+            (&["Bearer x", "Bearer x"], Err(CredentialError::Several)),
+            (&[""], Err(CredentialError::NotOne)),
+            (&["Bearer"], Err(CredentialError::NotOne)),
+            (&["Bearer "], Err(CredentialError::NotOne)),
+            (&["Basic eDp5"], Err(CredentialError::NotOne)),
+            (&["Bearer \u{e9}"], Err(CredentialError::NotOne)),
+            (&["AWS4-HMAC-SHA256 Credential=x"], Err(CredentialError::NotOne)),
+        ] {
+            assert_eq!(of(headers), expected.map(str::to_owned), "{headers:?}");
+        }
+        let long = |bytes: usize| of(&[&format!("Bearer {}", "x".repeat(bytes - 7))]).is_ok();
+        assert!(long(MOST_BYTES - 1) && !long(MOST_BYTES) && !long(MOST_BYTES + 1));
+    }
+
+    #[test]
+    fn what_stands_in_the_query_is_taken_out_of_it() {
+        let of = |url: &str, allowed| presented_credential("GET", url, &[], allowed);
+        let none = InQuery { tokens: false, signatures: false };
+        for (url, allowed, credential, left) in [
+            ("/a?token=x", BOTH, "bearer x", "/a"),
+            ("/a?slice=0&token=x%5Fy&f=json", BOTH, "bearer x_y", "/a?slice=0&f=json"),
+            ("/a?token=x", none, "none", "/a?token=x"),
+            ("/a?Token=x&tokens=y", BOTH, "none", "/a?Token=x&tokens=y"),
+            ("/a?key=1&expires=2&below=3", BOTH, "none", "/a?key=1&expires=2&below=3"),
+            ("/a?key=1&expires=2&signature=3&x=y", BOTH, "signed 2 1 3 ", "/a?x=y"),
+            ("/a?below=a%2Fb%2F&signature=", BOTH, "signed    a/b/", "/a"),
+            ("http://host/a?token=x", BOTH, "bearer x", "http://host/a"),
+        ] {
+            assert_eq!(of(url, allowed), Ok((credential.to_owned(), left.to_owned())), "{url}");
+        }
+        for (url, error) in [
+            ("/a?token=x&token=x", CredentialError::Several),
+            ("/a?token=x&signature=y", CredentialError::Several),
+            ("/a?signature=x&signature=y", CredentialError::Several),
+            ("/a?token=%ff", CredentialError::NotOne),
+        ] {
+            assert_eq!(of(url, BOTH), Err(error), "{url}");
+        }
+        for method in ["PUT", "POST", "DELETE", "PROPFIND", "MOVE"] {
+            assert_eq!(
+                presented_credential(method, "/a?token=x", &[], BOTH),
+                Err(CredentialError::NotOne),
+                "{method}"
+            );
+        }
+        assert_eq!(
+            presented_credential("GET", "/a?token=x", &["Bearer x"], BOTH),
+            Err(CredentialError::Several)
+        );
+    }
+}

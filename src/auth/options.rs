@@ -1,0 +1,446 @@
+//! [`AccessOptions`]: who may do what, as configured: `[access]` and the mounts' `anonymous`.
+//!
+//! No secret of a token stands here, only its SHA-256; keys that URLs are signed with stand here themselves. What types
+//! cannot check, [`AccessOptions::check`] does; it repeats no value that could be a secret.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::algorithm::Algorithm;
+use super::grant::{Grant, KeyScope};
+use super::scope::{Scope, Scopes};
+use super::timestamp::Timestamp;
+use crate::error::{Classify, ErrorClass};
+use crate::key::{KeyError, StorePrefix};
+use crate::store::Secret;
+
+/// Stands for every mount.
+pub(super) const EVERY_MOUNT: &str = "*";
+/// Longest name of a token, an issuer or a key, in bytes.
+const NAME_BYTES: usize = 64;
+/// Shortest secret that URLs are signed with, in bytes of its text.
+const SIGNING_SECRET_BYTES: usize = 32;
+
+/// Who may do what.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AccessOptions {
+    /// Whether tokens may stand in URLs of GET and HEAD, as `?token=`.
+    pub query_tokens: bool,
+    /// Static tokens, by the name that stands in them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tokens: BTreeMap<String, TokenOptions>,
+    /// Who issues JSON Web Tokens that are believed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub issuers: BTreeMap<String, IssuerOptions>,
+    /// Keys that URLs are signed with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub signing_keys: BTreeMap<String, SigningKeyOptions>,
+}
+
+/// A static token.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenOptions {
+    /// SHA-256 of its secret, in hexadecimal digits.
+    pub sha256: Secret,
+    /// From when on it is worth nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// What its holder may do.
+    pub grants: Vec<GrantOptions>,
+}
+
+/// What may be done where.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantOptions {
+    /// A mount's name, or `*` for every mount.
+    pub mount: String,
+    /// The key or prefix, by whole segments; empty for all of the mount.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+    /// What may be done there.
+    pub scopes: Vec<Scope>,
+    /// Of an issuer's tokens: the claim that the grant depends on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
+    /// What that claim must be, or have among its words or members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// An issuer of JSON Web Tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct IssuerOptions {
+    /// `iss` of its tokens, to the letter.
+    pub issuer: String,
+    /// What must be among their `aud`.
+    pub audience: String,
+    /// How they may be signed.
+    pub algorithms: Vec<Algorithm>,
+    /// Where its keys are fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_url: Option<String>,
+    /// The file its keys are in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jwks_path: Option<PathBuf>,
+    /// What holders of its tokens may do.
+    pub grants: Vec<GrantOptions>,
+}
+
+/// A key that URLs are signed with.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SigningKeyOptions {
+    /// The key.
+    pub secret: Secret,
+    /// What can be signed with it.
+    pub grants: Vec<GrantOptions>,
+}
+
+/// What is wrong with a setting, and which it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct AccessError {
+    /// The keys below `access`.
+    pub path: Vec<String>,
+    /// What is wrong.
+    pub fault: AccessFault,
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessFault {
+    /// A name that cannot stand in a token or URL.
+    #[error("a name here has 1 to {NAME_BYTES} letters, digits, `-` or `.`")]
+    Name,
+    /// Not a digest.
+    #[error(
+        "expected the SHA-256 of the token's secret, 64 hexadecimal digits; never the secret itself: `zarrd token NAME` \
+         makes a token and prints what to write here"
+    )]
+    Digest,
+    /// A key that could be guessed.
+    #[error("expected at least {SIGNING_SECRET_BYTES} characters; `openssl rand -hex 32` makes such a key")]
+    ShortSecret,
+    /// Nothing may be done.
+    #[error("at least one grant is needed, such as {{ mount = \"NAME\", scopes = [\"read\"] }}")]
+    NoGrants,
+    /// A grant of nothing.
+    #[error("a grant needs `scopes`: some of read, list, write, delete, admin")]
+    NoScopes,
+    /// A grant that cannot be signed.
+    #[error("signed URLs can give `read` and `list` alone")]
+    SignedScopes,
+    /// A prefix that is none.
+    #[error("the prefix of a grant: {0}")]
+    Prefix(KeyError),
+    /// There is no such mount.
+    #[error("there is no mount `{0}`; `*` means every mount")]
+    UnknownMount(String),
+    /// Claims are of an issuer's tokens.
+    #[error("`claim` and `value` are for the grants of issuers, both or neither")]
+    Claim,
+    /// An issuer without a name or an audience.
+    #[error("must not be empty")]
+    Empty,
+    /// Two issuers of one name.
+    #[error("another issuer here has the same `issuer`")]
+    DuplicateIssuer,
+    /// No algorithm.
+    #[error("expected some of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA")]
+    NoAlgorithms,
+    /// Keys from nowhere, or from two places.
+    #[error("set either `jwks_url` or `jwks_path`")]
+    KeySource,
+    /// Keys that anybody on the way could exchange.
+    #[error("expected an https:// URL; http:// is for this machine alone")]
+    KeyUrl,
+    /// A file that cannot be read.
+    #[error("the file cannot be read: {0}")]
+    KeyFile(String),
+    /// Keys that cannot be used.
+    #[error("expected a JSON Web Key Set with a key for one of the algorithms")]
+    KeySet,
+}
+
+impl Classify for AccessError {
+    fn class(&self) -> ErrorClass {
+        ErrorClass::InvalidRequest
+    }
+}
+
+impl AccessOptions {
+    /// Whether anybody can show who they are.
+    #[must_use]
+    pub fn has_credentials(&self) -> bool {
+        !(self.tokens.is_empty() && self.issuers.is_empty() && self.signing_keys.is_empty())
+    }
+
+    /// Whether a secret is sent with requests.
+    #[must_use]
+    pub fn has_bearer_tokens(&self) -> bool {
+        !(self.tokens.is_empty() && self.issuers.is_empty())
+    }
+
+    /// Checks what types cannot; of mounts, that there is one of each name.
+    ///
+    /// # Errors
+    /// [`AccessError`]: the first thing that is wrong.
+    pub fn check(&self, is_mount: impl Fn(&str) -> bool) -> Result<(), AccessError> {
+        let grants = |section: &str, name: &str, grants: &[GrantOptions]| {
+            let fault = check_grants(section, grants, &is_mount);
+            fault.map_or(Ok(()), |fault| wrong(&[section, name, "grants"], fault))
+        };
+        for (name, token) in &self.tokens {
+            check_name("tokens", name)?;
+            if digest(&token.sha256).is_none() {
+                return wrong(&["tokens", name, "sha256"], AccessFault::Digest);
+            }
+            grants("tokens", name, &token.grants)?;
+        }
+        for (name, key) in &self.signing_keys {
+            check_name("signing_keys", name)?;
+            if key.secret.expose().len() < SIGNING_SECRET_BYTES {
+                return wrong(&["signing_keys", name, "secret"], AccessFault::ShortSecret);
+            }
+            grants("signing_keys", name, &key.grants)?;
+        }
+        for (name, issuer) in &self.issuers {
+            check_name("issuers", name)?;
+            if let Some((key, fault)) = issuer.fault() {
+                return wrong(&["issuers", name, key], fault);
+            }
+            if self.issuers.values().filter(|other| other.issuer == issuer.issuer).count() > 1 {
+                return wrong(&["issuers", name, "issuer"], AccessFault::DuplicateIssuer);
+            }
+            grants("issuers", name, &issuer.grants)?;
+        }
+        Ok(())
+    }
+}
+
+impl IssuerOptions {
+    fn fault(&self) -> Option<(&'static str, AccessFault)> {
+        if self.issuer.is_empty() {
+            return Some(("issuer", AccessFault::Empty));
+        }
+        if self.audience.is_empty() {
+            return Some(("audience", AccessFault::Empty));
+        }
+        if self.algorithms.is_empty() {
+            return Some(("algorithms", AccessFault::NoAlgorithms));
+        }
+        match (&self.jwks_url, &self.jwks_path) {
+            (Some(url), None) if !is_safe(url) => Some(("jwks_url", AccessFault::KeyUrl)),
+            (Some(_), None) | (None, Some(_)) => None,
+            (Some(_), Some(_)) | (None, None) => Some(("jwks_url", AccessFault::KeySource)),
+        }
+    }
+}
+
+/// Whether nobody on the way can exchange what is fetched there.
+fn is_safe(url: &str) -> bool {
+    let host = |rest: &str| rest.split(['/', '?', '#', ':']).next().unwrap_or_default().to_owned();
+    match url.split_once("://") {
+        Some(("https", rest)) => !host(rest).is_empty(),
+        Some(("http", rest)) => matches!(host(rest).as_str(), "127.0.0.1" | "localhost"),
+        _ => false,
+    }
+}
+
+fn check_name(section: &str, name: &str) -> Result<(), AccessError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+    if (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    wrong(&[section, name], AccessFault::Name)
+}
+
+/// Whether a name can stand in a token.
+pub(super) fn is_token_name(name: &str) -> bool {
+    check_name("tokens", name).is_ok()
+}
+
+fn check_grants(
+    section: &str,
+    grants: &[GrantOptions],
+    is_mount: impl Fn(&str) -> bool,
+) -> Option<AccessFault> {
+    if grants.is_empty() {
+        return Some(AccessFault::NoGrants);
+    }
+    grants.iter().find_map(|grant| {
+        if grant.mount != EVERY_MOUNT && !is_mount(&grant.mount) {
+            return Some(AccessFault::UnknownMount(grant.mount.clone()));
+        }
+        if grant.scopes.is_empty() {
+            return Some(AccessFault::NoScopes);
+        }
+        let is_signed = section == "signing_keys";
+        if is_signed && !grant.scopes.iter().all(|scope| Scopes::SIGNED.has(*scope)) {
+            return Some(AccessFault::SignedScopes);
+        }
+        let (has_claim, has_value) = (grant.claim.is_some(), grant.value.is_some());
+        if has_claim != has_value || (has_claim && section != "issuers") {
+            return Some(AccessFault::Claim);
+        }
+        prefix(&grant.prefix).err().map(AccessFault::Prefix)
+    })
+}
+
+fn wrong<T>(path: &[&str], fault: AccessFault) -> Result<T, AccessError> {
+    Err(AccessError { path: path.iter().map(|&key| key.to_owned()).collect(), fault })
+}
+
+/// `a/b`, with a slash at the end or without; empty is the root.
+fn prefix(text: &str) -> Result<StorePrefix, KeyError> {
+    match text.strip_suffix('/').unwrap_or(text) {
+        "" if text.is_empty() => Ok(StorePrefix::root()),
+        text => StorePrefix::parse(&format!("{text}/")),
+    }
+}
+
+impl GrantOptions {
+    /// The grant; `None` where its prefix is none, which was checked.
+    pub(super) fn grant(&self) -> Option<Grant> {
+        Some(Grant {
+            mount: (self.mount != EVERY_MOUNT).then(|| self.mount.clone()),
+            reach: KeyScope::Prefix(prefix(&self.prefix).ok()?),
+            scopes: self.scopes.iter().copied().collect(),
+        })
+    }
+}
+
+/// 32 bytes in hexadecimal digits.
+pub(super) fn digest(text: &Secret) -> Option<[u8; 32]> {
+    from_hex(text.expose().as_bytes())
+}
+
+/// 32 bytes in hexadecimal digits.
+pub(super) fn from_hex(text: &[u8]) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let (pairs, rest) = text.as_chunks::<2>();
+    if pairs.len() != bytes.len() || !rest.is_empty() {
+        return None;
+    }
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        let digit = |letter: u8| char::from(letter).to_digit(16);
+        *byte = u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<(), (String, AccessFault)> {
+        let options: AccessOptions = serde_json::from_str(text).unwrap();
+        options.check(|name| name == "m").map_err(|error| (error.path.join("."), error.fault))
+    }
+
+    fn token(sha256: &str, grants: &str) -> String {
+        format!(r#"{{"tokens": {{"a": {{"sha256": "{sha256}", "grants": [{grants}]}}}}}}"#)
+    }
+
+    fn issuer(members: &str) -> String {
+        let grants = r#""grants": [{"mount": "m", "scopes": ["read"], "claim": "g", "value": "x"}]"#;
+        format!(r#"{{"issuers": {{"i": {{{members}, {grants}}}}}}}"#)
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_its_key_and_without_its_value() {
+        let (digest, read) = ("0f".repeat(32), r#"{"mount": "m", "scopes": ["read"]}"#);
+        assert_eq!(check(&token(&digest, read)), Ok(()));
+        assert_eq!(
+            check(&token(&digest.to_uppercase(), r#"{"mount": "*", "prefix": "a/b/", "scopes": ["admin"]}"#)),
+            Ok(())
+        );
+        for (text, path, fault) in [
+            (token("canary", read), "tokens.a.sha256", AccessFault::Digest),
+            (token(&"0g".repeat(32), read), "tokens.a.sha256", AccessFault::Digest),
+            (token(&digest, ""), "tokens.a.grants", AccessFault::NoGrants),
+            (token(&digest, r#"{"mount": "m", "scopes": []}"#), "tokens.a.grants", AccessFault::NoScopes),
+            (
+                token(&digest, r#"{"mount": "n", "scopes": ["read"]}"#),
+                "tokens.a.grants",
+                AccessFault::UnknownMount("n".to_owned()),
+            ),
+            (
+                token(&digest, r#"{"mount": "m", "prefix": "a/../b", "scopes": ["read"]}"#),
+                "tokens.a.grants",
+                AccessFault::Prefix(KeyError::DotSegment("..")),
+            ),
+            (
+                token(&digest, r#"{"mount": "m", "scopes": ["read"], "claim": "g", "value": "x"}"#),
+                "tokens.a.grants",
+                AccessFault::Claim,
+            ),
+            (token(&digest, read).replace("\"a\"", "\"a_b\""), "tokens.a_b", AccessFault::Name),
+            (token(&digest, read).replace("\"a\"", "\"\""), "tokens.", AccessFault::Name),
+            (
+                format!(r#"{{"signing_keys": {{"k": {{"secret": "short", "grants": [{read}]}}}}}}"#),
+                "signing_keys.k.secret",
+                AccessFault::ShortSecret,
+            ),
+            (
+                format!(
+                    r#"{{"signing_keys": {{"k": {{"secret": "{digest}", "grants": [{}]}}}}}}"#,
+                    read.replace("read", "write")
+                ),
+                "signing_keys.k.grants",
+                AccessFault::SignedScopes,
+            ),
+        ] {
+            let error = check(&text).unwrap_err();
+            assert_eq!(error, (path.to_owned(), fault), "{text}");
+            assert!(!error.1.to_string().contains("canary"));
+        }
+    }
+
+    #[test]
+    fn issuers_say_how_their_tokens_are_signed_and_where_their_keys_are() {
+        let keys = r#""jwks_url": "https://login.example/keys""#;
+        let with = |members: &str| check(&issuer(members));
+        let whole = format!(r#""issuer": "i", "audience": "z", "algorithms": ["RS256"], {keys}"#);
+        assert_eq!(with(&whole), Ok(()));
+        assert_eq!(with(&whole.replace("https://login.example", "http://127.0.0.1:1")), Ok(()));
+        for (from, to, key, fault) in [
+            (r#""issuer": "i""#, r#""issuer": """#, "issuer", AccessFault::Empty),
+            (r#""audience": "z""#, r#""audience": """#, "audience", AccessFault::Empty),
+            (r#"["RS256"]"#, "[]", "algorithms", AccessFault::NoAlgorithms),
+            ("https://login.example", "http://login.example", "jwks_url", AccessFault::KeyUrl),
+            ("https://login.example", "http://127.0.0.1.evil", "jwks_url", AccessFault::KeyUrl),
+            ("https://login.example", "file://", "jwks_url", AccessFault::KeyUrl),
+            (keys, r#""jwks_path": null"#, "jwks_url", AccessFault::KeySource),
+            (keys, &format!(r#"{keys}, "jwks_path": "/x""#), "jwks_url", AccessFault::KeySource),
+        ] {
+            let error = with(&whole.replace(from, to)).unwrap_err();
+            assert_eq!(error, (format!("issuers.i.{key}"), fault), "{to}");
+        }
+        for odd in ["none", "HS256", "rs256"] {
+            let text = issuer(&whole.replace("RS256", odd));
+            assert!(serde_json::from_str::<AccessOptions>(&text).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_bytes() {
+        let bytes: [u8; 32] = std::array::from_fn(|place| place as u8 * 8);
+        assert_eq!(from_hex(to_hex(&bytes).as_bytes()), Some(bytes));
+        for odd in ["", "0", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"é".repeat(32)] {
+            assert_eq!(from_hex(odd.as_bytes()), None);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Which pages a browser may write for: the server's own, and those of origins that the CORS rules list for it.
+//!
+//! Browsers say in `Origin` (Fetch standard, section 3.2), or at least in `Sec-Fetch-Site` (Fetch Metadata), which page
+//! sends a request; programs that are no browsers send neither, and are let be. A page is the server's own where its origin
+//! is the host that the request is sent to. That is worth as much as the host's name: whoever owns a name can let it lead
+//! here once a page of it is loaded (DNS rebinding). So where the caller has shown no credential, which such a page would not
+//! have, that host must be one that nobody else can own: an address, a loopback name, or one of the configuration.
+//!
+//! The listener of whoever runs the server holds every request that has an `Origin` to that, and lists none. A page whose name
+//! was made to lead there reads without an `Origin`, so each request there must be sent to such a host, whatever it does.
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+
+use crate::http::caller::{Administrator, Caller};
+use crate::http::host;
+use crate::http::problem::Problem;
+use crate::services::state::AppState;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Checks a request that writes by its method and route, and each at the listener of whoever runs the server. Which of the
+/// others write, their handlers know.
+///
+/// # Errors
+/// As [`check_write`]; 421 at the listener of whoever runs the server for a host that others can let lead there.
+pub(crate) fn check(state: &AppState, template: Option<&str>, request: &Request) -> Result<(), Problem> {
+    let (uri, headers, extensions) = (request.uri(), request.headers(), request.extensions());
+    let is_admins = Administrator::is_asking(extensions);
+    // Browsers always say which host they mean.
+    let names_host = uri.authority().is_some() || headers.contains_key(header::HOST);
+    if is_admins && names_host && !is_sent_to_known(state, uri, headers) {
+        return Err(unknown_host_of_admins());
+    }
+    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), template) {
+        return check_write(state, uri, headers, extensions);
+    }
+    Ok(())
+}
+
+/// Checks a request that writes.
+///
+/// # Errors
+/// 403 for a page that may not write here, 421 for one whose host the server does not know for its own.
+pub(crate) fn check_write(
+    state: &AppState,
+    uri: &Uri,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<(), Problem> {
+    let is_own = match (headers.get(header::ORIGIN), headers.get(SEC_FETCH_SITE)) {
+        (None, None) => return Ok(()),
+        (None, Some(site)) => site == "same-origin" || site == "none",
+        (Some(origin), _) => is_own(origin, uri, headers),
+    };
+    let is_admins = Administrator::is_asking(extensions);
+    if !is_admins && is_listed(state, headers) {
+        return Ok(());
+    }
+    // A second origin is none of a browser's.
+    if !is_own || headers.get_all(header::ORIGIN).iter().count() > 1 {
+        return Err(if is_admins { foreign() } else { foreign_write() });
+    }
+    if Caller::of(extensions).rights().name().is_none() && !is_sent_to_known(state, uri, headers) {
+        return Err(unknown_host());
+    }
+    Ok(())
+}
+
+/// Whether a request writes, as far as its method and its route say. A POST asks a question on some routes, and on one that
+/// depends on the body.
+fn writes(method: &Method, template: Option<&str>) -> bool {
+    match (method.as_str(), template) {
+        ("GET" | "HEAD" | "OPTIONS" | "PROPFIND" | "TRACE" | "CONNECT", _) | (_, None) => false,
+        ("POST", Some(template)) => {
+            !["/v1/vectors/", "/v1/partial/"].iter().any(|start| template.starts_with(start))
+        }
+        _ => true,
+    }
+}
+
+/// Whether the origin's pages are the server's own: those of the host and the port that the request is sent to.
+fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
+    let from = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    let Some((scheme, from)) = from else { return false };
+    let Ok(from) = from.parse::<Authority>() else { return false };
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let place =
+        |authority: &Authority| (host::canonical(authority.host()), authority.port_u16().unwrap_or(usual));
+    host::authority(uri, headers).is_some_and(|to| place(&from) == place(&to))
+}
+
+fn is_listed(state: &AppState, headers: &HeaderMap) -> bool {
+    let cors = &state.options().cors;
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let listed = |origin| cors.is_any() || cors.origins.iter().any(|listed| listed == origin);
+    cors.writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
+}
+
+/// Whether a request is sent to a host that nobody else can let lead here.
+fn is_sent_to_known(state: &AppState, uri: &Uri, headers: &HeaderMap) -> bool {
+    host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()))
+}
+
+/// Whether nobody else can let a host lead here.
+fn is_known(state: &AppState, host: &str) -> bool {
+    let host = host::canonical(host);
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
+    // A name below `localhost` is as good as that (RFC 6761, section 6.3).
+    let is_loopback = host == "localhost" || host.ends_with(".localhost");
+    let is_configured = || state.options().hosts.iter().any(|known| host::canonical(known) == host);
+    is_loopback
+        || bare.parse::<std::net::IpAddr>().is_ok()
+        || is_configured()
+        || state.mount_of_host(&host).is_some()
+}
+
+fn foreign_write() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "cross-origin-write").detail(
+        "a page of this origin may not write here: that takes `http.cors.writes`, and the origin among \
+                 `http.cors.origins`, in the server's configuration",
+    )
+}
+
+fn foreign() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "cross-origin")
+        .detail("pages of other origins get nothing at this address: it is for whoever runs the server")
+}
+
+fn unknown_host() -> Problem {
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(
+        "pages write here without a credential under loopback names, addresses and the names in `http.hosts` of the server's \
+         configuration alone, so that no other site's name can be made to lead here",
+    )
+}
+
+fn unknown_host_of_admins() -> Problem {
+    Problem::new(StatusCode::MISDIRECTED_REQUEST, "unknown-host").detail(
+        "this address is for whoever runs the server: ask under a loopback name, an address or a name in `http.hosts` of the \
+         server's configuration, so that no page of another site can make its own name lead here",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_the_servers_own_by_host_and_port() {
+        for (origin, host, expected) in [
+            ("http://here", "here", true),
+            ("https://here", "HERE.", true),
+            ("http://here:80", "here", true),
+            ("https://here", "here:443", true),
+            ("http://here", "here:8000", false),
+            ("http://here:8000", "here", false),
+            ("http://[::1]:8000", "[::1]:8000", true),
+            ("http://[::1]", "[::2]", false),
+            ("http://here.evil", "here", false),
+            ("http://evil", "here", false),
+            ("null", "null", false),
+            ("", "", false),
+            ("http://", "", false),
+            ("file://", "here", false),
+        ] {
+            let origin = HeaderValue::from_static(origin);
+            let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]);
+            assert_eq!(is_own(&origin, &Uri::from_static("/v1"), &headers), expected, "{origin:?} {host}");
+        }
+        // HTTP/2 has the host in its URL.
+        let origin = HeaderValue::from_static("http://here:80");
+        assert!(is_own(&origin, &Uri::from_static("http://here/v1"), &HeaderMap::new()));
+    }
+
+    #[test]
+    fn whatever_is_no_reading_method_writes_but_for_questions_by_post() {
+        for (method, template, expected) in [
+            ("GET", "/store/{mount}/{*key}", false),
+            ("PROPFIND", "/store/{mount}/{*key}", false),
+            ("PUT", "/store/{mount}/{*key}", true),
+            ("MOVE", "/{*key}", true),
+            ("ODD", "/store/{mount}/{*key}", true),
+            ("POST", "/v1/erase/{mount}", true),
+            ("POST", "/v1/cache/{mount}", true),
+            ("POST", "/v1/partial/{mount}", false),
+            ("POST", "/v1/vectors/{mount}/{*path}", false),
+        ] {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(writes(&method, Some(template)), expected, "{method} {template}");
+        }
+        assert!(!writes(&Method::PUT, None));
+    }
+}

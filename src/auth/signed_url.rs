@@ -1,0 +1,162 @@
+//! Signed URLs: `?expires=<seconds since 1970>&key=<name>&signature=<hexadecimal digits>`, good for reading the one key
+//! that the URL names, or with `&below=<prefix>` for everything below a prefix.
+//!
+//! What is signed is not the URL but what it is good for, each on a line: the mount, the key or prefix as the store has it,
+//! and the time. So there is no second way to write what was signed: it is compared with the key that is served, after all
+//! decoding. HMAC-SHA256, compared in a time that tells nothing. A key that signs can give no more than its own grants.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ring::hmac;
+
+use super::grant::{Grant, KeyScope};
+use super::options::{AccessOptions, GrantOptions, from_hex, to_hex};
+use super::principal::Principal;
+use super::scope::{Scope, Scopes};
+use crate::key::StorePrefix;
+use crate::services::extract::{KeyOrPrefix, encode};
+
+/// The first line of what is signed: no other use of the same key signs the same.
+const PURPOSE: &str = "zarrd signed URL 1";
+/// As how many callers the holders of all URLs of one key count at most. One of them seldom shares with another, and however
+/// many URLs somebody collects, they are bounded together.
+const CALLERS: u8 = 64;
+/// Most digits of a time.
+const TIME_DIGITS: usize = 12;
+
+/// The parameters of a signed URL, as they are written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SignedQuery {
+    pub(super) expires: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) signature: Option<String>,
+    pub(super) below: Option<String>,
+}
+
+/// The signature that a request came with, where it is good for all below a prefix: what is linked to from there can be
+/// seen with the same.
+///
+/// A token that came in a query is not carried on like this: it may do more than look, has no end of its own, and a link
+/// that is passed on would pass it on.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedUrl {
+    query: String,
+    below: StorePrefix,
+}
+
+impl SignedUrl {
+    pub(crate) fn new(query: &str, below: StorePrefix) -> Self {
+        Self { query: query.to_owned(), below }
+    }
+
+    /// That of a request whose signature was good, of which this is the text.
+    pub(super) fn of(signed: &SignedQuery, query: &str) -> Option<Self> {
+        Some(Self::new(query, StorePrefix::parse(signed.below.as_deref()?).ok()?))
+    }
+
+    /// Its parameters, as they were written.
+    pub(crate) fn query(&self) -> &str {
+        &self.query
+    }
+
+    /// What it is good for.
+    pub(crate) fn below(&self) -> &StorePrefix {
+        &self.below
+    }
+}
+
+/// All keys that URLs are signed with.
+#[derive(Debug)]
+pub(super) struct SigningKeys(HashMap<String, SigningKey>);
+
+#[derive(Debug)]
+struct SigningKey {
+    key: hmac::Key,
+    within: Arc<[Grant]>,
+}
+
+impl SigningKeys {
+    pub(super) fn new(options: &AccessOptions) -> Self {
+        let known = options.signing_keys.iter().map(|(name, options)| {
+            let key = hmac::Key::new(hmac::HMAC_SHA256, options.secret.expose().as_bytes());
+            let within = options.grants.iter().filter_map(GrantOptions::grant).collect();
+            (name.clone(), SigningKey { key, within })
+        });
+        Self(known.collect())
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whoever has a URL that names this place of a mount; `None` if it is not signed for that, or no longer.
+    pub(super) fn authenticate(
+        &self,
+        query: &SignedQuery,
+        mount: &str,
+        place: Option<&KeyOrPrefix>,
+        now: u64,
+    ) -> Option<Principal> {
+        let (name, expires) = (query.key.as_deref()?, query.expires.as_deref()?);
+        let signature = from_hex(query.signature.as_deref()?.as_bytes())?;
+        let SigningKey { key, within } = self.0.get(name)?;
+        let reach = match (&query.below, place) {
+            (Some(below), _) => KeyScope::Prefix(StorePrefix::parse(below).ok()?),
+            (None, Some(KeyOrPrefix::Key(key))) => KeyScope::Key(key.clone()),
+            (None, _) => return None,
+        };
+        hmac::verify(key, message(mount, &reach, expires)?.as_bytes(), &signature).ok()?;
+        if seconds(expires)? <= now {
+            return None;
+        }
+        let scopes = match &reach {
+            KeyScope::Key(_) => [Scope::Read].into_iter().collect(),
+            KeyScope::Prefix(_) | KeyScope::StringPrefix(_) => Scopes::SIGNED,
+        };
+        let grant = Grant { mount: Some(mount.to_owned()), reach, scopes };
+        // Whoever has a URL cannot choose its signature.
+        let part = signature.first().map_or(0, |byte| byte % CALLERS);
+        Some(Principal::signed(format!("signed/{name}"), part, grant, Arc::clone(within)))
+    }
+}
+
+/// Seconds since 1970, in the one way to write them.
+fn seconds(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    (is_plain && text.len() <= TIME_DIGITS).then(|| text.parse().ok()).flatten()
+}
+
+/// What is signed. Neither a mount's name nor a key holds an end of line.
+fn message(mount: &str, reach: &KeyScope, expires: &str) -> Option<String> {
+    let (kind, text) = match reach {
+        KeyScope::Key(key) => ("key", key.as_str()),
+        KeyScope::Prefix(prefix) => ("below", prefix.as_str()),
+        KeyScope::StringPrefix(_) => return None,
+    };
+    Some(format!("{PURPOSE}\n{mount}\n{kind}\n{text}\n{expires}"))
+}
+
+/// The path and query of a URL that is good until a time: for the key of this text, or if it ends in a slash or is empty,
+/// for all below that prefix. `None` if there is no such signing key, key or prefix, or time.
+#[must_use]
+pub fn sign(options: &AccessOptions, name: &str, mount: &str, text: &str, expires: u64) -> Option<String> {
+    let secret = options.signing_keys.get(name)?.secret.expose();
+    let reach = if text.is_empty() || text.ends_with('/') {
+        KeyScope::Prefix(StorePrefix::parse(text).ok()?)
+    } else {
+        KeyScope::Key(crate::key::StoreKey::parse(text).ok()?)
+    };
+    let expires = expires.to_string();
+    seconds(&expires)?;
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let signature = to_hex(hmac::sign(&key, message(mount, &reach, &expires)?.as_bytes()).as_ref());
+    let path: Vec<String> = text.split('/').map(encode).collect();
+    let below = match &reach {
+        KeyScope::Prefix(prefix) => format!("&below={}", encode(prefix.as_str())),
+        KeyScope::Key(_) | KeyScope::StringPrefix(_) => String::new(),
+    };
+    let (mount, path) = (encode(mount), path.join("/"));
+    Some(format!("/store/{mount}/{path}?expires={expires}&key={name}&signature={signature}{below}"))
+}

@@ -1,0 +1,367 @@
+//! All metrics by name, as text (OpenMetrics 1.0). What was never counted has no series, but for what has no labels.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use axum::http::HeaderValue;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+
+use super::histogram::{Counted, Histogram};
+use crate::cache::{CacheKind, CacheUsage};
+use crate::services::state::{AppState, Readiness};
+use crate::store::{BackendState, CircuitState};
+
+pub(crate) const CONTENT_TYPE: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// What every name begins with, but for those that all processes share.
+macro_rules! name {
+    ($name:literal) => {
+        concat!("zarrd_", $name)
+    };
+}
+
+/// All metrics of a server, as they are now.
+pub(crate) async fn text(state: &AppState) -> String {
+    let readiness = state.readiness().await;
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Now { state: state.clone(), readiness }));
+    let mut text = String::with_capacity(32 << 10);
+    // Writing to a `String` cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// The metrics at the moment they are asked for.
+#[derive(Debug)]
+struct Now {
+    state: AppState,
+    readiness: Arc<Readiness>,
+}
+
+impl Collector for Now {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut writer = Writer(encoder);
+        let Self { state, readiness } = self;
+        http(state, &mut writer)?;
+        reads(state, &mut writer)?;
+        caches(state, &mut writer)?;
+        backends(state, &mut writer)?;
+        let ready =
+            readiness.iter().map(|(mount, state)| ([("mount", mount.as_str())], u64::from(state.is_ready())));
+        writer.gauge(name!("mount_ready"), "Whether the mount's backend answers", ready)?;
+        server(state, &mut writer)
+    }
+}
+
+/// Writes one metric after the other.
+struct Writer<'a>(DescriptorEncoder<'a>);
+
+impl Writer<'_> {
+    fn counter<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (labels, value) in series {
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    fn gauge<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in series {
+            metric.encode_family(&labels)?.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))?;
+        }
+        Ok(())
+    }
+
+    /// A number of which there is one.
+    fn one(&mut self, kind: MetricType, name: &str, help: &str, value: u64) -> fmt::Result {
+        let is_counter = matches!(kind, MetricType::Counter);
+        let mut metric = self.0.encode_descriptor(name, help, None, kind)?;
+        if is_counter {
+            metric.encode_counter::<NoLabelSet, _, f64>(&value, None)
+        } else {
+            metric.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))
+        }
+    }
+
+    fn histogram<'h, L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        help: &str,
+        series: impl IntoIterator<Item = (L, &'h Histogram)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for (labels, histogram) in series {
+            if let Some(Counted { classes, seconds, times }) = histogram.counted() {
+                let mut family = metric.encode_family(&labels)?;
+                family.encode_histogram::<NoLabelSet>(seconds, times, &classes, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number that was counted.
+fn load(cell: &AtomicU64) -> u64 {
+    cell.load(Relaxed)
+}
+
+fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
+    let counts = state.counts();
+    let routes = counts.routes.all();
+    let by_route = |count: fn(&crate::metrics::RouteCounts) -> u64| {
+        let counted = routes.iter().map(move |(route, counts)| ([("route", *route)], count(counts)));
+        counted.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+    };
+    let answers = routes.iter().flat_map(|(route, counts)| {
+        let labelled = |(method, status, count)| {
+            ([("route", (*route).to_owned()), ("method", String::from(method)), ("status", status)], count)
+        };
+        counts.answers().into_iter().map(labelled).collect::<Vec<_>>()
+    });
+    writer.counter(
+        name!("http_requests"),
+        "Requests that were answered, and those whose client left before (status left)",
+        answers,
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("http_requests_under_way"),
+        "Requests whose answer has not ended",
+        load(&counts.under_way),
+    )?;
+    writer.counter(
+        name!("http_request_bytes"),
+        "Bytes of requests' bodies",
+        by_route(|counts| load(&counts.received_bytes)),
+    )?;
+    writer.counter(
+        name!("http_response_bytes"),
+        "Bytes of answers' bodies",
+        by_route(|counts| load(&counts.sent_bytes)),
+    )?;
+    writer.counter(
+        name!("http_cut_off"),
+        "Answers that broke off after their head was sent",
+        by_route(|counts| load(&counts.cut_off)),
+    )?;
+    writer.counter(
+        name!("http_problems"),
+        "Problems told to clients, by their code",
+        counts.codes.counted().map(|(code, count)| ([("code", code)], count)),
+    )?;
+    let head = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.head_seconds));
+    writer.histogram(name!("http_head_seconds"), "From a request to the head of its answer", head)?;
+    let whole = routes.iter().map(|(route, counts)| ([("route", *route)], &counts.seconds));
+    writer.histogram(name!("http_request_seconds"), "From a request to the end of its answer", whole)
+}
+
+fn reads(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
+    let reads = &state.counts().reads;
+    let stages = [
+        ("plan", &reads.plan),
+        ("fetch", &reads.fetch),
+        ("decode", &reads.decode),
+        ("encode", &reads.encode),
+    ];
+    writer.histogram(
+        name!("stage_seconds"),
+        "What one request's elements took, summed over what ran side by side",
+        stages.map(|(stage, histogram)| ([("stage", stage)], histogram)),
+    )?;
+    let chunks = reads.chunks();
+    let chunks = chunks.iter().flat_map(|(mount, hits, misses)| {
+        [("memory", *hits), ("store", *misses)]
+            .map(|(from, count)| ([("mount", &**mount), ("from", from)], count))
+    });
+    writer.counter(name!("chunks"), "Decoded chunks that elements were taken from", chunks)
+}
+
+fn caches(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
+    let mut usage = state.caches().usage();
+    usage.push((CacheKind::Answers, state.answers().usage()));
+    let by_kind = |of: fn(&CacheUsage) -> u64| {
+        usage.iter().map(move |(kind, usage)| ([("kind", kind.name())], of(usage))).collect::<Vec<_>>()
+    };
+    writer.counter(name!("cache_hits"), "Things that were remembered", by_kind(|usage| usage.hits))?;
+    writer.counter(
+        name!("cache_misses"),
+        "Things that had to be loaded or made",
+        by_kind(|usage| usage.misses),
+    )?;
+    writer.counter(
+        name!("cache_evictions"),
+        "Things that fell out for want of room",
+        by_kind(|usage| usage.evictions),
+    )?;
+    writer.gauge(name!("cache_entries"), "Things that are remembered", by_kind(|usage| usage.entries))?;
+    writer.gauge(
+        name!("cache_bytes"),
+        "Bytes of what is remembered, with the books about it",
+        by_kind(|usage| usage.bytes),
+    )
+}
+
+fn backends(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
+    let asked = state.mounts().flat_map(|mount| {
+        let outcomes = mount.backend.outcomes();
+        outcomes.map(|(verb, outcome, count)| {
+            let labels = [("mount", mount.name.as_str()), ("verb", verb.name()), ("outcome", outcome.name())];
+            (labels, count)
+        })
+    });
+    writer.counter(name!("backend_requests"), "What backends were asked", asked)?;
+    writer.gauge(
+        name!("backend_requests_under_way"),
+        "Questions that backends have not answered yet",
+        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.under_way())),
+    )?;
+    writer.counter(
+        name!("backend_bytes"),
+        "Bytes of values that were read of backends",
+        state.mounts().map(|mount| ([("mount", mount.name.as_str())], mount.backend.bytes())),
+    )?;
+    let seconds = state.mounts().flat_map(|mount| {
+        let verbs = mount.backend.seconds();
+        verbs.map(|(verb, histogram)| ([("mount", mount.name.as_str()), ("verb", verb.name())], histogram))
+    });
+    writer.histogram(name!("backend_seconds"), "What backends took to answer", seconds)?;
+    let restrained: Vec<_> = state.backend_states().collect();
+    let by_mount = |of: fn(&BackendState) -> u64| {
+        restrained.iter().map(move |(mount, state)| ([("mount", *mount)], of(state))).collect::<Vec<_>>()
+    };
+    writer.gauge(
+        name!("backend_circuit_open"),
+        "Whether a backend is left alone, as it failed too often",
+        by_mount(|state| u64::from(state.circuit != CircuitState::Closed)),
+    )?;
+    writer.counter(
+        name!("backend_circuit_opened"),
+        "How often a backend was left alone",
+        by_mount(|state| state.times_opened),
+    )?;
+    writer.gauge(
+        name!("backend_waiting"),
+        "Questions that wait for their turn at a backend",
+        by_mount(|state| state.waiting as u64),
+    )?;
+    writer.gauge(
+        name!("backend_limit"),
+        "Questions to a backend that may be under way",
+        by_mount(|state| state.limit as u64),
+    )
+}
+
+fn server(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
+    let answers = state.admission().load();
+    writer.one(
+        MetricType::Gauge,
+        name!("admission_limit_bytes"),
+        "Bytes of answers that may be under way",
+        answers.budget_bytes,
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("admission_under_way_bytes"),
+        "Bytes of answers that are under way, as they were admitted",
+        answers.under_way_bytes,
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("admission_waiting"),
+        "Requests that wait to be admitted",
+        answers.waiting as u64,
+    )?;
+    writer.counter(
+        name!("admission_turned_away"),
+        "Requests for which there was no room in time",
+        answers.turned_away.map(|(class, count)| ([("class", class)], count)),
+    )?;
+    if let Some(budget) = state.reader().source().budget() {
+        writer.one(
+            MetricType::Gauge,
+            name!("fetch_limit_bytes"),
+            "Bytes that may be fetched and decoded at a time",
+            budget.limit_bytes,
+        )?;
+        writer.one(
+            MetricType::Gauge,
+            name!("fetch_under_way_bytes"),
+            "Bytes that are being fetched and decoded, as they were estimated",
+            budget.in_flight_bytes,
+        )?;
+    }
+    let connections = state.counts().connections();
+    writer.one(MetricType::Gauge, name!("connections_open"), "Connections", load(&connections.open))?;
+    writer.one(
+        MetricType::Counter,
+        name!("connections_accepted"),
+        "Connections that were accepted",
+        load(&connections.accepted),
+    )?;
+    writer.one(
+        MetricType::Counter,
+        name!("connections_refused"),
+        "Connections that were closed at once, for there were too many",
+        load(&connections.refused),
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        name!("draining"),
+        "Whether the server is about to stop",
+        u64::from(state.is_draining()),
+    )?;
+    writer.gauge(
+        name!("build_info"),
+        "Which version this is",
+        [([("version", env!("CARGO_PKG_VERSION"))], 1)],
+    )?;
+    let Some(surroundings) = state.counts().surroundings.get() else { return Ok(()) };
+    writer.one(
+        MetricType::Counter,
+        name!("log_lines_dropped"),
+        "Lines of the log that nobody took in time",
+        (surroundings.dropped_log_lines)(),
+    )?;
+    writer.one(
+        MetricType::Counter,
+        name!("spans_dropped"),
+        "Spans of traces that nobody took in time",
+        (surroundings.dropped_spans)(),
+    )?;
+    let Some(process) = (surroundings.process)() else { return Ok(()) };
+    writer.one(
+        MetricType::Gauge,
+        "process_resident_memory_bytes",
+        "Resident memory size in bytes",
+        process.resident_bytes,
+    )?;
+    writer.one(
+        MetricType::Gauge,
+        "process_open_fds",
+        "Number of open file descriptors",
+        process.open_files,
+    )?;
+    let mut metric = writer.0.encode_descriptor(
+        "process_cpu_seconds",
+        "Total user and system CPU time spent in seconds",
+        None,
+        MetricType::Counter,
+    )?;
+    metric.encode_counter::<NoLabelSet, _, f64>(&process.cpu_seconds, None)
+}

@@ -1,0 +1,165 @@
+//! [`RouteCounts`]: what came in and went out by one route.
+//!
+//! A route is its template, of which there are as many as the router has: what a client writes is never a label. All of
+//! them are made when the server starts, so that counting is an addition and no lookup of labels.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+
+use super::histogram::Histogram;
+
+/// Methods that are told apart.
+const METHODS: [&str; 12] =
+    ["GET", "HEAD", "PUT", "PATCH", "POST", "DELETE", "OPTIONS", "PROPFIND", "MKCOL", "COPY", "MOVE", OTHER];
+/// Statuses that are told apart.
+const STATUSES: [u16; 35] = [
+    200, 201, 204, 206, 207, 301, 304, 307, 308, 400, 401, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413,
+    414, 415, 416, 417, 421, 422, 429, 431, 500, 501, 502, 503, 504, 507,
+];
+/// Requests whose client did not wait for an answer.
+const LEFT: usize = STATUSES.len();
+/// All other statuses.
+const OTHERS: usize = STATUSES.len() + 1;
+const OUTCOMES: usize = STATUSES.len() + 2;
+/// What is none of the above.
+const OTHER: &str = "other";
+/// The template of requests that no route answers.
+const UNMATCHED: &str = "unmatched";
+
+/// Counts of one route.
+#[derive(Debug)]
+pub(crate) struct RouteCounts {
+    answers: Box<[AtomicU64]>,
+    pub(super) received_bytes: AtomicU64,
+    pub(super) sent_bytes: AtomicU64,
+    pub(super) cut_off: AtomicU64,
+    pub(super) head_seconds: Histogram,
+    pub(super) seconds: Histogram,
+}
+
+impl RouteCounts {
+    fn new() -> Self {
+        Self {
+            answers: (0..METHODS.len() * OUTCOMES).map(|_| AtomicU64::new(0)).collect(),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            cut_off: AtomicU64::new(0),
+            head_seconds: Histogram::default(),
+            seconds: Histogram::default(),
+        }
+    }
+
+    fn count(&self, method: &Method, outcome: usize) {
+        let other = METHODS.len() - 1;
+        let method = METHODS.iter().position(|known| *known == method.as_str()).unwrap_or(other);
+        if let Some(cell) = self.answers.get(method * OUTCOMES + outcome) {
+            cell.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// An answer begins, so long after its request.
+    pub(crate) fn answered(&self, method: &Method, status: StatusCode, took: Duration) {
+        let known = STATUSES.iter().position(|known| *known == status.as_u16());
+        self.count(method, known.unwrap_or(OTHERS));
+        self.head_seconds.add(took);
+    }
+
+    /// A client left before its answer began.
+    pub(crate) fn left(&self, method: &Method) {
+        self.count(method, LEFT);
+    }
+
+    /// An answer has ended, so long after its request, and so many bytes of it were sent.
+    pub(crate) fn ended(&self, bytes: u64, took: Duration) {
+        self.sent_bytes.fetch_add(bytes, Relaxed);
+        self.seconds.add(took);
+    }
+
+    /// Bytes of a request's body came.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// An answer that had begun broke off.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.fetch_add(1, Relaxed);
+    }
+
+    /// How many answers there were by method and status, but for those of which there were none.
+    pub(super) fn answers(&self) -> Vec<(&'static str, String, u64)> {
+        let status = |outcome: usize| match outcome {
+            LEFT => "left".to_owned(),
+            _ => STATUSES.get(outcome).map_or_else(|| OTHER.to_owned(), u16::to_string),
+        };
+        let counted = self.answers.chunks(OUTCOMES).zip(METHODS).flat_map(|(outcomes, method)| {
+            outcomes.iter().enumerate().map(move |(outcome, count)| (method, outcome, count.load(Relaxed)))
+        });
+        counted
+            .filter(|(_, _, count)| *count > 0)
+            .map(|(method, outcome, count)| (method, status(outcome), count))
+            .collect()
+    }
+}
+
+/// Counts of all routes, by template.
+#[derive(Debug)]
+pub(crate) struct RouteTable {
+    by_template: HashMap<Box<str>, Arc<RouteCounts>>,
+    unmatched: Arc<RouteCounts>,
+}
+
+impl RouteTable {
+    /// For routes of these templates.
+    pub(super) fn new<'a>(templates: impl IntoIterator<Item = &'a str>) -> Self {
+        let unmatched = Arc::new(RouteCounts::new());
+        let by_template =
+            templates.into_iter().map(|template| (template.into(), Arc::new(RouteCounts::new()))).collect();
+        Self { by_template, unmatched }
+    }
+
+    /// The counts of a route; a slash at its end, where that makes it another one that means the same, is nothing.
+    pub(super) fn of(&self, template: Option<&str>) -> &Arc<RouteCounts> {
+        let find = |template: &str| self.by_template.get(template);
+        let found = template.and_then(|template| {
+            find(template).or_else(|| find(template.strip_suffix('/').unwrap_or(template)))
+        });
+        found.unwrap_or(&self.unmatched)
+    }
+
+    /// All of them, sorted by template.
+    pub(super) fn all(&self) -> BTreeMap<&str, &RouteCounts> {
+        let known = self.by_template.iter().map(|(template, counts)| (&**template, &**counts));
+        known.chain([(UNMATCHED, &*self.unmatched)]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_counted_by_method_and_status_and_what_is_odd_together() {
+        let table = RouteTable::new(["/a", "/a/{*key}"]);
+        let route = table.of(Some("/a/"));
+        let took = Duration::from_millis(1);
+        route.answered(&Method::GET, StatusCode::OK, took);
+        route.answered(&Method::GET, StatusCode::OK, took);
+        route.answered(&Method::from_bytes(b"BREW").unwrap(), StatusCode::IM_A_TEAPOT, took);
+        route.left(&Method::HEAD);
+        let told = |method, status: &str, count| (method, status.to_owned(), count);
+        assert_eq!(
+            table.all()["/a"].answers(),
+            [told("GET", "200", 2), told("HEAD", "left", 1), told("other", "other", 1)]
+        );
+        for odd in [None, Some("/b"), Some("/a/b"), Some("")] {
+            let (found, unmatched) =
+                (Arc::as_ptr(table.of(odd)), std::ptr::from_ref(table.all()["unmatched"]));
+            assert!(std::ptr::eq(found, unmatched), "{odd:?}");
+        }
+    }
+}

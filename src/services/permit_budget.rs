@@ -1,0 +1,44 @@
+//! [`PermitBudget`]: the room of a request, which a permit is for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::Extensions;
+
+use super::state::AppState;
+use crate::admission::{AdmissionRequest, ClientBucket, Permit, Priority};
+use crate::store::{BudgetExceeded, MemoryBudget};
+
+/// Room that a permit gives, beside what the request was let in with.
+#[derive(Debug)]
+pub(crate) struct PermitBudget {
+    permit: Mutex<Permit>,
+    share: ClientBucket,
+}
+
+impl PermitBudget {
+    /// The room of whoever has sent a request for what is made or listed of very much.
+    pub(crate) fn of(state: &AppState, extensions: &Extensions) -> Arc<dyn MemoryBudget> {
+        let share = ClientBucket::of(extensions);
+        let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Background, share));
+        Arc::new(Self { permit: Mutex::new(permit), share })
+    }
+
+    fn permit(&self) -> MutexGuard<'_, Permit> {
+        // No code panics while it holds the lock.
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryBudget for PermitBudget {
+    fn reserve(&self, bytes: u64) -> Result<(), BudgetExceeded> {
+        self.permit().take(bytes)
+    }
+
+    fn release(&self, bytes: u64) {
+        self.permit().release(bytes);
+    }
+
+    fn client(&self) -> u64 {
+        self.share.number()
+    }
+}

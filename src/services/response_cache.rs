@@ -1,0 +1,119 @@
+//! [`CachedResponse`]: a small answer with elements that went out before, and goes out again while what it was made of is
+//! what is stored.
+//!
+//! It is found by the URL, so only requests that the URL says all of are answered: no range, and no choice of a media
+//! type. Nothing is planned, named or put together again: documents and chunks are looked at, once for all requests that
+//! came before the look.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use super::state::AppState;
+use crate::admission::AdmissionRequest;
+use crate::array::Dependencies;
+use crate::error::ErrorClass;
+use crate::http::conditions::{Conditions, Verdict};
+use crate::http::problem::Problem;
+use crate::http::timing::{SERVER_TIMING, ZARRD_CACHE, put_hit};
+use crate::store::Version;
+
+/// Longer answers are not kept: to put them together takes no longer than to send them.
+pub(crate) const MAX_CACHED_RESPONSE_BYTES: usize = 128 << 10;
+/// Bytes of memory that an answer takes beside its body and what it says of its chunks, roughly.
+const ENTRY_OVERHEAD_BYTES: u64 = 2 << 10;
+
+/// Headers that an answer without a body has not.
+const BODY_HEADERS: [HeaderName; 3] = [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::ACCEPT_RANGES];
+
+/// An answer that is kept.
+#[derive(Debug)]
+pub(crate) struct CachedResponse {
+    dependencies: Arc<Dependencies>,
+    version: Version,
+    /// Without what is said of one request.
+    headers: HeaderMap,
+    /// What it is called when it is saved. It stands beside the others, as a map doubles what it holds when it is cloned and
+    /// then added to.
+    disposition: Option<HeaderValue>,
+    body: Bytes,
+}
+
+impl CachedResponse {
+    /// Keeps the answer to a request, if it is worth it.
+    pub(crate) async fn store(
+        state: &AppState,
+        head: &Parts,
+        made_of: Dependencies,
+        version: Version,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) {
+        let Some(asked) = cache_key(head) else { return };
+        // What is far away would be asked for anew in any case.
+        let made_of = Arc::new(made_of);
+        if !made_of.is_fresh(Instant::now()).await {
+            return;
+        }
+        let mut headers = headers.clone();
+        for of_one_request in [SERVER_TIMING, ZARRD_CACHE] {
+            headers.remove(of_one_request);
+        }
+        let disposition = headers.remove(header::CONTENT_DISPOSITION);
+        let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ENTRY_OVERHEAD_BYTES);
+        let kept = Self { dependencies: made_of, version, headers, disposition, body };
+        state.answers().insert(asked, kept, bytes);
+    }
+
+    /// The answer to a request, if it is kept and still true.
+    ///
+    /// # Errors
+    /// 503 if there is no room for it.
+    pub(crate) async fn lookup(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+        let began = Instant::now();
+        let Some(kept) = cache_key(head).and_then(|asked| state.answers().get(asked)) else {
+            return Ok(None);
+        };
+        if !kept.dependencies.is_fresh(began).await {
+            return Ok(None);
+        }
+        let mut headers = kept.headers.clone();
+        let mut answer = match Conditions::from_headers(&head.headers).for_read(&kept.version, None) {
+            Verdict::Failed => return Err(Problem::from_class(ErrorClass::PreconditionFailed)),
+            Verdict::NotModified => {
+                for name in BODY_HEADERS {
+                    headers.remove(name);
+                }
+                StatusCode::NOT_MODIFIED.into_response()
+            }
+            Verdict::Proceed => {
+                let permit = state
+                    .admission()
+                    .acquire(AdmissionRequest::to_elements(head), kept.body.len() as u64)
+                    .await?;
+                put_hit(&mut headers, began.elapsed());
+                if let Some(disposition) = &kept.disposition {
+                    headers.insert(header::CONTENT_DISPOSITION, disposition.clone());
+                }
+                permit.hold(Response::new(Body::from(kept.body.clone())))
+            }
+        };
+        *answer.headers_mut() = headers;
+        Ok(Some(answer))
+    }
+}
+
+/// What is asked for, if the URL says all of it.
+fn cache_key(head: &Parts) -> Option<&str> {
+    let chooses = |value: &HeaderValue| value != "*/*";
+    let is_plain = head.method == Method::GET
+        && !head.headers.contains_key(header::RANGE)
+        && !head.headers.get_all(header::ACCEPT).iter().any(chooses);
+    head.uri.path_and_query().filter(|_| is_plain).map(PathAndQuery::as_str)
+}

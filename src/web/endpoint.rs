@@ -1,0 +1,326 @@
+//! [`Endpoint`]: what is served at one address.
+//!
+//! A request goes to the routes of the whole surface or, where a mount is the store at the root path, to that mount's
+//! alone; the host is looked at before any route. Reads of values and of elements, of which there are more than of all
+//! else, go a shorter way: through the same layers to the same handlers, but past the router, whose matching, cloning and
+//! boxing take longer than such a read.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::future::FutureExt;
+use tower::ServiceExt;
+
+use super::middleware::Route;
+use super::{middleware, router};
+use crate::admission;
+use crate::admission::AdmissionRequest;
+use crate::admission::memory_pressure::MemoryPressure;
+use crate::api::{data, store};
+use crate::http::base_path::BasePath;
+use crate::http::caller::{Administrator, Caller, Peer};
+use crate::http::{forwarded, host};
+use crate::metrics::ConnectionCounts;
+use crate::services::extract::{RootMount, StoreTarget};
+use crate::services::state::{AppState, Mount};
+
+/// A route that a read takes past the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FastRoute {
+    template: &'static str,
+    reads: FastHandler,
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FastHandler {
+    Values,
+    Elements,
+    Chunks,
+}
+
+impl FastRoute {
+    const fn new(template: &'static str, reads: FastHandler) -> Self {
+        Self { template, reads }
+    }
+}
+
+/// Where a mount is the store at the root path.
+const ROOT_MOUNT_ROUTE: FastRoute = FastRoute::new("/{*key}", FastHandler::Values);
+
+/// How the paths of such reads begin, before the name of a mount, and their routes.
+const FAST_ROUTES: [(&str, FastRoute); 5] = [
+    ("/store/", FastRoute::new("/store/{mount}/{*key}", FastHandler::Values)),
+    ("/v1/data/", FastRoute::new("/v1/data/{mount}/{*path}", FastHandler::Elements)),
+    ("/v1/chunk/", FastRoute::new("/v1/chunk/{mount}/{*path}", FastHandler::Chunks)),
+    ("/plain/", FastRoute::new("/plain/{mount}/{*key}", FastHandler::Values)),
+    ("/unshard/", FastRoute::new("/unshard/{mount}/{*key}", FastHandler::Values)),
+];
+
+/// What is served at one address. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Endpoint(Arc<ArcSwap<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    state: AppState,
+    serves: ListenerRole,
+    /// The mount that is the store at the root path here, whatever the host.
+    mount: Option<Arc<Mount>>,
+    /// What stands before every path but those of a mount at the root path.
+    base: BasePath,
+    all: axum::Router,
+    rooted: axum::Router,
+}
+
+/// What an address is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ListenerRole {
+    Everything,
+    /// The mount of this name, at the root path.
+    Mount(String),
+    /// Whoever runs the server, and nobody else.
+    Administrators,
+}
+
+impl Inner {
+    fn assemble(state: AppState, serves: ListenerRole) -> Self {
+        let (all, rooted, base) = match &serves {
+            ListenerRole::Administrators => {
+                (router::admin(state.clone()), axum::Router::new(), BasePath::default())
+            }
+            ListenerRole::Everything | ListenerRole::Mount(_) => {
+                // The options were checked when the state was built.
+                let base = BasePath::parse(&state.options().base_path).unwrap_or_default();
+                (router::all(state.clone()), router::root_mount(state.clone()), base)
+            }
+        };
+        let mount = match &serves {
+            ListenerRole::Mount(name) => state.mount(name).cloned(),
+            ListenerRole::Everything | ListenerRole::Administrators => None,
+        };
+        Self { state, serves, mount, base, all, rooted }
+    }
+}
+
+impl Endpoint {
+    /// The whole surface. Requests to the host of a mount go to that mount alone.
+    #[must_use]
+    pub fn whole(state: AppState) -> Self {
+        Self::new(state, ListenerRole::Everything)
+    }
+
+    /// One mount as the store at the root path; `None` if there is no mount of this name.
+    #[must_use]
+    pub fn for_mount(state: &AppState, name: &str) -> Option<Self> {
+        let site = Self::new(state.clone(), ListenerRole::Mount(name.to_owned()));
+        let is_there = site.0.load().mount.is_some();
+        is_there.then_some(site)
+    }
+
+    /// What whoever runs the server wants to know and do: metrics, health, caches. Whoever can reach it may.
+    #[must_use]
+    pub fn admin(state: &AppState) -> Self {
+        Self::new(state.clone(), ListenerRole::Administrators)
+    }
+
+    fn new(state: AppState, serves: ListenerRole) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(Inner::assemble(state, serves))))
+    }
+
+    /// From the next request on serves the same of another state. Where that has not got the mount that was served at the
+    /// root path, nothing is there any more.
+    pub fn replace_state(&self, state: &AppState) {
+        let serves = self.0.load().serves.clone();
+        self.0.store(Arc::new(Inner::assemble(state.clone(), serves)));
+    }
+
+    /// The state that is served now.
+    #[must_use]
+    pub fn state(&self) -> AppState {
+        self.0.load().state.clone()
+    }
+
+    /// Whether connections may stay after their answers: not while memory is short.
+    #[must_use]
+    pub fn keeps_connections(&self) -> bool {
+        self.0.load().state.pressure() == MemoryPressure::None
+    }
+
+    /// The counts of the connections to this server.
+    #[must_use]
+    pub fn connections(&self) -> Arc<ConnectionCounts> {
+        Arc::clone(self.0.load().state.counts().connections())
+    }
+
+    /// The answer to a request that came from there.
+    pub async fn handle(&self, request: Request, from: Peer) -> Response {
+        // What it began with is what it sees to its end.
+        self.0.load_full().answer(request, from).await
+    }
+}
+
+impl Inner {
+    async fn answer(&self, mut request: Request, from: Peer) -> Response {
+        let Self { state, base, all, serves, .. } = self;
+        let from = forwarded::resolve_client(&state.options().trusted_proxies, &mut request, from);
+        request.extensions_mut().insert(Caller::at(from));
+        if *serves == ListenerRole::Administrators {
+            request.extensions_mut().insert(Administrator);
+            return handle_routed(all, request).await;
+        }
+        if self.mount.is_none() && matches!(serves, ListenerRole::Mount(_)) {
+            return router::run_middleware(state, Route::None, None, request, middleware::no_route).await;
+        }
+        let mount = self.mount_of(&request);
+        if mount.is_none() && !base.is_empty() {
+            let Some(uri) = base.strip_uri(request.uri()) else {
+                return router::run_middleware(state, Route::None, None, request, middleware::no_route).await;
+            };
+            *request.uri_mut() = uri;
+            let base = BasePath::of(request.extensions()).join(base);
+            base.put(request.extensions_mut());
+        }
+        // What the answer redirects to, clients see below it.
+        let base = BasePath::of(request.extensions());
+        let mut answer = self.answer_below(request, mount).await;
+        base.rewrite_location(answer.headers_mut());
+        answer
+    }
+
+    /// The answer to a request whose URL is without what stands before it.
+    async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
+        let Self { all, rooted, .. } = self;
+        if let Some(short) = match_fast_route(&request, mount.is_some()) {
+            return self.read(request, short, mount).await;
+        }
+        let routes = match mount {
+            None => all,
+            Some(mount) => {
+                request.extensions_mut().insert(RootMount(Arc::clone(mount)));
+                rooted
+            }
+        };
+        handle_routed(routes, request).await
+    }
+
+    /// The mount that is the store at the root path for a request.
+    fn mount_of(&self, request: &Request) -> Option<&Arc<Mount>> {
+        let Self { state, mount, .. } = self;
+        if mount.is_some() || !state.has_hosts() {
+            return mount.as_ref();
+        }
+        let authority = host::authority(request.uri(), request.headers())?;
+        state.mount_of_host(&host::canonical(authority.host()))
+    }
+
+    /// The answer to such a read.
+    async fn read(&self, request: Request, short: FastRoute, mount: Option<&Arc<Mount>>) -> Response {
+        let state = &self.state;
+        let read = |request: Request| async move {
+            let (head, _) = request.into_parts();
+            match short.reads {
+                FastHandler::Values => {
+                    let target = StoreTarget::of(state, &head.uri, mount)?;
+                    store::read_or_list(state, &target, &head).await
+                }
+                FastHandler::Elements => data::data(state, &head).await,
+                FastHandler::Chunks => data::chunk(state, &head).await,
+            }
+        };
+        let caught = |request| async move {
+            let answer = AssertUnwindSafe(read(request)).catch_unwind().await;
+            answer.map_or_else(middleware::panicked, IntoResponse::into_response)
+        };
+        let admitted = |request: Request| async move {
+            match short.reads {
+                FastHandler::Values => {
+                    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+                    let extensions = request.extensions();
+                    let entrant = AdmissionRequest::stored(short.template, method, uri, headers, extensions);
+                    admission::admit(state, entrant, || caught(request)).await
+                }
+                // Admitted by what each holds in memory.
+                FastHandler::Elements | FastHandler::Chunks => caught(request).await,
+            }
+        };
+        let method = request.method().clone();
+        let route = Route::Chosen(short.template);
+        with_length(&method, router::run_middleware(state, route, mount, request, admitted).await)
+    }
+}
+
+/// The answer of a router.
+async fn handle_routed(routes: &axum::Router, request: Request) -> Response {
+    match routes.clone().oneshot(request).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
+/// An answer as the router would give it: it says how long it is, and to HEAD it has no body.
+fn with_length(method: &Method, mut answer: Response) -> Response {
+    let has_none = matches!(answer.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if !has_none && let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    if *method == Method::HEAD {
+        *answer.body_mut() = Body::empty();
+    }
+    answer
+}
+
+/// The way of a request that the router would give to the same handler.
+fn match_fast_route(request: &Request, rooted: bool) -> Option<FastRoute> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    let path = request.uri().path();
+    if rooted {
+        return (path.len() > 1).then_some(ROOT_MOUNT_ROUTE);
+    }
+    let (short, rest) =
+        FAST_ROUTES.iter().find_map(|(start, short)| Some((*short, path.strip_prefix(start)?)))?;
+    let (mount, rest) = rest.split_once('/')?;
+    (!mount.is_empty() && !rest.is_empty()).then_some(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_of_values_are_told_by_method_and_path() {
+        let key = Some("/store/{mount}/{*key}");
+        for (method, path, route, rooted) in [
+            ("GET", "/store/m/a", key, Some("/{*key}")),
+            ("HEAD", "/store/m//a/", key, Some("/{*key}")),
+            ("GET", "/store/m/", None, Some("/{*key}")),
+            ("GET", "/store/m", None, Some("/{*key}")),
+            ("GET", "/store//a", None, Some("/{*key}")),
+            ("GET", "//store/m/a", None, Some("/{*key}")),
+            ("GET", "/", None, None),
+            ("GET", "/plain/m/a", Some("/plain/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/a/", Some("/unshard/{mount}/{*key}"), Some("/{*key}")),
+            ("GET", "/unshard/m/", None, Some("/{*key}")),
+            ("GET", "/v1/data/m/a", Some("/v1/data/{mount}/{*path}"), Some("/{*key}")),
+            ("HEAD", "/v1/chunk/m/a/c/0", Some("/v1/chunk/{mount}/{*path}"), Some("/{*key}")),
+            ("GET", "/v1/data/m", None, Some("/{*key}")),
+            ("GET", "/v1/data/m/", None, Some("/{*key}")),
+            ("GET", "/v1/nodes/m/a", None, Some("/{*key}")),
+            ("POST", "/v1/data/m/a", None, None),
+            ("PUT", "/store/m/a", None, None),
+            ("OPTIONS", "/store/m/a", None, None),
+        ] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let way = |rooted| match_fast_route(&request, rooted).map(|short| short.template);
+            assert_eq!(way(false), route, "{method} {path}");
+            assert_eq!(way(true), rooted, "{method} {path} at the root");
+        }
+    }
+}

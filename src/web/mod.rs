@@ -1,0 +1,13 @@
+//! The assembly of the server: the router, what every request passes through, and the `OpenAPI` document.
+
+pub(crate) mod compression;
+mod endpoint;
+pub(crate) mod middleware;
+pub(crate) mod openapi;
+pub(crate) mod router;
+
+#[cfg(test)]
+mod tests;
+
+pub use endpoint::Endpoint;
+pub use router::openapi;

@@ -1,0 +1,220 @@
+//! What is turned away when there is too much of it: by class, by caller, by memory.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Extensions, Method, Request, Response};
+
+use super::Server;
+use crate::admission::{AdmissionRequest, ClientBucket, MemoryPressure, Priority};
+use crate::http::{HttpOptions, Peer, RateOptions};
+
+const VALUES: &[(&str, &[u8])] = &[("zarr.json", b"{}"), ("a/c/0", b"0123456789")];
+
+fn peer(number: u32) -> Peer {
+    Peer { address: IpAddr::from(number.to_be_bytes()), is_encrypted: false }
+}
+
+/// A server with room for sixteen streamed values at a time.
+fn with_room_for_sixteen(queue_ms: u64) -> Server {
+    let options =
+        HttpOptions { inflight_bytes: 16 << 10, stream_bytes: 1 << 10, queue_ms, ..HttpOptions::default() };
+    Server::with_options(VALUES, options)
+}
+
+/// The head of an answer; as long as it is kept, it is under way.
+async fn begin(server: &Server, method: &str, url: &str, from: Peer) -> Response<Body> {
+    let request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(url);
+    server.site.handle(request.body(Body::empty()).unwrap(), from).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_part_of_the_room_is_for_what_goes_before() {
+    let server = with_room_for_sixteen(100);
+    let asked = [
+        ("GET", "/store/m/a/?recursive", 13),
+        ("GET", "/store/m/a/c/0", 2),
+        ("GET", "/store/m/zarr.json", 1),
+    ];
+    let mut under_way = Vec::new();
+    // Each by another, as none may have all.
+    let mut peers = (1..).map(peer);
+    for (method, url, most) in asked {
+        let before = under_way.len();
+        loop {
+            let answer = begin(&server, method, url, peers.next().unwrap()).await;
+            if answer.status() == 503 {
+                break;
+            }
+            assert_eq!(answer.status(), 200, "{url}");
+            under_way.push(answer);
+        }
+        assert_eq!(under_way.len() - before, most, "{url}");
+    }
+    for url in ["/healthz", "/readyz", "/v1/mounts", "/openapi.json"] {
+        assert_eq!(begin(&server, "GET", url, peer(1)).await.status(), 200, "{url}");
+    }
+    let load = server.state.load();
+    assert_eq!((load.under_way_bytes, load.waiting), (16 << 10, 0));
+    assert_eq!(load.turned_away, [("metadata", 1), ("values", 1), ("elements", 0), ("bulk", 1)]);
+    under_way.clear();
+    assert_eq!(server.state.load().under_way_bytes, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_as_long_as_is_said_and_touches_nothing_if_it_is_turned_away() {
+    let options = HttpOptions { inflight_bytes: 1, queue_ms: 700, ..HttpOptions::default() };
+    let server = Server::with_options(VALUES, options);
+    let anyone = AdmissionRequest::new(Priority::Metadata, &Extensions::new());
+    let held = server.state.admission().acquire(anyone, 1).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = server.get("/store/m/a/c/0").await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
+    assert_eq!(began.elapsed(), Duration::from_millis(700));
+    assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    // A request that is given up leaves the line.
+    let impatient = tokio::time::timeout(Duration::from_millis(10), server.get("/store/m/a/c/0")).await;
+    assert!(impatient.is_err());
+    assert_eq!(server.state.load().waiting, 0);
+    drop(held);
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn elements_are_not_even_planned_for_whoever_would_wait_too_long() {
+    let options = HttpOptions { inflight_bytes: 2048, queue_ms: 1000, ..HttpOptions::default() };
+    let server = Server::with_options(VALUES, options);
+    let anyone = AdmissionRequest::new(Priority::Elements, &Extensions::new());
+    let enter = || server.state.admission().acquire(anyone, 1);
+    let (first, _second) = (enter().await.unwrap(), enter().await.unwrap());
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(enter())).collect();
+    for waiter in &mut waiting {
+        assert!(futures::poll!(waiter.as_mut()).is_pending());
+    }
+    // One unit in a tenth of a second: behind the ten that wait it would take a second.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    drop(first);
+    let began = tokio::time::Instant::now();
+    let answer = server.get("/v1/data/m/a").await;
+    assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"));
+    assert!((1..=5).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
+    assert_eq!((began.elapsed(), server.store.take_asked()), (Duration::ZERO, Vec::<&str>::new()));
+    // Whoever may have it already is looked after.
+    server.send("GET", "/v1/data/m/a", &[("if-none-match", "\"x\"")]).await;
+    assert_ne!(server.store.take_asked(), Vec::<&str>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_less_under_way_goes_first() {
+    let server = with_room_for_sixteen(60_000);
+    let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
+    let mut greedy = Vec::new();
+    for from in [[1; 12].as_slice(), &[4, 5, 6]].concat() {
+        greedy.push(ask(peer(from)).await);
+    }
+    // Twenty more of the greedy one wait, and then two of others come.
+    let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
+    let others = async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::join!(ask(peer(2)), ask(peer(3)))
+    };
+    let ends = async {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        assert_eq!(server.state.load().waiting, 22);
+        drop(greedy.drain(..2));
+    };
+    let all = futures::future::select_all(&mut waiting);
+    tokio::select! {
+        _ = all => panic!("the greedy one went first"),
+        ((one, other), ()) = async { tokio::join!(others, ends) } => {
+            assert_eq!((one.status(), other.status()), (200.try_into().unwrap(), 200.try_into().unwrap()));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_all_it_can_and_reads_nothing_leaves_room_for_others() {
+    let server = with_room_for_sixteen(100);
+    let ask = |from| begin(&server, "GET", "/store/m/a/c/0", from);
+    let mut greedy = Vec::new();
+    loop {
+        let answer = ask(peer(1)).await;
+        if answer.status() == 503 {
+            break;
+        }
+        greedy.push(answer);
+    }
+    assert_eq!(greedy.len(), 12);
+    let mut waiting: Vec<_> = (0..20).map(|_| Box::pin(ask(peer(1)))).collect();
+    for waiter in &mut waiting {
+        assert!(futures::poll!(waiter.as_mut()).is_pending());
+    }
+    let began = tokio::time::Instant::now();
+    for round in 0..20 {
+        assert_eq!(ask(peer(2)).await.status(), 200, "{round}");
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn without_memory_health_alone_is_told() {
+    let server = Server::new(VALUES);
+    assert!(server.site.keeps_connections());
+    server.state.set_pressure(MemoryPressure::High);
+    assert!(!server.site.keeps_connections());
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+    server.state.set_pressure(MemoryPressure::Critical);
+    server.store.take_asked();
+    for url in ["/store/m/a/c/0", "/v1/data/m/a", "/v1/nodes/m/", "/store/m/", "/", "/none", "/v1/mounts"] {
+        let answer = server.get(url).await;
+        assert_eq!((answer.status.as_u16(), answer.problem().as_str()), (503, "overloaded"), "{url}");
+        assert!(!answer.header("retry-after").is_empty());
+    }
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    assert_eq!(server.get("/healthz").await.status.as_u16(), 200);
+    assert_eq!(server.get("/readyz").await.status.as_u16(), 200);
+    server.state.set_pressure(MemoryPressure::None);
+    assert_eq!(server.get("/store/m/a/c/0").await.status.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_asks_too_often_is_told_when_to_ask_again() {
+    let rates = RateOptions { requests_per_second: 2, burst_requests: 4, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let status = async |url, from| begin(&server, "GET", url, from).await.status().as_u16();
+    for _ in 0..4 {
+        assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200);
+    }
+    server.store.take_asked();
+    for url in ["/store/m/a/c/0", "/v1/data/m/a", "/s3/m/a", "/v1/mounts", "/none"] {
+        let answer = begin(&server, "GET", url, peer(1)).await;
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["retry-after"]),
+            (429, &"1".parse().unwrap()),
+            "{url}"
+        );
+    }
+    assert_eq!(server.store.take_asked(), Vec::<&str>::new());
+    assert_eq!(status("/healthz", peer(1)).await, 200);
+    assert_eq!(status("/store/m/a/c/0", peer(2)).await, 200, "others are not hindered");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(status("/store/m/a/c/0", peer(1)).await, 200, "after the time that was told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
+    let rates = RateOptions { requests_per_second: 1, burst_requests: 1, ..RateOptions::default() };
+    let server = Server::with_options(VALUES, HttpOptions { rates, ..HttpOptions::default() });
+    let rates = server.state.rates().unwrap();
+    for round in 0..2 {
+        let mut refused = 0;
+        for number in 0..100_000 {
+            let mut extensions = Extensions::new();
+            extensions.insert(crate::http::caller::Caller::at(peer(number)));
+            refused += u32::from(rates.check(ClientBucket::of(&extensions)).is_err());
+        }
+        assert_eq!(refused, round * 100_000);
+    }
+}
