@@ -11,7 +11,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use crate::http::caller::Caller;
+use crate::auth::caller::Caller;
 
 /// Whoever shares with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

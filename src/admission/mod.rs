@@ -36,7 +36,7 @@ pub(crate) use rate_limit::RateLimiter;
 
 use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
-use crate::services::state::AppState;
+use crate::http::route::RouteSpec;
 use crate::store::BudgetExceeded;
 use queue::{Gate, PermitRequest};
 
@@ -118,13 +118,13 @@ impl AdmissionRequest {
 
     /// The caller of a request to a route that moves stored bytes.
     pub(crate) fn stored(
-        template: &str,
+        spec: &RouteSpec,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Self {
-        Self::new(Priority::of_stored(template, method, uri, headers), extensions)
+        Self::new(Priority::of_stored(spec, method, uri, headers), extensions)
     }
 
     /// The caller of a request for decoded elements.
@@ -240,11 +240,12 @@ fn units(bytes: u64) -> u64 {
 /// Admits requests to the routes that move stored bytes; what is streamed holds little memory, whatever its length.
 /// `answer` begins the answer: a future that is passed in would be held twice.
 pub(crate) async fn admit<F: Future<Output = Response>>(
-    state: &AppState,
+    admission: &Admission,
     entrant: AdmissionRequest,
+    bytes: u64,
     answer: impl FnOnce() -> F,
 ) -> Response {
-    match state.admission().acquire(entrant, state.options().stream_bytes).await {
+    match admission.acquire(entrant, bytes).await {
         Ok(permit) => permit.hold(answer().await),
         Err(problem) => problem.into_response(),
     }

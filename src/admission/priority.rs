@@ -5,6 +5,8 @@
 
 use axum::http::{HeaderMap, Method, Uri};
 
+use crate::http::route::{Resource, RouteSpec};
+
 /// The kinds of work, from the first to be let in to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Priority {
@@ -47,15 +49,15 @@ impl Priority {
         }
     }
 
-    /// The class of a request to a route that moves stored bytes.
-    pub(super) fn of_stored(template: &str, method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
+    /// The priority of a request to a route that moves stored bytes.
+    pub(super) fn of_stored(spec: &RouteSpec, method: &Method, uri: &Uri, headers: &HeaderMap) -> Self {
         let path = uri.path();
         match method.as_str() {
-            "GET" if template.starts_with("/v1/nodes/") || is_document(path) => Self::Metadata,
+            "GET" if spec.resource == Resource::Node || is_document(path) => Self::Metadata,
             "HEAD" => Self::Metadata,
             "PROPFIND" if headers.get("depth").is_some_and(|depth| depth == "0") => Self::Metadata,
             "PROPFIND" | "COPY" | "MOVE" => Self::Background,
-            _ if template.starts_with("/rechunk/") || is_listing(template, uri) => Self::Background,
+            _ if is_costly(spec.resource) || path.ends_with('/') => Self::Background,
             _ => Self::StoredBytes,
         }
     }
@@ -67,10 +69,10 @@ fn is_document(path: &str) -> bool {
     matches!(name, "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata")
 }
 
-/// Whether keys are listed, or all below a prefix are erased. A bucket of the S3 dialect is listed where its path has no
-/// key.
-fn is_listing(template: &str, uri: &Uri) -> bool {
-    uri.path().ends_with('/') || template == "/s3/{mount}"
+/// Whether keys are listed, or chunks are encoded, whatever the path. Other paths are listed, or erased below, where they
+/// end in a slash.
+fn is_costly(resource: Resource) -> bool {
+    matches!(resource, Resource::Rechunked | Resource::Bucket)
 }
 
 #[cfg(test)]
@@ -79,37 +81,26 @@ mod tests {
 
     #[test]
     fn the_class_of_a_request_is_read_off_its_head() {
-        let key = "/store/{mount}/{*key}";
-        for (template, method, url, depth, class) in [
+        let [key, node, view, rechunked, bucket] =
+            [Resource::Stored, Resource::Node, Resource::View, Resource::Rechunked, Resource::Bucket];
+        for (resource, method, url, depth, class) in [
             (key, "GET", "/store/m/a/zarr.json", "", Priority::Metadata),
             (key, "GET", "/store/m/a/.zarray", "", Priority::Metadata),
             (key, "HEAD", "/store/m/a/c/0", "", Priority::Metadata),
-            ("/v1/nodes/{mount}/{*path}", "GET", "/v1/nodes/m/a", "", Priority::Metadata),
-            ("/v1/nodes/{mount}/", "GET", "/v1/nodes/m/", "", Priority::Metadata),
+            (node, "GET", "/v1/nodes/m/a", "", Priority::Metadata),
+            (node, "GET", "/v1/nodes/m/", "", Priority::Metadata),
             (key, "GET", "/store/m/a/c/0", "", Priority::StoredBytes),
             (key, "PUT", "/store/m/a/zarr.json", "", Priority::StoredBytes),
             (key, "GET", "/store/m/zarr.json/c/0", "", Priority::StoredBytes),
-            ("/plain/{mount}/{*key}", "GET", "/plain/m/a/c/0", "", Priority::StoredBytes),
-            ("/{*key}", "GET", "/rechunk/c/0", "", Priority::StoredBytes),
-            ("/s3/{mount}/{*key}", "GET", "/s3/m/a", "", Priority::StoredBytes),
+            (view, "GET", "/plain/m/a/c/0", "", Priority::StoredBytes),
+            (key, "GET", "/rechunk/c/0", "", Priority::StoredBytes),
+            (key, "GET", "/s3/m/a", "", Priority::StoredBytes),
             (key, "GET", "/store/m/a/?recursive", "", Priority::Background),
             (key, "DELETE", "/store/m/a/", "", Priority::Background),
-            ("/s3/{mount}", "GET", "/s3/m?list-type=2", "", Priority::Background),
-            ("/s3/{mount}/", "GET", "/s3/m/?list-type=2", "", Priority::Background),
-            (
-                "/rechunk/{mount}/{chunks}/{codec}/{*key}",
-                "GET",
-                "/rechunk/m/8/raw/a/c/0",
-                "",
-                Priority::Background,
-            ),
-            (
-                "/rechunk/{mount}/{chunks}/{codec}/{*key}",
-                "GET",
-                "/rechunk/m/8/raw/a/zarr.json",
-                "",
-                Priority::Metadata,
-            ),
+            (bucket, "GET", "/s3/m?list-type=2", "", Priority::Background),
+            (bucket, "GET", "/s3/m/?list-type=2", "", Priority::Background),
+            (rechunked, "GET", "/rechunk/m/8/raw/a/c/0", "", Priority::Background),
+            (rechunked, "GET", "/rechunk/m/8/raw/a/zarr.json", "", Priority::Metadata),
             (key, "PROPFIND", "/store/m/a/", "0", Priority::Metadata),
             (key, "PROPFIND", "/store/m/a/", "1", Priority::Background),
             (key, "PROPFIND", "/store/m/a/", "", Priority::Background),
@@ -120,7 +111,8 @@ mod tests {
                 headers.insert("depth", depth.parse().unwrap());
             }
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let found = Priority::of_stored(template, &method, &url.parse().unwrap(), &headers);
+            let found =
+                Priority::of_stored(&RouteSpec::new("", resource), &method, &url.parse().unwrap(), &headers);
             assert_eq!(found, class, "{method} {url}");
         }
     }

@@ -13,6 +13,7 @@ use crate::array::{ArrayError, OpenNode};
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Dependent, DependentEntry, Dependents, HierarchyError};
 use crate::http::problem::Problem;
+use crate::http::switch::is_on;
 use crate::key::NodePath;
 use crate::metadata::dependents::{DependentError, Diagnostic, Reading};
 
@@ -51,13 +52,8 @@ impl NodeQuery {
 
     /// How declarations are read.
     pub(crate) fn reading(&self) -> Reading {
-        reading(self.strict.as_deref().is_some_and(is_yes))
+        reading(self.strict.as_deref().is_some_and(is_on))
     }
-}
-
-/// Whether a switch is on: given, and not as `false` or `0`.
-pub(crate) fn is_yes(value: &str) -> bool {
-    value != "false" && value != "0"
 }
 
 /// How declarations are read.

@@ -9,6 +9,7 @@ pub(crate) mod held;
 pub(crate) mod icon;
 pub(crate) mod json_body;
 pub(crate) mod json_response;
+pub(crate) mod metrics;
 pub(crate) mod nodes;
 pub(crate) mod rechunk;
 pub(crate) mod s3;

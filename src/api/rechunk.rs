@@ -9,11 +9,37 @@ use axum::http::Uri;
 use axum::response::Response;
 
 use super::store;
+use super::store::list;
 use super::store::listing_page::ListingPage;
-use super::store::{consolidated, list};
+use crate::api::store::with_other_methods;
+use crate::http::consolidated_query::ConsolidatedQuery;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::http::route::{MediaTypes, Resource, RouteSpec};
+use crate::services::extract::StoreTarget;
+use crate::services::route::Route;
 use crate::services::state::AppState;
+use utoipa_axum::routes;
+
+/// A key of a rechunked mount, or a prefix.
+pub(crate) const KEY: RouteSpec =
+    RouteSpec::new("/rechunk/{mount}/{chunks}/{codec}/{*key}", Resource::Rechunked)
+        .media_types(MediaTypes::ValuesAndListings);
+
+/// The root of a rechunked mount.
+pub(crate) const ROOT: RouteSpec = RouteSpec::new("/rechunk/{mount}/{chunks}/{codec}/", Resource::Rechunked);
+
+/// A rechunked mount without a slash: a redirect to its root.
+pub(crate) const MOUNT: RouteSpec = RouteSpec::new("/rechunk/{mount}/{chunks}/{codec}", Resource::Rechunked);
+
+/// The routes of rechunked mounts.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&KEY, with_other_methods(routes!(get_key))),
+        Route::new(&ROOT, with_other_methods(routes!(list_root))),
+        Route::new(&MOUNT, with_other_methods(routes!(get_root))),
+    ]
+}
 
 /// Read a value of a hierarchy with other chunks, or list a prefix
 ///
@@ -27,7 +53,7 @@ use crate::services::state::AppState;
 /// All else is as for `/store`, to be read only.
 #[utoipa::path(
     method(get, head),
-    path = "/rechunk/{mount}/{chunks}/{codec}/{*key}",
+    path = KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -38,7 +64,7 @@ use crate::services::state::AppState;
         ("key" = String, Path, description = "A key of the hierarchy, or a prefix with a slash at its end; perhaps \
             behind a data type"),
         list::ListQuery,
-        consolidated::ConsolidatedQuery,
+        ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
@@ -80,7 +106,7 @@ pub(crate) async fn get_key(
 /// List the root of a hierarchy with other chunks
 #[utoipa::path(
     method(get, head),
-    path = "/rechunk/{mount}/{chunks}/{codec}/",
+    path = ROOT.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -111,7 +137,7 @@ pub(crate) async fn list_root(
 /// Redirect to the root of a hierarchy with other chunks
 #[utoipa::path(
     method(get, head),
-    path = "/rechunk/{mount}/{chunks}/{codec}",
+    path = MOUNT.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),

@@ -5,25 +5,52 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::json_response::text_answer;
+use super::metrics::{self as metrics_text, CONTENT_TYPE};
+use crate::auth::caller::{Administrator, Caller};
 use crate::http::base_path::BasePath;
-use crate::http::caller::{Administrator, Caller};
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
-use crate::metrics;
-use crate::metrics::CONTENT_TYPE;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::memory_info::MemoryInfo;
-use crate::services::state::{AppState, Mount, MountState};
-use crate::web::compression::Fixed;
-use crate::web::router;
-use crate::web::router::Operations;
+use crate::services::mount::Mount;
+use crate::services::route::Route;
+use crate::services::state::{AppState, MountState};
+use utoipa_axum::routes;
+
+/// The server.
+pub(crate) const SERVICE: RouteSpec = RouteSpec::new("/", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+
+/// The mounts.
+pub(crate) const MOUNTS: RouteSpec =
+    RouteSpec::new("/v1/mounts", Resource::Mounts).admitted_by(AdmittedBy::Nobody);
+
+/// Whether the process runs.
+pub(crate) const HEALTHZ: RouteSpec = RouteSpec::new("/healthz", Resource::Public).answers_under_load();
+
+/// Whether the backends answer.
+pub(crate) const READYZ: RouteSpec = RouteSpec::new("/readyz", Resource::Mounts).answers_under_load();
+
+/// Metrics in OpenMetrics.
+pub(crate) const METRICS: RouteSpec =
+    RouteSpec::new("/metrics", Resource::Public).answers_under_load().never_encoded();
+
+/// The routes of the server itself.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&SERVICE, routes!(service_document)),
+        Route::new(&MOUNTS, routes!(list_mounts)),
+        Route::new(&HEALTHZ, routes!(healthz)),
+        Route::new(&READYZ, routes!(readyz)),
+        Route::new(&METRICS, routes!(metrics)),
+    ]
+}
 
 static OFFERS: &[Offer] = &[
     Offer { name: "json", media_type: "application/json" },
@@ -127,7 +154,7 @@ pub(crate) struct Health {
 /// Service document
 #[utoipa::path(
     method(get, head),
-    path = "/",
+    path = SERVICE.template,
     tag = "service",
     responses((status = 200, description = "What this server is", content(
         (ServiceDocument = "application/json"),
@@ -190,7 +217,7 @@ fn page(base: &str, document: &ServiceDocument) -> String {
 /// Their rights, the kind of their backend, and whether it answers.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/mounts",
+    path = MOUNTS.template,
     tag = "service",
     responses((status = 200, description = "The mounts", body = MountList))
 )]
@@ -217,7 +244,7 @@ pub(crate) async fn list_mounts(
 /// Liveness
 #[utoipa::path(
     method(get, head),
-    path = "/healthz",
+    path = HEALTHZ.template,
     tag = "service",
     responses((status = 200, description = "The process answers", body = Health))
 )]
@@ -230,7 +257,7 @@ pub(crate) async fn healthz() -> Json<Health> {
 /// 503 while the server drains, and when no backend answers. One dead mount does not take the others with it.
 #[utoipa::path(
     method(get, head),
-    path = "/readyz",
+    path = READYZ.template,
     tag = "service",
     responses(
         (status = 200, description = "Requests are welcome", body = Health),
@@ -271,7 +298,7 @@ pub(crate) async fn readyz(State(state): State<AppState>, caller: Caller) -> Res
 /// `[http] public_metrics`.
 #[utoipa::path(
     method(get, head),
-    path = "/metrics",
+    path = METRICS.template,
     tag = "service",
     responses(
         (status = 200, description = "The metrics", content_type = "application/openmetrics-text"),
@@ -284,40 +311,5 @@ pub(crate) async fn metrics(State(state): State<AppState>, request: Request) -> 
     }
     let headers =
         [(header::CONTENT_TYPE, CONTENT_TYPE), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    (headers, metrics::text(&state).await).into_response()
-}
-
-/// What the description of the API can be asked for.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct DescriptionQuery {
-    /// `no` leaves out the operations of HEAD, which are those of GET without a body.
-    head: Option<String>,
-}
-
-/// Describe this API to programs
-#[utoipa::path(
-    method(get, head),
-    path = "/openapi.json",
-    tag = "service",
-    params(DescriptionQuery),
-    responses(
-        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
-        (status = 304, description = "Not modified"),
-    )
-)]
-pub(crate) async fn openapi_json(
-    base: BasePath,
-    Query(query): Query<DescriptionQuery>,
-    headers: HeaderMap,
-) -> Response {
-    let operations = match query.head.as_deref() {
-        Some("no") => Operations::WithoutHead,
-        _ => Operations::All,
-    };
-    let (text, version) = router::openapi_below(&base, operations);
-    let fixed = Fixed(version.tag().to_owned());
-    let mut answer = text_answer(&headers, [text], version);
-    answer.extensions_mut().insert(fixed);
-    answer
+    (headers, metrics_text::text(&state).await).into_response()
 }

@@ -8,11 +8,50 @@ use axum::http::Uri;
 use axum::response::Response;
 
 use super::store;
+use super::store::list;
 use super::store::listing_page::ListingPage;
-use super::store::{consolidated, list};
+use crate::api::store::with_other_methods;
+use crate::http::consolidated_query::ConsolidatedQuery;
 use crate::http::problem::Problem;
+use crate::http::route::{FastPath, MediaTypes, Resource, RouteSpec};
 use crate::services::extract::StoreTarget;
+use crate::services::route::Route;
 use crate::services::state::AppState;
+use utoipa_axum::routes;
+
+/// A key of the plain view, or a prefix.
+pub(crate) const PLAIN_KEY: RouteSpec = RouteSpec::new("/plain/{mount}/{*key}", Resource::View)
+    .fast_path(FastPath::Value)
+    .media_types(MediaTypes::ValuesAndListings);
+
+/// The root of the plain view.
+pub(crate) const PLAIN_ROOT: RouteSpec = RouteSpec::new("/plain/{mount}/", Resource::View);
+
+/// The plain view without a slash: a redirect to its root.
+pub(crate) const PLAIN_MOUNT: RouteSpec = RouteSpec::new("/plain/{mount}", Resource::View);
+
+/// A key of the unshard view, or a prefix.
+pub(crate) const UNSHARD_KEY: RouteSpec = RouteSpec::new("/unshard/{mount}/{*key}", Resource::View)
+    .fast_path(FastPath::Value)
+    .media_types(MediaTypes::ValuesAndListings);
+
+/// The root of the unshard view.
+pub(crate) const UNSHARD_ROOT: RouteSpec = RouteSpec::new("/unshard/{mount}/", Resource::View);
+
+/// The unshard view without a slash: a redirect to its root.
+pub(crate) const UNSHARD_MOUNT: RouteSpec = RouteSpec::new("/unshard/{mount}", Resource::View);
+
+/// The routes of views.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&PLAIN_KEY, with_other_methods(routes!(get_plain_key))),
+        Route::new(&PLAIN_ROOT, with_other_methods(routes!(list_plain_root))),
+        Route::new(&PLAIN_MOUNT, with_other_methods(routes!(get_plain_mount))),
+        Route::new(&UNSHARD_KEY, with_other_methods(routes!(get_unshard_key))),
+        Route::new(&UNSHARD_ROOT, with_other_methods(routes!(list_unshard_root))),
+        Route::new(&UNSHARD_MOUNT, with_other_methods(routes!(get_unshard_mount))),
+    ]
+}
 
 /// Read a value of the plain view, or list a prefix
 ///
@@ -23,13 +62,13 @@ use crate::services::state::AppState;
 /// All else is as for `/store`, to be read only.
 #[utoipa::path(
     method(get, head),
-    path = "/plain/{mount}/{*key}",
+    path = PLAIN_KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
         list::ListQuery,
-        consolidated::ConsolidatedQuery,
+        ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
@@ -62,7 +101,7 @@ pub(crate) async fn get_plain_key(
 /// List the root of the plain view
 #[utoipa::path(
     method(get, head),
-    path = "/plain/{mount}/",
+    path = PLAIN_ROOT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
     responses(
@@ -86,7 +125,7 @@ pub(crate) async fn list_plain_root(
 /// Redirect to the root of the plain view
 #[utoipa::path(
     method(get, head),
-    path = "/plain/{mount}",
+    path = PLAIN_MOUNT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses((status = 301, description = "The listing of the root is at the path with a slash"))
@@ -103,13 +142,13 @@ pub(crate) async fn get_plain_mount(target: StoreTarget, uri: Uri) -> Response {
 /// All else is as for `/store`, to be read only.
 #[utoipa::path(
     method(get, head),
-    path = "/unshard/{mount}/{*key}",
+    path = UNSHARD_KEY.template,
     tag = "views",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("key" = String, Path, description = "A key of the view, or a prefix with a slash at its end"),
         list::ListQuery,
-        consolidated::ConsolidatedQuery,
+        ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
@@ -142,7 +181,7 @@ pub(crate) async fn get_unshard_key(
 /// List the root of the view without shards
 #[utoipa::path(
     method(get, head),
-    path = "/unshard/{mount}/",
+    path = UNSHARD_ROOT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount"), list::ListQuery),
     responses(
@@ -166,7 +205,7 @@ pub(crate) async fn list_unshard_root(
 /// Redirect to the root of the view without shards
 #[utoipa::path(
     method(get, head),
-    path = "/unshard/{mount}",
+    path = UNSHARD_MOUNT.template,
     tag = "views",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses((status = 301, description = "The listing of the root is at the path with a slash"))

@@ -1,4 +1,4 @@
-//! [`authorize`]: the decision about one request, and what follows from it for the answer.
+//! [`Authorizer`]: the decision about one request, and what follows from it for the answer.
 //!
 //! Who shows nothing and is granted nothing is told 401, whether or not there is such a mount; who is known and may not,
 //! 403. Who fails to show who it is too often is told 429 for the rest of the second. That is said of credentials that fail
@@ -6,24 +6,29 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::Access;
+use super::caller::{Administrator, Caller};
 use super::credential::{Credential, CredentialError, InQuery, PresentedCredential};
+use super::failed_auth::FailedAuthLimiter;
 use super::issuer::AuthError;
 use super::jwt::Unverified;
+use super::lookup::MountLookup;
 use super::principal::{Principal, Rights};
-use super::rules::{AccessRequest, ResourceKind};
+use super::rules::{AccessRequest, access_request, of_destination};
 use super::signed_url::SignedUrl;
 use super::token::Tokens;
 use super::within_array::is_in_an_array;
-use super::{Access, rules};
-use crate::api::webdav::destination;
-use crate::http::caller::{Administrator, Caller};
+use crate::http::base_path::BasePath;
+use crate::http::path::PathError;
 use crate::http::problem::{Problem, READ_METHODS};
-use crate::services::state::{AppState, Mount};
-use crate::web::middleware::Route;
+use crate::http::route::{Resource, RouteSpec};
+use crate::http::target::Target;
+use crate::http::webdav_headers;
 
 /// What follows from a decision for the answer.
 #[derive(Debug, Default)]
@@ -44,160 +49,180 @@ impl From<Problem> for Refusal {
     }
 }
 
+impl From<PathError> for Refusal {
+    fn from(error: PathError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         *self.0
     }
 }
 
-/// Decides whether a request may go on, and takes its credential out of it; of `rooted` where that is the store at the root
-/// path. Says of the caller what it may do.
-///
-/// # Errors
-/// The answer in place of the handler's.
-pub(crate) async fn authorize(
-    state: &AppState,
-    route: &Route,
-    rooted: Option<&Arc<Mount>>,
-    request: &mut Request,
-) -> Result<ResponsePolicy, Refusal> {
-    if state.access().is_open() || Administrator::is_asking(request.extensions()) {
-        Caller::decide(request.extensions_mut(), Rights::All);
-        return Ok(ResponsePolicy::default());
-    }
-    let Some(template) = route.template() else { return Ok(ResponsePolicy::default()) };
-    // Its many steps would make every request's future as large.
-    Box::pin(decide(state, template, rooted.map(|mount| &**mount), request)).await
+/// What decides about requests: the grants, the failures so far, and the mounts.
+#[derive(Clone, Copy)]
+pub(crate) struct Authorizer<'a> {
+    /// The grants.
+    pub(crate) access: &'a ArcSwap<Access>,
+    /// Failures by address.
+    pub(crate) failures: &'a FailedAuthLimiter,
+    /// The mounts.
+    pub(crate) mounts: &'a (dyn MountLookup + Sync),
 }
 
-async fn decide(
-    state: &AppState,
-    template: &str,
-    rooted: Option<&Mount>,
-    request: &mut Request,
-) -> Result<ResponsePolicy, Refusal> {
-    let access = state.access_now();
-    let Some(about) = rules::about(template, rooted.is_some()) else {
-        return Err(forbidden().into());
-    };
-    if about == ResourceKind::Nothing {
-        return Ok(ResponsePolicy::default());
-    }
-    if *request.method() == Method::OPTIONS {
-        return preflight(state, &access, about, rooted, request);
-    }
-    let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
-    let speaks_s3 = rooted.is_none() && (template == "/s3" || template.starts_with("/s3/"));
-    let address = Caller::of(request.extensions()).address();
-    let brought = PresentedCredential::by(request, allowed, speaks_s3);
-    // The URL is as handlers see it from here on.
-    let asked = rules::asked(state, about, rooted, request)?;
-    let fails = || {
-        if state.attempts().are_too_many(address) {
-            return too_many();
+impl Authorizer<'_> {
+    /// Decides whether a request may go on, takes its credential out of it, and records the caller's rights. `root` is the
+    /// name of the mount that is served at the root path.
+    ///
+    /// # Errors
+    /// The response in place of the handler's.
+    pub(crate) async fn authorize(
+        self,
+        spec: Option<&RouteSpec>,
+        root: Option<&str>,
+        request: &mut Request,
+    ) -> Result<ResponsePolicy, Refusal> {
+        if self.access.load().is_open() || Administrator::is_asking(request.extensions()) {
+            Caller::decide(request.extensions_mut(), Rights::All);
+            return Ok(ResponsePolicy::default());
         }
-        state.attempts().count(address);
-        bad_credential()
-    };
-    let PresentedCredential { credential, in_query } = match brought {
-        Ok(brought) => brought,
-        Err(CredentialError::Several) => return Err(several().into()),
-        Err(CredentialError::NotOne) => return Err(fails().into()),
-    };
-    let principal = match &credential {
-        None => Ok(Arc::clone(&access.nobody)),
-        Some(credential) => {
-            let may_work = || !state.attempts().are_too_many(address);
-            access.authenticate(credential, &asked, may_work).await
+        let Some(spec) = spec.filter(|spec| spec.resource != Resource::Public) else {
+            return Ok(ResponsePolicy::default());
+        };
+        // Boxed: its many steps would make the future of every request as large.
+        Box::pin(self.decide(spec, root, request)).await
+    }
+
+    async fn decide(
+        self,
+        spec: &RouteSpec,
+        root: Option<&str>,
+        request: &mut Request,
+    ) -> Result<ResponsePolicy, Refusal> {
+        let access = self.access.load_full();
+        if *request.method() == Method::OPTIONS {
+            return preflight(&access, spec, root, request);
         }
-    };
-    let principal = match principal {
-        Ok(principal) => principal,
-        Err(AuthError::Bad) => return Err(fails().into()),
-        Err(AuthError::Unverified) => return Err(too_many().into()),
-        Err(AuthError::Unknown) => return Err(unknown().into()),
-    };
-    let rights = Rights::Of { access, principal };
-    let is_private = match about {
-        ResourceKind::Mounts | ResourceKind::Nothing => credential.is_some(),
-        _ => {
+        let allowed = InQuery { tokens: access.query_tokens, signatures: !access.signing_keys.is_empty() };
+        let address = Caller::of(request.extensions()).address();
+        let presented = PresentedCredential::by(request, allowed, spec.speaks_s3);
+        // The URL is as handlers see it from here on.
+        let target = Target::parse(spec.resource, request.uri(), root.is_some())?.into_owned();
+        let needed =
+            access_request(self.mounts, spec.resource, &target, root, request.method(), request.uri())?;
+        let fails = || {
+            if self.failures.are_too_many(address) {
+                return too_many();
+            }
+            self.failures.count(address);
+            bad_credential()
+        };
+        let PresentedCredential { credential, in_query } = match presented {
+            Ok(presented) => presented,
+            Err(CredentialError::Several) => return Err(several().into()),
+            Err(CredentialError::NotOne) => return Err(fails().into()),
+        };
+        let principal = match &credential {
+            None => Ok(Arc::clone(&access.nobody)),
+            Some(credential) => {
+                let may_work = || !self.failures.are_too_many(address);
+                access.authenticate(credential, &needed, may_work).await
+            }
+        };
+        let principal = match principal {
+            Ok(principal) => principal,
+            Err(AuthError::Bad) => return Err(fails().into()),
+            Err(AuthError::Unverified) => return Err(too_many().into()),
+            Err(AuthError::Unknown) => return Err(unknown().into()),
+        };
+        let rights = Rights::Of { access, principal };
+        let is_private = if spec.resource == Resource::Mounts {
+            credential.is_some()
+        } else {
             let refused = || if credential.is_some() { forbidden() } else { no_credential() };
-            check(state, &rights, &asked, refused).await?;
-            transfer(state, &rights, rooted, request)?;
-            let is_for_all = |need| rights.is_for_all(&asked.mount, need);
-            asked.needs.is_empty() || !asked.needs.iter().chain(&asked.of_more).all(is_for_all)
+            self.check(&rights, &needed, refused).await?;
+            self.check_destination(&rights, &needed.mount, &target, request)?;
+            let is_for_all = |need| rights.is_for_all(&needed.mount, need);
+            needed.needs.is_empty() || !needed.needs.iter().chain(&needed.of_more).all(is_for_all)
+        };
+        Caller::decide(request.extensions_mut(), rights);
+        request.extensions_mut().insert(target);
+        if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
+            && let Some(signed) = SignedUrl::of(signed, query)
+        {
+            request.extensions_mut().insert(signed);
         }
-    };
-    Caller::decide(request.extensions_mut(), rights);
-    if let (Some(Credential::Signed(signed)), Some(query)) = (&credential, &in_query)
-        && let Some(signed) = SignedUrl::of(signed, query)
-    {
-        request.extensions_mut().insert(signed);
+        Ok(ResponsePolicy { in_query, is_private })
     }
-    Ok(ResponsePolicy { in_query, is_private })
+
+    /// Whether the caller has all permissions that a request needs.
+    async fn check(
+        self,
+        rights: &Rights,
+        needed: &AccessRequest,
+        refused: impl Fn() -> Problem,
+    ) -> Result<(), Problem> {
+        let AccessRequest { mount, needs, .. } = needed;
+        if needs.is_empty() && !rights.can_see(mount) {
+            return Err(refused());
+        }
+        for need in needs {
+            let prefix = rights.covering_grant(mount, need).ok_or_else(&refused)?;
+            if !need.is_derived || prefix.is_root() {
+                continue;
+            }
+            // A mount that does not exist has nothing to read.
+            if let Some(opener) = self.mounts.opener(mount)
+                && is_in_an_array(opener, &prefix).await?
+            {
+                return Err(forbidden().detail(
+                    "what is granted lies inside an array, so that only its stored values can be read, by `/store`",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the caller may do to the destination what COPY and MOVE do to it.
+    fn check_destination(
+        self,
+        rights: &Rights,
+        mount: &str,
+        target: &Target<'_>,
+        request: &Request,
+    ) -> Result<(), Problem> {
+        if !matches!(request.method().as_str(), "COPY" | "MOVE") {
+            return Ok(());
+        }
+        let destination = webdav_headers::destination(request.uri(), request.headers())?;
+        let base = BasePath::of(request.extensions());
+        let path = base.strip(destination.path()).ok_or_else(webdav_headers::elsewhere)?;
+        let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::elsewhere)?;
+        let overwrites = webdav_headers::overwrite(request.headers())?;
+        let needs = of_destination(self.mounts.erases_prefixes(mount), &place, overwrites);
+        if needs.iter().all(|need| rights.allows(mount, need)) { Ok(()) } else { Err(forbidden()) }
+    }
 }
 
-/// Lets OPTIONS pass where the mount is known to anybody. It brings no credential, as browsers have it, and what it is told
-/// of other mounts is the same whether or not there are any.
+/// Lets OPTIONS pass where anybody may see the mount. Browsers send no credential with it, and of other mounts the response is
+/// the same whether or not they exist.
 fn preflight(
-    state: &AppState,
     access: &Arc<Access>,
-    about: ResourceKind,
-    rooted: Option<&Mount>,
+    spec: &RouteSpec,
+    root: Option<&str>,
     request: &mut Request,
 ) -> Result<ResponsePolicy, Refusal> {
-    let asked = rules::asked(state, about, rooted, request)?;
     let rights = Rights::Of { access: Arc::clone(access), principal: Arc::clone(&access.nobody) };
-    if about != ResourceKind::Mounts && !rights.can_see(&asked.mount) {
+    let target = Target::parse(spec.resource, request.uri(), root.is_some())?;
+    let mount = target.mount().or(root).unwrap_or_default();
+    if spec.resource != Resource::Mounts && !rights.can_see(mount) {
         let answer = (StatusCode::NO_CONTENT, [(header::ALLOW, READ_METHODS)]).into_response();
         return Err(Refusal(Box::new(answer)));
     }
     Caller::decide(request.extensions_mut(), rights);
     Ok(ResponsePolicy::default())
-}
-
-/// Whether all that is asked for is granted.
-async fn check(
-    state: &AppState,
-    rights: &Rights,
-    asked: &AccessRequest,
-    refused: impl Fn() -> Problem,
-) -> Result<(), Problem> {
-    let AccessRequest { mount, needs, .. } = asked;
-    if needs.is_empty() && !rights.can_see(mount) {
-        return Err(refused());
-    }
-    for need in needs {
-        let prefix = rights.covering_grant(mount, need).ok_or_else(&refused)?;
-        if !need.is_derived || prefix.is_root() {
-            continue;
-        }
-        // Where there is no such mount, there is nothing to be read.
-        if let Some((_, opener)) = state.mount_and_opener(mount)
-            && is_in_an_array(opener, &prefix).await?
-        {
-            return Err(forbidden().detail(
-                "what is granted lies inside an array, so that only its stored values can be read, by `/store`",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether what COPY and MOVE do to their destination is granted.
-fn transfer(
-    state: &AppState,
-    rights: &Rights,
-    rooted: Option<&Mount>,
-    request: &Request,
-) -> Result<(), Problem> {
-    if !matches!(request.method().as_str(), "COPY" | "MOVE") {
-        return Ok(());
-    }
-    let rooted = rooted.and_then(|mount| state.mount(&mount.name));
-    let (mount, place, overwrites) = destination(state, rooted, request)?;
-    let needs = rules::of_destination(&mount, &place, overwrites);
-    if needs.iter().all(|need| rights.allows(&mount.name, need)) { Ok(()) } else { Err(forbidden()) }
 }
 
 impl Access {

@@ -10,12 +10,14 @@
 
 mod algorithm;
 mod authorize;
+pub(crate) mod caller;
 mod credential;
 mod failed_auth;
 mod grant;
 mod issuer;
 mod jwt;
 mod key_set;
+mod lookup;
 mod options;
 pub(crate) mod origin;
 mod principal;
@@ -37,10 +39,14 @@ pub use signed_url::sign;
 pub use timestamp::Timestamp;
 pub use token::new_token;
 
-pub(crate) use authorize::{Refusal, authorize, forbidden};
+pub(crate) use authorize::{Authorizer, Refusal, forbidden};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};
+pub(crate) use lookup::MountLookup;
 pub(crate) use principal::{Principal, Rights};
+pub(crate) use rules::consolidated_permissions;
+#[cfg(test)]
+pub(crate) use rules::scopes;
 pub(crate) use signed_url::SignedUrl;
 
 use std::collections::{BTreeMap, HashMap};

@@ -13,10 +13,19 @@ use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 
-use crate::http::caller::{Administrator, Caller};
+use super::caller::{Administrator, Caller};
 use crate::http::host;
+use crate::http::options::HttpOptions;
 use crate::http::problem::Problem;
-use crate::services::state::AppState;
+use crate::http::route::RouteSpec;
+
+/// What decides which hosts and origins are the server's own.
+pub(crate) struct OriginRules<'a> {
+    /// The configuration.
+    pub(crate) options: &'a HttpOptions,
+    /// Whether a mount is served at a host, by the host's canonical name.
+    pub(crate) serves_host: &'a (dyn Fn(&str) -> bool + Sync),
+}
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -25,16 +34,20 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 ///
 /// # Errors
 /// As [`check_write`]; 421 at the listener of whoever runs the server for a host that others can let lead there.
-pub(crate) fn check(state: &AppState, template: Option<&str>, request: &Request) -> Result<(), Problem> {
+pub(crate) fn check(
+    rules: &OriginRules<'_>,
+    spec: Option<&RouteSpec>,
+    request: &Request,
+) -> Result<(), Problem> {
     let (uri, headers, extensions) = (request.uri(), request.headers(), request.extensions());
     let is_admins = Administrator::is_asking(extensions);
     // Browsers always say which host they mean.
     let names_host = uri.authority().is_some() || headers.contains_key(header::HOST);
-    if is_admins && names_host && !is_sent_to_known(state, uri, headers) {
+    if is_admins && names_host && !is_sent_to_known(rules, uri, headers) {
         return Err(unknown_host_of_admins());
     }
-    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), template) {
-        return check_write(state, uri, headers, extensions);
+    if is_admins && headers.contains_key(header::ORIGIN) || writes(request.method(), spec) {
+        return check_write(rules, uri, headers, extensions);
     }
     Ok(())
 }
@@ -44,7 +57,7 @@ pub(crate) fn check(state: &AppState, template: Option<&str>, request: &Request)
 /// # Errors
 /// 403 for a page that may not write here, 421 for one whose host the server does not know for its own.
 pub(crate) fn check_write(
-    state: &AppState,
+    rules: &OriginRules<'_>,
     uri: &Uri,
     headers: &HeaderMap,
     extensions: &Extensions,
@@ -55,14 +68,14 @@ pub(crate) fn check_write(
         (Some(origin), _) => is_own(origin, uri, headers),
     };
     let is_admins = Administrator::is_asking(extensions);
-    if !is_admins && is_listed(state, headers) {
+    if !is_admins && is_listed(rules, headers) {
         return Ok(());
     }
     // A second origin is none of a browser's.
     if !is_own || headers.get_all(header::ORIGIN).iter().count() > 1 {
         return Err(if is_admins { foreign() } else { foreign_write() });
     }
-    if Caller::of(extensions).rights().name().is_none() && !is_sent_to_known(state, uri, headers) {
+    if Caller::of(extensions).rights().name().is_none() && !is_sent_to_known(rules, uri, headers) {
         return Err(unknown_host());
     }
     Ok(())
@@ -70,12 +83,10 @@ pub(crate) fn check_write(
 
 /// Whether a request writes, as far as its method and its route say. A POST asks a question on some routes, and on one that
 /// depends on the body.
-fn writes(method: &Method, template: Option<&str>) -> bool {
-    match (method.as_str(), template) {
+fn writes(method: &Method, spec: Option<&RouteSpec>) -> bool {
+    match (method.as_str(), spec) {
         ("GET" | "HEAD" | "OPTIONS" | "PROPFIND" | "TRACE" | "CONNECT", _) | (_, None) => false,
-        ("POST", Some(template)) => {
-            !["/v1/vectors/", "/v1/partial/"].iter().any(|start| template.starts_with(start))
-        }
+        ("POST", Some(spec)) => !spec.post_reads,
         _ => true,
     }
 }
@@ -91,29 +102,26 @@ fn is_own(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
     host::authority(uri, headers).is_some_and(|to| place(&from) == place(&to))
 }
 
-fn is_listed(state: &AppState, headers: &HeaderMap) -> bool {
-    let cors = &state.options().cors;
+fn is_listed(rules: &OriginRules<'_>, headers: &HeaderMap) -> bool {
+    let cors = &rules.options.cors;
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let listed = |origin| cors.is_any() || cors.origins.iter().any(|listed| listed == origin);
     cors.writes && matches!((origins.next(), origins.next()), (Some(origin), None) if listed(origin))
 }
 
 /// Whether a request is sent to a host that nobody else can let lead here.
-fn is_sent_to_known(state: &AppState, uri: &Uri, headers: &HeaderMap) -> bool {
-    host::authority(uri, headers).is_some_and(|authority| is_known(state, authority.host()))
+fn is_sent_to_known(rules: &OriginRules<'_>, uri: &Uri, headers: &HeaderMap) -> bool {
+    host::authority(uri, headers).is_some_and(|authority| is_known(rules, authority.host()))
 }
 
 /// Whether nobody else can let a host lead here.
-fn is_known(state: &AppState, host: &str) -> bool {
+fn is_known(rules: &OriginRules<'_>, host: &str) -> bool {
     let host = host::canonical(host);
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&host);
     // A name below `localhost` is as good as that (RFC 6761, section 6.3).
     let is_loopback = host == "localhost" || host.ends_with(".localhost");
-    let is_configured = || state.options().hosts.iter().any(|known| host::canonical(known) == host);
-    is_loopback
-        || bare.parse::<std::net::IpAddr>().is_ok()
-        || is_configured()
-        || state.mount_of_host(&host).is_some()
+    let is_configured = || rules.options.hosts.iter().any(|known| host::canonical(known) == host);
+    is_loopback || bare.parse::<std::net::IpAddr>().is_ok() || is_configured() || (rules.serves_host)(&host)
 }
 
 fn foreign_write() -> Problem {
@@ -145,6 +153,7 @@ fn unknown_host_of_admins() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::route::Resource;
 
     #[test]
     fn an_origin_is_the_servers_own_by_host_and_port() {
@@ -175,19 +184,20 @@ mod tests {
 
     #[test]
     fn whatever_is_no_reading_method_writes_but_for_questions_by_post() {
-        for (method, template, expected) in [
-            ("GET", "/store/{mount}/{*key}", false),
-            ("PROPFIND", "/store/{mount}/{*key}", false),
-            ("PUT", "/store/{mount}/{*key}", true),
-            ("MOVE", "/{*key}", true),
-            ("ODD", "/store/{mount}/{*key}", true),
-            ("POST", "/v1/erase/{mount}", true),
-            ("POST", "/v1/cache/{mount}", true),
-            ("POST", "/v1/partial/{mount}", false),
-            ("POST", "/v1/vectors/{mount}/{*path}", false),
+        let route = |post_reads| RouteSpec { post_reads, ..RouteSpec::new("", Resource::Stored) };
+        for (method, post_reads, expected) in [
+            ("GET", false, false),
+            ("PROPFIND", false, false),
+            ("PUT", false, true),
+            ("MOVE", false, true),
+            ("ODD", false, true),
+            ("POST", false, true),
+            ("POST", false, true),
+            ("POST", true, false),
+            ("POST", true, false),
         ] {
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            assert_eq!(writes(&method, Some(template)), expected, "{method} {template}");
+            assert_eq!(writes(&method, Some(&route(post_reads))), expected, "{method} {post_reads}");
         }
         assert!(!writes(&Method::PUT, None));
     }

@@ -14,8 +14,8 @@ use super::grant::{Grant, KeyScope};
 use super::options::{AccessOptions, GrantOptions, from_hex, to_hex};
 use super::principal::Principal;
 use super::scope::{Scope, Scopes};
+use crate::http::path::{KeyOrPrefix, encode};
 use crate::key::StorePrefix;
-use crate::services::extract::{KeyOrPrefix, encode};
 
 /// The first line of what is signed: no other use of the same key signs the same.
 const PURPOSE: &str = "zarrd signed URL 1";

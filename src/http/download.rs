@@ -6,9 +6,9 @@
 use axum::http::{HeaderMap, header};
 
 use super::negotiate::Offer;
+use super::path::encode;
 use super::validators::from_text;
 use crate::key::NodePath;
-use crate::services::extract::encode;
 
 /// Longest name, in bytes: file systems take 255 with the extension.
 const MOST_BYTES: usize = 160;

@@ -11,9 +11,9 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use super::base_path::BasePath;
-use super::caller::Peer;
 use super::host;
 use super::network::Network;
+use super::peer::Peer;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

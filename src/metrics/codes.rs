@@ -27,7 +27,7 @@ impl Codes {
     }
 
     /// What was counted so far.
-    pub(super) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.0.iter().map_while(|(code, count)| Some((*code.get()?, count.load(Relaxed))))
     }
 }

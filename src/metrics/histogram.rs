@@ -11,25 +11,25 @@ const BOUNDS: [u64; 16] = [
 
 /// Counts of times, by class.
 #[derive(Debug, Default)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     classes: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
 /// What a histogram has counted.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     /// The upper bound of each class in seconds, and how many times fell into it.
-    pub(super) classes: Vec<(f64, u64)>,
+    pub(crate) classes: Vec<(f64, u64)>,
     /// All times together, in seconds.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
     /// How many there are.
-    pub(super) times: u64,
+    pub(crate) times: u64,
 }
 
 impl Histogram {
     /// Counts a time.
-    pub(super) fn add(&self, time: Duration) {
+    pub(crate) fn add(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let class = BOUNDS.iter().position(|bound| micros <= *bound).unwrap_or(BOUNDS.len());
         if let Some(class) = self.classes.get(class) {
@@ -39,7 +39,7 @@ impl Histogram {
     }
 
     /// What was counted so far; `None` if nothing was.
-    pub(super) fn counted(&self) -> Option<Counted> {
+    pub(crate) fn counted(&self) -> Option<Counted> {
         let bounds = BOUNDS.iter().map(|micros| seconds(*micros)).chain([f64::INFINITY]);
         let classes: Vec<(f64, u64)> =
             bounds.zip(&self.classes).map(|(bound, class)| (bound, class.load(Relaxed))).collect();
@@ -49,7 +49,7 @@ impl Histogram {
 }
 
 /// Microseconds as seconds.
-pub(super) fn seconds(micros: u64) -> f64 {
+pub(crate) fn seconds(micros: u64) -> f64 {
     Duration::from_micros(micros).as_secs_f64()
 }
 

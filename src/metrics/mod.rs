@@ -8,20 +8,18 @@
 //! `config/deploy` is held to them.
 
 mod codes;
-mod exposition;
-mod histogram;
+pub(crate) mod histogram;
 mod mounts;
 mod routes;
 
 pub use mounts::BackendCounts;
 
-pub(crate) use exposition::{CONTENT_TYPE, text};
 pub(crate) use routes::RouteCounts;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use crate::web::middleware::Route;
+use crate::http::route::RouteSpec;
 use codes::Codes;
 use mounts::Reads;
 use routes::RouteTable;
@@ -29,21 +27,21 @@ use routes::RouteTable;
 /// Everything that this room counts.
 #[derive(Debug)]
 pub(crate) struct Counts {
-    routes: RouteTable,
+    routes: OnceLock<RouteTable>,
     /// Problems that were told.
     pub(crate) codes: Codes,
     /// Requests under way.
-    under_way: AtomicU64,
-    reads: Arc<Reads>,
+    pub(crate) under_way: AtomicU64,
+    pub(crate) reads: Arc<Reads>,
     connections: Arc<ConnectionCounts>,
-    surroundings: OnceLock<ProcessMetrics>,
+    pub(crate) surroundings: OnceLock<ProcessMetrics>,
 }
 
 impl Counts {
-    /// For routes of these templates.
-    pub(crate) fn new<'t>(templates: impl IntoIterator<Item = &'t str>) -> Self {
+    /// Without routes.
+    pub(crate) fn new() -> Self {
         Self {
-            routes: RouteTable::new(templates),
+            routes: OnceLock::new(),
             codes: Codes::default(),
             under_way: AtomicU64::new(0),
             reads: Arc::default(),
@@ -52,10 +50,21 @@ impl Counts {
         }
     }
 
+    /// Counts by these routes from now on.
+    pub(crate) fn register_routes<'t>(&self, templates: impl IntoIterator<Item = &'t str>) {
+        // The first stay: a process has one set of routes.
+        self.routes.get_or_init(|| RouteTable::new(templates));
+    }
+
     /// A request begins, by this route.
-    pub(crate) fn begin(&self, route: &Route) -> &Arc<RouteCounts> {
+    pub(crate) fn begin(&self, route: Option<&RouteSpec>) -> &Arc<RouteCounts> {
         self.under_way.fetch_add(1, Relaxed);
-        self.routes.of(route.template())
+        self.routes().of(route.map(|route| route.template))
+    }
+
+    /// The counts by route.
+    pub(crate) fn routes(&self) -> &RouteTable {
+        self.routes.get_or_init(|| RouteTable::new([]))
     }
 
     /// A request has ended.
@@ -88,9 +97,9 @@ impl Counts {
 /// Counts of connections, kept by whoever accepts them.
 #[derive(Debug, Default)]
 pub struct ConnectionCounts {
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    open: AtomicU64,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) open: AtomicU64,
 }
 
 impl ConnectionCounts {

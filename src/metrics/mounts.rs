@@ -44,17 +44,17 @@ impl Observer for BackendCounts {
 
 impl BackendCounts {
     /// Questions under way.
-    pub(super) fn under_way(&self) -> u64 {
+    pub(crate) fn under_way(&self) -> u64 {
         self.under_way.load(Relaxed)
     }
 
     /// Bytes of values that were read.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
     /// How many questions there were by verb and outcome, but for those of which there were none.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = (Verb, Outcome, u64)> {
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = (Verb, Outcome, u64)> {
         Verb::ALL.into_iter().zip(&self.verbs).flat_map(|(verb, counts)| {
             let counted = Outcome::ALL.into_iter().zip(&counts.outcomes);
             let counted = counted.map(move |(outcome, count)| (verb, outcome, count.load(Relaxed)));
@@ -63,18 +63,18 @@ impl BackendCounts {
     }
 
     /// How long questions took, by verb.
-    pub(super) fn seconds(&self) -> impl Iterator<Item = (Verb, &Histogram)> {
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = (Verb, &Histogram)> {
         Verb::ALL.into_iter().zip(&self.verbs).map(|(verb, counts)| (verb, &counts.seconds))
     }
 }
 
 /// What was read, by mount, and how long each stage of it took.
 #[derive(Debug, Default)]
-pub(super) struct Reads {
-    pub(super) plan: Histogram,
-    pub(super) fetch: Histogram,
-    pub(super) decode: Histogram,
-    pub(super) encode: Histogram,
+pub(crate) struct Reads {
+    pub(crate) plan: Histogram,
+    pub(crate) fetch: Histogram,
+    pub(crate) decode: Histogram,
+    pub(crate) encode: Histogram,
     mounts: ArcSwap<BTreeMap<Box<str>, Arc<MountReads>>>,
 }
 
@@ -87,7 +87,7 @@ struct MountReads {
 
 impl Reads {
     /// From now on counts for mounts of these names, too.
-    pub(super) fn know<'a>(&self, names: impl Iterator<Item = &'a str>) {
+    pub(crate) fn know<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let mut mounts = BTreeMap::clone(&self.mounts.load());
         for name in names {
             mounts.entry(name.into()).or_default();
@@ -96,7 +96,7 @@ impl Reads {
     }
 
     /// Of each mount: its name, chunks that were remembered, chunks that were loaded.
-    pub(super) fn chunks(&self) -> Vec<(Box<str>, u64, u64)> {
+    pub(crate) fn chunks(&self) -> Vec<(Box<str>, u64, u64)> {
         let mounts = self.mounts.load();
         let count = |count: &AtomicU64| count.load(Relaxed);
         mounts.iter().map(|(name, reads)| (name.clone(), count(&reads.hits), count(&reads.misses))).collect()

@@ -35,11 +35,11 @@ const UNMATCHED: &str = "unmatched";
 #[derive(Debug)]
 pub(crate) struct RouteCounts {
     answers: Box<[AtomicU64]>,
-    pub(super) received_bytes: AtomicU64,
-    pub(super) sent_bytes: AtomicU64,
-    pub(super) cut_off: AtomicU64,
-    pub(super) head_seconds: Histogram,
-    pub(super) seconds: Histogram,
+    pub(crate) received_bytes: AtomicU64,
+    pub(crate) sent_bytes: AtomicU64,
+    pub(crate) cut_off: AtomicU64,
+    pub(crate) head_seconds: Histogram,
+    pub(crate) seconds: Histogram,
 }
 
 impl RouteCounts {
@@ -91,7 +91,7 @@ impl RouteCounts {
     }
 
     /// How many answers there were by method and status, but for those of which there were none.
-    pub(super) fn answers(&self) -> Vec<(&'static str, String, u64)> {
+    pub(crate) fn answers(&self) -> Vec<(&'static str, String, u64)> {
         let status = |outcome: usize| match outcome {
             LEFT => "left".to_owned(),
             _ => STATUSES.get(outcome).map_or_else(|| OTHER.to_owned(), u16::to_string),
@@ -115,7 +115,7 @@ pub(crate) struct RouteTable {
 
 impl RouteTable {
     /// For routes of these templates.
-    pub(super) fn new<'a>(templates: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn new<'a>(templates: impl IntoIterator<Item = &'a str>) -> Self {
         let unmatched = Arc::new(RouteCounts::new());
         let by_template =
             templates.into_iter().map(|template| (template.into(), Arc::new(RouteCounts::new()))).collect();
@@ -123,7 +123,7 @@ impl RouteTable {
     }
 
     /// The counts of a route; a slash at its end, where that makes it another one that means the same, is nothing.
-    pub(super) fn of(&self, template: Option<&str>) -> &Arc<RouteCounts> {
+    pub(crate) fn of(&self, template: Option<&str>) -> &Arc<RouteCounts> {
         let find = |template: &str| self.by_template.get(template);
         let found = template.and_then(|template| {
             find(template).or_else(|| find(template.strip_suffix('/').unwrap_or(template)))
@@ -132,7 +132,7 @@ impl RouteTable {
     }
 
     /// All of them, sorted by template.
-    pub(super) fn all(&self) -> BTreeMap<&str, &RouteCounts> {
+    pub(crate) fn all(&self) -> BTreeMap<&str, &RouteCounts> {
         let known = self.by_template.iter().map(|(template, counts)| (&**template, &**counts));
         known.chain([(UNMATCHED, &*self.unmatched)]).collect()
     }

@@ -1,12 +1,4 @@
-//! From a raw request path to a mount and a key, prefix or node path: the only place that percent-decodes.
-//!
-//! The raw path is split on `/`, then each segment is decoded exactly once, so `%252e` is the key `%2e`. Repeated
-//! slashes collapse, `+` is itself, nothing is normalised or folded. A decoded `/`, a bad escape, bytes that are no
-//! UTF-8, and what [`StoreKey`] refuses are 400. axum's own decoded path parameters are never used for keys.
-//!
-//! Of the path of a node, `%2F` is a slash like any other: no name of a node holds one, and whoever fills a path into a
-//! URL as one parameter must escape it. Rights and handlers have the path from the same function ([`node_of`]), so that
-//! both see the same node. The path of a key, and whatever is written to, is never read so.
+//! Extractors: the mount, and the key, prefix or node in it, that a request names.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,128 +6,25 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, StatusCode, Uri};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use super::mount::Mount;
 use super::permit_budget::PermitBudget;
-use super::state::{AppState, Mount};
+use super::state::AppState;
 use super::views;
 use crate::array::NodeOpener;
-use crate::error::{Classify, ErrorClass};
+use crate::error::ErrorClass;
 use crate::hierarchy::Hierarchy;
+use crate::http::path::{KeyOrPrefix, PathError, segments};
 use crate::http::problem::Problem;
-use crate::key::{KeyError, NodePath, StoreKey, StorePrefix};
+use crate::http::route::RouteSpec;
+use crate::http::target::{Target, resolve_destination, root_path};
+use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::views::ViewKind;
 use crate::views::rechunk::RechunkSpec;
 
-/// Everything but `A-Z a-z 0-9 - . _ ~`.
-const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// The word before a mount's name in the paths of the store routes.
-const STORE: &str = "store";
-
-/// The word before it in those of what is rechunked.
-pub(crate) const RECHUNK: &str = "rechunk";
-
-/// Why a raw path names nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PathError {
-    /// `%` without two hexadecimal digits.
-    #[error("the path has a `%` that is not followed by two hexadecimal digits")]
-    BadEscape,
-    /// Escapes that are not UTF-8.
-    #[error("the path is not UTF-8 when decoded")]
-    NotUtf8,
-    /// `%2f`
-    #[error("the path has an escaped `/`, which no key can hold")]
-    EscapedSlash,
-    /// What is left is no key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
-
-impl Classify for PathError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            Self::BadEscape | Self::NotUtf8 | Self::EscapedSlash => ErrorClass::InvalidRequest,
-            Self::Key(error) => error.class(),
-        }
-    }
-}
-
-/// A raw path, split and decoded: the mount's name and what follows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct MountPath<'a> {
-    mount: Cow<'a, str>,
-    /// Decoded segments joined with `/`; no slash at either end.
-    rest: String,
-    /// Whether the path ended in a slash.
-    ends_in_slash: bool,
-}
-
-/// The raw segments of a raw path.
-fn segments(raw_path: &str) -> impl Iterator<Item = &str> {
-    raw_path.split('/').filter(|segment| !segment.is_empty())
-}
-
-/// Splits and decodes a raw path, whose first `literals` segments are the route's own words.
-fn locate(raw_path: &str, literals: usize) -> Result<MountPath<'_>, PathError> {
-    let mut names = segments(raw_path).skip(literals);
-    let mount = decode(names.next().unwrap_or_default())?;
-    let rest = joined(names, raw_path.len())?;
-    if !mount.is_empty() {
-        // A mount's name is looked up, but `..` in its place is as wrong as in a key.
-        StoreKey::parse(&mount)?;
-    }
-    Ok(MountPath { mount, rest, ends_in_slash: raw_path.ends_with('/') })
-}
-
-/// Raw segments, decoded and joined with `/`: at most `length` bytes.
-fn joined<'a>(names: impl Iterator<Item = &'a str>, length: usize) -> Result<String, PathError> {
-    joined_by(decode, names, length)
-}
-
-fn joined_by<'a>(
-    decode: impl Fn(&'a str) -> Result<Cow<'a, str>, PathError>,
-    names: impl Iterator<Item = &'a str>,
-    length: usize,
-) -> Result<String, PathError> {
-    let mut text = String::with_capacity(length);
-    for name in names {
-        if !text.is_empty() {
-            text.push('/');
-        }
-        text.push_str(&decode(name)?);
-    }
-    Ok(text)
-}
-
-/// Decodes one raw segment, once.
-fn decode(segment: &str) -> Result<Cow<'_, str>, PathError> {
-    match unescaped(segment)? {
-        text if text.contains('/') => Err(PathError::EscapedSlash),
-        text => Ok(text),
-    }
-}
-
-/// Decodes one raw segment, once, which may be several then.
-fn unescaped(segment: &str) -> Result<Cow<'_, str>, PathError> {
-    if segment.bytes().all(|byte| byte != b'%') {
-        return Ok(Cow::Borrowed(segment));
-    }
-    let mut bytes = segment.bytes();
-    while let Some(byte) = bytes.next() {
-        let mut is_hex = || bytes.next().is_some_and(|digit| digit.is_ascii_hexdigit());
-        if byte == b'%' && !(is_hex() && is_hex()) {
-            return Err(PathError::BadEscape);
-        }
-    }
-    percent_decode_str(segment).decode_utf8().map_err(|_not_utf8| PathError::NotUtf8)
-}
-
-/// A text as one segment of a URL: everything outside `A-Za-z0-9-._~` is percent-encoded.
-pub(crate) fn encode(segment: &str) -> String {
-    utf8_percent_encode(segment, NOT_UNRESERVED).to_string()
-}
+/// In a request's extensions: the mount that is served at the root path.
+#[derive(Clone, Debug)]
+pub(crate) struct RootMount(pub(crate) Arc<Mount>);
 
 fn mount_of(state: &AppState, view: Option<ViewKind>, name: &str) -> Result<Arc<Mount>, Problem> {
     let mount = match view {
@@ -150,135 +39,81 @@ fn unknown_mount() -> Problem {
         .detail("there is no mount of this name; `/v1/mounts` lists those there are")
 }
 
-/// Says of a request that this mount is the store at the root path: whoever routed it knows.
-#[derive(Clone, Debug)]
-pub(crate) struct RootMount(pub(crate) Arc<Mount>);
-
-/// What a path below a mount's root names.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KeyOrPrefix {
-    /// A key: no slash at the end.
-    Key(StoreKey),
-    /// A prefix: the root, or a slash at the end.
-    Prefix(StorePrefix),
+/// A route whose path names something else than its handler extracts.
+fn wrong_route() -> Problem {
+    Problem::from_class(ErrorClass::Internal)
 }
 
-impl KeyOrPrefix {
-    /// What decoded segments name, joined with `/` and with no slash at either end.
-    fn parse(text: &str, ends_in_slash: bool) -> Result<Self, PathError> {
-        if text.is_empty() {
-            return Ok(Self::Prefix(StorePrefix::root()));
-        }
-        let key = StoreKey::parse(text)?;
-        Ok(if ends_in_slash { Self::Prefix(key.as_prefix()) } else { Self::Key(key) })
-    }
-
-    /// What a raw path names where a mount is the store at the root path.
-    pub(crate) fn at_root(raw_path: &str) -> Result<Self, PathError> {
-        Self::parse(&joined(segments(raw_path), raw_path.len())?, raw_path.ends_with('/'))
-    }
-}
-
-/// The mount's name and the place in it that a raw path of the store routes names.
-pub(crate) fn place_of(raw_path: &str) -> Result<(Cow<'_, str>, KeyOrPrefix), PathError> {
-    let located = locate(raw_path, 1)?;
-    let place = KeyOrPrefix::parse(&located.rest, located.ends_in_slash)?;
-    Ok((located.mount, place))
-}
-
-/// The routes by which nodes are read, before the mount's name.
-const OF_NODES: [&str; 4] = ["data", "nodes", "chunk", "vectors"];
-
-/// The mount's name and the node that a raw path `/v1/{word}/{mount}/{path}` names.
-pub(crate) fn node_of(raw_path: &str) -> Result<(Cow<'_, str>, NodePath), PathError> {
-    let word = segments(raw_path).nth(1).unwrap_or_default();
-    if !OF_NODES.contains(&word) {
-        let located = locate(raw_path, 2)?;
-        return Ok((located.mount, NodePath::parse(&located.rest)?));
-    }
-    let mut names = segments(raw_path).skip(2);
-    let mount = decode(names.next().unwrap_or_default())?;
-    let path = joined_by(unescaped, names, raw_path.len())?;
-    if !mount.is_empty() {
-        StoreKey::parse(&mount)?;
-    }
-    // Escaped slashes collapse like those that are not.
-    let path = if path.contains("//") || path.starts_with('/') || path.ends_with('/') {
-        NodePath::parse(&joined_by(|name| Ok(Cow::Borrowed(name)), segments(&path), path.len())?)?
-    } else {
-        NodePath::parse(&path)?
-    };
-    Ok((mount, path))
-}
-
-/// The mount's name, chunks and codec, perhaps a data type, and the place that a raw path begins with or names behind
-/// [`RECHUNK`].
-type RechunkPath<'a> = (Cow<'a, str>, [Cow<'a, str>; 2], Option<Cow<'a, str>>, KeyOrPrefix);
-
-/// What a raw path names that begins with the mount and a recipe.
-pub(crate) fn rechunked_place(raw_path: &str) -> Result<RechunkPath<'_>, PathError> {
-    let mut names = segments(raw_path).skip(1).peekable();
-    let mut next = || decode(names.next().unwrap_or_default());
-    let (name, chunks, codec) = (next()?, next()?, next()?);
-    let third = names.peek().copied().map(decode).transpose()?;
-    let data_type = third.filter(|segment| RechunkSpec::is_data_type(segment));
-    if data_type.is_some() {
-        names.next();
-    }
-    let place = KeyOrPrefix::parse(&joined(names, raw_path.len())?, raw_path.ends_with('/'))?;
-    Ok((name, [chunks, codec], data_type, place))
-}
-
-/// A mount's hierarchy made anew.
+/// The hierarchy of a rechunked mount.
 #[derive(Debug)]
 struct RechunkTarget {
-    /// The path of its root, as it was asked for, without a slash at its end.
+    /// The path of its root, as it was requested, without a slash at its end.
     base: String,
     hierarchy: Hierarchy,
 }
 
-/// The mount and the key or prefix of a request to the store routes.
+/// The mount and the key or prefix of a request to the store routes, those of views and those of rechunked mounts.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreTarget {
     /// The mount.
     pub(crate) mount: Arc<Mount>,
-    /// Which view of the mount's store that is, if it is not the store itself.
+    /// The view of the mount's store; `None` for the store itself.
     pub(crate) view: Option<ViewKind>,
-    /// What the path names in it.
+    /// The key or prefix.
     pub(crate) place: KeyOrPrefix,
-    /// How the mount's hierarchy is made anew, if it is.
+    /// The rechunked hierarchy, if it is one.
     rechunked: Option<Arc<RechunkTarget>>,
-    /// Whether the mount is the store at the root path.
-    rooted: bool,
+    /// Whether the mount is served at the root path.
+    at_root: bool,
 }
 
 impl StoreTarget {
-    /// What a URL names; of `mount` where that is the store at the root path.
-    pub(crate) fn of(state: &AppState, uri: &Uri, mount: Option<&Arc<Mount>>) -> Result<Self, Problem> {
-        let raw_path = uri.path();
-        if let Some(mount) = mount {
-            let (mount, place) = (Arc::clone(mount), KeyOrPrefix::at_root(raw_path)?);
-            return Ok(Self { mount, view: None, place, rechunked: None, rooted: true });
+    /// What a request to a route names; `root` is the mount that is served at the root path.
+    ///
+    /// # Errors
+    /// 400 if the path names nothing, 404 if there is no such mount.
+    pub(crate) fn new(
+        state: &AppState,
+        spec: &RouteSpec,
+        uri: &Uri,
+        extensions: &Extensions,
+        root: Option<&Arc<Mount>>,
+    ) -> Result<Self, Problem> {
+        let target = Target::of_request(spec.resource, uri, root.is_some(), extensions)?;
+        let stored =
+            |mount, view, place| Self { mount, view, place, rechunked: None, at_root: root.is_some() };
+        match (&*target, root) {
+            (Target::Root(place), Some(mount)) => Ok(stored(Arc::clone(mount), None, place.clone())),
+            (Target::Stored { mount, view, place }, _) => {
+                Ok(stored(mount_of(state, *view, mount)?, *view, place.clone()))
+            }
+            (Target::Bucket { mount }, _) => {
+                let place = KeyOrPrefix::Prefix(StorePrefix::root());
+                Ok(stored(mount_of(state, None, mount)?, None, place))
+            }
+            (Target::Rechunked { mount, spec: (chunks, codec, data_type), place }, _) => {
+                let spec = RechunkSpec::parse(chunks, codec, data_type.as_deref());
+                Self::rechunked(state, uri, mount, spec.map_err(Problem::from), data_type.is_some(), place)
+            }
+            _ => Err(wrong_route()),
         }
-        if segments(raw_path).next() == Some(RECHUNK) {
-            return Self::rechunked(state, raw_path);
-        }
-        let view = views::of_word(segments(raw_path).next());
-        let (name, place) = place_of(raw_path)?;
-        let mount = mount_of(state, view, &name)?;
-        Ok(Self { mount, view, place, rechunked: None, rooted: false })
     }
 
-    /// What a path names that begins with the mount and a recipe.
-    fn rechunked(state: &AppState, raw_path: &str) -> Result<Self, Problem> {
-        let (name, [chunks, codec], data_type, place) = rechunked_place(raw_path)?;
-        let (mount, rechunker) = state.mount(&name).zip(state.rechunker(&name)).ok_or_else(unknown_mount)?;
-        let store = rechunker.store(RechunkSpec::parse(&chunks, &codec, data_type.as_deref())?);
-        let base = segments(raw_path).take(if data_type.is_some() { 5 } else { 4 });
+    fn rechunked(
+        state: &AppState,
+        uri: &Uri,
+        name: &str,
+        spec: Result<RechunkSpec, Problem>,
+        has_data_type: bool,
+        place: &KeyOrPrefix,
+    ) -> Result<Self, Problem> {
+        let (mount, rechunker) = state.mount(name).zip(state.rechunker(name)).ok_or_else(unknown_mount)?;
+        let store = rechunker.store(spec?);
+        let base = segments(uri.path()).take(if has_data_type { 5 } else { 4 });
         let base = base.flat_map(|segment| ["/", segment]).collect();
         let rechunked = Some(Arc::new(RechunkTarget { base, hierarchy: store.hierarchy() }));
         let mount = Arc::new(views::shown_as(mount, Arc::new(store)));
-        Ok(Self { mount, view: None, place, rechunked, rooted: false })
+        Ok(Self { mount, view: None, place: place.clone(), rechunked, at_root: false })
     }
 
     /// The nodes of what is shown.
@@ -303,7 +138,7 @@ impl StoreTarget {
     /// The same, where a view takes what it holds of the room of the request that has these extensions: to be asked for
     /// before anything is listed.
     pub(crate) fn in_room(&self, state: &AppState, extensions: &Extensions) -> Cow<'_, Self> {
-        let charged = || self.mount.store.with_budget(&PermitBudget::of(state, extensions));
+        let charged = || self.mount.store.with_budget(&PermitBudget::of(state.admission(), extensions));
         match self.is_view().then(charged).flatten() {
             None => Cow::Borrowed(self),
             Some(store) => {
@@ -313,32 +148,27 @@ impl StoreTarget {
         }
     }
 
-    /// The word before the mount's name.
-    fn word(&self) -> &'static str {
-        self.view.map_or(STORE, ViewKind::name)
-    }
-
     /// The path of the mount's root, without a slash at its end.
     pub(crate) fn base(&self) -> String {
         match &self.rechunked {
             Some(rechunked) => rechunked.base.clone(),
-            None if self.rooted => String::new(),
-            None => format!("/{}/{}", self.word(), encode(&self.mount.name)),
+            None if self.at_root => String::new(),
+            None => root_path(self.view, &self.mount.name),
         }
     }
 
-    /// What another raw path of the same server names; `None` if it is not in the same mount.
+    /// What another raw path of the same server names; `None` if that is in another mount, or cannot be written to.
+    ///
+    /// # Errors
+    /// [`PathError`] if the path names nothing.
     pub(crate) fn resolve_destination(&self, raw_path: &str) -> Result<Option<KeyOrPrefix>, PathError> {
-        if self.rooted {
+        if self.at_root {
             return KeyOrPrefix::at_root(raw_path).map(Some);
         }
-        // What is made anew is not written to, so nothing is beside it.
-        if self.rechunked.is_some() || segments(raw_path).next() != Some(self.word()) {
+        if self.rechunked.is_some() {
             return Ok(None);
         }
-        let located = locate(raw_path, 1)?;
-        let is_ours = located.mount == self.mount.name;
-        is_ours.then(|| KeyOrPrefix::parse(&located.rest, located.ends_in_slash)).transpose()
+        resolve_destination(self.view, &self.mount.name, raw_path)
     }
 
     /// The methods offered here.
@@ -350,12 +180,17 @@ impl StoreTarget {
     }
 }
 
+/// The route of a request, as the middleware left it in the request's extensions.
+fn route(extensions: &Extensions) -> Result<&'static RouteSpec, Problem> {
+    extensions.get::<&'static RouteSpec>().copied().ok_or_else(wrong_route)
+}
+
 impl FromRequestParts<AppState> for StoreTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let mount = parts.extensions.get().map(|RootMount(mount)| mount);
-        Self::of(state, &parts.uri, mount)
+        let root = parts.extensions.get().map(|RootMount(mount)| mount);
+        Self::new(state, route(&parts.extensions)?, &parts.uri, &parts.extensions, root)
     }
 }
 
@@ -364,18 +199,27 @@ impl FromRequestParts<AppState> for StoreTarget {
 pub(crate) struct NodeTarget {
     /// The mount.
     pub(crate) mount: Arc<Mount>,
-    /// What opens its nodes.
+    /// Opens the mount's nodes.
     pub(crate) opener: NodeOpener,
     /// The node.
     pub(crate) path: NodePath,
 }
 
 impl NodeTarget {
-    /// What a request to such a route names.
-    pub(crate) fn of(state: &AppState, uri: &Uri) -> Result<Self, Problem> {
-        let (name, path) = node_of(uri.path())?;
-        let (mount, opener) = state.mount_and_opener(&name).ok_or_else(unknown_mount)?.clone();
-        Ok(Self { mount, opener, path })
+    /// What a request to a route names.
+    ///
+    /// # Errors
+    /// 400 if the path names nothing, 404 if there is no such mount.
+    pub(crate) fn new(
+        state: &AppState,
+        spec: &RouteSpec,
+        uri: &Uri,
+        extensions: &Extensions,
+    ) -> Result<Self, Problem> {
+        let target = Target::of_request(spec.resource, uri, false, extensions)?;
+        let Target::Node { mount, path, .. } = &*target else { return Err(wrong_route()) };
+        let (mount, opener) = state.mount_and_opener(mount).ok_or_else(unknown_mount)?.clone();
+        Ok(Self { mount, opener, path: path.clone() })
     }
 }
 
@@ -383,143 +227,6 @@ impl FromRequestParts<AppState> for NodeTarget {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        Self::of(state, &parts.uri)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn text(place: &KeyOrPrefix) -> String {
-        match place {
-            KeyOrPrefix::Key(key) => key.as_str().to_owned(),
-            KeyOrPrefix::Prefix(prefix) => prefix.as_str().to_owned(),
-        }
-    }
-
-    fn rest(raw: &str) -> Result<String, PathError> {
-        let located = locate(raw, 1)?;
-        KeyOrPrefix::parse(&located.rest, located.ends_in_slash).map(|place| text(&place))
-    }
-
-    #[test]
-    fn at_the_root_every_path_is_a_key_or_a_prefix() {
-        for (raw, expected) in [
-            ("/", ""),
-            ("//", ""),
-            ("//zarr.json", "zarr.json"),
-            ("/store/m/a", "store/m/a"),
-            ("/healthz", "healthz"),
-            ("/v1/", "v1/"),
-            ("/%252e%252e", "%2e%2e"),
-        ] {
-            assert_eq!(KeyOrPrefix::at_root(raw).map(|place| text(&place)).as_deref(), Ok(expected), "{raw}");
-        }
-        for raw in ["/..", "/a/%2e%2e/b", "/a%2fb", "/%00", "/%"] {
-            assert!(KeyOrPrefix::at_root(raw).is_err(), "{raw}");
-        }
-    }
-
-    #[test]
-    fn an_escaped_slash_parts_the_names_of_a_node_and_nothing_else() {
-        let node = |raw: &str| node_of(raw).map(|(mount, path)| format!("{mount} {}", path.as_str()));
-        for word in ["data", "nodes", "chunk", "vectors"] {
-            for (path, expected) in [
-                ("demo/image%2F0", "demo image/0"),
-                ("demo/image%2f0", "demo image/0"),
-                ("demo/image/0", "demo image/0"),
-                ("demo/%2Fimage%2F%2f0%2F/", "demo image/0"),
-                ("demo/%2F", "demo "),
-                ("demo/a%252Fb", "demo a%2Fb"),
-            ] {
-                assert_eq!(node(&format!("/v1/{word}/{path}")).as_deref(), Ok(expected), "{path}");
-            }
-            for path in [
-                "demo/a%2F..%2Fb",
-                "demo/%2e%2E%2Fb",
-                "demo/a%2F.",
-                "demo%2Fa",
-                "demo%2F..%2Fm/a",
-                "demo/a%2F%00",
-            ] {
-                assert!(node(&format!("/v1/{word}/{path}")).is_err(), "{path}");
-            }
-        }
-        for raw in ["/v1/cache/demo/a%2Fb", "/v1/partial/demo%2Fa", "//v1//cache//demo//a%2Fb"] {
-            assert_eq!(node(raw), Err(PathError::EscapedSlash), "{raw}");
-        }
-        assert_eq!(rest("/store/m/a%2Fb"), Err(PathError::EscapedSlash));
-    }
-
-    #[test]
-    fn each_segment_is_decoded_exactly_once() {
-        for (raw, text) in [
-            ("/store/m/a/zarr.json", "a/zarr.json"),
-            ("/store/m", ""),
-            ("/store/m/", ""),
-            ("/store/m//zarr.json", "zarr.json"),
-            ("//store///m//a///b//", "a/b/"),
-            ("/store/m/a+b", "a+b"),
-            ("/store/m/%252e%252e/x", "%2e%2e/x"),
-            ("/store/m/%C3%A9", "\u{e9}"),
-            ("/store/m/e%CC%81", "e\u{301}"),
-            ("/store/m/a%20b%3fc%23d%25", "a b?c#d%"),
-            ("/store/m/...", "..."),
-            ("/store/m/a%5cb", "a\\b"),
-            ("/store/m/a;v=1", "a;v=1"),
-        ] {
-            assert_eq!(rest(raw).as_deref(), Ok(text), "{raw}");
-        }
-    }
-
-    #[test]
-    fn paths_that_name_no_key_are_refused() {
-        for (raw, error) in [
-            ("/store/m/..", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/m/a/../b", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/m/%2e%2E/b", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/m/.%2e/b", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/m/a/%2e", PathError::Key(KeyError::DotSegment("."))),
-            ("/store/m/./a", PathError::Key(KeyError::DotSegment("."))),
-            ("/store/../m/a", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/%2e%2e/m/a", PathError::Key(KeyError::DotSegment(".."))),
-            ("/store/m/a%2fb", PathError::EscapedSlash),
-            ("/store/m/..%2F..%2fetc", PathError::EscapedSlash),
-            ("/store/m%2fa/b", PathError::EscapedSlash),
-            ("/store/m/a%00", PathError::Key(KeyError::ControlCharacter)),
-            ("/store/m/a%0d%0aX:1", PathError::Key(KeyError::ControlCharacter)),
-            ("/store/m/a%7f", PathError::Key(KeyError::ControlCharacter)),
-            ("/store/m/%ff", PathError::NotUtf8),
-            ("/store/m/%c0%af", PathError::NotUtf8),
-            ("/store/m/%ed%a0%80", PathError::NotUtf8),
-            ("/store/m/%", PathError::BadEscape),
-            ("/store/m/%2", PathError::BadEscape),
-            ("/store/m/%zz", PathError::BadEscape),
-            ("/store/m/%u002e", PathError::BadEscape),
-            ("/store/m/a%+1", PathError::BadEscape),
-        ] {
-            assert_eq!(rest(raw), Err(error), "{raw}");
-        }
-        assert_eq!(rest(&format!("/store/m/{}", "a".repeat(1025))), Err(KeyError::TooLong(1025).into()));
-        assert_eq!(rest(&format!("/store/m/{}", "a/".repeat(65))), Err(KeyError::TooDeep(65).into()));
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn every_key_survives_its_own_encoding(text in "\\PC{1,40}(/\\PC{1,20}){0,3}") {
-            if let Ok(key) = StoreKey::parse(&text) {
-                let encoded = key.as_str().split('/').map(encode).collect::<Vec<_>>().join("/");
-                proptest::prop_assert_eq!(rest(&format!("/store/m/{encoded}")).unwrap(), key.as_str());
-            }
-        }
-
-        #[test]
-        fn no_raw_path_makes_a_key_that_leaves_the_root(raw in "(/|[.]|%2[eEfF]|%25|%5c|a|[+]|%|0){0,30}") {
-            if let Ok(text) = rest(&format!("/store/m/{raw}")) {
-                proptest::prop_assert!(!text.starts_with('/') && !text.contains("//"));
-                proptest::prop_assert!(text.split('/').all(|segment| segment != "." && segment != ".."));
-            }
-        }
+        Self::new(state, route(&parts.extensions)?, &parts.uri, &parts.extensions)
     }
 }

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::Extensions;
 
-use super::state::AppState;
-use crate::admission::{AdmissionRequest, ClientBucket, Permit, Priority};
+use crate::admission::{Admission, AdmissionRequest, ClientBucket, Permit, Priority};
 use crate::store::{BudgetExceeded, MemoryBudget};
 
 /// Room that a permit gives, beside what the request was let in with.
@@ -17,9 +16,9 @@ pub(crate) struct PermitBudget {
 
 impl PermitBudget {
     /// The room of whoever has sent a request for what is made or listed of very much.
-    pub(crate) fn of(state: &AppState, extensions: &Extensions) -> Arc<dyn MemoryBudget> {
+    pub(crate) fn of(admission: &Admission, extensions: &Extensions) -> Arc<dyn MemoryBudget> {
         let share = ClientBucket::of(extensions);
-        let permit = state.admission().uncharged(AdmissionRequest::of(Priority::Background, share));
+        let permit = admission.uncharged(AdmissionRequest::of(Priority::Background, share));
         Arc::new(Self { permit: Mutex::new(permit), share })
     }
 

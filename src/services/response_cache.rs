@@ -15,9 +15,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 
-use super::state::AppState;
-use crate::admission::AdmissionRequest;
+use crate::admission::{Admission, AdmissionRequest};
 use crate::array::Dependencies;
+use crate::cache::ResponseCache;
 use crate::error::ErrorClass;
 use crate::http::conditions::{Conditions, Verdict};
 use crate::http::problem::Problem;
@@ -48,7 +48,7 @@ pub(crate) struct CachedResponse {
 impl CachedResponse {
     /// Keeps the answer to a request, if it is worth it.
     pub(crate) async fn store(
-        state: &AppState,
+        responses: &ResponseCache<Self>,
         head: &Parts,
         made_of: Dependencies,
         version: Version,
@@ -68,16 +68,20 @@ impl CachedResponse {
         let disposition = headers.remove(header::CONTENT_DISPOSITION);
         let bytes = made_of.bytes().saturating_add(body.len() as u64).saturating_add(ENTRY_OVERHEAD_BYTES);
         let kept = Self { dependencies: made_of, version, headers, disposition, body };
-        state.answers().insert(asked, kept, bytes);
+        responses.insert(asked, kept, bytes);
     }
 
     /// The answer to a request, if it is kept and still true.
     ///
     /// # Errors
     /// 503 if there is no room for it.
-    pub(crate) async fn lookup(state: &AppState, head: &Parts) -> Result<Option<Response>, Problem> {
+    pub(crate) async fn lookup(
+        responses: &ResponseCache<Self>,
+        admission: &Admission,
+        head: &Parts,
+    ) -> Result<Option<Response>, Problem> {
         let began = Instant::now();
-        let Some(kept) = cache_key(head).and_then(|asked| state.answers().get(asked)) else {
+        let Some(kept) = cache_key(head).and_then(|asked| responses.get(asked)) else {
             return Ok(None);
         };
         if !kept.dependencies.is_fresh(began).await {
@@ -93,10 +97,8 @@ impl CachedResponse {
                 StatusCode::NOT_MODIFIED.into_response()
             }
             Verdict::Proceed => {
-                let permit = state
-                    .admission()
-                    .acquire(AdmissionRequest::to_elements(head), kept.body.len() as u64)
-                    .await?;
+                let permit =
+                    admission.acquire(AdmissionRequest::to_elements(head), kept.body.len() as u64).await?;
                 put_hit(&mut headers, began.elapsed());
                 if let Some(disposition) = &kept.disposition {
                     headers.insert(header::CONTENT_DISPOSITION, disposition.clone());

@@ -10,181 +10,35 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures::future::join_all;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use super::engine::ArrayEngine;
 use super::memory_info::MemoryInfo;
+use super::mount::Mount;
 use super::response_cache::CachedResponse;
 use super::shared_text::SharedTexts;
 use super::views::{Viewed, rechunker};
 use crate::admission::memory_pressure::{MemoryPressure, PressureCell};
 use crate::admission::{Admission, Load, RateLimiter};
-use crate::array::{NodeCache, NodeOpener, ReadLimits, Reader};
-use crate::auth::{Access, FailedAuthLimiter};
-use crate::cache::{Caches, EncodedCache, ResponseCache};
+use crate::array::{NodeOpener, ReadLimits, Reader};
+use crate::auth::origin::OriginRules;
+use crate::auth::{Access, Authorizer, FailedAuthLimiter, MountLookup};
+use crate::cache::{Caches, ResponseCache};
 use crate::codec::CodecLimits;
 use crate::cpu::ComputePool;
-use crate::error::{Classify, ErrorClass};
+use crate::error::ErrorClass;
 use crate::hierarchy::Hierarchy;
-use crate::http::cache_control::CacheControl;
 use crate::http::host;
 use crate::http::options::{HttpOptions, HttpOptionsError};
-use crate::http::trouble::trouble_of;
 use crate::key::StorePrefix;
-use crate::metadata::{MetadataLimits, Separator};
-use crate::metrics::{BackendCounts, Counts, ProcessMetrics};
-use crate::store::{BackendState, SharedStore};
+use crate::metadata::MetadataLimits;
+use crate::metrics::{Counts, ProcessMetrics};
+use crate::store::BackendState;
 use crate::views::ViewKind;
 use crate::views::rechunk::{RechunkBudget, Rechunker};
-use crate::web::router;
 
 /// For how long an answer of a backend about its readiness is believed.
 const READINESS_AGE: Duration = Duration::from_secs(1);
-
-/// The methods offered for keys and prefixes of every mount.
-const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
-
-/// A store under a name.
-#[derive(Clone, Debug)]
-pub struct Mount {
-    /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
-    pub name: String,
-    /// What its values are remembered under: its name, or another where a store of the name was served before that differs.
-    pub remembered_as: Arc<str>,
-    /// The store.
-    pub store: SharedStore,
-    /// Whether PUT, PATCH and DELETE are offered.
-    pub writable: bool,
-    /// Whether DELETE of a prefix is offered too.
-    pub allow_prefix_delete: bool,
-    /// `Cache-Control` of its answers.
-    pub cache_control: CacheControl,
-    /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
-    pub dimension_separator: Option<Separator>,
-    /// Whether groups that have no consolidated metadata are answered with some.
-    pub consolidated: bool,
-    /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
-    pub hosts: Vec<String>,
-    /// What its backend was asked, as whoever made the store has it counted.
-    pub backend: Arc<BackendCounts>,
-    /// For how long a URL is good that sends whoever reads a stored value to the backend; `None` to answer here.
-    pub redirect: Option<Duration>,
-}
-
-impl Mount {
-    /// A mount that can only be read, whose values are revalidated at each use.
-    #[must_use]
-    pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
-        let name = name.into();
-        Self {
-            remembered_as: name.as_str().into(),
-            name,
-            store,
-            writable: false,
-            allow_prefix_delete: false,
-            cache_control: CacheControl::default(),
-            dimension_separator: None,
-            consolidated: false,
-            hosts: Vec::new(),
-            backend: Arc::default(),
-            redirect: None,
-        }
-    }
-
-    /// The methods offered for a key.
-    pub(crate) fn key_methods(&self) -> &'static str {
-        if self.writable {
-            "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"
-        } else {
-            STORE_READ_METHODS
-        }
-    }
-
-    /// The methods offered for a prefix.
-    pub(crate) fn prefix_methods(&self) -> &'static str {
-        match (self.writable, self.allow_prefix_delete) {
-            (true, true) => "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE",
-            (true, false) => "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY",
-            (false, _) => STORE_READ_METHODS,
-        }
-    }
-
-    /// Whether DELETE of a prefix is offered.
-    pub(crate) fn may_erase_prefixes(&self) -> bool {
-        self.writable && self.allow_prefix_delete
-    }
-
-    /// Whether its backend answers in time.
-    ///
-    /// # Errors
-    /// The kind of failure, and what it is in short words.
-    pub async fn answers_within(&self, patience: Duration) -> Result<(), (ErrorClass, String)> {
-        match timeout(patience, self.store.check()).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err((error.class(), trouble_of(&error))),
-            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", patience.as_millis()))),
-        }
-    }
-
-    fn check(&self) -> Result<(), HttpOptionsError> {
-        let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        let dots = self.name == "." || self.name == "..";
-        if dots || !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(unreserved) {
-            return Err(HttpOptionsError::MountName(self.name.clone()));
-        }
-        if let Some(host) = self.hosts.iter().find(|host| !host::is_host(host)) {
-            return Err(HttpOptionsError::Host(host.clone()));
-        }
-        if self.cache_control.is_valid() {
-            Ok(())
-        } else {
-            Err(HttpOptionsError::CacheControl(self.name.clone()))
-        }
-    }
-}
-
-/// What decodes arrays, for all mounts.
-#[derive(Clone, Debug)]
-pub struct ArrayEngine {
-    /// Reads elements.
-    pub reader: Reader,
-    /// Where elements are rendered.
-    pub cpu: ComputePool,
-    /// Remembers opened nodes.
-    pub memo: Arc<dyn NodeCache>,
-    /// Bytes of small answers that are kept as they went out.
-    pub answers_bytes: u64,
-    /// Remembers chunks that were encoded anew.
-    pub encoded: EncodedCache,
-    /// All that is remembered by these, and by the stores.
-    pub caches: Caches,
-    /// What one request may cost.
-    pub read: ReadLimits,
-    /// What documents may be.
-    pub metadata: MetadataLimits,
-    /// What codecs may be asked to make.
-    pub codec: CodecLimits,
-}
-
-#[cfg(test)]
-impl ArrayEngine {
-    /// Without caches, and with the default limits.
-    pub(crate) fn uncached() -> Self {
-        let cpu = ComputePool::new(crate::cpu::ComputePoolOptions::default()).unwrap();
-        let source =
-            Arc::new(crate::array::DirectSource::new(cpu.clone(), crate::array::FetchOptions::default()));
-        Self {
-            reader: Reader::new(source, cpu.clone()),
-            cpu,
-            memo: Arc::new(crate::cache::BoundedNodeCache::new(0)),
-            answers_bytes: 0,
-            encoded: EncodedCache::new(0),
-            caches: Caches::default(),
-            read: ReadLimits::default(),
-            metadata: MetadataLimits::default(),
-            codec: CodecLimits::default(),
-        }
-    }
-}
 
 /// What every handler may reach.
 #[derive(Clone, Debug)]
@@ -265,7 +119,7 @@ impl AppState {
         options: HttpOptions,
     ) -> Result<Self, HttpOptionsError> {
         options.check()?;
-        let counts = Counts::new(router::templates());
+        let counts = Counts::new();
         let arrays = ArrayEngine { reader: arrays.reader.with_observer(counts.reads()), ..arrays };
         let shared = SharedServices {
             room: RechunkBudget::new(arrays.cpu.threads()),
@@ -355,11 +209,6 @@ impl AppState {
         self.0.access.load()
     }
 
-    /// Who may do what now.
-    pub(crate) fn access_now(&self) -> Arc<Access> {
-        self.0.access.load_full()
-    }
-
     /// How often callers failed to show who they are.
     pub(crate) fn attempts(&self) -> &FailedAuthLimiter {
         &self.0.shared.attempts
@@ -436,6 +285,17 @@ impl AppState {
     /// The mount of exactly this name, and what opens its nodes.
     pub(crate) fn mount_and_opener(&self, name: &str) -> Option<&(Arc<Mount>, NodeOpener)> {
         self.0.mounts.get(name)
+    }
+
+    /// Calls `check` with what decides which hosts and origins are the server's own.
+    pub(crate) fn with_origin_rules<T>(&self, check: impl FnOnce(&OriginRules<'_>) -> T) -> T {
+        let serves_host = |host: &str| self.mount_of_host(host).is_some();
+        check(&OriginRules { options: self.options(), serves_host: &serves_host })
+    }
+
+    /// Decides about requests.
+    pub(crate) fn authorizer(&self) -> Authorizer<'_> {
+        Authorizer { access: &self.0.access, failures: self.attempts(), mounts: self }
     }
 
     /// The view of this kind of the mount of exactly this name.
@@ -567,6 +427,20 @@ impl AppState {
         let readiness = Arc::new(join_all(checks).await.into_iter().collect());
         *last = Some((Instant::now(), Arc::clone(&readiness)));
         readiness
+    }
+}
+
+impl MountLookup for AppState {
+    fn opener(&self, mount: &str) -> Option<&NodeOpener> {
+        self.mount_and_opener(mount).map(|(_, opener)| opener)
+    }
+
+    fn is_consolidated(&self, mount: &str) -> bool {
+        self.mount(mount).is_some_and(|mount| mount.consolidated)
+    }
+
+    fn erases_prefixes(&self, mount: &str) -> bool {
+        self.mount(mount).is_some_and(|mount| mount.may_erase_prefixes())
     }
 }
 

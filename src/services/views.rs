@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use super::state::{ArrayEngine, Mount};
+use super::engine::ArrayEngine;
+use super::mount::Mount;
 use crate::array::NodeOpener;
 use crate::hierarchy::Hierarchy;
 use crate::store::SharedStore;
@@ -60,9 +61,4 @@ pub(crate) fn rechunker(
     let (name, opener, room) = (Arc::clone(&mount.remembered_as), opener.clone(), room.clone());
     let (reader, cpu, encoded) = (arrays.reader.clone(), arrays.cpu.clone(), arrays.encoded.clone());
     Rechunker::new(name, opener, reader, cpu, encoded, limits, room)
-}
-
-/// The view that the first word of a path names.
-pub(crate) fn of_word(word: Option<&str>) -> Option<ViewKind> {
-    [ViewKind::Plain, ViewKind::Unshard].into_iter().find(|kind| word == Some(kind.name()))
 }

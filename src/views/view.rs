@@ -51,6 +51,15 @@ pub enum ViewKind {
 }
 
 impl ViewKind {
+    /// All views.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::Unshard];
+
+    /// The view of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The kind as a stable word.
     #[must_use]
     pub const fn name(self) -> &'static str {

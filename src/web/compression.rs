@@ -17,10 +17,11 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
 
-use super::middleware::Route;
 use crate::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::codec::ContentCoding;
 use crate::http::coding::{Accepted, coded_tag};
+use crate::http::fixed_text::FixedText;
+use crate::http::route::RouteSpec;
 use crate::services::state::AppState;
 
 /// Shorter texts fit into one packet either way.
@@ -44,11 +45,6 @@ const TEXTS: [&str; 8] = [
 
 /// Stored values that are metadata documents of Zarr, by the last segment of a path.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
-
-/// Names the text of an answer that is the same for as long as the process lives: it is encoded once, and kept.
-#[derive(Clone, Debug)]
-pub(crate) struct Fixed(pub(crate) String);
-
 /// What a request says of content codings; most say nothing.
 #[derive(Debug)]
 pub(crate) struct Wish(Option<Box<Asked>>);
@@ -61,18 +57,17 @@ struct Asked {
     /// `If-None-Match`.
     none_match: Option<HeaderValue>,
     /// The path, where the text behind it never changes.
-    fixed: Option<Fixed>,
+    fixed: Option<FixedText>,
 }
 
 impl Wish {
     /// That of a request; `None` if its answer is not for this layer.
-    pub(crate) fn of(route: &Route, request: &Request) -> Option<Self> {
-        let template = route.template().unwrap_or_default();
+    pub(crate) fn of(route: Option<&RouteSpec>, request: &Request) -> Option<Self> {
         let path = request.uri().path();
         let is_asked = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
-        let is_of_value = template.ends_with("/{*key}")
+        let is_of_value = route.is_some_and(RouteSpec::ends_in_key)
             && !path.rsplit('/').next().is_some_and(|name| name.is_empty() || DOCUMENTS.contains(&name));
-        if !is_asked || is_of_value || template.starts_with("/s3") || template == "/metrics" {
+        if !is_asked || is_of_value || route.is_some_and(|route| !route.may_be_encoded) {
             return None;
         }
         let headers = request.headers();
@@ -84,7 +79,7 @@ impl Wish {
             share: ClientBucket::of(request.extensions()),
             is_head: *request.method() == Method::HEAD,
             none_match: headers.get(header::IF_NONE_MATCH).cloned(),
-            fixed: template.starts_with("/docs/").then(|| Fixed(path.to_owned())),
+            fixed: route.is_some_and(|route| route.is_fixed).then(|| FixedText(path.to_owned())),
         }))))
     }
 
@@ -185,8 +180,9 @@ pub(crate) async fn coded(state: &AppState, wish: Wish, coding: ContentCoding, a
     let Some(permit) = state.admission().try_acquire(entrant, bytes.saturating_mul(2)) else {
         return Response::from_parts(head, body);
     };
-    let fixed = head.extensions.remove::<Fixed>().or(asked.fixed).filter(|_| head.status == StatusCode::OK);
-    let name = fixed.map(|Fixed(name)| format!("{} {name}", coding.name()));
+    let fixed =
+        head.extensions.remove::<FixedText>().or(asked.fixed).filter(|_| head.status == StatusCode::OK);
+    let name = fixed.map(|FixedText(name)| format!("{} {name}", coding.name()));
     let kept =
         name.as_ref().and_then(|name| KEPT.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned());
     let (shorter, body) = if let Some(kept) = kept {

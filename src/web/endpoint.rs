@@ -6,7 +6,7 @@
 //! boxing take longer than such a read.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arc_swap::ArcSwap;
 use axum::body::{Body, HttpBody};
@@ -16,51 +16,39 @@ use axum::response::{IntoResponse, Response};
 use futures::future::FutureExt;
 use tower::ServiceExt;
 
-use super::middleware::Route;
-use super::{middleware, router};
+use super::middleware::{no_route, panicked, run_middleware};
+use super::router;
 use crate::admission;
 use crate::admission::AdmissionRequest;
 use crate::admission::memory_pressure::MemoryPressure;
 use crate::api::{data, store};
+use crate::auth::caller::{Administrator, Caller};
 use crate::http::base_path::BasePath;
-use crate::http::caller::{Administrator, Caller, Peer};
+use crate::http::peer::Peer;
+use crate::http::route::{AdmittedBy, FastPath, RouteSpec};
 use crate::http::{forwarded, host};
 use crate::metrics::ConnectionCounts;
 use crate::services::extract::{RootMount, StoreTarget};
-use crate::services::state::{AppState, Mount};
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
 
-/// A route that a read takes past the router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The first segments of a path that goes to a handler without the router, before the name of a mount, and its route.
 struct FastRoute {
-    template: &'static str,
-    reads: FastHandler,
+    prefix: &'static str,
+    spec: &'static RouteSpec,
+    handler: FastPath,
 }
 
-/// What is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FastHandler {
-    Values,
-    Elements,
-    Chunks,
-}
-
-impl FastRoute {
-    const fn new(template: &'static str, reads: FastHandler) -> Self {
-        Self { template, reads }
-    }
-}
-
-/// Where a mount is the store at the root path.
-const ROOT_MOUNT_ROUTE: FastRoute = FastRoute::new("/{*key}", FastHandler::Values);
-
-/// How the paths of such reads begin, before the name of a mount, and their routes.
-const FAST_ROUTES: [(&str, FastRoute); 5] = [
-    ("/store/", FastRoute::new("/store/{mount}/{*key}", FastHandler::Values)),
-    ("/v1/data/", FastRoute::new("/v1/data/{mount}/{*path}", FastHandler::Elements)),
-    ("/v1/chunk/", FastRoute::new("/v1/chunk/{mount}/{*path}", FastHandler::Chunks)),
-    ("/plain/", FastRoute::new("/plain/{mount}/{*key}", FastHandler::Values)),
-    ("/unshard/", FastRoute::new("/unshard/{mount}/{*key}", FastHandler::Values)),
-];
+/// The routes with a fast path.
+static FAST_ROUTES: LazyLock<Vec<FastRoute>> = LazyLock::new(|| {
+    let fast = |spec: &'static RouteSpec| {
+        let (prefix, _) = spec.template.split_once("{mount}")?;
+        Some(FastRoute { prefix, spec, handler: spec.fast_path? })
+    };
+    let mut routes: Vec<FastRoute> = router::specs().filter_map(fast).collect();
+    routes.sort_unstable_by_key(|route| route.prefix);
+    routes
+});
 
 /// What is served at one address. Clones share it.
 #[derive(Clone, Debug)]
@@ -90,6 +78,7 @@ enum ListenerRole {
 
 impl Inner {
     fn assemble(state: AppState, serves: ListenerRole) -> Self {
+        state.counts().register_routes(router::specs().map(|spec| spec.template));
         let (all, rooted, base) = match &serves {
             ListenerRole::Administrators => {
                 (router::admin(state.clone()), axum::Router::new(), BasePath::default())
@@ -97,7 +86,7 @@ impl Inner {
             ListenerRole::Everything | ListenerRole::Mount(_) => {
                 // The options were checked when the state was built.
                 let base = BasePath::parse(&state.options().base_path).unwrap_or_default();
-                (router::all(state.clone()), router::root_mount(state.clone()), base)
+                (router::all(state.clone()), router::at_root(state.clone()), base)
             }
         };
         let mount = match &serves {
@@ -175,12 +164,12 @@ impl Inner {
             return handle_routed(all, request).await;
         }
         if self.mount.is_none() && matches!(serves, ListenerRole::Mount(_)) {
-            return router::run_middleware(state, Route::None, None, request, middleware::no_route).await;
+            return run_middleware(state, None, None, request, no_route).await;
         }
         let mount = self.mount_of(&request);
         if mount.is_none() && !base.is_empty() {
             let Some(uri) = base.strip_uri(request.uri()) else {
-                return router::run_middleware(state, Route::None, None, request, middleware::no_route).await;
+                return run_middleware(state, None, None, request, no_route).await;
             };
             *request.uri_mut() = uri;
             let base = BasePath::of(request.extensions()).join(base);
@@ -196,8 +185,8 @@ impl Inner {
     /// The answer to a request whose URL is without what stands before it.
     async fn answer_below(&self, mut request: Request, mount: Option<&Arc<Mount>>) -> Response {
         let Self { all, rooted, .. } = self;
-        if let Some(short) = match_fast_route(&request, mount.is_some()) {
-            return self.read(request, short, mount).await;
+        if let Some(route) = match_fast_route(&request, mount.is_some()) {
+            return self.handle_fast(request, route, mount).await;
         }
         let routes = match mount {
             None => all,
@@ -219,39 +208,40 @@ impl Inner {
         state.mount_of_host(&host::canonical(authority.host()))
     }
 
-    /// The answer to such a read.
-    async fn read(&self, request: Request, short: FastRoute, mount: Option<&Arc<Mount>>) -> Response {
+    /// Answers a request without the router, through the same middleware.
+    async fn handle_fast(
+        &self,
+        request: Request,
+        (spec, handler): (&'static RouteSpec, FastPath),
+        mount: Option<&Arc<Mount>>,
+    ) -> Response {
         let state = &self.state;
         let read = |request: Request| async move {
             let (head, _) = request.into_parts();
-            match short.reads {
-                FastHandler::Values => {
-                    let target = StoreTarget::of(state, &head.uri, mount)?;
+            match handler {
+                FastPath::Value => {
+                    let target = StoreTarget::new(state, spec, &head.uri, &head.extensions, mount)?;
                     store::read_or_list(state, &target, &head).await
                 }
-                FastHandler::Elements => data::data(state, &head).await,
-                FastHandler::Chunks => data::chunk(state, &head).await,
+                FastPath::Elements => data::data(state, &head).await,
+                FastPath::Chunk => data::chunk(state, &head).await,
             }
         };
         let caught = |request| async move {
             let answer = AssertUnwindSafe(read(request)).catch_unwind().await;
-            answer.map_or_else(middleware::panicked, IntoResponse::into_response)
+            answer.map_or_else(panicked, IntoResponse::into_response)
         };
         let admitted = |request: Request| async move {
-            match short.reads {
-                FastHandler::Values => {
-                    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-                    let extensions = request.extensions();
-                    let entrant = AdmissionRequest::stored(short.template, method, uri, headers, extensions);
-                    admission::admit(state, entrant, || caught(request)).await
-                }
-                // Admitted by what each holds in memory.
-                FastHandler::Elements | FastHandler::Chunks => caught(request).await,
+            if spec.admitted_by != AdmittedBy::Middleware {
+                return caught(request).await;
             }
+            let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+            let entrant = AdmissionRequest::stored(spec, method, uri, headers, request.extensions());
+            let bytes = state.options().stream_bytes;
+            admission::admit(state.admission(), entrant, bytes, || caught(request)).await
         };
         let method = request.method().clone();
-        let route = Route::Chosen(short.template);
-        with_length(&method, router::run_middleware(state, route, mount, request, admitted).await)
+        with_length(&method, run_middleware(state, Some(spec), mount, request, admitted).await)
     }
 }
 
@@ -275,19 +265,21 @@ fn with_length(method: &Method, mut answer: Response) -> Response {
     answer
 }
 
-/// The way of a request that the router would give to the same handler.
-fn match_fast_route(request: &Request, rooted: bool) -> Option<FastRoute> {
+/// The route of a request, and its handler, where the router would call the same one; `at_root` where a mount is served at the
+/// root path.
+fn match_fast_route(request: &Request, at_root: bool) -> Option<(&'static RouteSpec, FastPath)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
     let path = request.uri().path();
-    if rooted {
-        return (path.len() > 1).then_some(ROOT_MOUNT_ROUTE);
+    if at_root {
+        let spec = &store::KEY_AT_ROOT;
+        return spec.fast_path.filter(|_| path.len() > 1).map(|handler| (spec, handler));
     }
-    let (short, rest) =
-        FAST_ROUTES.iter().find_map(|(start, short)| Some((*short, path.strip_prefix(start)?)))?;
+    let (route, rest) =
+        FAST_ROUTES.iter().find_map(|route| Some((route, path.strip_prefix(route.prefix)?)))?;
     let (mount, rest) = rest.split_once('/')?;
-    (!mount.is_empty() && !rest.is_empty()).then_some(short)
+    (!mount.is_empty() && !rest.is_empty()).then_some((route.spec, route.handler))
 }
 
 #[cfg(test)]
@@ -318,7 +310,7 @@ mod tests {
             ("OPTIONS", "/store/m/a", None, None),
         ] {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            let way = |rooted| match_fast_route(&request, rooted).map(|short| short.template);
+            let way = |rooted| match_fast_route(&request, rooted).map(|(spec, _)| spec.template);
             assert_eq!(way(false), route, "{method} {path}");
             assert_eq!(way(true), rooted, "{method} {path} at the root");
         }

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -23,16 +23,26 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
 use tracing::{Span, field};
 
+use super::compression::{self, Wish};
+use crate::admission::ClientBucket;
 use crate::admission::memory_pressure::MemoryPressure;
 use crate::admission::overloaded;
+use crate::api::s3;
+use crate::auth::Refusal;
+use crate::auth::caller::Administrator;
+use crate::auth::caller::Caller;
+use crate::auth::origin;
 use crate::error::ErrorClass;
 use crate::http::body::NoBody;
-use crate::http::caller::Caller;
+use crate::http::cors;
 use crate::http::problem;
 use crate::http::problem::{Problem, READ_METHODS};
+use crate::http::route::{Resource, RouteSpec};
 use crate::http::validators::{from_text, hex_tag};
 use crate::metrics::RouteCounts;
+use crate::services::mount::Mount;
 use crate::services::state::AppState;
+use tracing::Instrument;
 
 /// Names a request, on its way in and out.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,33 +50,6 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest request id that is taken over from a client or proxy.
 const REQUEST_ID_BYTES: usize = 128;
-
-/// Which route a request takes, by its template.
-#[derive(Clone, Debug)]
-pub(crate) enum Route {
-    /// One that was chosen without the router.
-    Chosen(&'static str),
-    /// One that the router found.
-    Matched(MatchedPath),
-    /// There is none.
-    None,
-}
-
-impl Route {
-    /// Whether health is asked for, which is told whatever the load.
-    pub(crate) fn is_health(&self) -> bool {
-        matches!(self.template(), Some("/healthz" | "/readyz" | "/metrics"))
-    }
-
-    /// The template, such as `/store/{mount}/{*key}`.
-    pub(crate) fn template(&self) -> Option<&str> {
-        match self {
-            Self::Chosen(template) => Some(template),
-            Self::Matched(path) => Some(path.as_str()),
-            Self::None => None,
-        }
-    }
-}
 
 /// A request id as text.
 fn text(id: &HeaderValue) -> &str {
@@ -104,7 +87,7 @@ pub(crate) struct RequestRecord {
     id: HeaderValue,
     from: IpAddr,
     method: Method,
-    route: Route,
+    route: Option<&'static RouteSpec>,
     uri: Uri,
     state: AppState,
     counts: Arc<RouteCounts>,
@@ -114,9 +97,9 @@ pub(crate) struct RequestRecord {
 
 impl RequestRecord {
     /// Names a request.
-    pub(crate) fn begin(state: &AppState, route: Route, request: &mut Request) -> Self {
+    pub(crate) fn begin(state: &AppState, route: Option<&'static RouteSpec>, request: &mut Request) -> Self {
         let started = Instant::now();
-        let (state, counts) = (state.clone(), Arc::clone(state.counts().begin(&route)));
+        let (state, counts) = (state.clone(), Arc::clone(state.counts().begin(route)));
         if !request.body().is_end_stream() {
             let body = std::mem::take(request.body_mut());
             *request.body_mut() = Body::new(CountedBody { body, counts: Arc::clone(&counts) });
@@ -129,7 +112,7 @@ impl RequestRecord {
             target: "zarrd::span",
             "request",
             method = method.as_str(),
-            route = route.template().unwrap_or("unmatched"),
+            route = route.map_or("unmatched", |route| route.template),
             request_id = text(&id),
             traceparent = request.headers().get(TRACEPARENT).and_then(|value| value.to_str().ok()),
             status = field::Empty,
@@ -268,7 +251,7 @@ impl Drop for AccessLogBody {
             request_id = text(&self.request.id),
             from = %self.request.from,
             method = self.request.method.as_str(),
-            route = self.request.route.template().unwrap_or("unmatched"),
+            route = self.request.route.map_or("unmatched", |route| route.template),
             path = &*escaped(self.request.uri.path()),
             status = self.status,
             bytes = self.sent,
@@ -354,8 +337,8 @@ pub(crate) async fn no_method(request: Request) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let problem = Problem::from_status(StatusCode::METHOD_NOT_ALLOWED);
-    let path = request.uri().path();
-    let reads = ["/v1/data/", "/v1/chunk/", "/v1/nodes/"].iter().any(|start| path.starts_with(start));
+    let route = request.extensions().get::<&'static RouteSpec>();
+    let reads = route.is_some_and(|route| matches!(route.resource, Resource::Node | Resource::Chunk));
     let problem = if reads {
         problem.detail(
             "this route is for reading, by GET and HEAD. What is stored is written by PUT, PATCH and DELETE of \
@@ -365,6 +348,95 @@ pub(crate) async fn no_method(request: Request) -> Response {
         problem
     };
     problem.into_response()
+}
+
+/// The way of a request to its route and back.
+///
+/// Into it: request id, limits of the request and of memory, whether the caller and its page may do that and how often, the
+/// deadline. Out of it: the dialect of S3, cross-origin headers, problem documents, content codings, the log. Further in stand
+/// the catching of panics and, where stored bytes are moved, admission. `rooted` is the mount that is the store at the root
+/// path, if one is.
+pub(crate) async fn run_middleware<F: Future<Output = Response>>(
+    state: &AppState,
+    spec: Option<&'static RouteSpec>,
+    root: Option<&Arc<Mount>>,
+    mut request: Request,
+    next: impl FnOnce(Request) -> F + Clone,
+) -> Response {
+    let dialect = s3::ErrorFormat::of(spec, request.uri());
+    let is_health = spec.is_some_and(|spec| spec.answers_under_load);
+    // What a request is given on its way does not count.
+    let checked = check_limits(state, &request);
+    let observed = RequestRecord::begin(state, spec, &mut request);
+    // Nothing at the listener of whoever runs the server is for pages of other origins.
+    let is_admins = Administrator::is_asking(request.extensions());
+    let sharing = (!is_admins).then(|| cors::CorsRequest::of(&request));
+    let method = request.method().clone();
+    let wish = Wish::of(spec, &request);
+    let let_in = async {
+        checked?;
+        if !is_health {
+            check_pressure(state)?;
+        }
+        let leave =
+            state.authorizer().authorize(spec, root.map(|mount| mount.name.as_str()), &mut request).await?;
+        state.with_origin_rules(|rules| origin::check(rules, spec, &request))?;
+        let rates = state.rates().filter(|_| !is_health && !is_admins);
+        let rated = rates.map(|rates| (rates, ClientBucket::of(request.extensions())));
+        if let Some((rates, share)) = rated {
+            rates.check(share)?;
+        }
+        Ok::<_, Refusal>((leave, rated))
+    };
+    let mut answer = match let_in.await {
+        Ok((leave, rated)) => {
+            // The rarer way is boxed: a future is as large as its largest branch.
+            let mut answer = if wish.as_ref().is_some_and(Wish::is_of_head) {
+                let answers = head_of_body(state, &method, request, next);
+                Box::pin(answers.instrument(observed.span().clone())).await
+            } else {
+                let next = with_deadline(state, &method, next(request));
+                next.instrument(observed.span().clone()).await
+            };
+            leave.apply(&mut answer);
+            if let Some((rates, share)) = rated {
+                rates.record_bytes(share, answer.body().size_hint().lower());
+            }
+            answer
+        }
+        Err(refusal) => refusal.into_response(),
+    };
+    if let Some(dialect) = dialect {
+        dialect.render(observed.id(), &mut answer);
+    }
+    if let Some(sharing) = sharing {
+        sharing.put(&state.options().cors, answer.headers_mut());
+    }
+    let mut answer = observed.render(answer);
+    if let Some(wish) = wish
+        && let Some(coding) = wish.judge(&mut answer)
+    {
+        answer = Box::pin(compression::coded(state, wish, coding, answer)).await;
+    }
+    observed.finish(answer)
+}
+
+/// The answer to HEAD of what may be sent in a content coding: with the body, where the length depends on it. The caller
+/// drops it.
+async fn head_of_body<F: Future<Output = Response>>(
+    state: &AppState,
+    method: &Method,
+    request: Request,
+    next: impl FnOnce(Request) -> F + Clone,
+) -> Response {
+    let (again, with_body) = (next.clone(), compression::with_body(&request));
+    let answer = with_deadline(state, method, next(request)).await;
+    if !compression::lacks_body(&answer) {
+        return answer;
+    }
+    // What it holds is given back before the same is asked for once more.
+    drop(answer);
+    with_deadline(state, method, again(with_body)).await
 }
 
 #[cfg(test)]

@@ -4,6 +4,24 @@
 //! A route's own annotations tell of its own answers and go before what is told here. Which routes there are is for
 //! `router`.
 
+use std::sync::LazyLock;
+
+use axum::extract::Query;
+use axum::http::HeaderMap;
+use axum::response::Response as HttpResponse;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+use utoipa_axum::routes;
+
+use super::router;
+use crate::api::json_response::text_answer;
+use crate::http::base_path::BasePath;
+use crate::http::fixed_text::FixedText;
+use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
+use crate::services::route::Route;
+use crate::store::Version;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
@@ -13,13 +31,6 @@ use crate::api::vectors::vertices::OFFERS as VERTICES;
 
 /// The name of the schema of a problem document.
 const PROBLEM: &str = "Problem";
-/// What precedes the paths that speak S3, whose errors are XML.
-const S3: &str = "/s3/";
-
-/// The routes that answer whatever the load.
-const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
-const METRICS: &str = "/metrics";
-
 type Answers = &'static [(&'static str, &'static str)];
 
 /// Answers of every route.
@@ -79,13 +90,15 @@ pub(crate) fn complete(api: &mut OpenApi) {
             if let Some(head) = &mut item.head {
                 head.operation_id = head.operation_id.take().map(|id| format!("{id}_head"));
             }
-            // The router's mark for "the rest of the path" is no OpenAPI.
+            // The router's sign for the rest of a path is not OpenAPI's.
             let path = path.replace("{*", "{");
-            for operation in writing(&path, &mut item) {
-                tell(operation, OF_WRITES);
-            }
-            for operation in operations(&mut item) {
-                answers(&path, operation);
+            if let Some(spec) = router::spec_of_documented(&path) {
+                for operation in writing(spec, &mut item) {
+                    tell(operation, OF_WRITES);
+                }
+                for operation in operations(&mut item) {
+                    answers(spec, operation);
+                }
             }
             (path, item)
         })
@@ -99,12 +112,11 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
     [get, put, post, delete, head, patch].into_iter().flatten()
 }
 
-/// Those that a page in a browser is kept from.
-fn writing<'a>(path: &str, item: &'a mut PathItem) -> impl Iterator<Item = &'a mut Operation> {
+/// The operations that write, which pages of other origins may not call.
+fn writing<'a>(spec: &RouteSpec, item: &'a mut PathItem) -> impl Iterator<Item = &'a mut Operation> {
     let PathItem { put, post, delete, patch, .. } = item;
-    // There questions are posted.
-    let is_asked = path.starts_with("/v1/vectors/");
-    [put, post, delete, patch].into_iter().flatten().filter(move |_| !is_asked)
+    let post = post.as_mut().filter(|_| !spec.post_reads || spec.resource == Resource::Keys);
+    [put.as_mut(), post, delete.as_mut(), patch.as_mut()].into_iter().flatten()
 }
 
 fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
@@ -114,18 +126,18 @@ fn tell(operation: &mut Operation, answers: &[(&str, &str)]) {
     }
 }
 
-/// Adds the answers that an operation does not tell of itself, and says of all errors how they are written.
-fn answers(path: &str, operation: &mut Operation) {
-    let of_load = if HEALTH.contains(&path) { &[] } else { OF_LOAD };
-    let of_mounts = if path.contains("{mount}") { OF_MOUNTS } else { &[] };
-    let of_admins = if path == METRICS || HEALTH.contains(&path) { OF_ADMINS } else { &[] };
-    let reads_content = of_mounts == OF_MOUNTS && !path.starts_with(S3);
+/// Adds the responses that an operation does not document itself, and the media types of errors.
+fn answers(spec: &RouteSpec, operation: &mut Operation) {
+    let of_load = if spec.answers_under_load { &[] } else { OF_LOAD };
+    let of_mounts = if spec.names_mount() { OF_MOUNTS } else { &[] };
+    let of_admins = if spec.answers_under_load { OF_ADMINS } else { &[] };
+    let reads_content = spec.names_mount() && !spec.speaks_s3;
     let of_content = if reads_content { OF_CONTENT } else { &[] };
     tell(operation, &[OF_ALL, of_load, of_mounts, of_admins, of_content].concat());
     let responses = &mut operation.responses.responses;
     for status in ["200", "206"] {
         if let Some(RefOr::T(response)) = responses.get_mut(status) {
-            for media_type in forms(path, status) {
+            for media_type in media_types(spec, status) {
                 response.content.entry(media_type.to_owned()).or_insert_with(|| RefOr::T(Content::default()));
             }
         }
@@ -134,7 +146,7 @@ fn answers(path: &str, operation: &mut Operation) {
         if let (RefOr::T(response), true) = (response, status.starts_with(['4', '5']))
             && response.content.is_empty()
         {
-            let (media_type, content) = if path.starts_with(S3) {
+            let (media_type, content) = if spec.speaks_s3 {
                 ("application/xml", Content::default())
             } else {
                 ("application/problem+json", Content::new(Some(Ref::from_schema_name(PROBLEM))))
@@ -144,18 +156,14 @@ fn answers(path: &str, operation: &mut Operation) {
     }
 }
 
-/// What the answers of one route are sent as, of the routes that have several forms of the same.
-fn forms(path: &str, status: &str) -> Vec<&'static str> {
-    if path.starts_with("/v1/data/") || path.starts_with("/v1/chunk/") {
-        OFFERS.iter().map(|offer| offer.media_type).collect()
-    } else if path.starts_with("/v1/vectors/") && path.ends_with("/vertices") && !path.contains("{id}") {
-        VERTICES.iter().map(|offer| offer.media_type).collect()
-    } else if !path.ends_with("/{key}") {
-        Vec::new()
-    } else if status == "206" || path.starts_with(S3) {
-        OF_VALUES.to_vec()
-    } else {
-        [OF_VALUES, OF_LISTINGS].concat()
+/// The media types of a route's responses, where it has several.
+fn media_types(spec: &RouteSpec, status: &str) -> Vec<&'static str> {
+    match spec.media_types {
+        MediaTypes::Documented => Vec::new(),
+        MediaTypes::Elements => OFFERS.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::Vertices => VERTICES.iter().map(|offer| offer.media_type).collect(),
+        MediaTypes::ValuesAndListings if status == "200" => [OF_VALUES, OF_LISTINGS].concat(),
+        MediaTypes::Values | MediaTypes::ValuesAndListings => OF_VALUES.to_vec(),
     }
 }
 
@@ -178,4 +186,100 @@ fn problem() -> Schema {
         .required("request_id")
         .additional_properties(Some(AdditionalProperties::FreeForm(true)))
         .into()
+}
+
+/// The `OpenAPI` document.
+pub(crate) const OPENAPI: RouteSpec =
+    RouteSpec::new("/openapi.json", Resource::Public).admitted_by(AdmittedBy::Nobody);
+
+/// The route of the document.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::new(&OPENAPI, routes!(openapi_json))]
+}
+
+/// What the description of the API can be asked for.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DescriptionQuery {
+    /// `no` leaves out the operations of HEAD, which are those of GET without a body.
+    head: Option<String>,
+}
+
+/// Describe this API to programs
+#[utoipa::path(
+    method(get, head),
+    path = OPENAPI.template,
+    tag = "service",
+    params(DescriptionQuery),
+    responses(
+        (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
+        (status = 304, description = "Not modified"),
+    )
+)]
+pub(crate) async fn openapi_json(
+    base: BasePath,
+    Query(query): Query<DescriptionQuery>,
+    headers: HeaderMap,
+) -> HttpResponse {
+    let operations = match query.head.as_deref() {
+        Some("no") => Operations::WithoutHead,
+        _ => Operations::All,
+    };
+    let (text, version) = openapi_below(&base, operations);
+    let fixed = FixedText(version.tag().to_owned());
+    let mut answer = text_answer(&headers, [text], version);
+    answer.extensions_mut().insert(fixed);
+    answer
+}
+
+/// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
+#[must_use]
+pub fn openapi() -> String {
+    described(false)
+}
+
+fn described(without_head: bool) -> String {
+    let mut api = router::annotations();
+    complete(&mut api);
+    if without_head {
+        api.paths.paths.values_mut().for_each(|item| item.head = None);
+    }
+    let mut text = api.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Which operations are described.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operations {
+    /// All.
+    All,
+    /// All but HEAD, of which there is one beside each GET.
+    WithoutHead,
+}
+
+/// The `OpenAPI` document for clients that see something before every path, and its version. It is made once: anybody may
+/// ask for it, at any time.
+pub(crate) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, Version) {
+    static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(openapi()));
+    static WITHOUT_HEAD: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(described(true)));
+    let (text, version) = match operations {
+        Operations::All => &*ALL,
+        Operations::WithoutHead => &*WITHOUT_HEAD,
+    };
+    if base.is_empty() {
+        return (text.clone(), version.clone());
+    }
+    let servers = json!({ "servers": [{ "url": base.as_str() }] }).to_string();
+    // Two objects, the one before the other's members.
+    let text = match (servers.strip_suffix('}'), text.strip_prefix(b"{")) {
+        (Some(servers), Some(rest)) => [servers.as_bytes(), b",", rest].concat().into(),
+        _ => text.clone(),
+    };
+    (text, Version::strong(&format!("{}{}", version.tag(), base.as_str())))
+}
+
+fn versioned(text: String) -> (Bytes, Version) {
+    let version = Version::of_own_text(text.as_bytes());
+    (text.into(), version)
 }

@@ -15,12 +15,31 @@ use tokio::time::Instant;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::admission::{AdmissionRequest, Priority};
+use crate::auth::caller::Administrator;
 use crate::error::ErrorClass;
-use crate::http::caller::Administrator;
 use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::NodeTarget;
+use crate::services::route::Route;
 use crate::services::state::AppState;
 use prefetch::{Level, PrefetchReport, PrefetchRequest, prefetch as warm_below};
+use utoipa_axum::routes;
+
+/// What is cached of the keys below a prefix.
+pub(crate) const PREFIX: RouteSpec = RouteSpec::new("/v1/cache/{mount}/{*prefix}", Resource::Cache)
+    .admitted_by(AdmittedBy::Nobody)
+    .at_admin_listener();
+
+/// What is cached of a mount.
+pub(crate) const MOUNT: RouteSpec = RouteSpec::new("/v1/cache/{mount}", Resource::Cache)
+    .with_slash("/v1/cache/{mount}/")
+    .admitted_by(AdmittedBy::Nobody)
+    .at_admin_listener();
+
+/// The routes of caches.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::new(&PREFIX, routes!(purge, warm)), Route::new(&MOUNT, routes!(purge_root, warm_root))]
+}
 
 /// Bytes of decoded chunks that are loaded, where nothing is said.
 const BYTES: u64 = 64 << 20;
@@ -63,7 +82,7 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
 /// Of the keys and nodes below the prefix; the next reads ask the backend. Loads under way are not remembered.
 #[utoipa::path(
     delete,
-    path = "/v1/cache/{mount}/{*prefix}",
+    path = PREFIX.template,
     tag = "service",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -78,7 +97,8 @@ fn check_right(state: &AppState, request: &Request) -> Result<(), Problem> {
 )]
 pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Result<Json<Purged>, Problem> {
     check_right(&state, &request)?;
-    let NodeTarget { mount, path, .. } = NodeTarget::of(&state, request.uri())?;
+    let NodeTarget { mount, path, .. } =
+        NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
     let cpu = state.cpu().clone();
     // Everything is looked at once: that is work for a thread of its own.
     let purged = cpu.run(move || {
@@ -91,7 +111,7 @@ pub(crate) async fn purge(State(state): State<AppState>, request: Request) -> Re
 /// Forget what is remembered of a mount
 #[utoipa::path(
     delete,
-    path = "/v1/cache/{mount}",
+    path = MOUNT.template,
     tag = "service",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses(
@@ -111,7 +131,7 @@ pub(crate) async fn purge_root(state: State<AppState>, request: Request) -> Resu
 /// is done or the time is over, and ends if nobody waits for the answer.
 #[utoipa::path(
     post,
-    path = "/v1/cache/{mount}/{*prefix}",
+    path = PREFIX.template,
     tag = "service",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -131,7 +151,7 @@ pub(crate) async fn warm(
     request: Request,
 ) -> Result<Json<PrefetchReport>, Problem> {
     check_right(&state, &request)?;
-    let target = NodeTarget::of(&state, request.uri())?;
+    let target = NodeTarget::new(&state, &PREFIX, request.uri(), request.extensions())?;
     let Query(query) = Query::<WarmQuery>::try_from_uri(request.uri())
         .map_err(|refused| Problem::from_class(ErrorClass::InvalidRequest).detail(refused.body_text()))?;
     let longest = state.deadline().mul_f64(0.9);
@@ -147,7 +167,7 @@ pub(crate) async fn warm(
 /// Load what will be read of a mount
 #[utoipa::path(
     post,
-    path = "/v1/cache/{mount}",
+    path = MOUNT.template,
     tag = "service",
     params(("mount" = String, Path, description = "Name of a mount"), WarmQuery),
     responses(

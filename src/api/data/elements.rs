@@ -200,7 +200,7 @@ impl ElementsRequest {
         {
             let (opener, path) = (target.opener.clone(), self.array.path().clone());
             let made_of = Dependencies::new(opener, path, &self.node, chunks);
-            CachedResponse::store(state, head, made_of, version, answer.headers(), body).await;
+            CachedResponse::store(state.answers(), head, made_of, version, answer.headers(), body).await;
         }
         Ok(permit.hold(answer))
     }

@@ -18,18 +18,50 @@ use crate::admission::AdmissionRequest;
 use crate::api::dependents::{check_collision, reading};
 use crate::api::nodes::missing;
 use crate::array::OpenNode;
+use crate::auth::caller::Caller;
 use crate::chunk::{ChunkKeyEncoding, Subset};
 use crate::error::ErrorClass;
-use crate::http::caller::Caller;
+use crate::http::chunk_path::split_chunk;
 use crate::http::negotiate;
+use crate::http::path::encode;
 use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, FastPath, MediaTypes, Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::render::FormatOptions;
-use crate::services::extract::{NodeTarget, encode};
+use crate::services::extract::NodeTarget;
 use crate::services::response_cache::CachedResponse;
+use crate::services::route::Route;
 use crate::services::state::AppState;
 use elements::{ElementsRequest, OFFERS, Rendering, format_from_offer};
 use query::{DataQuery, QueryError};
+use utoipa_axum::routes;
+
+/// Elements of an array.
+pub(crate) const DATA: RouteSpec = RouteSpec::new("/v1/data/{mount}/{*path}", Resource::Node)
+    .admitted_by(AdmittedBy::Handler)
+    .fast_path(FastPath::Elements)
+    .media_types(MediaTypes::Elements);
+
+/// Elements of the array at the root of a mount.
+pub(crate) const ROOT_DATA: RouteSpec = RouteSpec::new("/v1/data/{mount}", Resource::Node)
+    .with_slash("/v1/data/{mount}/")
+    .admitted_by(AdmittedBy::Handler)
+    .media_types(MediaTypes::Elements);
+
+/// Elements of one chunk.
+pub(crate) const CHUNK: RouteSpec = RouteSpec::new("/v1/chunk/{mount}/{*path}", Resource::Chunk)
+    .admitted_by(AdmittedBy::Handler)
+    .fast_path(FastPath::Chunk)
+    .media_types(MediaTypes::Elements);
+
+/// The routes of elements.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&DATA, routes!(get_data)),
+        Route::new(&ROOT_DATA, routes!(get_root_data)),
+        Route::new(&CHUNK, routes!(get_chunk)),
+    ]
+}
 
 /// What is selected, as `DataQuery` reads it.
 #[derive(IntoParams)]
@@ -127,7 +159,7 @@ pub(crate) enum ElementsResponses {
 ///   a struct.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/data/{mount}/{*path}",
+    path = DATA.template,
     tag = "data",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -149,7 +181,7 @@ pub(crate) async fn data(state: &AppState, head: &Parts) -> Result<Response, Pro
     let anew = async {
         let started = Instant::now();
         let plan = async {
-            let target = NodeTarget::of(state, &head.uri)?;
+            let target = NodeTarget::new(state, &DATA, &head.uri, &head.extensions)?;
             let query = match query(&head.uri) {
                 Ok(query) => query,
                 Err(error) => return Err(Box::pin(about_dimensions(error, &target)).await),
@@ -174,13 +206,13 @@ async fn precheck(state: &AppState, head: &Parts) -> Result<Option<Response>, Pr
     if !head.headers.contains_key(header::IF_NONE_MATCH) {
         state.admission().try_reject(AdmissionRequest::to_elements(head))?;
     }
-    CachedResponse::lookup(state, head).await
+    CachedResponse::lookup(state.answers(), state.admission(), head).await
 }
 
 /// The elements of a selection of the array at the root of a mount.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/data/{mount}",
+    path = ROOT_DATA.template,
     tag = "data",
     params(("mount" = String, Path, description = "Name of a mount"), SliceParams, FormatParams),
     responses(ElementsResponses)
@@ -195,7 +227,7 @@ pub(crate) async fn get_root_data(state: State<AppState>, request: Request) -> R
 /// a chunk is a whole shard.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/chunk/{mount}/{*path}",
+    path = CHUNK.template,
     tag = "data",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -215,7 +247,7 @@ pub(crate) async fn chunk(state: &AppState, head: &Parts) -> Result<Response, Pr
     }
     let anew = async {
         let started = Instant::now();
-        let target = NodeTarget::of(state, &head.uri)?;
+        let target = NodeTarget::new(state, &CHUNK, &head.uri, &head.extensions)?;
         let query = query(&head.uri)?;
         if query.selects() {
             return Err(Problem::from_class(ErrorClass::InvalidRequest)
@@ -297,54 +329,4 @@ fn no_such_chunk() -> Problem {
         "there is no such chunk; after the array's path comes `c` and one decimal number without leading zeros for each \
          dimension, within the grid that `/v1/nodes` shows",
     )
-}
-
-/// The node of which a path names a chunk.
-pub(crate) fn node_of_chunk(path: &NodePath) -> Option<NodePath> {
-    split_chunk(path).map(|(node, _)| node)
-}
-
-/// Splits `a/b/c/0/1` into the node's path and the chunk's key. Numbers are the chunk's as far up as they go.
-fn split_chunk(path: &NodePath) -> Option<(NodePath, &str)> {
-    let text = path.as_str();
-    let mut start = text.len();
-    loop {
-        let segment_start = text.get(..start)?.rfind('/').map_or(0, |slash| slash + 1);
-        let segment = text.get(segment_start..start)?;
-        if segment == "c" {
-            let node = text.get(..segment_start)?.trim_end_matches('/');
-            return Some((NodePath::parse(node).ok()?, text.get(segment_start..)?));
-        }
-        if segment.is_empty() || !segment.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        start = segment_start.checked_sub(1)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_chunk_path_is_split_at_the_c_before_its_numbers() {
-        for (text, split) in [
-            ("a/b/c/0/1", Some(("a/b", "c/0/1"))),
-            ("c/0", Some(("", "c/0"))),
-            ("a/c", Some(("a", "c"))),
-            ("a/c/0/c/3", Some(("a/c/0", "c/3"))),
-            ("c", Some(("", "c"))),
-            ("a/b", None),
-            ("a/c/x", None),
-            ("0/1", None),
-            ("", None),
-        ] {
-            let path = NodePath::parse(text).unwrap();
-            assert_eq!(
-                split_chunk(&path).map(|(node, chunk)| (node.as_str().to_owned(), chunk)),
-                split.map(|(node, chunk)| (node.to_owned(), chunk)),
-                "{text}"
-            );
-        }
-    }
 }

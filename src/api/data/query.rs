@@ -3,10 +3,10 @@
 //! A parameter that is not known is refused rather than ignored: a misspelt `slice` would otherwise answer with a whole
 //! array. Store routes ignore queries they do not know (clients and caches add their own).
 
-use crate::api::dependents::is_yes;
 use crate::chunk::{Selection, SelectionError, Subset};
 use crate::error::{Classify, ErrorClass, nearest};
 use crate::http::problem::Problem;
+use crate::http::switch::is_on;
 use crate::metadata::{ArrayMetadata, Endianness};
 use crate::render::NanMode;
 
@@ -108,8 +108,8 @@ impl DataQuery {
                 "nan" => once("nan", &mut nan, nan_of(value)?)?,
                 "header" => once("header", &mut header, header_of(value)?)?,
                 "expected_shape" => once("expected_shape", &mut query.expected_shape, shape_of(value)?)?,
-                "strict" => once("strict", &mut strict, is_yes(value))?,
-                "allow_collision" => once("allow_collision", &mut allow_collision, is_yes(value))?,
+                "strict" => once("strict", &mut strict, is_on(value))?,
+                "allow_collision" => once("allow_collision", &mut allow_collision, is_on(value))?,
                 name => match name.strip_prefix(BY_NAME) {
                     Some(dimension) => query.named.push((dimension.to_owned(), value.clone())),
                     None => return Err(QueryError::Unknown(name.chars().take(40).collect())),

@@ -13,10 +13,11 @@ use crate::array::{ArrayError, OpenNode};
 use crate::auth::{KeyScope, Permission, Rights, Scope};
 use crate::error::nearest;
 use crate::hierarchy::{HierarchyError, Node};
+use crate::http::path::encode;
 use crate::http::problem::Problem;
 use crate::key::{NodePath, StorePrefix};
 use crate::metadata::NodeKind;
-use crate::services::extract::{NodeTarget, encode};
+use crate::services::extract::NodeTarget;
 use crate::store::{DirEntry, StoreError};
 
 /// Places above a path that are looked at, the nearest first.

@@ -16,19 +16,36 @@ use crate::api::dependents;
 use crate::api::dependents::{NodeQuery, View, problem_of};
 use crate::api::json_response::text_answer;
 use crate::array::{Array, OpenNode, RenderedText};
+use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope};
 use crate::error::ErrorClass;
 use crate::hierarchy::{Child, Children, Dependents, Node};
 use crate::http::base_path::BasePath;
-use crate::http::caller::Caller;
+use crate::http::path::encode;
 use crate::http::problem::Problem;
+use crate::http::route::{Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, is_declared};
 use crate::metadata::{ChunkEdges, ChunkGridMetadata, NodeKind};
-use crate::services::extract::{NodeTarget, encode};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::NodeTarget;
+use crate::services::mount::Mount;
+use crate::services::route::Route;
+use crate::services::state::AppState;
 use crate::store::Version;
 use multiscales::Level;
+use utoipa_axum::routes;
+
+/// A node.
+pub(crate) const NODE: RouteSpec = RouteSpec::new("/v1/nodes/{mount}/{*path}", Resource::Node);
+
+/// The node at the root of a mount.
+pub(crate) const ROOT_NODE: RouteSpec =
+    RouteSpec::new("/v1/nodes/{mount}", Resource::Node).with_slash("/v1/nodes/{mount}/");
+
+/// The routes of nodes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::new(&NODE, routes!(get_node)), Route::new(&ROOT_NODE, routes!(get_root_node))]
+}
 
 /// The views that a node has a link to.
 const VIEWS: [&str; 2] = ["plain", "unshard"];
@@ -55,7 +72,7 @@ const MOST_CHILDREN: usize = 1000;
 /// what is nearest to the path (`nearest`), and which node may have been meant (`did_you_mean`).
 #[utoipa::path(
     method(get, head),
-    path = "/v1/nodes/{mount}/{*path}",
+    path = NODE.template,
     tag = "nodes",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -115,7 +132,7 @@ pub(crate) async fn get_node(
 /// The node at the root of a mount.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/nodes/{mount}",
+    path = ROOT_NODE.template,
     tag = "nodes",
     params(("mount" = String, Path, description = "Name of a mount"), NodeQuery),
     responses(

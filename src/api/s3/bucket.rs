@@ -8,13 +8,21 @@ use axum::http::{HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 
 use super::list::{ListObjects, list};
-use super::query::Query;
 use super::xml::Xml;
 use crate::api::service::known;
-use crate::http::caller::Caller;
+use crate::auth::caller::Caller;
 use crate::http::problem::Problem;
+use crate::http::route::{Resource, RouteSpec};
+use crate::http::s3_query::Query;
 use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
+
+/// The mounts as buckets of S3.
+pub(crate) const BUCKETS: RouteSpec = RouteSpec::new("/s3/", Resource::Mounts).with_slash("/s3").speaks_s3();
+
+/// A mount as a bucket of S3.
+pub(crate) const BUCKET: RouteSpec =
+    RouteSpec::new("/s3/{mount}", Resource::Bucket).with_slash("/s3/{mount}/").speaks_s3();
 
 const X_AMZ_BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 /// The region that an empty `LocationConstraint` means.
@@ -25,7 +33,7 @@ const REGION: HeaderValue = HeaderValue::from_static("us-east-1");
 /// `ListBuckets`.
 #[utoipa::path(
     method(get, head),
-    path = "/s3/",
+    path = BUCKETS.template,
     tag = "s3",
     responses(
         (status = 200, description = "`ListAllMyBucketsResult`: the mounts", content_type = "application/xml"),
@@ -55,7 +63,7 @@ pub(crate) async fn list_buckets(
 /// `HeadBucket`: it says that there is such a mount, and lists nothing.
 #[utoipa::path(
     method(get, head),
-    path = "/s3/{mount}",
+    path = BUCKET.template,
     tag = "s3",
     params(
         ("mount" = String, Path, description = "Name of a mount: the bucket"),

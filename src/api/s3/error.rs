@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::xml::{XML, Xml};
 use crate::error::ErrorClass;
-use crate::http::problem;
 use crate::http::problem::{Problem, READ_METHODS};
-use crate::web::middleware::Route;
+use crate::http::route::RouteSpec;
+use crate::http::{path, problem};
 
 const X_AMZ_REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -24,7 +24,7 @@ pub(crate) struct ErrorFormat {
 
 impl ErrorFormat {
     /// The dialect of a request, if it is for an S3 route.
-    pub(crate) fn of(route: &Route, uri: &Uri) -> Option<Self> {
+    pub(crate) fn of(route: Option<&RouteSpec>, uri: &Uri) -> Option<Self> {
         is_s3(route, uri).then(|| Self { resource: uri.path().to_owned() })
     }
 
@@ -37,9 +37,11 @@ impl ErrorFormat {
 }
 
 /// Whether a request is for an S3 route. Where there is no such route, the path says what the client speaks.
-fn is_s3(route: &Route, uri: &Uri) -> bool {
-    let path = route.template().unwrap_or(uri.path());
-    path == "/s3" || path.starts_with("/s3/")
+fn is_s3(route: Option<&RouteSpec>, uri: &Uri) -> bool {
+    match route {
+        Some(route) => route.speaks_s3,
+        None => path::segments(uri.path()).next() == Some("s3"),
+    }
 }
 
 /// Any method but GET and HEAD, and OPTIONS, which touches no store.

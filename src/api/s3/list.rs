@@ -10,13 +10,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::page::Asked;
-use super::query::{Query, QueryError};
 use super::xml::Xml;
 use crate::api::store::listing_text::ListingText;
+use crate::http::path::encode;
+use crate::http::s3_query::{Query, QueryError};
 use crate::http::validators::{entity_tag, rfc3339};
 use crate::key::{StoreKey, StorePrefix};
-use crate::services::extract::encode;
-use crate::services::state::Mount;
+use crate::services::mount::Mount;
 use crate::store::{DirEntry, ListEntry, StoreError};
 
 /// Most keys and common prefixes on a page, however many are asked for.

@@ -12,8 +12,27 @@ pub(crate) mod object;
 mod error;
 mod list;
 mod page;
-mod query;
 mod xml;
 
-pub(crate) use error::{ErrorFormat, other_method};
-pub(crate) use query::listed;
+pub(crate) use error::ErrorFormat;
+
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+use crate::services::route::Route;
+use crate::services::state::AppState;
+use error::other_method;
+
+/// The routes of S3. A mount is a bucket, and a slash at its end means nothing.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&bucket::BUCKETS, with_s3_errors(routes!(bucket::list_buckets))),
+        Route::new(&bucket::BUCKET, with_s3_errors(routes!(bucket::get_bucket))),
+        Route::new(&object::OBJECT, with_s3_errors(routes!(object::get_object))),
+    ]
+}
+
+/// Has a route answer its other methods as S3 does.
+fn with_s3_errors((schemas, paths, methods): UtoipaMethodRouter<AppState>) -> UtoipaMethodRouter<AppState> {
+    (schemas, paths, methods.fallback(other_method))
+}

@@ -7,12 +7,18 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::response::Response;
 
-use super::query::{Query, QueryError};
 use crate::api::store::{consolidated, get_value, head_value};
 use crate::error::ErrorClass;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::http::route::{MediaTypes, Resource, RouteSpec};
+use crate::http::s3_query::{Query, QueryError};
+use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
+
+/// A value as an object of S3.
+pub(crate) const OBJECT: RouteSpec =
+    RouteSpec::new("/s3/{mount}/{*key}", Resource::Stored).speaks_s3().media_types(MediaTypes::Values);
 
 /// Read a value as S3 does
 ///
@@ -20,7 +26,7 @@ use crate::services::state::AppState;
 /// S3's XML.
 #[utoipa::path(
     method(get, head),
-    path = "/s3/{mount}/{*key}",
+    path = OBJECT.template,
     tag = "s3",
     params(
         ("mount" = String, Path, description = "Name of a mount: the bucket"),

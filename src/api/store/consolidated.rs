@@ -8,91 +8,22 @@
 
 use std::sync::Arc;
 
-use axum::extract::Query;
-use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
-use crate::api::dependents::is_yes;
 use crate::api::json_response::text_answer;
-use crate::auth::{KeyScope, Permission, Scope};
+use crate::auth::caller::Caller;
+use crate::auth::consolidated_permissions;
 use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{Consolidated, Hierarchy, HierarchyError};
-use crate::http::caller::Caller;
+use crate::http::consolidated_query::{Document, WantedBy, query, wanted};
 use crate::http::problem::Problem;
+use crate::http::switch::is_on;
 use crate::key::{NodePath, StoreKey};
+use crate::services::mount::Mount;
 use crate::services::permit_budget::PermitBudget;
-use crate::services::state::{AppState, Mount};
+use crate::services::state::AppState;
 use crate::store::MemoryBudget;
-
-/// Whether consolidated metadata is asked for.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ConsolidatedQuery {
-    /// Of `.zmetadata` or a group's `zarr.json`: make consolidated metadata of the documents below. No value is needed;
-    /// `false` and `0` mean the stored document, whatever the mount's setting.
-    consolidated: Option<String>,
-    /// With `consolidated`, in views: name the arrays that others declare, too. Strict clients refuse arrays with nodes
-    /// below them. No value is needed; `false` and `0` mean no.
-    #[serde(rename = "virtual")]
-    with_declared: Option<String>,
-}
-
-/// The document of a group that may hold copies of those below it.
-#[derive(Clone, Copy)]
-enum Document {
-    /// v2: `.zmetadata`.
-    Zmetadata,
-    /// v3: `zarr.json`.
-    ZarrJson,
-}
-
-impl Document {
-    fn of(key: &StoreKey) -> Option<Self> {
-        match key.name() {
-            ".zmetadata" => Some(Self::Zmetadata),
-            "zarr.json" => Some(Self::ZarrJson),
-            _ => None,
-        }
-    }
-}
-
-/// Who wants consolidated metadata in place of a stored document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WantedBy {
-    /// Whoever asks.
-    Request,
-    /// The mount, unless whoever asks says otherwise.
-    Mount,
-}
-
-/// Who wants it of a key of a mount that has it made or not; `None` if nobody does.
-///
-/// # Errors
-/// 400 if the query cannot be understood.
-pub(crate) fn wanted(is_made: bool, key: &StoreKey, uri: &Uri) -> Result<Option<WantedBy>, Problem> {
-    if Document::of(key).is_none() {
-        return Ok(None);
-    }
-    Ok(match query(uri)?.consolidated.as_deref().map(is_yes) {
-        Some(true) => Some(WantedBy::Request),
-        None if is_made => Some(WantedBy::Mount),
-        Some(false) | None => None,
-    })
-}
-
-/// What must be granted to whoever is given it of a key; `is_derived` as in [`Permission`].
-pub(crate) fn needs(key: &StoreKey, is_derived: bool) -> [Permission; 2] {
-    let reach = KeyScope::Prefix(key.parent());
-    [Scope::Read, Scope::List].map(|scope| Permission { scope, reach: reach.clone(), is_derived })
-}
-
-fn query(uri: &Uri) -> Result<ConsolidatedQuery, Problem> {
-    let Query(query) = Query::try_from_uri(uri).map_err(|rejection| Problem::from_query_error(&rejection))?;
-    Ok(query)
-}
 
 /// The answer for a key of a mount with these nodes, or of a view of it, whose value is to be made; `None` if the stored
 /// value is the answer.
@@ -115,18 +46,18 @@ async fn made(
 ) -> Result<Option<Response>, Problem> {
     let wanted = wanted(mount.consolidated, key, &head.uri)?;
     let (Some(wanted), Some(hierarchy)) = (wanted, nodes) else { return Ok(None) };
-    let below_arrays = is_view && query(&head.uri)?.with_declared.as_deref().is_some_and(is_yes);
+    let below_arrays = is_view && query(&head.uri)?.with_declared.as_deref().is_some_and(is_on);
     let asked = wanted == WantedBy::Request;
     let rights = Caller::of(&head.extensions).rights();
     // Who asked for it and may not was refused before.
-    if !asked && !needs(key, is_view).iter().all(|need| rights.allows(&mount.name, need)) {
+    if !asked && !consolidated_permissions(key, is_view).iter().all(|need| rights.allows(&mount.name, need)) {
         return Ok(None);
     }
     if !asked && matches!(document, Document::Zmetadata) && mount.store.head(key).await?.is_some() {
         return Ok(None);
     }
     let path = NodePath::parse(key.parent().as_str())?;
-    let room = PermitBudget::of(state, &head.extensions);
+    let room = PermitBudget::of(state.admission(), &head.extensions);
     let Consolidated { text, version } =
         match make(hierarchy, document, &path, (asked, below_arrays), room).await {
             Ok(Some(made)) => made,

@@ -21,10 +21,12 @@ use crate::http::base_path::BasePath;
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::options::HttpOptions;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::key::{StoreKey, StorePrefix};
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
 use crate::store::{DirEntry, StoreError};
 
 static OFFERS: &[Offer] = &[
@@ -76,7 +78,7 @@ impl ListQuery {
 /// `list_dir`, or with `?recursive` all keys. HTML by default, JSON if asked for.
 #[utoipa::path(
     method(get, head),
-    path = "/store/{mount}/",
+    path = super::ROOT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount"), ListQuery),
     responses(

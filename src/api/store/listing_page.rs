@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 
 use super::listing_text::ListingText;
 use crate::auth::SignedUrl;
+use crate::http::path::encode;
 use crate::http::validators::{entity_tag, rfc3339};
 use crate::key::StorePrefix;
-use crate::services::extract::encode;
 use crate::store::{DirEntry, ListEntry};
 
 /// One page of a JSON listing.

@@ -33,14 +33,70 @@ use crate::api::webdav;
 use crate::error::ErrorClass;
 use crate::http::body::value_body;
 use crate::http::conditions::Conditions;
+use crate::http::consolidated_query::ConsolidatedQuery;
+use crate::http::path::{KeyOrPrefix, encode};
 use crate::http::problem::{Problem, READ_METHODS};
 use crate::http::range;
+use crate::http::route::{FastPath, MediaTypes, Resource, RouteSpec};
 use crate::http::validators::{content_type, put_validators};
 use crate::key::StoreKey;
-use crate::services::extract::{KeyOrPrefix, StoreTarget, encode};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
+use crate::services::route::Route;
+use crate::services::state::AppState;
 use crate::store::{ValueBody, ValueInfo};
 use get::{GetOutcome, HeadOutcome, get, head};
+use utoipa_axum::router::UtoipaMethodRouter;
+use utoipa_axum::routes;
+
+/// A key of a mount, or a prefix with a slash at its end.
+pub(crate) const KEY: RouteSpec = RouteSpec::new("/store/{mount}/{*key}", Resource::Stored)
+    .fast_path(FastPath::Value)
+    .media_types(MediaTypes::ValuesAndListings);
+
+/// The root of a mount.
+pub(crate) const ROOT: RouteSpec = RouteSpec::new("/store/{mount}/", Resource::Stored);
+
+/// A key of the mount that is served at the root path.
+pub(crate) const KEY_AT_ROOT: RouteSpec =
+    RouteSpec::new("/{*key}", Resource::Stored).fast_path(FastPath::Value);
+
+/// The root of the mount that is served at the root path.
+pub(crate) const ROOT_AT_ROOT: RouteSpec = RouteSpec::new("/", Resource::Stored);
+
+/// A mount without a slash: a redirect to its root.
+pub(crate) const MOUNT: RouteSpec = RouteSpec::new("/store/{mount}", Resource::Stored);
+
+/// The store routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&KEY, key_methods()),
+        Route::new(&ROOT, root_methods()),
+        Route::new(&MOUNT, with_other_methods(routes!(get_mount))),
+        Route::new(&partial::PARTIAL, routes!(partial::post_partial)),
+        Route::new(&partial::ERASE, routes!(partial::post_erase)),
+    ]
+}
+
+/// The store routes of the mount that is served at the root path.
+pub(crate) fn routes_at_root() -> Vec<Route> {
+    vec![Route::new(&KEY_AT_ROOT, key_methods()), Route::new(&ROOT_AT_ROOT, root_methods())]
+}
+
+fn key_methods() -> UtoipaMethodRouter<AppState> {
+    with_other_methods(routes!(get_key, write::put_key, patch::patch_key, write::delete_key))
+}
+
+fn root_methods() -> UtoipaMethodRouter<AppState> {
+    with_other_methods(routes!(list::list_root, write::delete_root))
+}
+
+/// Has a route answer its other methods by what the mount allows.
+pub(crate) fn with_other_methods(
+    (schemas, paths, methods): UtoipaMethodRouter<AppState>,
+) -> UtoipaMethodRouter<AppState> {
+    (schemas, paths, methods.fallback(other_method))
+}
 
 /// Read a value, or list a prefix
 ///
@@ -50,13 +106,13 @@ use get::{GetOutcome, HeadOutcome, get, head};
 /// documents below it.
 #[utoipa::path(
     method(get, head),
-    path = "/store/{mount}/{*key}",
+    path = KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
         list::ListQuery,
-        consolidated::ConsolidatedQuery,
+        ConsolidatedQuery,
         ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
         ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
         ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
@@ -147,7 +203,7 @@ async fn to_backend(
 /// Redirect to a mount's root
 #[utoipa::path(
     method(get, head),
-    path = "/store/{mount}",
+    path = MOUNT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses((status = 301, description = "The listing of the root is at the path with a slash"))

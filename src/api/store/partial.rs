@@ -25,19 +25,29 @@ use super::write::read_only;
 use crate::admission::{AdmissionRequest, Priority};
 use crate::api::held::Held;
 use crate::api::json_body::{Limited, read_json};
+use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Scope, forbidden, origin};
 use crate::error::{Classify, ErrorClass};
 use crate::http::body::content_length_body;
-use crate::http::caller::Caller;
 use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::http::validators::entity_tag;
 use crate::key::{KeyError, StoreKey};
 use crate::services::extract::NodeTarget;
-use crate::services::state::{AppState, Mount};
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
 use crate::store::{
     ByteRange, PartFailure, PartialWrite, SharedStore, StoreError, ValuePart, WriteCondition, erase_values,
     get_partial_values, set_partial_values,
 };
+
+/// Parts of many values.
+pub(crate) const PARTIAL: RouteSpec =
+    RouteSpec::new("/v1/partial/{mount}", Resource::Keys).admitted_by(AdmittedBy::Handler).post_reads();
+
+/// Many keys to erase.
+pub(crate) const ERASE: RouteSpec =
+    RouteSpec::new("/v1/erase/{mount}", Resource::Keys).admitted_by(AdmittedBy::Handler);
 
 /// Keys that are written at a time.
 const CONCURRENCY: usize = 16;
@@ -156,7 +166,7 @@ impl Classify for PartError {
 /// and the problem document says in `written` which were.
 #[utoipa::path(
     post,
-    path = "/v1/partial/{mount}",
+    path = PARTIAL.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount")),
     request_body(content = PartialRequest, description = "At most 1000 parts"),
@@ -181,7 +191,9 @@ pub(crate) async fn post_partial(
     caller: Caller,
     request: Request,
 ) -> Result<Response, Problem> {
-    let may_write = origin::check_write(&state, request.uri(), request.headers(), request.extensions());
+    let may_write = state.with_origin_rules(|rules| {
+        origin::check_write(rules, request.uri(), request.headers(), request.extensions())
+    });
     let entrant = AdmissionRequest::new(Priority::Background, request.extensions());
     let PartialRequest { get, set } = read_json(&state, Priority::Background, request).await?;
     match (get, set) {
@@ -208,7 +220,7 @@ pub(crate) async fn post_partial(
 /// Keys without a value are passed over. On a failure in the middle the problem document has `erased` too.
 #[utoipa::path(
     post,
-    path = "/v1/erase/{mount}",
+    path = ERASE.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a writable mount")),
     request_body(content = EraseRequest, description = "At most 1000 keys"),

@@ -19,11 +19,13 @@ use crate::http::body::upload;
 use crate::http::conditions::Conditions;
 use crate::http::digest::Checking;
 use crate::http::options::HttpOptions;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
 use crate::http::validators::put_validators;
 use crate::key::StoreKey;
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
 use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
 
 /// Store a value
@@ -31,7 +33,7 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
 /// Whole or not at all. `If-Match` and `If-None-Match: *` are honoured by every backend that can.
 #[utoipa::path(
     put,
-    path = "/store/{mount}/{*key}",
+    path = super::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
@@ -106,7 +108,7 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
 /// it is a key, also where only a prefix is called so: no slip of a client erases more than one value.
 #[utoipa::path(
     delete,
-    path = "/store/{mount}/{*key}",
+    path = super::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
@@ -146,7 +148,7 @@ pub(crate) async fn delete_key(
 /// Erase everything in a mount
 #[utoipa::path(
     delete,
-    path = "/store/{mount}/",
+    path = super::ROOT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount that offers erasing prefixes")),
     responses(

@@ -5,7 +5,14 @@ use serde_json::{Value, json};
 use super::chunks::amplification_of;
 use super::filter;
 use super::params::Params;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{Level, TouchedChunks, VectorError};
+
+/// What a read of a level costs.
+pub(crate) const AMPLIFICATION: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/amplification", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// Read amplification of a box: four numbers, each null where it would divide by nothing.
 ///
@@ -17,7 +24,7 @@ use crate::vectors::{Level, TouchedChunks, VectorError};
 /// The last two read the vertices, unless `dry_run` is given.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/amplification",
+    path = AMPLIFICATION.template,
     tag = "vectors",
     operation_id = "get_vectors_amplification",
     params(

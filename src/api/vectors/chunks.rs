@@ -7,11 +7,24 @@ use super::amplification::clamped;
 use super::filter;
 use super::params::Params;
 use super::summary::bounds_of;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
     Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks,
     VectorError, dotted, parse_dotted,
 };
+
+/// The chunks of a level.
+pub(crate) const CHUNKS: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/chunks", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
+
+/// One chunk of a level.
+pub(crate) const CHUNK: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/chunks/{chunk}", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// Chunks on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
@@ -35,7 +48,7 @@ pub(crate) fn amplification_of(found: &Amplification) -> Value {
 /// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks",
+    path = CHUNKS.template,
     tag = "vectors",
     operation_id = "get_vectors_chunks",
     params(
@@ -292,7 +305,7 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
 /// One chunk: its place, its vertices' number, its fragments and objects.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks/{chunk}",
+    path = CHUNK.template,
     tag = "vectors",
     operation_id = "get_vectors_chunk",
     params(

@@ -4,10 +4,17 @@ use serde_json::{Map, Value, json};
 
 use super::filter;
 use super::params::Params;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{
     Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
     doc_links,
 };
+
+/// The links of a level.
+pub(crate) const LINKS: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/links", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// Records on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 10_000;
@@ -19,7 +26,7 @@ const MOST_PAGE: u64 = 100_000;
 /// below (`-1`): the first endpoint is of this level, the others of that one.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/links",
+    path = LINKS.template,
     tag = "vectors",
     operation_id = "get_vectors_links",
     params(

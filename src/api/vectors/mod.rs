@@ -10,7 +10,6 @@ pub(crate) mod links;
 pub(crate) mod objects;
 mod params;
 pub(crate) mod stats;
-mod subresource;
 pub(crate) mod summary;
 pub(crate) mod validate;
 pub(crate) mod vertices;
@@ -29,13 +28,74 @@ use crate::api::json_response::{json_answer, text_answer};
 use crate::error::{Classify, ErrorClass};
 use crate::http::download;
 use crate::http::problem::Problem;
-use crate::key::NodePath;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::vectors_path::{Subresource, SubresourcePath, number, tails};
 use crate::services::extract::NodeTarget;
+use crate::services::route::Route;
 use crate::services::state::AppState;
 use crate::store::Version;
 use crate::vectors::{Context, Level, VectorError, VectorStore};
 use params::Params;
-use subresource::{Subresource, SubresourcePath, tails};
+use utoipa::OpenApi;
+use utoipa_axum::routes;
+
+/// A store of Zarr Vector Format, or one of its subresources.
+pub(crate) const VECTORS: RouteSpec = RouteSpec::new("/v1/vectors/{mount}/{*path}", Resource::Vectors)
+    .admitted_by(AdmittedBy::Handler)
+    .post_reads();
+
+/// The store at the root of a mount.
+pub(crate) const ROOT_VECTORS: RouteSpec = RouteSpec::new("/v1/vectors/{mount}", Resource::Vectors)
+    .with_slash("/v1/vectors/{mount}/")
+    .admitted_by(AdmittedBy::Handler)
+    .post_reads();
+
+/// The routes of Zarr Vector Format. The handlers of subresources are called by [`get_vectors`] and [`post_vectors`], and
+/// documented by [`documentation`].
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(&VECTORS, routes!(get_vectors, post_vectors)),
+        Route::new(&ROOT_VECTORS, routes!(get_root_vectors)),
+    ]
+}
+
+/// The subresources, which the route of stores serves.
+pub(crate) const SUBRESOURCES: [&RouteSpec; 12] = [
+    &summary::LEVEL,
+    &chunks::CHUNKS,
+    &chunks::CHUNK,
+    &vertices::VERTICES,
+    &amplification::AMPLIFICATION,
+    &objects::OBJECTS,
+    &objects::OBJECT,
+    &objects::OBJECT_VERTICES,
+    &objects::OBJECT_EDGES,
+    &links::LINKS,
+    &stats::STATS,
+    &validate::VALIDATE,
+];
+
+#[derive(OpenApi)]
+#[openapi(paths(
+    summary::of_level,
+    chunks::of_box,
+    chunks::of_one,
+    vertices::answer,
+    amplification::of_box,
+    objects::of_level,
+    objects::of_one,
+    objects::vertices_of,
+    objects::edges_of,
+    links::of_box,
+    stats::of_level,
+    validate::answer,
+))]
+struct Subresources;
+
+/// The documentation of the subresources.
+pub(crate) fn documentation() -> utoipa::openapi::OpenApi {
+    Subresources::openapi()
+}
 
 /// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
 const HELD_BYTES: u64 = 4 << 20;
@@ -59,7 +119,7 @@ pub(crate) struct VectorRequest<'a> {
 /// routes here.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{*path}",
+    path = VECTORS.template,
     tag = "vectors",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -86,7 +146,7 @@ pub(crate) async fn get_vectors(
 /// The store at the root of a mount.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}",
+    path = ROOT_VECTORS.template,
     tag = "vectors",
     params(("mount" = String, Path, description = "Name of a mount")),
     responses(
@@ -110,7 +170,7 @@ pub(crate) async fn get_root_vectors(
 /// The parameters of the GET as members of an object, and `boxes`: what lies in any of them, each vertex once.
 #[utoipa::path(
     post,
-    path = "/v1/vectors/{mount}/{*path}",
+    path = VECTORS.template,
     tag = "vectors",
     params(
         ("mount" = String, Path, description = "Name of a mount"),
@@ -129,11 +189,6 @@ pub(crate) async fn post_vectors(
     let body: serde_json::Map<String, Value> = read_json(&state, Priority::Elements, request).await?;
     let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
     driven(state, target, share, params, Method::POST, headers).await
-}
-
-/// The node furthest up that a path may be asked of.
-pub(crate) fn shortest_store(path: &NodePath) -> NodePath {
-    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
 }
 
 /// What requests read stores with.
@@ -278,7 +333,7 @@ impl VectorRequest<'_> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
         let asked = self.tail.level.as_deref().or_else(|| self.params.get("level"));
         let index = asked.map_or(Ok(finest), |text| {
-            subresource::number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
+            number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
         });
         self.store.level(index.map_err(problem_of)?).await.map_err(problem_of)
     }

@@ -8,12 +8,37 @@ use serde_json::{Map, Value, json};
 use super::filter;
 use super::links::endpoints_of;
 use super::params::Params;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
     Attribute, Bbox, Columns, Coord, Level, Link, LinkFamily, Mode, Object, ObjectIndex, ObjectValue,
     Profile, Schema, VectorError, VertexQuery, Walk, check_profile, rows_of,
 };
+
+/// The objects of a level.
+pub(crate) const OBJECTS: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/objects", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
+
+/// One object.
+pub(crate) const OBJECT: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
+
+/// The vertices of an object.
+pub(crate) const OBJECT_VERTICES: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
+
+/// The edges of an object.
+pub(crate) const OBJECT_EDGES: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/edges", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// Objects on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
@@ -26,7 +51,7 @@ const MOST_JOINED: u64 = 1 << 14;
 /// The objects of a level: all, those of a list, of a group, or with a part in a box.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects",
+    path = OBJECTS.template,
     tag = "vectors",
     operation_id = "get_vectors_objects",
     params(
@@ -161,7 +186,7 @@ async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorEr
 /// One object: what it is made of, and what is said of it.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}",
+    path = OBJECT.template,
     tag = "vectors",
     operation_id = "get_vectors_object",
     params(
@@ -185,7 +210,7 @@ pub(crate) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<V
 /// The vertices of one object, in its own order.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices",
+    path = OBJECT_VERTICES.template,
     tag = "vectors",
     operation_id = "get_vectors_object_vertices",
     params(
@@ -244,7 +269,7 @@ pub(crate) async fn vertices_of(
 /// are the object's.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/edges",
+    path = OBJECT_EDGES.template,
     tag = "vectors",
     operation_id = "get_vectors_object_edges",
     params(

@@ -77,7 +77,7 @@ impl Params {
 
     /// Whether a switch is on: given, and not as `false` or `0`.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(crate::api::dependents::is_yes)
+        self.get(name).is_some_and(crate::http::switch::is_on)
     }
 
     /// A list with commas between; what is given twice counts once.

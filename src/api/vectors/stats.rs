@@ -3,14 +3,21 @@
 use serde_json::{Value, json};
 
 use super::params::Params;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{Level, Stats, SummaryStats, VectorError};
+
+/// Statistics of a level.
+pub(crate) const STATS: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/stats", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
 ///
 /// Of a level of many chunks some are looked at, spread evenly (`sampled`).
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/stats",
+    path = STATS.template,
     tag = "vectors",
     operation_id = "get_vectors_stats",
     params(

@@ -2,7 +2,14 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{Attribute, Level, Root, VectorError, VectorStore};
+
+/// A level.
+pub(crate) const LEVEL: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// A box as JSON.
 pub(crate) fn bounds_of((low, high): (Vec<f64>, Vec<f64>)) -> Value {
@@ -77,7 +84,7 @@ fn conventions(root: &Root) -> Value {
 /// The shapes of its chunks and bins, its grid, how many chunks hold vertices, its attributes.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}",
+    path = LEVEL.template,
     tag = "vectors",
     operation_id = "get_vectors_level",
     params(

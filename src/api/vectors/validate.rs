@@ -13,10 +13,17 @@ use crate::api::json_response::json_answer;
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::key::NodePath;
 use crate::services::state::AppState;
 use crate::vectors::validate::{Report, Status, Validation};
 use crate::vectors::{Context, VectorError};
+
+/// What validation finds in a store.
+pub(crate) const VALIDATE: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/validate", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads();
 
 /// The formats; the first is the default.
 const OFFERS: &[Offer] = &[
@@ -30,7 +37,7 @@ const OFFERS: &[Offer] = &[
 /// Nothing ends at the first fault. From level 3 on every chunk is read until `deadline_ms`; then `complete` is false.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/validate",
+    path = VALIDATE.template,
     tag = "vectors",
     operation_id = "get_vectors_validate",
     params(
@@ -69,7 +76,7 @@ pub(crate) async fn answer(
             .ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))?,
     };
     let number = |text: &String| {
-        crate::api::vectors::subresource::number(text)
+        crate::http::vectors_path::number(text)
             .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
     };
     let levels = params

@@ -23,9 +23,17 @@ use crate::http::body::NoBody;
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
+use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
 use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
 use crate::vectors::{Batch, Level, VectorError, VertexStream, dotted};
+
+/// The vertices of a level.
+pub(crate) const VERTICES: RouteSpec =
+    RouteSpec::new("/v1/vectors/{mount}/{path}/levels/{level}/vertices", Resource::Vectors)
+        .admitted_by(AdmittedBy::Handler)
+        .post_reads()
+        .media_types(MediaTypes::Vertices);
 
 /// An Arrow stream up to about this long is put together whole.
 const WHOLE_ARROW: usize = 1 << 20;
@@ -101,7 +109,7 @@ pub(crate) enum VerticesResponses {
 /// multiple of 8, and the columns, each at a multiple of 8, little-endian.
 #[utoipa::path(
     method(get, head),
-    path = "/v1/vectors/{mount}/{path}/levels/{level}/vertices",
+    path = VERTICES.template,
     tag = "vectors",
     operation_id = "get_vectors_vertices",
     params(

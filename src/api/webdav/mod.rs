@@ -4,7 +4,6 @@
 //! PROPPATCH, as values have no properties of a client's own, and LOCK and UNLOCK, in whose place there are conditional
 //! writes. PUT and DELETE are in `write`.
 
-mod headers;
 mod multistatus;
 mod propfind;
 mod request_body;
@@ -12,8 +11,6 @@ mod transfer;
 
 pub(crate) use propfind::propfind;
 pub(crate) use transfer::{Verb, transfer};
-
-use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
@@ -24,10 +21,12 @@ use crate::api::store::list;
 use crate::api::store::write::refusal;
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
+use crate::http::webdav_headers;
 use crate::key::StorePrefix;
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
 use crate::store::StoreError;
 
 /// MKCOL: says yes to a prefix that may come to be.
@@ -55,18 +54,6 @@ pub(crate) async fn mkcol(target: &StoreTarget, request: Request) -> Result<Resp
     Ok(StatusCode::CREATED.into_response())
 }
 
-/// Where a COPY or MOVE goes: the mount, the place in it, and whether what is there may be replaced.
-pub(crate) fn destination(
-    state: &AppState,
-    rooted: Option<&Arc<Mount>>,
-    request: &Request,
-) -> Result<(Arc<Mount>, KeyOrPrefix, bool), Problem> {
-    let target = StoreTarget::of(state, request.uri(), rooted)?;
-    let (place, overwrites) =
-        to(&target, request.uri(), request.headers(), &BasePath::of(request.extensions()))?;
-    Ok((target.mount, place, overwrites))
-}
-
 /// Where a COPY or MOVE goes in the same mount, and whether what is there may be replaced.
 fn to(
     target: &StoreTarget,
@@ -74,10 +61,10 @@ fn to(
     headers: &HeaderMap,
     base: &BasePath,
 ) -> Result<(KeyOrPrefix, bool), Problem> {
-    let destination = headers::destination(uri, headers)?;
-    let path = base.strip(destination.path()).ok_or_else(headers::elsewhere)?;
-    let place = target.resolve_destination(path)?.ok_or_else(headers::elsewhere)?;
-    Ok((place, headers::overwrite(headers)?))
+    let destination = webdav_headers::destination(uri, headers)?;
+    let path = base.strip(destination.path()).ok_or_else(webdav_headers::elsewhere)?;
+    let place = target.resolve_destination(path)?.ok_or_else(webdav_headers::elsewhere)?;
+    Ok((place, webdav_headers::overwrite(headers)?))
 }
 
 /// Whether a prefix is known to exist. Where the backend cannot list, nobody knows of any.

@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::http::path::encode;
 use crate::http::validators::{content_type, entity_tag, http_date};
-use crate::services::extract::encode;
 use crate::store::ListEntry;
 
 /// What stands before the first response.

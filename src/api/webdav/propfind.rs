@@ -9,14 +9,15 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::headers::{Depth, depth};
 use super::{multistatus, request_body};
 use crate::api::store::{list, listing_text};
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
+use crate::http::webdav_headers::{Depth, depth};
 use crate::key::{StoreKey, StorePrefix};
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
+use crate::services::extract::StoreTarget;
 use crate::services::state::AppState;
 use crate::store::{DirEntry, ListEntry, StoreError};
 

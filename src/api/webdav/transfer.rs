@@ -18,20 +18,23 @@ use futures::stream::try_unfold;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::headers::Depth;
-use super::{headers, holds_keys};
+use super::holds_keys;
 use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::store::list;
 use crate::api::store::write::{failed, refusal};
+use crate::auth::caller::Caller;
 use crate::auth::{KeyScope, Permission, Rights, Scope, forbidden};
 use crate::error::ErrorClass;
 use crate::http::base_path::BasePath;
-use crate::http::caller::Caller;
 use crate::http::conditions::{Conditions, Verdict};
+use crate::http::path::KeyOrPrefix;
 use crate::http::problem::Problem;
+use crate::http::webdav_headers;
+use crate::http::webdav_headers::Depth;
 use crate::key::{StoreKey, StorePrefix};
-use crate::services::extract::{KeyOrPrefix, StoreTarget};
-use crate::services::state::{AppState, Mount};
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
 use crate::store::{Extent, StoreError, ValueInfo, Version, WriteCondition};
 
 /// Keys of a prefix that are copied at a time.
@@ -124,7 +127,7 @@ pub(crate) async fn transfer(
         rights: Caller::of(&request.extensions).rights(),
         verb,
         overwrite,
-        depth: headers::depth(headers)?,
+        depth: webdav_headers::depth(headers)?,
         conditions: Conditions::from_headers(headers),
         entrant: AdmissionRequest::new(Priority::Background, &request.extensions),
         copies: Copies::default(),

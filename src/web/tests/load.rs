@@ -212,7 +212,7 @@ async fn a_hundred_thousand_addresses_are_each_held_to_their_rate() {
         let mut refused = 0;
         for number in 0..100_000 {
             let mut extensions = Extensions::new();
-            extensions.insert(crate::http::caller::Caller::at(peer(number)));
+            extensions.insert(crate::auth::caller::Caller::at(peer(number)));
             refused += u32::from(rates.check(ClientBucket::of(&extensions)).is_err());
         }
         assert_eq!(refused, round * 100_000);

@@ -6,6 +6,7 @@ mod list;
 mod load;
 mod middleware;
 mod read;
+mod rights;
 mod rooted;
 mod s3;
 mod transfer;

@@ -5,9 +5,9 @@
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
+use super::host;
+use super::problem::Problem;
 use crate::error::ErrorClass;
-use crate::http::host;
-use crate::http::problem::Problem;
 
 const DEPTH: HeaderName = HeaderName::from_static("depth");
 const OVERWRITE: HeaderName = HeaderName::from_static("overwrite");

@@ -10,8 +10,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet,
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use super::histogram::{Counted, Histogram};
 use crate::cache::{CacheKind, CacheUsage};
+use crate::metrics::histogram::{Counted, Histogram};
 use crate::services::state::{AppState, Readiness};
 use crate::store::{BackendState, CircuitState};
 
@@ -123,7 +123,7 @@ fn load(cell: &AtomicU64) -> u64 {
 
 fn http(state: &AppState, writer: &mut Writer<'_>) -> fmt::Result {
     let counts = state.counts();
-    let routes = counts.routes.all();
+    let routes = counts.routes().all();
     let by_route = |count: fn(&crate::metrics::RouteCounts) -> u64| {
         let counted = routes.iter().map(move |(route, counts)| ([("route", *route)], count(counts)));
         counted.filter(|(_, count)| *count > 0).collect::<Vec<_>>()

@@ -4,29 +4,15 @@
 //! between callers. Who a caller has shown to be, and what it may do, is decided in `access`, and told here.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use crate::auth::Rights;
-use crate::services::state::AppState;
-
-/// The other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// Its address.
-    pub address: IpAddr,
-    /// Whether nobody in between can read along.
-    pub is_encrypted: bool,
-}
-
-impl Peer {
-    /// A program of this machine.
-    pub const LOOPBACK: Self = Self { address: IpAddr::V4(Ipv4Addr::LOCALHOST), is_encrypted: false };
-}
+use super::Rights;
+use crate::http::peer::Peer;
 
 /// Bits of an address of IPv6 that one subscriber has.
 const SUBSCRIBER_BITS: u32 = 64;
@@ -102,10 +88,10 @@ impl Administrator {
     }
 }
 
-impl FromRequestParts<AppState> for Caller {
+impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self::of(&parts.extensions).clone())
     }
 }

@@ -47,6 +47,12 @@ pub(crate) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     found
 }
 
+/// The shortest path that may be that of the store. It is what a caller must be allowed to read, as any of the others lies
+/// below it.
+pub(crate) fn shortest_store(path: &NodePath) -> NodePath {
+    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
+}
+
 fn parse(segments: &[&str]) -> Option<SubresourcePath> {
     let (level, rest) = match segments {
         ["levels", level, rest @ ..] => (Some((*level).to_owned()), rest),

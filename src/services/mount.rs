@@ -1,0 +1,121 @@
+//! [`Mount`]: a store that is served under a name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::error::{Classify, ErrorClass};
+use crate::http::cache_control::CacheControl;
+use crate::http::host;
+use crate::http::options::HttpOptionsError;
+use crate::http::trouble::trouble_of;
+use crate::metadata::Separator;
+use crate::metrics::BackendCounts;
+use crate::store::SharedStore;
+
+/// The methods offered for keys and prefixes of every mount.
+const STORE_READ_METHODS: &str = "GET, HEAD, OPTIONS, PROPFIND";
+
+/// A store under a name.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    /// The name in URLs: 1 to 64 of `A-Z a-z 0-9 - _ . ~`.
+    pub name: String,
+    /// What its values are remembered under: its name, or another where a store of the name was served before that differs.
+    pub remembered_as: Arc<str>,
+    /// The store.
+    pub store: SharedStore,
+    /// Whether PUT, PATCH and DELETE are offered.
+    pub writable: bool,
+    /// Whether DELETE of a prefix is offered too.
+    pub allow_prefix_delete: bool,
+    /// `Cache-Control` of its answers.
+    pub cache_control: CacheControl,
+    /// What stands in the chunks' keys of v2 arrays whose documents do not say; `None` to look for it.
+    pub dimension_separator: Option<Separator>,
+    /// Whether groups that have no consolidated metadata are answered with some.
+    pub consolidated: bool,
+    /// The names of hosts (as in `Host`, without a port) at which this is the store at the root path.
+    pub hosts: Vec<String>,
+    /// What its backend was asked, as whoever made the store has it counted.
+    pub backend: Arc<BackendCounts>,
+    /// For how long a URL is good that sends whoever reads a stored value to the backend; `None` to answer here.
+    pub redirect: Option<Duration>,
+}
+
+impl Mount {
+    /// A mount that can only be read, whose values are revalidated at each use.
+    #[must_use]
+    pub fn read_only(name: impl Into<String>, store: SharedStore) -> Self {
+        let name = name.into();
+        Self {
+            remembered_as: name.as_str().into(),
+            name,
+            store,
+            writable: false,
+            allow_prefix_delete: false,
+            cache_control: CacheControl::default(),
+            dimension_separator: None,
+            consolidated: false,
+            hosts: Vec::new(),
+            backend: Arc::default(),
+            redirect: None,
+        }
+    }
+
+    /// The methods offered for a key.
+    pub(crate) fn key_methods(&self) -> &'static str {
+        if self.writable {
+            "GET, HEAD, PUT, PATCH, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE"
+        } else {
+            STORE_READ_METHODS
+        }
+    }
+
+    /// The methods offered for a prefix.
+    pub(crate) fn prefix_methods(&self) -> &'static str {
+        match (self.writable, self.allow_prefix_delete) {
+            (true, true) => "GET, HEAD, DELETE, OPTIONS, PROPFIND, MKCOL, COPY, MOVE",
+            (true, false) => "GET, HEAD, OPTIONS, PROPFIND, MKCOL, COPY",
+            (false, _) => STORE_READ_METHODS,
+        }
+    }
+
+    /// Whether DELETE of a prefix is offered.
+    pub(crate) fn may_erase_prefixes(&self) -> bool {
+        self.writable && self.allow_prefix_delete
+    }
+
+    /// Whether its backend answers in time.
+    ///
+    /// # Errors
+    /// The kind of failure, and what it is in short words.
+    pub async fn answers_within(&self, patience: Duration) -> Result<(), (ErrorClass, String)> {
+        match timeout(patience, self.store.check()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err((error.class(), trouble_of(&error))),
+            Err(_) => Err((ErrorClass::TimedOut, format!("no answer within {} ms", patience.as_millis()))),
+        }
+    }
+
+    /// Whether it can be served.
+    ///
+    /// # Errors
+    /// [`HttpOptionsError`].
+    pub(super) fn check(&self) -> Result<(), HttpOptionsError> {
+        let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        let dots = self.name == "." || self.name == "..";
+        if dots || !(1..=64).contains(&self.name.len()) || !self.name.bytes().all(unreserved) {
+            return Err(HttpOptionsError::MountName(self.name.clone()));
+        }
+        if let Some(host) = self.hosts.iter().find(|host| !host::is_host(host)) {
+            return Err(HttpOptionsError::Host(host.clone()));
+        }
+        if self.cache_control.is_valid() {
+            Ok(())
+        } else {
+            Err(HttpOptionsError::CacheControl(self.name.clone()))
+        }
+    }
+}
