@@ -11,14 +11,15 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::Access;
+use super::access::Access;
 use super::caller::{Administrator, Caller};
 use super::credential::{Credential, CredentialError, InQuery, PresentedCredential};
 use super::failed_auth::FailedAuthLimiter;
 use super::issuer::AuthError;
 use super::jwt::Unverified;
 use super::lookup::MountLookup;
-use super::principal::{Principal, Rights};
+use super::principal::Principal;
+use super::rights::Rights;
 use super::rules::{AccessRequest, access_request, of_destination};
 use super::signed_url::SignedUrl;
 use super::token::Tokens;

@@ -11,7 +11,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 
-use super::Rights;
+use super::rights::Rights;
 use crate::http::peer::Peer;
 
 /// Bits of an address of IPv6 that one subscriber has.

@@ -8,6 +8,7 @@
 //! by `token`, `jwt` and `signed`. All tables are one value, [`Access`], which is exchanged as a whole: what is taken back
 //! is refused from the next request on. What time it is, and what is on the web, [`Access`] is told by whoever makes it.
 
+mod access;
 mod algorithm;
 mod authorize;
 pub(crate) mod caller;
@@ -21,6 +22,7 @@ mod lookup;
 mod options;
 pub(crate) mod origin;
 mod principal;
+mod rights;
 mod rules;
 mod scope;
 mod signed_url;
@@ -29,6 +31,7 @@ mod token;
 mod verified;
 mod within_array;
 
+pub use access::{Access, Clock, Environment};
 pub use algorithm::Algorithm;
 pub use issuer::FetchKeys;
 pub use options::{
@@ -43,137 +46,10 @@ pub(crate) use authorize::{Authorizer, Refusal, forbidden};
 pub(crate) use failed_auth::FailedAuthLimiter;
 pub(crate) use grant::{KeyScope, Permission};
 pub(crate) use lookup::MountLookup;
-pub(crate) use principal::{Principal, Rights};
+#[cfg(test)]
+pub(crate) use principal::Principal;
+pub(crate) use rights::Rights;
 pub(crate) use rules::consolidated_permissions;
 #[cfg(test)]
 pub(crate) use rules::scopes;
 pub(crate) use signed_url::SignedUrl;
-
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
-
-use issuer::Issuer;
-use key_set::KeySet;
-use scope::Scopes;
-use signed_url::SigningKeys;
-use token::Tokens;
-
-/// Tells the time, in seconds since 1970.
-pub type Clock = fn() -> u64;
-
-/// What [`Access`] needs to know of the world.
-#[derive(Clone, Debug)]
-pub struct Environment {
-    /// The time.
-    pub clock: Clock,
-    /// Fetches issuers' keys.
-    pub web: Arc<dyn FetchKeys>,
-}
-
-/// Who may do what.
-#[derive(Debug)]
-pub struct Access {
-    /// What anybody may do with a mount of which nothing else is said.
-    otherwise: Scopes,
-    /// What anybody may do, by mount.
-    anonymous: HashMap<String, Scopes>,
-    query_tokens: bool,
-    tokens: Tokens,
-    issuers: Vec<Issuer>,
-    signing_keys: SigningKeys,
-    nobody: Arc<Principal>,
-    world: Option<Environment>,
-}
-
-impl Access {
-    /// Everybody may do what the mounts offer.
-    #[must_use]
-    pub fn open() -> Self {
-        Self {
-            otherwise: Scopes::ALL,
-            anonymous: HashMap::new(),
-            query_tokens: false,
-            tokens: Tokens::new(&AccessOptions::default()),
-            issuers: Vec::new(),
-            signing_keys: SigningKeys::new(&AccessOptions::default()),
-            nobody: Arc::default(),
-            world: None,
-        }
-    }
-
-    /// Who may do what by the configuration: `anonymous` is what mounts grant to anybody, `key_sets` the keys of issuers
-    /// that have them in files, by the issuers' names here.
-    ///
-    /// # Errors
-    /// [`AccessError`] if keys cannot be used; what [`AccessOptions::check`] finds is taken as checked.
-    pub fn new(
-        options: &AccessOptions,
-        anonymous: &BTreeMap<String, Vec<Scope>>,
-        key_sets: &BTreeMap<String, Vec<u8>>,
-        world: Environment,
-    ) -> Result<Self, AccessError> {
-        let scopes = |scopes: &Vec<Scope>| scopes.iter().copied().collect();
-        let issuers = options.issuers.iter().map(|(name, issuer)| {
-            let keys = key_set(name, issuer, key_sets)?;
-            Ok(Issuer::new(name, issuer, keys, &world.web))
-        });
-        Ok(Self {
-            otherwise: if options.has_credentials() { Scopes::NONE } else { Scopes::ALL },
-            anonymous: anonymous.iter().map(|(name, granted)| (name.clone(), scopes(granted))).collect(),
-            query_tokens: options.query_tokens,
-            tokens: Tokens::new(options),
-            issuers: issuers.collect::<Result<_, _>>()?,
-            signing_keys: SigningKeys::new(options),
-            nobody: Arc::default(),
-            world: Some(world),
-        })
-    }
-
-    /// Takes over what was fetched for what was in effect before: the keys of issuers that are still the same.
-    pub(crate) fn take_over_keys(&mut self, before: &Self) {
-        for issuer in &mut self.issuers {
-            before.issuers.iter().for_each(|before| issuer.take_over_keys(before));
-        }
-    }
-
-    /// Checks that the key sets of issuers that have them in files can be used.
-    ///
-    /// # Errors
-    /// [`AccessFault::KeySet`].
-    pub fn check_key_sets(
-        options: &AccessOptions,
-        key_sets: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<(), AccessError> {
-        options.issuers.iter().try_for_each(|(name, issuer)| key_set(name, issuer, key_sets).map(drop))
-    }
-
-    /// Whether nobody is told from anybody.
-    pub(crate) fn is_open(&self) -> bool {
-        self.anonymous.is_empty() && self.otherwise == Scopes::ALL
-    }
-
-    /// What anybody may do with a mount.
-    fn anonymous(&self, mount: &str) -> Scopes {
-        self.anonymous.get(mount).copied().unwrap_or(self.otherwise)
-    }
-
-    /// Seconds since 1970.
-    fn now(&self) -> u64 {
-        // Without a world nothing is configured, and so nothing depends on it; if it did, all would have expired.
-        self.world.as_ref().map_or(u64::MAX, |world| (world.clock)())
-    }
-}
-
-/// The keys of an issuer that has them in a file.
-fn key_set(
-    name: &str,
-    issuer: &IssuerOptions,
-    documents: &BTreeMap<String, Vec<u8>>,
-) -> Result<Option<KeySet>, AccessError> {
-    if issuer.jwks_path.is_none() {
-        return Ok(None);
-    }
-    let keys = documents.get(name).and_then(|document| KeySet::parse(document, &issuer.algorithms));
-    let path = || ["issuers", name, "jwks_path"].map(str::to_owned).to_vec();
-    keys.map(Some).ok_or_else(|| AccessError { path: path(), fault: AccessFault::KeySet })
-}

@@ -19,7 +19,6 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::range;
 use super::trouble::store_failure;
 use crate::error::{Classify, ErrorClass, Written};
 use crate::store::{StoreError, trouble};
@@ -103,15 +102,6 @@ impl Problem {
             _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.name()),
             _ => Self::new(status, ErrorClass::Internal.name()),
         }
-    }
-
-    /// A range without a byte of what it is asked of, which is `size` bytes long.
-    pub(crate) fn range_not_satisfiable(size: u64) -> Self {
-        Self::from_class(ErrorClass::RangeNotSatisfiable)
-            .detail(format!("the range has no byte of the value, which is {size} bytes long"))
-            .extension("size", size)
-            .header(header::CONTENT_RANGE, range::unsatisfied(size))
-            .header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))
     }
 
     /// A defect of this server, with what is known of it for the log.

@@ -10,6 +10,8 @@ use std::ops::Range;
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::conditions::EntityTag;
+use super::problem::Problem;
+use crate::error::ErrorClass;
 use crate::store::{ByteRange, Version};
 
 /// The range a request asks for; [`ByteRange::Whole`] where there is none that counts.
@@ -92,6 +94,15 @@ pub(crate) fn unsatisfied(size: u64) -> HeaderValue {
 /// A header value of text that is visible ASCII by construction.
 fn ascii(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The problem of a range without a byte of the value, which is `size` bytes long.
+pub(crate) fn not_satisfiable(size: u64) -> Problem {
+    Problem::from_class(ErrorClass::RangeNotSatisfiable)
+        .detail(format!("the range has no byte of the value, which is {size} bytes long"))
+        .extension("size", size)
+        .header(header::CONTENT_RANGE, unsatisfied(size))
+        .header(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"))
 }
 
 #[cfg(test)]

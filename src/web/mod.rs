@@ -10,4 +10,4 @@ pub(crate) mod router;
 mod tests;
 
 pub use endpoint::Endpoint;
-pub use openapi::openapi;
+pub use router::openapi;

@@ -4,7 +4,7 @@
 //! A route's own annotations tell of its own answers and go before what is told here. Which routes there are is for
 //! `router`.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use axum::extract::Query;
 use axum::http::HeaderMap;
@@ -15,7 +15,6 @@ use serde_json::json;
 use utoipa::IntoParams;
 use utoipa_axum::routes;
 
-use super::router;
 use crate::api::json_response::text_answer;
 use crate::http::base_path::BasePath;
 use crate::http::fixed_text::FixedText;
@@ -81,8 +80,18 @@ const OF_VALUES: &[&str] = &["application/json", "application/octet-stream"];
 /// What listings are sent as, where the same route gives them.
 const OF_LISTINGS: &[&str] = &["text/html"];
 
+/// The document of all routes, which the router sets as it is built.
+static DOCUMENT: OnceLock<OpenApi> = OnceLock::new();
+
+/// Sets the document: the handlers' annotations, completed by the specs of their routes.
+pub(super) fn set_document(mut api: OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSpec>) {
+    complete(&mut api, spec_of);
+    // The first stays: a process has one set of routes.
+    let _ = DOCUMENT.set(api);
+}
+
 /// Completes the document of the routes.
-pub(crate) fn complete(api: &mut OpenApi) {
+fn complete(api: &mut OpenApi, spec_of: impl Fn(&str) -> Option<&'static RouteSpec>) {
     api.paths.paths = std::mem::take(&mut api.paths.paths)
         .into_iter()
         .map(|(path, mut item)| {
@@ -92,7 +101,7 @@ pub(crate) fn complete(api: &mut OpenApi) {
             }
             // The router's sign for the rest of a path is not OpenAPI's.
             let path = path.replace("{*", "{");
-            if let Some(spec) = router::spec_of_documented(&path) {
+            if let Some(spec) = spec_of(&path) {
                 for operation in writing(spec, &mut item) {
                     tell(operation, OF_WRITES);
                 }
@@ -233,15 +242,9 @@ pub(crate) async fn openapi_json(
 }
 
 /// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
-#[must_use]
-pub fn openapi() -> String {
-    described(false)
-}
-
-fn described(without_head: bool) -> String {
-    let mut api = router::annotations();
-    complete(&mut api);
-    if without_head {
+pub(super) fn text(operations: Operations) -> String {
+    let mut api = DOCUMENT.get().cloned().unwrap_or_default();
+    if operations == Operations::WithoutHead {
         api.paths.paths.values_mut().for_each(|item| item.head = None);
     }
     let mut text = api.to_pretty_json().unwrap_or_default();
@@ -261,8 +264,9 @@ pub(crate) enum Operations {
 /// The `OpenAPI` document for clients that see something before every path, and its version. It is made once: anybody may
 /// ask for it, at any time.
 pub(crate) fn openapi_below(base: &BasePath, operations: Operations) -> (Bytes, Version) {
-    static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(openapi()));
-    static WITHOUT_HEAD: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(described(true)));
+    static ALL: LazyLock<(Bytes, Version)> = LazyLock::new(|| versioned(text(Operations::All)));
+    static WITHOUT_HEAD: LazyLock<(Bytes, Version)> =
+        LazyLock::new(|| versioned(text(Operations::WithoutHead)));
     let (text, version) = match operations {
         Operations::All => &*ALL,
         Operations::WithoutHead => &*WITHOUT_HEAD,

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::middleware::{no_method, no_route, panicked, run_middleware};
-use super::openapi;
+use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
 use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, vectors, views};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
@@ -54,7 +54,7 @@ const DOCUMENTATION_FILES: RouteSpec =
 fn documented() -> Vec<Route> {
     [
         service::routes(),
-        openapi::routes(),
+        document::routes(),
         cache::routes(),
         data::routes(),
         vectors::routes(),
@@ -90,7 +90,6 @@ struct Surface {
     admin: axum::Router<AppState>,
     specs: Specs,
     specs_at_root: Specs,
-    api: utoipa::openapi::OpenApi,
 }
 
 static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
@@ -133,26 +132,34 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
     // `none` keeps the page from asking a validator on the internet. The path is relative, so that the page finds the document
     // below any base path; operations of HEAD are left out, as they repeat those of GET.
     let page = SwaggerUi::new("/docs").config(Config::new(["../openapi.json?head=no"]).validator_url("none"));
+    let specs = by_template(specs);
+    document::set_document(api, |path| find_documented(&specs, path));
     Surface {
         admitted,
         others: others.merge(page),
         at_root,
         admin,
-        specs: by_template(specs),
+        specs,
         specs_at_root: by_template(specs_at_root),
-        api,
     }
 });
 
-/// The `OpenAPI` document as the handlers' annotations have it.
-pub(super) fn annotations() -> utoipa::openapi::OpenApi {
-    SURFACE.api.clone()
+/// The `OpenAPI` document of all routes: JSON, indented, the same for the same build, with a newline at its end.
+#[must_use]
+pub fn openapi() -> String {
+    LazyLock::force(&SURFACE);
+    document::text(document::Operations::All)
 }
 
-/// The spec of a documented path.
-pub(super) fn spec_of_documented(path: &str) -> Option<&'static RouteSpec> {
+fn find_documented(specs: &Specs, path: &str) -> Option<&'static RouteSpec> {
     let is_it = |spec: &&RouteSpec| spec.documented_path() == path;
-    SURFACE.specs.values().copied().chain(vectors::SUBRESOURCES).find(is_it)
+    specs.values().copied().chain(vectors::SUBRESOURCES).find(is_it)
+}
+
+/// The spec of a path of the `OpenAPI` document.
+#[cfg(test)]
+pub(super) fn spec_of_documented(path: &str) -> Option<&'static RouteSpec> {
+    find_documented(&SURFACE.specs, path)
 }
 
 /// The routes of all surfaces.

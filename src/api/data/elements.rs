@@ -18,13 +18,14 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use sha2::{Digest, Sha256};
 
+use super::error::ElementsError;
 use super::too_large::Broken;
 use crate::admission::AdmissionRequest;
 use crate::array::{
     Array, ArrayError, ChunkVersions, Dependencies, OpenNode, Plan, ReadContext, Snapshot, Suggestions,
 };
 use crate::chunk::{AxisRange, Subset};
-use crate::error::{Classify, ErrorClass};
+use crate::error::ErrorClass;
 use crate::http::array_headers::put_contents;
 use crate::http::body::content_length_body;
 use crate::http::conditions::{Conditions, Verdict};
@@ -118,26 +119,6 @@ struct Cacheable {
     chunks: ChunkVersions,
     version: Version,
     body: Bytes,
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ElementsError {
-    /// The elements cannot be had.
-    #[error(transparent)]
-    Array(#[from] ArrayError),
-    /// They cannot be written in the format asked for.
-    #[error(transparent)]
-    Render(#[from] RenderError),
-}
-
-impl Classify for ElementsError {
-    fn class(&self) -> ErrorClass {
-        match self {
-            Self::Array(error) => error.class(),
-            Self::Render(error) => error.class(),
-        }
-    }
 }
 
 impl ElementsRequest {
@@ -333,7 +314,7 @@ impl ElementsRequest {
             ByteRange::Whole
         };
         let Some(wanted) = asked.resolve(size) else {
-            return Ok((Problem::range_not_satisfiable(size).into_response(), None));
+            return Ok((range::not_satisfiable(size).into_response(), None));
         };
         let mut answer = StatusCode::OK.into_response();
         if asked != ByteRange::Whole {

@@ -1,6 +1,7 @@
 //! `/v1/data/{mount}/{path}` and `/v1/chunk/{mount}/{path}/c/…`: decoded elements.
 
 pub(crate) mod elements;
+mod error;
 pub(crate) mod query;
 pub(crate) mod too_large;
 

@@ -1,7 +1,7 @@
 //! Answers over a limit: 413, with what was asked, what is allowed, the setting that says so, and slices that can be asked
 //! for instead, all else being the same.
 
-use super::elements::ElementsError;
+use super::error::ElementsError;
 use crate::array::{ArrayError, Suggestions};
 use crate::http::problem::Problem;
 use crate::render::RenderError;

@@ -78,7 +78,7 @@ impl ListQuery {
 /// `list_dir`, or with `?recursive` all keys. HTML by default, JSON if asked for.
 #[utoipa::path(
     method(get, head),
-    path = super::ROOT.template,
+    path = super::specs::ROOT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount"), ListQuery),
     responses(

@@ -39,7 +39,7 @@ pub(crate) const PATCH_TYPE: HeaderValue = HeaderValue::from_static("application
 /// become zero. All of the part is written or nothing.
 #[utoipa::path(
     patch,
-    path = super::KEY.template,
+    path = super::specs::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),

@@ -33,7 +33,7 @@ use crate::store::{SetResult, StoreKind, ValueInfo, WriteCondition};
 /// Whole or not at all. `If-Match` and `If-None-Match: *` are honoured by every backend that can.
 #[utoipa::path(
     put,
-    path = super::KEY.template,
+    path = super::specs::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
@@ -108,7 +108,7 @@ pub(crate) async fn committed<T>(state: &AppState, commit: JoinHandle<T>) -> Res
 /// it is a key, also where only a prefix is called so: no slip of a client erases more than one value.
 #[utoipa::path(
     delete,
-    path = super::KEY.template,
+    path = super::specs::KEY.template,
     tag = "store",
     params(
         ("mount" = String, Path, description = "Name of a writable mount"),
@@ -148,7 +148,7 @@ pub(crate) async fn delete_key(
 /// Erase everything in a mount
 #[utoipa::path(
     delete,
-    path = super::ROOT.template,
+    path = super::specs::ROOT.template,
     tag = "store",
     params(("mount" = String, Path, description = "Name of a mount that offers erasing prefixes")),
     responses(

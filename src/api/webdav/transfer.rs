@@ -18,7 +18,7 @@ use futures::stream::try_unfold;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::holds_keys;
+use super::mkcol::{destination_place, holds_keys};
 use crate::admission::{AdmissionRequest, Permit, Priority};
 use crate::api::store::list;
 use crate::api::store::write::{failed, refusal};
@@ -119,7 +119,7 @@ pub(crate) async fn transfer(
     }
     let headers = &request.headers;
     let base = BasePath::of(&request.extensions);
-    let (destination, overwrite) = crate::api::webdav::to(target, &request.uri, headers, &base)?;
+    let (destination, overwrite) = destination_place(target, &request.uri, headers, &base)?;
     let transfer = Transfer {
         state,
         target,

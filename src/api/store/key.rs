@@ -1,0 +1,289 @@
+//! GET, HEAD and OPTIONS of the store routes: `get` and `get_partial_values` of Zarr core 3.1, byte for byte.
+//!
+//! 404 is answered only where the backend said that the key does not exist: to a Zarr client it means fill values.
+//! Values are never content-encoded. Listings are in `list`, writes in `write`, the methods of WebDAV in `dav`.
+//!
+//! A prefix without its slash is redirected to it (301), as GDAL and Neuroglancer need it. That costs one more listing
+//! of the backend for each missing key, so it is not done for what clients ask for by the thousand: metadata documents,
+//! which they probe for with every node, and requests with `Range`, which are about values.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+
+use super::patch::{ACCEPT_PATCH, PATCH_TYPE};
+use super::write::{refusal, writable_key};
+
+use super::get::{GetOutcome, HeadOutcome, get, head};
+use super::specs::{KEY, MOUNT};
+use super::{consolidated, list};
+use crate::admission::BufferedBytes;
+use crate::api::webdav;
+use crate::error::ErrorClass;
+use crate::http::body::value_body;
+use crate::http::conditions::Conditions;
+use crate::http::consolidated_query::ConsolidatedQuery;
+use crate::http::path::{KeyOrPrefix, encode};
+use crate::http::problem::{Problem, READ_METHODS};
+use crate::http::range;
+use crate::http::validators::{content_type, put_validators};
+use crate::key::StoreKey;
+use crate::services::extract::StoreTarget;
+use crate::services::mount::Mount;
+use crate::services::state::AppState;
+use crate::store::{ValueBody, ValueInfo};
+
+/// Read a value, or list a prefix
+///
+/// A key is answered with the stored bytes. One range in `Range` is honoured; several are ignored. With a slash at
+/// its end the path is a prefix and the answer a listing; a prefix without its slash is redirected to it.
+/// With `?consolidated`, the `.zmetadata` or `zarr.json` of a group is answered with consolidated metadata made of the
+/// documents below it.
+#[utoipa::path(
+    method(get, head),
+    path = KEY.template,
+    tag = "store",
+    params(
+        ("mount" = String, Path, description = "Name of a mount"),
+        ("key" = String, Path, description = "A store key, or a prefix with a slash at its end"),
+        list::ListQuery,
+        ConsolidatedQuery,
+        ("Range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-20`"),
+        ("If-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-None-Match" = Option<String>, Header, description = "Entity tags, or `*`"),
+        ("If-Range" = Option<String>, Header, description = "The entity tag that `Range` is about"),
+    ),
+    responses(
+        (status = 200, description = "The whole value", content_type = "application/octet-stream"),
+        (status = 206, description = "The part that `Range` asks for", content_type = "application/octet-stream"),
+        (status = 301, description = "It is a prefix; its listing is at the path with a slash"),
+        (status = 307, description = "The backend has it, by the URL in `Location`, for a while"),
+        (status = 304, description = "The value is the one that `If-None-Match` names"),
+        (status = 400, description = "The path names no key"),
+        (status = 404, description = "The backend says that the key does not exist"),
+        (status = 412, description = "`If-Match` does not hold"),
+        (status = 413, description = "`?consolidated` of more nodes or bytes than the configuration allows"),
+        (status = 416, description = "The range lies outside the value"),
+        (status = 501, description = "`?consolidated` where the backend cannot list"),
+        (status = 502, description = "The backend failed"),
+        (status = 503, description = "Too busy; `Retry-After` says when to ask again"),
+        (status = 504, description = "The backend did not answer in time"),
+    )
+)]
+pub(crate) async fn get_key(
+    State(state): State<AppState>,
+    target: StoreTarget,
+    request: Request,
+) -> Result<Response, Problem> {
+    read_or_list(&state, &target, &request.into_parts().0).await
+}
+
+/// The answer to GET or HEAD of a key or a prefix.
+///
+/// Whatever is rarer than a read of a value is boxed: a future is moved at each layer, as large as its largest branch.
+pub(crate) async fn read_or_list(
+    state: &AppState,
+    target: &StoreTarget,
+    head: &Parts,
+) -> Result<Response, Problem> {
+    let charged = target.is_made_of_many().then(|| target.in_room(state, &head.extensions));
+    let target = charged.as_deref().unwrap_or(target);
+    let (mount, headers) = (&target.mount, &head.headers);
+    match &target.place {
+        KeyOrPrefix::Prefix(prefix) => Box::pin(list::answer(state, target, prefix, head)).await,
+        KeyOrPrefix::Key(key)
+            if let Some(made) = consolidated::answer(
+                state,
+                (mount, || target.hierarchy(state), target.view.is_some()),
+                key,
+                head,
+            )
+            .await? =>
+        {
+            Ok(made)
+        }
+        KeyOrPrefix::Key(key) if let Some(good_for) = mount.redirect => {
+            Box::pin(to_backend(mount, key, &head.method, good_for)).await
+        }
+        KeyOrPrefix::Key(key) => {
+            let found = match head.method {
+                Method::HEAD => head_value(mount, key, headers).await?,
+                _ => get_value(mount, key, headers).await?,
+            };
+            match found {
+                Some(response) => Ok(response),
+                None => Box::pin(absent(state, target, key, head)).await,
+            }
+        }
+    }
+}
+
+/// Sends whoever reads a value to the backend. Whether there is a value, which part of it, and under which conditions, that
+/// is then asked there.
+async fn to_backend(
+    mount: &Mount,
+    key: &StoreKey,
+    method: &Method,
+    good_for: Duration,
+) -> Result<Response, Problem> {
+    let Some(signed) = mount.store.signed_url(key, *method == Method::HEAD, good_for) else {
+        return Err(Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key"));
+    };
+    let location = HeaderValue::try_from(signed.await?);
+    let location = location.map_err(|error| Problem::internal(Arc::new(error)))?;
+    let head = [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((StatusCode::TEMPORARY_REDIRECT, head).into_response())
+}
+
+/// Redirect to a mount's root
+#[utoipa::path(
+    method(get, head),
+    path = MOUNT.template,
+    tag = "store",
+    params(("mount" = String, Path, description = "Name of a mount")),
+    responses((status = 301, description = "The listing of the root is at the path with a slash"))
+)]
+pub(crate) async fn get_mount(target: StoreTarget, uri: Uri) -> Response {
+    with_slash(&target.mount.name, &uri)
+}
+
+/// Any other method, and OPTIONS, which touches no store.
+pub(crate) async fn other_method(
+    State(state): State<AppState>,
+    target: Result<StoreTarget, Problem>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let allow = target.as_ref().map_or(READ_METHODS, StoreTarget::methods);
+    match request.method().as_str() {
+        "OPTIONS" => {
+            let class = (HeaderName::from_static("dav"), HeaderValue::from_static("1"));
+            let allow = (header::ALLOW, HeaderValue::from_static(allow));
+            let mut answer = (StatusCode::NO_CONTENT, [class, allow]).into_response();
+            if matches!(&target, Ok(StoreTarget { mount, place: KeyOrPrefix::Key(_), .. }) if mount.writable)
+            {
+                answer.headers_mut().insert(ACCEPT_PATCH, PATCH_TYPE);
+            }
+            Ok(answer)
+        }
+        "PROPFIND" => webdav::propfind(&state, &target?, request).await,
+        "MKCOL" => webdav::mkcol(&target?, request).await,
+        "COPY" => webdav::transfer(&state, &target?, webdav::Verb::Copy, &request.into_parts().0).await,
+        "MOVE" => webdav::transfer(&state, &target?, webdav::Verb::Move, &request.into_parts().0).await,
+        "PUT" | "PATCH" if let Err(refused) = writable_key(target.as_ref().map_err(Clone::clone)?) => {
+            Err(refused)
+        }
+        "DELETE" => Err(refusal(&target?)),
+        _ => Err(Problem::from_status(StatusCode::METHOD_NOT_ALLOWED).allow(allow)),
+    }
+}
+
+/// The answer to GET of a value; `None` if the backend says that the key does not exist.
+pub(crate) async fn get_value(
+    mount: &Mount,
+    key: &StoreKey,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Problem> {
+    let (status, value) = match get(&*mount.store, key, headers).await? {
+        GetOutcome::Absent => return Ok(None),
+        GetOutcome::NotModified(info) => return Ok(Some(not_modified(mount, key, &info))),
+        GetOutcome::Failed => return Err(Problem::from_class(ErrorClass::PreconditionFailed)),
+        GetOutcome::Unsatisfiable(size) => return Err(range::not_satisfiable(size)),
+        GetOutcome::Whole(value) => (StatusCode::OK, value),
+        GetOutcome::Part(value) => (StatusCode::PARTIAL_CONTENT, value),
+    };
+    let mut head = value_headers(mount, key, &value.info);
+    head.insert(header::CONTENT_LENGTH, value.len().into());
+    if status == StatusCode::PARTIAL_CONTENT {
+        head.insert(header::CONTENT_RANGE, range::content_range(&value.range, value.info.size));
+    }
+    let held_whole = matches!(value.body, ValueBody::Bytes(_)).then(|| value.len());
+    let mut answer = Response::new(value_body(value).await?);
+    if let Some(bytes) = held_whole {
+        BufferedBytes::put(bytes, answer.extensions_mut());
+    }
+    *answer.status_mut() = status;
+    *answer.headers_mut() = head;
+    Ok(Some(answer))
+}
+
+/// The answer to HEAD of a value; `None` if the backend says that the key does not exist.
+pub(crate) async fn head_value(
+    mount: &Mount,
+    key: &StoreKey,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, Problem> {
+    match head(&*mount.store, key, &Conditions::from_headers(headers)).await? {
+        HeadOutcome::Absent => Ok(None),
+        HeadOutcome::NotModified(info) => Ok(Some(not_modified(mount, key, &info))),
+        HeadOutcome::Failed => Err(Problem::from_class(ErrorClass::PreconditionFailed)),
+        HeadOutcome::Found(info) => {
+            let mut head = value_headers(mount, key, &info);
+            head.insert(header::CONTENT_LENGTH, info.size.into());
+            Ok(Some((head, Body::empty()).into_response()))
+        }
+    }
+}
+
+/// How many headers an answer has, about.
+const HEADERS: usize = 16;
+
+/// The headers that a value has under every status.
+fn value_headers(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> HeaderMap {
+    // Room for those that are put there on the way out as well.
+    let mut headers = HeaderMap::with_capacity(HEADERS);
+    put_validators(&mut headers, info);
+    headers.insert(header::CACHE_CONTROL, mount.cache_control.of_value(key));
+    headers.insert(header::CONTENT_TYPE, content_type(key));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    headers
+}
+
+fn not_modified(mount: &Mount, key: &StoreKey, info: &ValueInfo) -> Response {
+    (StatusCode::NOT_MODIFIED, value_headers(mount, key, info)).into_response()
+}
+
+/// The answer for a key that does not exist: a redirect if it is a prefix, else 404.
+///
+/// A failure to list is no failure here: that the key does not exist, the backend has said, and buckets that may
+/// be read but not listed are common.
+async fn absent(
+    state: &AppState,
+    target: &StoreTarget,
+    key: &StoreKey,
+    head: &Parts,
+) -> Result<Response, Problem> {
+    let document = matches!(key.name(), "zarr.json" | ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata");
+    if !document && !head.headers.contains_key(header::RANGE) {
+        let mount = &target.in_room(state, &head.extensions).mount;
+        match list::exists(mount, &key.as_prefix()).await {
+            Ok(true) => return Ok(with_slash(key.name(), &head.uri)),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::debug!(mount = mount.name, %error, "cannot tell whether a key is a prefix");
+            }
+        }
+    }
+    Err(Problem::from_class(ErrorClass::NotFound).detail("the store has no value of this key"))
+}
+
+/// A redirect to the same URL with a slash after its last segment, relative so that it holds behind any proxy.
+pub(crate) fn with_slash(last_segment: &str, uri: &Uri) -> Response {
+    redirect(&format!("./{}/", encode(last_segment)), uri)
+}
+
+/// A redirect to a relative path, with the query of the URL.
+pub(crate) fn redirect(path: &str, uri: &Uri) -> Response {
+    let with_query = uri.query().map(|query| format!("{path}?{query}"));
+    let location = with_query.and_then(|text| HeaderValue::from_str(&text).ok());
+    let location = location.or_else(|| HeaderValue::from_str(path).ok());
+    let location = location.unwrap_or(HeaderValue::from_static("./"));
+    // Without this a browser may remember the redirect for ever, and the key may come to exist.
+    let cache = HeaderValue::from_static("no-cache");
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, location), (header::CACHE_CONTROL, cache)])
+        .into_response()
+}
