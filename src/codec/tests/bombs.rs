@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{Items, byte_chain, is_corrupt, unhex};
-use crate::codec::{CodecError, Inflated, Inflater};
+use crate::codec::{CodecError, InflateProgress, Inflater};
 
 fn gzip(data: &[u8]) -> Vec<u8> {
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -66,7 +66,7 @@ fn inflate(
     for input in encoded.chunks(input_bytes) {
         let mut rest = input;
         loop {
-            let Inflated { consumed, written } = inflater.inflate(rest, &mut room)?;
+            let InflateProgress { consumed, written } = inflater.inflate(rest, &mut room)?;
             decoded.extend_from_slice(&room[..written]);
             rest = &rest[consumed..];
             if consumed == 0 && written == 0 {

@@ -9,8 +9,9 @@ mod filters;
 mod hostile;
 mod numbers;
 mod objects;
-mod parts;
+mod partial;
 mod pitfalls;
+mod registry;
 mod sharding;
 mod values;
 

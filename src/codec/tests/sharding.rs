@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Items, bind, codecs, inside, is_corrupt, sample, unhex};
-use crate::codec::sharding_indexed::{IndexLocation, Sharding};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::codec::{IndexLocation, Sharded};
 use crate::metadata::{DataType, FillValue};
 
 /// A sharding codec; its inner and index codecs as `[["name", {}], …]`.
@@ -300,7 +300,7 @@ fn by_index(chain: &CodecChain, value: &Bytes, shape: &[u64], item: usize, fill:
 
 /// The element of this C-order number in the chunk.
 fn element(
-    sharding: &Sharding,
+    sharding: &dyn Sharded,
     inners: &[Option<Vec<u8>>],
     shape: &[u64],
     number: u64,

@@ -1,0 +1,121 @@
+//! A part of a frame, for less than the whole takes: of LZ4, no block is decoded further than the part goes.
+//!
+//! Only for blocks of LZ4 that are not shuffled by bits. What is behind the part in its block is not looked at.
+
+use std::ops::Range;
+
+use super::ffi;
+use super::frame::{Block, Frame, NAME};
+use crate::chunk::Runs;
+use crate::codec::CodecError;
+use crate::codec::support::buffer;
+
+/// How many times longer decoding takes that stops before its end.
+const SLOWER: usize = 3;
+
+/// Decodes these bytes of what a compressed frame holds; `None` if it takes all of the frame.
+///
+/// # Errors
+/// [`CodecError::Corrupt`], [`CodecError::NoMemory`].
+pub(super) fn decode(frame: &Frame<'_>, part: &Runs) -> Result<Option<Vec<u8>>, CodecError> {
+    let Some(is_shuffled) = frame.is_shuffled().filter(|_| frame.is_lz4()) else { return Ok(None) };
+    // Units are decoded whole, and a part begins and ends with an element.
+    let unit = if is_shuffled { frame.type_bytes() } else { 1 };
+    let block_bytes = frame.block_bytes();
+    if ![part.start, part.length, part.stride, block_bytes].iter().all(|bytes| bytes.is_multiple_of(unit)) {
+        return Ok(None);
+    }
+    let mut decoded = buffer::with_capacity(part.bytes() as u64)?;
+    let mut planes: Option<(usize, Planes)> = None;
+    for run in part.each() {
+        let mut at = run.start;
+        while at < run.end {
+            let (index, start) = (at / block_bytes, at % block_bytes);
+            let block_start = at - start;
+            let own = match &planes {
+                Some((own, planes)) if *own == index => planes,
+                _ => {
+                    let Some(block) = frame.block(index) else { return Ok(None) };
+                    let length = block.stream_bytes * block.streams;
+                    let end = (part.end_before(block_start + length) - block_start).min(length);
+                    // What is left over behind the last unit stands behind the planes.
+                    if !end.is_multiple_of(unit) || end <= start {
+                        return Ok(None);
+                    }
+                    &planes.insert((index, Planes::decode(&block, unit, end)?)).1
+                }
+            };
+            let end = own.end.min(run.end - block_start);
+            if end <= start {
+                return Ok(None);
+            }
+            own.interleave(start / unit..end / unit, &mut decoded);
+            at = block_start + end;
+        }
+    }
+    Ok(Some(decoded))
+}
+
+/// The beginning of a block, decoded and still shuffled: planes one after the other, each of a byte of every unit.
+struct Planes {
+    bytes: Vec<u8>,
+    /// Bytes from one plane to the next.
+    plane_stride: usize,
+    unit: usize,
+    /// Bytes of the block that can be had.
+    end: usize,
+}
+
+impl Planes {
+    fn decode(block: &Block<'_>, unit: usize, end: usize) -> Result<Self, CodecError> {
+        let plane_bytes = block.stream_bytes * block.streams / unit;
+        // Where each plane has a stream of its own, none is needed further than the part goes.
+        let is_split = block.streams == unit;
+        let wanted = if is_split { end / unit } else { (unit - 1) * plane_bytes + end / unit };
+        // To stop early is slower while it lasts.
+        let is_whole = wanted > block.stream_bytes / SLOWER;
+        let wanted = if is_whole { block.stream_bytes } else { wanted };
+        let mut bytes = buffer::zeroed((wanted * block.streams) as u64)?;
+        for (room, stream) in bytes.chunks_exact_mut(wanted.max(1)).zip(block.streams()) {
+            if stream.len() < block.stream_bytes {
+                ffi::decompress_lz4(stream, room, is_whole)?;
+            } else if let Some(stored) = stream.get(..wanted) {
+                room.copy_from_slice(stored);
+            }
+        }
+        let plane_stride = if is_split { wanted } else { plane_bytes };
+        if bytes.len() < (unit - 1) * plane_stride + end / unit {
+            return Err(CodecError::corrupt(NAME, "a block is cut off"));
+        }
+        Ok(Self { bytes, plane_stride, unit, end })
+    }
+
+    /// Appends these units.
+    fn interleave(&self, units: Range<usize>, decoded: &mut Vec<u8>) {
+        let plane = |number: usize| {
+            let start = number * self.plane_stride;
+            self.bytes.get(start + units.start..start + units.end).unwrap_or_default()
+        };
+        let start = decoded.len();
+        decoded.resize(start + self.unit * units.len(), 0);
+        let to = decoded.get_mut(start..).unwrap_or_default();
+        match self.unit {
+            1 => to.copy_from_slice(plane(0)),
+            2 => {
+                let bytes = plane(0).iter().zip(plane(1));
+                to.as_chunks_mut().0.iter_mut().zip(bytes).for_each(|(unit, (&a, &b))| *unit = [a, b]);
+            }
+            4 => {
+                let bytes = plane(0).iter().zip(plane(1)).zip(plane(2).iter().zip(plane(3)));
+                let units = to.as_chunks_mut().0.iter_mut().zip(bytes);
+                units.for_each(|(unit, ((&a, &b), (&c, &d)))| *unit = [a, b, c, d]);
+            }
+            unit => {
+                for number in 0..unit {
+                    let places = to.iter_mut().skip(number).step_by(unit);
+                    places.zip(plane(number)).for_each(|(place, &byte)| *place = byte);
+                }
+            }
+        }
+    }
+}
