@@ -1,8 +1,8 @@
-//! `bytes`: the elements of an array one after another, in one byte order (Zarr codecs, "bytes").
+//! `bytes`: stores the elements of an array one after another, in one byte order (Zarr codecs, "bytes").
 //!
-//! Canonical form is little-endian, so a little-endian chunk passes through without a copy. A stored `bool`
-//! is zero or not: the specification knows only 0 and 1, and any other byte is read as 1, as C and numpy read
-//! it. Of an integer of less than 8 bits the upper bits say nothing (Zarr extensions, "int4").
+//! Canonical form is little-endian, so a little-endian chunk passes through without a copy. The specification allows only
+//! the bytes 0 and 1 for `bool`; any other byte is read as 1, as in C and numpy. The upper bits of an integer of less than
+//! 8 bits are ignored (Zarr extensions, "int4").
 
 use ::bytes::Bytes;
 use serde_json::Value;
@@ -22,12 +22,12 @@ pub(crate) const CODEC: Codec =
 
 const NAME: &str = "bytes";
 
-/// The codec, bound to an array of so many bytes.
+/// The codec, bound to an array of `size` bytes.
 #[derive(Debug)]
 struct BytesCodec {
     size: u64,
     swap: Swap,
-    /// What a stored byte means, for types that have not a meaning for every byte.
+    /// The meaning of a stored byte, for types with byte values that are not canonical.
     meaning: Option<Meaning>,
 }
 
@@ -35,9 +35,9 @@ struct BytesCodec {
 #[derive(Debug)]
 enum Swap {
     Nothing,
-    /// Every unit of so many bytes.
+    /// Every unit of this many bytes.
     Units(usize),
-    /// In every element, runs of so many bytes, each in units of so many bytes.
+    /// In every element, runs as `(bytes of the run, bytes of a unit)`.
     Runs(Vec<(usize, usize)>),
 }
 
@@ -67,7 +67,7 @@ fn orders(config: &Config, data_type: &DataType) -> Result<Option<Vec<Endianness
     };
     let parts = data_type.simple_parts();
     match config.member("endian") {
-        // What v2 has for structs whose parts differ; v3 has no word for it.
+        // From v2 documents with structs of mixed byte orders, which v3 cannot express.
         Some(Value::Array(orders)) if orders.len() == parts => {
             orders.iter().map(order).collect::<Result<_, _>>().map(Some)
         }
@@ -75,12 +75,12 @@ fn orders(config: &Config, data_type: &DataType) -> Result<Option<Vec<Endianness
             Endianness::Little => Ok(None),
             Endianness::Big => Ok(Some(vec![Endianness::Big; parts])),
         },
-        // Written by some though the specification wants it, on machines that are all little-endian.
+        // The specification requires it, but some writers omit it; these run on little-endian machines.
         None => Ok(None),
     }
 }
 
-/// What the stored bytes of a type mean that has not a meaning for every byte.
+/// The meaning of a stored byte, for a type with byte values that are not canonical.
 #[derive(Clone, Copy, Debug)]
 enum Meaning {
     Every(fn(u8) -> u8),

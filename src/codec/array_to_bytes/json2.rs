@@ -1,9 +1,9 @@
-//! `json2`: a list of the elements, nested as the array is, then the data type, then the shape, all of it JSON
-//! (numcodecs, "json2"; what it called "json" has no shape).
+//! `json2`: a JSON list of the elements, nested like the array, then the data type and the shape (numcodecs, "json2"; its
+//! older format "json" has no shape).
 //!
-//! Elements are read one at a time, so that memory is a matter of the largest and not of them all. The list may be nested
-//! as the chunk is or as the shape in it says. The data type in it is not looked at: the array has one. The bare words
-//! `NaN` and `Infinity` are numbers if the array's elements are, and texts if they are JSON.
+//! Elements are parsed one at a time, so that parsing needs memory for the largest element only. The list may be nested like
+//! the chunk or like the shape in it. The data type in it is ignored, because the array has one. The bare words `NaN` and
+//! `Infinity` are numbers in arrays of numbers and strings in arrays of JSON values.
 
 use std::iter::Take;
 
@@ -35,12 +35,12 @@ const NAME: &str = "numcodecs.json2";
 #[derive(Debug)]
 struct Json2 {
     data_type: DataType,
-    /// What the data type is called in what is encoded.
+    /// The name of the data type in encoded chunks.
     dtype: String,
     shape: Vec<u64>,
     /// Elements of the array.
     count: u64,
-    /// The most bytes that there may be, encoded and decoded.
+    /// The most bytes of an encoded and of a decoded chunk.
     limit: u64,
     limits: MetadataLimits,
 }
@@ -76,7 +76,7 @@ fn dtype(data_type: &DataType) -> Option<String> {
     Some(format!("{}{kind}{bytes}", if bytes == 1 { '|' } else { '<' }))
 }
 
-/// Where decoded elements go.
+/// The destination of decoded elements.
 enum Output {
     Fixed(Vec<u8>),
     Variable(StringsWriter),
@@ -105,7 +105,7 @@ impl Json2 {
         FillValue::from_v3(&self.data_type, Some(&value)).map_err(|error| corrupt(&error))
     }
 
-    /// Reads lists within lists, as deep as the shape is long.
+    /// Reads nested lists, one level for each dimension of the shape.
     fn read(&self, values: Take<Values>, shape: &[u64], output: &mut Output) -> Result<(), CodecError> {
         let (edge, inner) = shape.split_first().map_or((1, shape), |(&edge, inner)| (edge, inner));
         let wrong = || CodecError::corrupt(NAME, format!("a list has not the {edge} values of its shape"));
@@ -125,7 +125,7 @@ impl Json2 {
         if read == edge { Ok(()) } else { Err(wrong()) }
     }
 
-    /// The shape that stands at the end, if it has as many elements as the array.
+    /// The shape at the end of the list, if it has as many elements as the array.
     fn shape(&self, written: &[u8]) -> Result<Vec<u64>, CodecError> {
         let complaint = |reason: &str| CodecError::corrupt(NAME, format!("the shape at the end {reason}"));
         let limits = MetadataLimits { document_bytes: 1 << 10, depth: 1, ..self.limits };
@@ -154,7 +154,7 @@ impl Json2 {
             Value::Null if self.data_type != DataType::Json => {
                 return Err(CodecError::encode(NAME, "an element is not text"));
             }
-            // What JSON has no number for is a bare word; that a NaN may hold more than that is lost.
+            // NaN and infinities are bare words, since JSON has no such numbers. The payload of a NaN is lost.
             Value::String(word) if number::is_float(&self.data_type) => {
                 let word = if word.starts_with("0x") { "NaN" } else { word };
                 text.extend_from_slice(word.as_bytes());
@@ -167,7 +167,7 @@ impl Json2 {
         Ok(())
     }
 
-    /// Writes the values of lists within lists, without the outermost brackets.
+    /// Writes nested lists, without the outermost brackets.
     fn write(
         &self,
         shape: &[u64],
@@ -210,7 +210,7 @@ impl ArrayToBytes for Json2 {
             return Err(CodecError::corrupt(NAME, "there is no data type at the end"));
         };
         let values = values.saturating_sub(behind);
-        // A list that is not nested is one, whatever the shape.
+        // A flat list of all elements is accepted for any shape.
         let is_flat = values as u64 == self.count && shape.first() != Some(&self.count);
         let shape = if is_flat { vec![self.count] } else { shape };
         let mut output = if self.data_type.is_variable() {
@@ -228,7 +228,7 @@ impl ArrayToBytes for Json2 {
     }
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
-        // Nothing may be nested in any number of lists.
+        // An array without elements is written as an empty list of one dimension.
         let shape = if self.count == 0 { &[0] } else { self.shape.as_slice() };
         let mut text = vec![b'['];
         if self.data_type.is_variable() {
@@ -248,12 +248,12 @@ impl ArrayToBytes for Json2 {
     }
 }
 
-/// What stands between the brackets of a list.
+/// The text between the brackets of a list.
 fn inside(text: &[u8]) -> Option<&[u8]> {
     text.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }
 
-/// The values of a list, as they are written. Whether they are JSON is seen when they are read.
+/// The texts of the values of a list. They are not checked to be JSON here.
 struct Values<'a>(Option<&'a [u8]>);
 
 impl<'a> Values<'a> {

@@ -1,8 +1,8 @@
-//! `n5_default`: a block of N5, of the mode that N5 calls default (Zarr extensions, of that name).
+//! `n5_default`: a block of N5 in N5's default mode (Zarr extensions, "n5_default").
 //!
-//! A header says the block's shape; behind it stand the elements, the first dimension running fastest, big-endian, and
-//! perhaps compressed. A block may be smaller than the chunk, where a writer cut it off at the array's edge, or larger,
-//! where the grid of chunks is. Blocks of other modes, and N5's own metadata, are not read here.
+//! A header with the block's shape is followed by the elements: first dimension fastest, big-endian, optionally compressed.
+//! A block may be smaller than the chunk, if its writer truncated it at the array's edge, or larger, if the block's grid
+//! is. Blocks of other modes and N5's own metadata are not supported.
 
 use ::bytes::{Buf, Bytes};
 
@@ -25,7 +25,7 @@ const NAME: &str = "n5_default";
 /// Bytes of the mode and of the number of dimensions.
 const FIRST_BYTES: u64 = 4;
 
-/// How many times the bytes of the chunk a block may have.
+/// Largest size of a block, in sizes of the chunk.
 const MAX_CHUNKS: u64 = 2;
 
 #[derive(Debug)]
@@ -61,7 +61,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
     Ok(BoundArrayToBytes::Whole(Box::new(block)))
 }
 
-/// Whether N5 has elements of this type.
+/// Whether N5 supports elements of this type.
 fn is_of_n5(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -78,7 +78,7 @@ fn is_of_n5(data_type: &DataType) -> bool {
     )
 }
 
-/// Checks that the codecs are what a block of N5 is made by; what else there is to say about them says their chain.
+/// Checks that the codecs describe a block of N5. Their own errors are raised when their chain is bound.
 fn check(config: &Config, codecs: &[CodecMetadata], chunk: &Representation) -> Result<(), CodecError> {
     let ([transpose, bytes] | [transpose, bytes, _]) = codecs else {
         return Err(config.invalid("must have `transpose`, `bytes`, and at most one codec more"));
@@ -97,8 +97,8 @@ fn check(config: &Config, codecs: &[CodecMetadata], chunk: &Representation) -> R
     }
 }
 
-/// The header of a block: mode, number of dimensions, and each dimension's length, in the order they have in the
-/// array; all numbers are big-endian.
+/// The header of a block: mode, number of dimensions, and the length of each dimension in the array's order. All numbers
+/// are big-endian. `None` if one is too large.
 fn header(shape: &[u64]) -> Option<Vec<u8>> {
     const DEFAULT_MODE: [u8; 2] = [0; 2];
     let mut header = DEFAULT_MODE.to_vec();
@@ -110,7 +110,7 @@ fn header(shape: &[u64]) -> Option<Vec<u8>> {
 }
 
 impl N5Block {
-    /// The shape that a block's header says, which is one of a block that may be.
+    /// The shape in a block's header, checked for mode, rank and size.
     fn shape(&self, mut header: &[u8]) -> Result<Vec<u64>, CodecError> {
         let corrupt = |reason: String| CodecError::corrupt(NAME, reason);
         if (header.len() as u64) < FIRST_BYTES {
@@ -136,7 +136,7 @@ impl N5Block {
         Ok(block.shape)
     }
 
-    /// The elements of a block as those of the chunk: the fill value where the block has none.
+    /// The elements of a block cropped and padded to the chunk's shape, with the fill value outside the block.
     fn fit_to_chunk(&self, block: &Elements, block_shape: &[u64]) -> Result<Elements, CodecError> {
         let lengths =
             |shape: &[u64]| shape.iter().map(|&edge| usize::try_from(edge)).collect::<Result<Vec<_>, _>>();

@@ -1,7 +1,7 @@
-//! `packbits`: elements of fewer bits than their bytes have, without gaps (Zarr extensions, "packbits").
+//! `packbits`: stores only some bits of each element, without gaps (Zarr extensions, "packbits").
 //!
-//! The bits of an element follow each other from `first_bit` to `last_bit`, the elements in C order; the first bit
-//! stands in the lowest of the first byte. The `packbits` of numcodecs is another codec.
+//! Elements are in C order, the bits of each from `first_bit` to `last_bit`. The first bit is the lowest bit of the first
+//! byte. The `packbits` of numcodecs is another codec.
 
 use ::bytes::Bytes;
 
@@ -20,7 +20,7 @@ pub(crate) const CODEC: Codec =
 
 const NAME: &str = "packbits";
 
-/// Where the number of bits that mean nothing is written down.
+/// Where the number of padding bits is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Padding {
     Unwritten,
@@ -32,19 +32,19 @@ enum Padding {
 #[derive(Debug)]
 struct PackBits {
     padding: Padding,
-    /// Lowest of the bits that are kept.
+    /// The lowest stored bit.
     first: u32,
-    /// How many are kept, 1 to 64.
+    /// Number of stored bits, 1 to 64.
     kept: u32,
-    /// Whether the highest of them is the sign.
+    /// Whether the highest stored bit is the sign.
     signed: bool,
     /// Bytes of a component, 1 to 8: an element, or a part of a complex number.
     component_bytes: usize,
     /// Bytes of the array.
     decoded: u64,
-    /// Bytes of its bits.
+    /// Bytes of the packed bits.
     packed: u64,
-    /// Bits of them that mean nothing.
+    /// Number of padding bits.
     padding_bits: u8,
 }
 
@@ -168,7 +168,7 @@ impl ArrayToBytes for PackBits {
 }
 
 impl PackBits {
-    /// The value of which `bits` were kept.
+    /// The value of stored `bits`, sign-extended for signed types.
     fn extended(&self, bits: u64) -> u64 {
         let value = bits << self.first;
         let above = self.first + self.kept;

@@ -1,8 +1,8 @@
-//! `pcodec`: numbers in a file of pco (numcodecs, "pcodec"; the format of pco standalone files).
+//! `pcodec`: stores numbers in the standalone file format of pco (numcodecs, "pcodec").
 //!
-//! A file says how many numbers it has, and each chunk in it again; neither is believed beyond what the array has. Nor is
-//! what else a chunk says before memory is set aside for it. Of the options only those are read that change what is
-//! encoded: whatever they are, all files decode alike.
+//! The file and each of its chunks declare how many numbers they hold; neither is trusted beyond the size of the array. Other
+//! declarations of a chunk are checked before memory is allocated because of them. Only options that change the encoded bytes
+//! are read: decoding does not depend on them.
 
 use half::f16;
 use pco::errors::PcoError;
@@ -28,17 +28,17 @@ pub(crate) const CODEC: Codec = Codec {
 };
 
 const NAME: &str = "numcodecs.pcodec";
-/// Numbers decoded at a time: a multiple of what pco works on at once.
+/// Numbers decoded at a time: a multiple of pco's batch.
 const BLOCK: usize = 16 * pco::FULL_BATCH_N;
 /// Numbers in a page, unless a configuration says otherwise.
 const PAGE: i64 = 1 << 18;
-/// What each page may cost beside its numbers.
+/// Allowance for the overhead of a page.
 const PAGE_BYTES: u64 = 1 << 7;
-/// Bytes of a chunk before its metadata: its type, and its numbers less one.
+/// Bytes of a chunk before its metadata: its type, and its number of numbers less one.
 const CHUNK_HEAD: usize = 4;
-/// The first version of the format whose chunks may look back.
+/// The first version of the format with lookback.
 const LOOKBACK_VERSION: u8 = 3;
-/// How far a chunk of any number of numbers may look back; twice as far as pco does.
+/// Largest lookback window of a chunk with few numbers: twice the largest that pco writes.
 const LOOKBACK: u64 = 1 << 16;
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
     Ok(BoundArrayToBytes::Whole(Box::new(Pcodec { decode, encode, options, decoded, page: page as u64 })))
 }
 
-/// What decodes so many bytes, and what encodes.
+/// The functions that decode to a number of bytes, and encode.
 type Coders =
     (fn(&[u8], u64) -> Result<Vec<u8>, CodecError>, fn(&[u8], &ChunkConfig) -> Result<Vec<u8>, CodecError>);
 
@@ -91,7 +91,7 @@ fn coders(data_type: &DataType) -> Option<Coders> {
         DataType::Int8 => (decode::<i8, 1>, encode::<i8, 1>),
         DataType::Int16 => (decode::<i16, 2>, encode::<i16, 2>),
         DataType::Int32 => (decode::<i32, 4>, encode::<i32, 4>),
-        // numcodecs takes dates and time spans for the integers they are.
+        // numcodecs encodes dates and time spans as integers.
         DataType::Int64 | DataType::DateTime64(_) | DataType::TimeDelta64(_) => {
             (decode::<i64, 8>, encode::<i64, 8>)
         }
@@ -106,7 +106,7 @@ fn coders(data_type: &DataType) -> Option<Coders> {
     })
 }
 
-/// A number of pco, and its bytes.
+/// A number type of pco with its byte representation.
 trait Number<const N: usize>: pco::data_types::Number {
     fn from_bytes(bytes: [u8; N]) -> Self;
     fn to_bytes(self) -> [u8; N];
@@ -166,8 +166,8 @@ fn decode<T: Number<N>, const N: usize>(encoded: &[u8], bytes: u64) -> Result<Ve
     }
 }
 
-/// Whether a chunk has the dictionary it speaks of, and looks back no further than there are numbers, or a little: pco
-/// sets aside memory for both at once. Chunks that end too early, or are none, are for pco to judge.
+/// Whether a chunk contains the dictionary that it declares, and its lookback window is small or at most the number of
+/// numbers: pco allocates memory for both at once. Truncated and invalid chunks pass, because pco refuses them.
 fn has_bounded_memory(chunk: &[u8], version: u8, item_bytes: u64, numbers: u64) -> bool {
     let metadata = chunk.get(CHUNK_HEAD..).unwrap_or_default();
     let bits = |from: u64, count: u32| {
@@ -213,7 +213,7 @@ impl ArrayToBytes for Pcodec {
     }
 
     fn encoded_size(&self) -> Size {
-        // Every page has a head of its own.
+        // Every page has its own header.
         let heads = (self.decoded / self.page).saturating_add(1).saturating_mul(PAGE_BYTES);
         Size::AtMost(Size::Exact(self.decoded).compressed().max().saturating_add(heads))
     }
@@ -223,7 +223,7 @@ impl ArrayToBytes for Pcodec {
 mod tests {
     use super::*;
 
-    /// A chunk whose metadata begins with these fields of so many bits.
+    /// A chunk whose metadata begins with these fields, given as `(value, bits)`.
     fn chunk(fields: &[(u64, u32)]) -> Vec<u8> {
         let (mut word, mut at) = (0_u128, 0);
         for (value, bits) in fields {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_looks_back_further_than_there_are_numbers_is_refused() {
+    fn rejects_a_lookback_window_beyond_the_number_of_numbers() {
         for mode in [&[(0, 4)][..], &[(1, 4), (u64::MAX, 64)], &[(2, 4), (77, 64)], &[(3, 4), (255, 8)]] {
             let looking_back = |log: u64| chunk(&[mode, &[(2, 4), (log - 1, 5)]].concat());
             assert!(has_bounded_memory(&looking_back(16), 4, 8, 1), "{mode:?}");
@@ -246,17 +246,17 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_without_the_dictionary_it_speaks_of_is_refused() {
+    fn rejects_a_chunk_shorter_than_its_declared_dictionary() {
         assert!(has_bounded_memory(&chunk(&[(4, 4), (4, 25)]), 4, 4, 1));
         assert!(!has_bounded_memory(&chunk(&[(4, 4), (5, 25)]), 4, 4, 1));
         assert!(!has_bounded_memory(&chunk(&[(4, 4), ((1 << 25) - 1, 25)]), 4, 4, 1));
-        // Behind its two words of two bytes it looks back.
+        // After a dictionary of two words of two bytes, with lookback.
         let looking_back = [(4, 4), (2, 25), (0, 3), (0, 32), (2, 4), (30, 5)];
         assert!(!has_bounded_memory(&chunk(&looking_back), 4, 2, 1));
     }
 
     #[test]
-    fn a_chunk_that_ends_early_is_left_to_its_decoder() {
+    fn leaves_truncated_chunks_to_the_decoder() {
         for length in 0..6 {
             assert!(has_bounded_memory(&vec![0; length], 4, 8, 1));
         }

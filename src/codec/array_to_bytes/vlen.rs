@@ -1,8 +1,8 @@
-//! `vlen-utf8`, `vlen-bytes` and `vlen-array`: elements of variable length, each behind its length (Zarr extensions,
-//! "vlen-utf8", "vlen-bytes"; numcodecs).
+//! `vlen-utf8`, `vlen-bytes` and `vlen-array`: variable-length elements with length prefixes (Zarr extensions, "vlen-utf8",
+//! "vlen-bytes"; numcodecs).
 //!
-//! The number of elements, then for each element the number of its bytes and the bytes; numbers are `u32`, little-endian.
-//! The bytes stay where they are: what is decoded is where each element stands among them.
+//! The encoded form is the number of elements, then each element's number of bytes and its bytes. Numbers are `u32`,
+//! little-endian. Decoding copies no bytes: decoded elements are slices of the encoded chunk.
 
 use ::bytes::Bytes;
 
@@ -34,15 +34,15 @@ pub(crate) const ARRAY: Codec = Codec {
     factory: CodecFactory::ArrayToBytes(bind_array),
 };
 
-/// Bytes of a number in front of something.
+/// Bytes of a length prefix, and of the number of elements.
 const LENGTH_BYTES: u64 = 4;
 
-/// What an element's bytes must be.
+/// The requirement on an element's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Any,
     Utf8,
-    /// Whole items of so many bytes.
+    /// A multiple of this many bytes.
     Items(usize),
 }
 
@@ -52,7 +52,7 @@ struct Vlen {
     /// Elements of the array.
     count: u64,
     content: Content,
-    /// The most bytes that there may be.
+    /// The most bytes of an encoded chunk.
     limit: u64,
 }
 
@@ -80,7 +80,7 @@ fn bind_array(config: &Config, context: &BindContext) -> Result<BoundArrayToByte
 }
 
 impl Vlen {
-    #[expect(clippy::new_ret_no_self, reason = "a codec is only ever used behind its kind")]
+    #[expect(clippy::new_ret_no_self, reason = "codecs are used only as trait objects")]
     fn new(name: &'static str, content: Content, context: &BindContext) -> BoundArrayToBytes {
         let count = context.size.max() / VarSlice::BYTES as u64;
         let limit = context.limits.chunk_bytes;
@@ -114,15 +114,15 @@ impl ArrayToBytes for Vlen {
             return Err(self.corrupt(format!("holds {count} elements instead of {expected}")));
         }
         let mut spans = buffer::with_capacity(self.count * VarSlice::BYTES as u64)?;
-        for place in 0..count {
+        for index in 0..count {
             let length = number(&mut rest);
             let element = length.and_then(|length| Some((length, rest.split_at_checked(length as usize)?)));
             let Some((length, (element, behind))) = element else {
-                return Err(self.corrupt(format!("element {place} ends behind the chunk")));
+                return Err(self.corrupt(format!("element {index} ends behind the chunk")));
             };
             self.check(element)?;
             let offset = encoded.len() - rest.len();
-            // Within the limit, which is within 32 bits.
+            // The limit is below 4 GiB.
             let offset = u32::try_from(offset).map_err(|_too_far| self.corrupt("is too long"))?;
             spans.extend_from_slice(&VarSlice { offset, length }.to_item());
             rest = behind;
@@ -157,7 +157,7 @@ impl ArrayToBytes for Vlen {
     }
 }
 
-/// Takes a number from the front.
+/// Removes a number from the front.
 fn number(rest: &mut &[u8]) -> Option<u32> {
     let (number, behind) = rest.split_first_chunk()?;
     *rest = behind;

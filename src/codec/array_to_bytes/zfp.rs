@@ -1,7 +1,7 @@
-//! `zfp` and `zfpy`: numbers in blocks of zfp (Zarr extensions, "zfp"; numcodecs, "zfpy").
+//! `zfp` and `zfpy`: arrays of numbers compressed by zfp (Zarr extensions, "zfp"; numcodecs, "zfpy").
 //!
-//! What numcodecs writes has a header that says all there is to say but the order of the dimensions; of it, only the
-//! number of elements must be the array's. The other has none. Integers of fewer than 32 bits are not promoted here.
+//! The stream of numcodecs has a header with everything but the order of the dimensions; only its number of elements must
+//! match the array. The stream of the extension has no header. Integers of fewer than 32 bits are not promoted.
 
 use ::bytes::Bytes;
 use zfp_rs::{
@@ -27,7 +27,7 @@ pub(crate) const ZFPY: Codec = Codec {
     factory: CodecFactory::ArrayToBytes(bind_zfpy),
 };
 
-/// What the library has for the dimensions that there are not.
+/// Lengths of up to four dimensions; 0 for the others.
 type Dims = [usize; 4];
 
 #[derive(Debug)]
@@ -40,11 +40,11 @@ struct Zfp {
     has_header: bool,
     /// Bytes of the array.
     decoded: u64,
-    /// The most bytes of what is encoded.
+    /// The most bytes of an encoded chunk.
     encoded: usize,
 }
 
-/// The codec of the extensions: without a header.
+/// Binds the codec of the extension, which has no header.
 fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
     let whole = |key: &str| {
@@ -70,10 +70,10 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
     Zfp::new("zfp", config, context, parameters, false)
 }
 
-/// The codec of numcodecs: its configuration is for encoding, and a header says what was.
+/// Binds the codec of numcodecs, whose configuration is for encoding only, because its streams have a header.
 fn bind_zfpy(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, CodecError> {
     let (scalar, dims) = field(config, context)?;
-    // What is negative does not count, and without any of them nothing is lost.
+    // A negative parameter counts as absent. Without a parameter the mode is lossless.
     let given = |key: &str| Ok::<_, CodecError>(config.float(key)?.filter(|number| *number >= 0.0));
     let parameters = match config.integer("mode")? {
         Some(2) => given("rate")?.map(|rate| fixed_rate(rate, scalar, dims)).transpose(),
@@ -89,11 +89,11 @@ fn bind_zfpy(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes
     Zfp::new("numcodecs.zfpy", config, context, parameters, true)
 }
 
-/// What the array is to the library. Dimensions that are too many are one with the first.
+/// The array's type and dimensions for the library. Dimensions beyond four are merged with the first.
 fn field(config: &Config, context: &BindContext) -> Result<(ZfpScalarType, Dims), CodecError> {
     let scalar = match &context.input.data_type {
         DataType::Int32 => ZfpScalarType::I32,
-        // numcodecs takes dates and time spans for the integers they are.
+        // numcodecs encodes dates and time spans as integers.
         DataType::Int64 | DataType::DateTime64(_) | DataType::TimeDelta64(_) => ZfpScalarType::I64,
         DataType::Float32 => ZfpScalarType::F32,
         DataType::Float64 => ZfpScalarType::F64,
@@ -123,14 +123,14 @@ fn fixed_rate(rate: f64, scalar: ZfpScalarType, dims: Dims) -> Result<ZfpConfig,
     ZfpConfig::fixed_rate(rate, scalar, dimensionality, ZfpStreamAlignment::Unaligned)
 }
 
-/// The elements of dimensions; `None` if more than can be counted.
+/// The number of elements; `None` if it overflows.
 fn count(dims: Dims) -> Option<u64> {
     let used = dims.iter().take_while(|&&edge| edge > 0);
     used.map(|&edge| edge as u64).try_fold(1_u64, u64::checked_mul)
 }
 
 impl Zfp {
-    #[expect(clippy::new_ret_no_self, reason = "a codec is only ever used behind its kind")]
+    #[expect(clippy::new_ret_no_self, reason = "codecs are used only as trait objects")]
     fn new(
         name: &'static str,
         config: &Config,
@@ -140,7 +140,7 @@ impl Zfp {
     ) -> Result<BoundArrayToBytes, CodecError> {
         let (scalar, dims) = field(config, context)?;
         let decoded = context.size.max();
-        // An array of nothing has no blocks.
+        // An array without elements has no blocks.
         let encoded = parameters.maximum_size(scalar, dims).filter(|_| decoded > 0).unwrap_or(0);
         let codec = Self { name, scalar, dims, config: parameters, has_header, decoded, encoded };
         Ok(BoundArrayToBytes::Whole(Box::new(codec)))
@@ -150,7 +150,7 @@ impl Zfp {
         CodecError::corrupt(self.name, reason)
     }
 
-    /// What the header says, if there is one.
+    /// Dimensions and parameters from the header, or those that the codec was bound to if it has no header.
     fn header(&self, stream: &mut ZfpBitStream) -> Result<(Dims, ZfpConfig), CodecError> {
         if !self.has_header {
             return Ok((self.dims, self.config));
@@ -197,7 +197,7 @@ impl Zfp {
         buffer::copy_of(stream.as_bytes())
     }
 
-    /// Room for all numbers, and how many they are.
+    /// A buffer with capacity for all numbers, and their count.
     fn numbers<T, const N: usize>(&self) -> Result<(Vec<T>, usize), CodecError> {
         let refused = || CodecError::NoMemory { bytes: self.decoded };
         let mut numbers = Vec::new();
@@ -207,7 +207,7 @@ impl Zfp {
     }
 }
 
-/// A number of the library, and its bytes.
+/// A number type of the library with its byte representation.
 trait Scalar<const N: usize>: ZfpScalar {
     fn from_bytes(bytes: [u8; N]) -> Self;
     fn to_bytes(self) -> [u8; N];
@@ -259,7 +259,7 @@ impl ArrayToBytes for Zfp {
     }
 
     fn encoded_size(&self) -> Size {
-        // Some other mode may have been at work than the configuration's.
+        // The chunk may have been written in another mode than the configuration's.
         let bytes = (self.encoded as u64).max(Size::Exact(self.decoded).compressed().max());
         Size::AtMost(bytes)
     }

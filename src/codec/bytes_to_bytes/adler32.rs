@@ -1,5 +1,4 @@
-//! `adler32`: the checksum of RFC 1950, before the bytes unless the configuration says behind (numcodecs,
-//! "adler32").
+//! `adler32`: the checksum of RFC 1950, by default before the bytes (numcodecs, "adler32").
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;

@@ -1,6 +1,6 @@
-//! `base64`: bytes as text of 64 characters, with padding (numcodecs, "base64"; RFC 4648, section 4).
+//! `base64`: bytes as base64 text with padding (numcodecs, "base64"; RFC 4648, section 4).
 //!
-//! Characters of no meaning are not passed over.
+//! Characters outside the alphabet are errors.
 
 use ::base64::Engine as _;
 use ::base64::prelude::BASE64_STANDARD;
@@ -25,19 +25,19 @@ const NAME: &str = "numcodecs.base64";
 #[derive(Debug)]
 struct Base64;
 
-#[expect(clippy::unnecessary_wraps, reason = "all codecs are bound alike")]
+#[expect(clippy::unnecessary_wraps, reason = "all bind functions have one signature")]
 fn bind(_config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     Ok(Box::new(Base64))
 }
 
-/// Bytes of the text of so many bytes.
+/// Length of the text of `bytes` bytes.
 fn text_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(3).saturating_mul(4)
 }
 
 impl BytesToBytes for Base64 {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
-        // Whatever the text is, its bytes are no more than its characters, and those are bounded.
+        // Decoding allocates at most the length of the text, which is bounded.
         self.encoded_size(size).check(NAME, encoded.len())?;
         let decoded = BASE64_STANDARD.decode(&encoded);
         let decoded = decoded.map_err(|error| CodecError::corrupt(NAME, error.to_string()))?;

@@ -1,6 +1,6 @@
 //! `bz2`: streams of bzip2, one after another (numcodecs, "bz2").
 //!
-//! Whatever stands behind the last stream is an error.
+//! Trailing bytes after the last stream are an error.
 
 use std::io::Write;
 
@@ -23,13 +23,13 @@ pub(crate) const CODEC: Codec = Codec {
 };
 
 const NAME: &str = "numcodecs.bz2";
-/// What a stream begins with.
+/// The first bytes of a stream.
 const MAGIC: &[u8] = b"BZh";
-/// What a byte is likely to make: bzip2 can make a million times as much, and rarely does.
+/// Typical decoded bytes for each encoded byte. bzip2 can reach a million times as many, and rarely does.
 const RATIO: u64 = 64;
-/// Most streams of a value. A decoder costs megabytes to set up, and a stream of nothing is 14 bytes.
+/// Most streams of a value. Each decoder allocates megabytes, and an empty stream has only 14 bytes.
 const MAX_STREAMS: usize = 10_000;
-/// What a decoder needs for the largest blocks.
+/// Memory of a decoder for the largest blocks.
 const DECODER_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]

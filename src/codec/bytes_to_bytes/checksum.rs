@@ -1,4 +1,4 @@
-//! What the checksum codecs share: four bytes, little-endian, before or behind the bytes they are of.
+//! [`Checksum`]: the codec of every 32-bit checksum: four bytes, little-endian, before or after the bytes.
 //!
 //! Zarr codecs, "crc32c"; numcodecs, "checksum32". A checksum is always verified.
 
@@ -20,7 +20,7 @@ pub(super) trait Sum: fmt::Debug + Send + Sync {
     fn sum(&self, body: &[u8]) -> u32;
 }
 
-/// Where the checksum stands.
+/// Where the checksum is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Start,
@@ -28,7 +28,7 @@ pub(super) enum Location {
 }
 
 impl Location {
-    /// The location that a configuration gives, or the codec's own.
+    /// The location in a configuration, or the codec's default.
     pub(super) fn from_config(config: &Config, default: Self) -> Result<Self, CodecError> {
         match config.string("location")? {
             None => Ok(default),

@@ -1,9 +1,8 @@
-//! `conditional`: bytes→bytes codecs of which each chunk says whether they were applied to it (Zarr extensions,
-//! "conditional").
+//! `conditional`: bytes→bytes codecs that are applied to some chunks only (Zarr extensions, "conditional").
 //!
-//! A chunk begins with a bit for each codec, the first codec's the lowest of the first byte. Decoding knows from the bits
-//! how many bytes stand between any two codecs. The encoder applies all codecs where that makes the chunk shorter, and
-//! else none of them: a shuffle pays only together with what stands behind it.
+//! A chunk begins with one bit for each codec that says whether it was applied; the first codec's bit is the lowest bit of
+//! the first byte. The bits also determine the sizes between the codecs. The encoder applies either all codecs, if that
+//! makes the chunk shorter, or none: a shuffle is of use only together with the compressor after it.
 
 use ::bytes::Bytes;
 use serde_json::Value;
@@ -27,13 +26,13 @@ const MAX_HEADER_BITS: u64 = 1 << 10;
 struct Conditional {
     codecs: Vec<Box<dyn BytesToBytes>>,
     header_bytes: usize,
-    /// The most bytes that may stand between two of them.
+    /// The most bytes between two of the codecs.
     max_between_bytes: u64,
 }
 
 fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
     config.require_only(&["codecs", "header_bits"])?;
-    // Before anything inside is bound: no list of lists takes longer than the longest list may.
+    // Checked before any inner codec is bound, so that nested lists take no longer than the longest allowed list.
     let most = context.limits.codecs;
     if config.member("codecs").is_some_and(|codecs| count(codecs) > most) {
         return Err(config.invalid(format!("has more than {most} codecs")));
@@ -48,7 +47,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
             Some(CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_)) => {
                 return Err(inner.invalid("cannot stand inside `conditional`, which has only bytes"));
             }
-            // Whether it is needed is for the chunks to say, and they cannot be asked now.
+            // Only the chunks say whether it was applied, and none has been read yet.
             None => return Err(CodecError::Unsupported(codec.name)),
         };
         // The codec may have been skipped.
@@ -71,7 +70,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     Ok(Box::new(Conditional { codecs, header_bytes, max_between_bytes }))
 }
 
-/// The codecs of a list and of the lists inside it.
+/// The number of codecs in a list and in the lists inside it.
 fn count(codecs: &Value) -> usize {
     let codecs = codecs.as_array().map(Vec::as_slice).unwrap_or_default();
     codecs.iter().map(|codec| 1 + codec.pointer("/configuration/codecs").map_or(0, count)).sum()
@@ -142,7 +141,7 @@ impl BytesToBytes for Conditional {
     }
 
     fn encoded_size(&self, decoded: Size) -> Size {
-        // Every codec raises the bound or leaves it, so that no chunk with some of them skipped is beyond it.
+        // No codec lowers the bound, so it also holds for chunks with some codecs skipped.
         let most = self.codecs.iter().fold(decoded, |size, codec| codec.encoded_size(size));
         match (most.plus(self.header_bytes as u64), self.codecs.is_empty()) {
             (exact, true) => exact,

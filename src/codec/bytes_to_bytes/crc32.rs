@@ -1,4 +1,4 @@
-//! `crc32`: the checksum of RFC 1952, before the bytes unless the configuration says behind (numcodecs, "crc32").
+//! `crc32`: the checksum of RFC 1952, by default before the bytes (numcodecs, "crc32").
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;

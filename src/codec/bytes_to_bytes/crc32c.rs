@@ -1,5 +1,5 @@
-//! `crc32c`: the checksum of RFC 3720, behind the bytes (Zarr codecs, "crc32c"; numcodecs, "crc32c", which lets
-//! it stand before them too).
+//! `crc32c`: the checksum of RFC 3720, after the bytes (Zarr codecs, "crc32c"; numcodecs, "crc32c", which also allows it
+//! before them).
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
@@ -14,7 +14,7 @@ pub(crate) const CODEC: Codec = Codec {
     factory: CodecFactory::BytesToBytes(bind),
 };
 
-/// The checksum of bytes that follow others, whose checksum is `sum`; 0 if there are none before them.
+/// Continues a checksum: `sum` is that of the bytes before `bytes`, or 0 if there are none.
 #[must_use]
 pub fn append(sum: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(sum, bytes)

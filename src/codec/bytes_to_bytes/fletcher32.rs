@@ -1,7 +1,7 @@
-//! `fletcher32`: the checksum that HDF5 puts behind the bytes (HDF5 file format III.A; numcodecs, "fletcher32").
+//! `fletcher32`: the checksum of HDF5, after the bytes (HDF5 file format III.A; numcodecs, "fletcher32").
 //!
-//! Two sums, modulo 65535, of 16-bit words with the most significant byte first; a last single byte is the upper
-//! half of a word.
+//! Two sums, modulo 65535, of 16-bit words with the most significant byte first. An odd last byte is the upper half of a
+//! word.
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
@@ -49,7 +49,7 @@ impl Sum for Fletcher32 {
     }
 }
 
-/// The sum modulo 65535, with 65535 for the multiples that are not 0: what adding the carries back in makes.
+/// The sum modulo 65535, with 65535 for multiples other than 0, as adding the carries back gives it.
 fn folded(sum: u64) -> u64 {
     sum.checked_sub(1).map_or(0, |less| less % 0xffff + 1)
 }

@@ -1,4 +1,4 @@
-//! `gzip`: deflate in the container of RFC 1952 (Zarr codecs, "gzip"). Decoding is in `inflate`.
+//! `gzip`: deflate in the container of RFC 1952 (Zarr codecs, "gzip"). `support::inflate` decodes it.
 
 use std::io::Write;
 

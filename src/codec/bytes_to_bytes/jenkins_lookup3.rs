@@ -1,8 +1,7 @@
-//! `jenkins_lookup3`: the checksum that HDF5 has for its metadata, behind the bytes (numcodecs,
-//! "`jenkins_lookup3`").
+//! `jenkins_lookup3`: the checksum of HDF5's metadata, after the bytes (numcodecs, "`jenkins_lookup3`").
 //!
-//! Bob Jenkins' `lookup3` as HDF5 uses it: bytes read little-endian, twelve at a time, three words of state. A
-//! `prefix` that is hashed before the bytes cannot stand in a document that numcodecs writes, and is refused.
+//! Bob Jenkins' `lookup3` as in HDF5: little-endian, twelve bytes at a time, with three words of state. A `prefix` that is
+//! hashed before the bytes is refused, because numcodecs cannot write it to a document.
 
 use super::checksum::{Checksum, Location, Sum};
 use crate::codec::CodecError;
@@ -45,7 +44,7 @@ impl Sum for Lookup3 {
         let [a, b, c, d, ..] = body.len().to_le_bytes();
         let start = SEED.wrapping_add(u32::from_le_bytes([a, b, c, d])).wrapping_add(self.initial);
         let mut state = [start; 3];
-        // The last block is whole or not, and never empty unless there is nothing.
+        // The last block may be partial, and is empty only if there are no bytes.
         let split = body.len().saturating_sub(1) / BLOCK_BYTES * BLOCK_BYTES;
         let (blocks, last) = body.split_at_checked(split).unwrap_or_default();
         for block in blocks.as_chunks::<BLOCK_BYTES>().0 {
@@ -68,16 +67,16 @@ fn add(state: &mut [u32; 3], block: &[u8; BLOCK_BYTES]) {
     }
 }
 
-/// Six rounds, in which the words take turns: the one whose turn it was goes to the end.
+/// Six rounds. Each changes the first word of the state and rotates it to the end.
 fn mix(state: &mut [u32; 3]) {
     for rotation in [4, 6, 8, 16, 19, 4] {
-        let [turn, next, last] = *state;
-        let mixed = turn.wrapping_sub(last) ^ last.rotate_left(rotation);
+        let [first, next, last] = *state;
+        let mixed = first.wrapping_sub(last) ^ last.rotate_left(rotation);
         *state = [next, last.wrapping_add(next), mixed];
     }
 }
 
-/// Seven rounds, beginning with the third word.
+/// Seven rounds, which change one word each, beginning with the third.
 fn finish(state: &mut [u32; 3]) {
     let [a, b, c] = state;
     for (index, rotation) in [14, 11, 25, 16, 4, 14, 24].into_iter().enumerate() {

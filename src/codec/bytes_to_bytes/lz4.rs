@@ -1,7 +1,7 @@
-//! `lz4`: one block of LZ4 behind the number of bytes it makes (numcodecs, "lz4").
+//! `lz4`: one LZ4 block after its decoded size (numcodecs, "lz4").
 //!
-//! That is neither the frame format of LZ4 nor what N5 calls lz4. The number is 32 bits, little-endian; it must be
-//! what the chain computed. Encoding knows no acceleration.
+//! This is neither the frame format of LZ4 nor the lz4 of N5. The size has 32 bits, little-endian, and must be the size that
+//! the chain computed. Encoding ignores `acceleration`.
 
 use ::bytes::Bytes;
 
@@ -21,7 +21,7 @@ pub(crate) const CODEC: Codec = Codec {
 
 const NAME: &str = "numcodecs.lz4";
 const HEADER_BYTES: usize = 4;
-/// LZ4 makes no more bytes of one: a length goes on for as long as a byte is 255.
+/// Largest compression ratio of LZ4: each further byte of a length adds at most 255.
 const MAX_RATIO: u64 = 255;
 /// Most bytes a block can hold.
 const MAX_BYTES: u64 = 0x7e00_0000;

@@ -1,8 +1,8 @@
-//! `shuffle`: the first bytes of all elements, then the second, and so on (numcodecs, "shuffle").
+//! `shuffle`: stores the first bytes of all elements, then the second bytes, and so on (numcodecs, "shuffle").
 //!
-//! Bytes that are no whole number of elements are an error, as they are to numcodecs. Elements of 1 byte mean that
-//! nothing is transposed. Elements of 0 bytes mean the same to numcodecs, and to netCDF-C, which writes them, elements as long as
-//! the array's: where these differ, nobody can tell which is meant.
+//! The bytes must be a whole number of elements, as in numcodecs. With elements of 1 byte nothing moves. `elementsize` 0 means
+//! the same in numcodecs; in netCDF-C, which writes it, it means the size of the array's elements. If these differ, the
+//! meaning is ambiguous and the configuration is refused.
 
 use ::bytes::Bytes;
 
@@ -71,7 +71,7 @@ impl BytesToBytes for Shuffle {
     }
 }
 
-/// Takes the bytes as `rows` × `columns` and makes `columns` × `rows` of them.
+/// Transposes the bytes from `rows` × `columns` to `columns` × `rows`.
 fn transposed(bytes: Bytes, rows: usize, columns: usize) -> Result<Bytes, CodecError> {
     if rows <= 1 || columns <= 1 {
         return Ok(bytes);

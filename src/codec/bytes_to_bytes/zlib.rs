@@ -1,5 +1,4 @@
-//! `zlib`: deflate in the container of RFC 1950, as v2 documents have it (numcodecs, "zlib"). Decoding is in
-//! `inflate`.
+//! `zlib`: deflate in the container of RFC 1950 (numcodecs, "zlib"). `support::inflate` decodes it.
 
 use std::io::Write;
 

@@ -1,11 +1,10 @@
 //! `zstd`: frames of RFC 8878 (Zarr extensions, "zstd"; numcodecs, "zstd").
 //!
-//! A value is one frame or several, skippable frames among them. The content size a frame declares is never
-//! used: the output buffer has the size the chain computed, and decoding stops there. Where that is exact, decoding
-//! is from buffer to buffer: a frame's window is the output itself, and none is allocated however large a frame says
-//! it is. Where only a bound is known, the output grows as it is filled, and a frame that wants a window beyond
-//! 128 MiB is refused. Of a frame that says it holds all there is, and has no checksum, a part is had by decoding as
-//! far as it goes. Dictionaries are not supported.
+//! A value is one or more frames, including skippable ones. The content size that a frame declares never sizes a buffer: the
+//! output has the size that the chain computed, and decoding stops there. If that size is exact, decoding is from buffer to
+//! buffer; the output is the frame's window, so a large declared window allocates nothing. If only a bound is known, the
+//! output grows as needed, and a frame with a window beyond 128 MiB is refused. A part is decoded without the rest of the
+//! frame if the frame declares the whole size and has no checksum. Dictionaries are not supported.
 
 use std::cell::RefCell;
 
@@ -38,21 +37,21 @@ struct Zstd {
     checksum: bool,
 }
 
-/// Bytes that a byte of input is likely to make.
+/// Typical decoded bytes for each encoded byte.
 const RATIO: u64 = 8;
 
-/// What a thread keeps at most to compress the next value with, in bytes: enough for a few megabytes at a usual level.
+/// Largest compressor, in bytes, that a thread keeps for the next value: enough for a few megabytes at a usual level.
 const MAX_IDLE_BYTES: usize = 8 << 20;
 
 thread_local! {
-    /// A decompressor's tables, 160 KiB worth keeping.
+    /// A decompressor's tables: 160 KiB, reused by all decoding on this thread.
     static DECOMPRESSOR: RefCell<Decompressor<'static>> = RefCell::new(Decompressor::default());
-    /// What compressed last.
+    /// The compressor of the last value, if it is small enough to keep.
     static COMPRESSOR: RefCell<Option<Encoder>> = const { RefCell::new(None) };
 }
 
-/// A compressor's tables, and room for what it makes. Both are larger than what is made, and take longer to come by than
-/// many a chunk to compress.
+/// A compressor's tables and its output buffer. Both are larger than most outputs, and allocating them takes longer than
+/// compressing many a chunk.
 #[derive(Default)]
 struct Encoder {
     compressor: Compressor<'static>,
@@ -63,7 +62,7 @@ impl Encoder {
     fn encode(&mut self, zstd: &Zstd, decoded: &[u8]) -> Result<Bytes, CodecError> {
         let Self { compressor, output } = self;
         let failed = |error: std::io::Error| CodecError::encode(NAME, error.to_string());
-        // Nothing is left of what was set for another chain.
+        // Every option is set, because the last value may have belonged to another chain.
         compressor.set_compression_level(zstd.level).map_err(failed)?;
         compressor.set_parameter(CParameter::ChecksumFlag(zstd.checksum)).map_err(failed)?;
         let most = compress_bound(decoded.len());
@@ -81,7 +80,7 @@ impl Encoder {
 }
 
 fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
-    // Beyond the library's range the library's own limits are meant: numcodecs writes such levels.
+    // numcodecs writes levels beyond the library's range; they mean its limits.
     let level = config.integer("level")?.unwrap_or(0).clamp(-131_072, 22);
     let level = i32::try_from(level).map_err(|error| config.invalid(error.to_string()))?;
     Ok(Box::new(Zstd { level, checksum: config.boolean("checksum")?.unwrap_or(false) }))
@@ -144,8 +143,8 @@ impl PartialBytesDecode for Zstd {
     }
 }
 
-/// Whether a value is one frame that says it has the size it must have, without a checksum that takes all of it, and is
-/// wanted to a place far enough from its end. What decoding takes beside is bounded by the size of such a frame.
+/// Whether decoding can stop at `end` and this is worthwhile: the value begins with a frame that declares the expected size
+/// and has no checksum, and `end` is far enough from its end. The memory of decoding is bounded by the size of such a frame.
 fn can_stop_early(encoded: &[u8], size: Size, end: usize) -> bool {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
     const FLAG_CHECKSUM: u8 = 0x04;
@@ -157,15 +156,15 @@ fn can_stop_early(encoded: &[u8], size: Size, end: usize) -> bool {
         && matches!(get_frame_content_size(encoded), Ok(Some(said)) if said == bytes)
 }
 
-/// Decodes what may be much less than the bound it has, in room that grows as it is needed.
+/// Decodes to a size of which only a bound is known, in a buffer that grows as needed.
 fn stream(encoded: &[u8], size: Size) -> Result<Vec<u8>, CodecError> {
     let mut output = BoundedWriter::new(NAME, encoded.len(), RATIO, size)?;
     let mut decoder = Decoder::new().map_err(|error| corrupt(&error))?;
     let mut rest = encoded;
-    // Frame by frame: the decoder begins anew behind each.
+    // Frame by frame: the decoder starts again after each.
     while !rest.is_empty() {
-        rest = output.fill(rest, |input, room| {
-            let status = decoder.run_on_buffers(input, room).map_err(|error| corrupt(&error))?;
+        rest = output.fill(rest, |input, output| {
+            let status = decoder.run_on_buffers(input, output).map_err(|error| corrupt(&error))?;
             let ended = status.remaining == 0;
             Ok(StreamStep { consumed: status.bytes_read, written: status.bytes_written, ended })
         })?;

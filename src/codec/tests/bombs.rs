@@ -26,7 +26,7 @@ fn zstd(data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_bare_stream_is_what_it_was_said_to_be_or_corrupt() {
+fn a_bare_stream_with_another_length_or_checksum_than_declared_is_corrupt() {
     let data = vec![7; 1 << 20];
     // The header and the trailer of gzip are as long as these.
     let whole = gzip(&data);
@@ -79,7 +79,7 @@ fn inflate(
 }
 
 #[test]
-fn a_value_that_makes_more_than_the_chunk_holds_is_corrupt() {
+fn a_value_that_decodes_to_more_than_the_chunk_is_corrupt() {
     let zeros = vec![0; 32 << 20];
     for (codec, bomb) in [("gzip", gzip(&zeros)), ("zlib", zlib(&zeros)), ("zstd", zstd(&zeros))] {
         let chain = byte_chain(json!([[codec, {}]]), 100);
@@ -91,7 +91,7 @@ fn a_value_that_makes_more_than_the_chunk_holds_is_corrupt() {
 }
 
 #[test]
-fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
+fn a_bomb_inside_a_compressed_value_stops_at_the_bound_of_the_inner_codec() {
     let zeros = vec![0; 64 << 20];
     let (inner_gzip, inner_zstd) = (gzip(&gzip(&zeros)), zstd(&zstd(&zeros)));
     assert!(is_corrupt(
@@ -110,7 +110,7 @@ fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
 }
 
 #[test]
-fn a_zstd_frame_that_declares_much_makes_only_what_it_holds() {
+fn a_zstd_frame_that_declares_a_large_size_decodes_to_its_content() {
     // Content sizes of 64 TiB, 2^64 - 2 and 0 over one raw block of 4 bytes.
     for size in ["0000000000400000", "feffffffffffffff", "0000000000000000"] {
         let frame = unhex(&format!("28b52ffd e0 {size} 210000 01020304"));
@@ -124,7 +124,7 @@ fn a_zstd_frame_that_declares_much_makes_only_what_it_holds() {
 }
 
 #[test]
-fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
+fn a_thousand_members_decode_to_at_most_the_chunk() {
     let part = [7; 64];
     for (codec, member) in [("gzip", gzip(&part)), ("zstd", zstd(&part))] {
         let value = Bytes::from(member.repeat(1000));
@@ -143,7 +143,7 @@ fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
 }
 
 #[test]
-fn a_gzip_trailer_that_lies_is_corrupt() {
+fn a_wrong_gzip_trailer_is_corrupt() {
     let good = gzip(&[5; 100]);
     let chain = byte_chain(json!([["gzip", {}]]), 100);
     for at in good.len() - 8..good.len() {
@@ -161,7 +161,7 @@ fn zeros_by(list: &serde_json::Value) -> Bytes {
 }
 
 #[test]
-fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
+fn lz4_bz2_and_lzma_stop_at_the_end_of_the_chunk() {
     for list in [
         json!([["numcodecs.lz4", {}]]),
         json!([["numcodecs.bz2", {"level": 9}]]),
@@ -180,7 +180,7 @@ fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
 }
 
 #[test]
-fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
+fn a_wrong_lz4_header_is_corrupt_for_any_content() {
     let value = |length: u32| [&length.to_le_bytes()[..], &[0x10, 7]].concat();
     let decode = |expected, length| {
         byte_chain(json!([["numcodecs.lz4", {}]]), expected).decode_items(Bytes::from(value(length)))
@@ -195,7 +195,7 @@ fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
 }
 
 #[test]
-fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
+fn a_dictionary_of_gigabytes_is_refused_without_allocating_it() {
     // The `.lzma` header: lc 3, lp 0, pb 2; a dictionary of 4 GiB less one; size unknown.
     let alone = unhex("5d ffffffff ffffffffffffffff 0083fffbffffc0000000");
     let result = byte_chain(json!([["numcodecs.lzma", {"format": 2}]]), 0).decode_items(alone);
@@ -207,7 +207,7 @@ fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
 }
 
 #[test]
-fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
+fn several_streams_are_one_value_and_trailing_garbage_is_corrupt() {
     for list in [json!([["numcodecs.bz2", {}]]), json!([["numcodecs.lzma", {"preset": 0}]])] {
         let part = byte_chain(list.clone(), 64).encode_items(Bytes::from_static(&[7; 64])).unwrap();
         let chain = byte_chain(list.clone(), 640);
@@ -220,7 +220,7 @@ fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
 }
 
 #[test]
-fn streams_of_nothing_are_counted() {
+fn empty_streams_count_towards_the_limit_of_streams() {
     let list = json!([["numcodecs.bz2", {}]]);
     let nothing = byte_chain(list.clone(), 0).encode_items(Bytes::new()).unwrap();
     assert!(byte_chain(list.clone(), 0).decode_items(Bytes::from(nothing.repeat(100))).unwrap().is_empty());

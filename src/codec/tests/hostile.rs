@@ -36,7 +36,7 @@ fn lz4_part(distance: u16, more: u8) -> Vec<u8> {
 }
 
 #[test]
-fn an_lz4_match_reaches_back_no_further_than_the_beginning() {
+fn an_lz4_match_before_the_beginning_is_corrupt() {
     let decode =
         |distance| blosc(33).decode_items(Bytes::from(frame(LZ4, 1, 33, 33, &lz4_part(distance, 1))));
     assert_eq!(decode(8).unwrap(), "abcdefghabcdefghabcdefghabcdvwxyz");
@@ -45,7 +45,7 @@ fn an_lz4_match_reaches_back_no_further_than_the_beginning() {
 }
 
 #[test]
-fn an_lz4_match_of_nothing_shows_zeros_and_no_old_memory() {
+fn an_lz4_match_at_distance_zero_decodes_to_zeros_and_not_old_memory() {
     for more in 0..254 {
         let length = 8 + 19 + usize::from(more) + 5;
         for shuffled in [0, 1, 4] {
@@ -159,7 +159,7 @@ fn an_inner_shard_cannot_reach_into_its_neighbours() {
 }
 
 #[test]
-fn a_shard_cut_off_anywhere_is_corrupt() {
+fn a_shard_truncated_anywhere_is_corrupt() {
     let chain = nested();
     let value = chain.encode_items(sample(48)).unwrap();
     for length in 0..value.len() {

@@ -36,7 +36,7 @@ fn bound(compressors: &Value, data_type: DataType, endian: &str, length: u64) ->
 }
 
 #[test]
-fn a_part_of_a_chunk_is_that_part_of_its_elements() {
+fn a_part_decodes_to_the_same_elements_as_the_whole_chunk() {
     const LENGTH: usize = 75_003;
     for data_type in [DataType::UInt8, DataType::UInt16, DataType::Float32, DataType::Complex64] {
         let item = data_type.item_bytes();
@@ -65,7 +65,7 @@ fn a_part_of_a_chunk_is_that_part_of_its_elements() {
 }
 
 #[test]
-fn a_part_has_an_identity_of_its_own() {
+fn a_part_has_its_own_id() {
     let chain = bound(&json!([["zstd", {}]]), DataType::UInt8, "little", 100);
     let ids =
         [&chain, &chain.part(run(0..50)).unwrap(), &chain.part(run(50..100)).unwrap()].map(CodecChain::id);
@@ -74,7 +74,7 @@ fn a_part_has_an_identity_of_its_own() {
 }
 
 #[test]
-fn a_part_that_is_not_in_the_chunk_is_none() {
+fn a_part_outside_the_chunk_is_none() {
     let chain = bound(&json!([["zstd", {}]]), DataType::UInt8, "little", 100);
     for items in [99..101, 100..101, 5..5, 0..90, usize::MAX - 1..usize::MAX] {
         assert!(chain.part(run(items)).is_none());
@@ -86,7 +86,7 @@ fn a_part_that_is_not_in_the_chunk_is_none() {
 }
 
 #[test]
-fn what_only_decodes_as_a_whole_has_no_parts() {
+fn chains_that_only_decode_whole_chunks_have_no_parts() {
     for codecs in [
         json!([["transpose", {"order": [0]}], ["bytes", {}], ["zstd", {}]]),
         json!([["bytes", {}], ["gzip", {"level": 1}]]),
@@ -97,7 +97,7 @@ fn what_only_decodes_as_a_whole_has_no_parts() {
 }
 
 #[test]
-fn a_part_of_a_chunk_with_a_checksum_is_compared_with_it() {
+fn a_part_of_a_chunk_verifies_the_checksum_of_the_chunk() {
     for compressors in [json!([["zstd", {"checksum": true}]]), json!([["blosc", {}], ["crc32c", {}]])] {
         let chain = bound(&compressors, DataType::UInt8, "little", 300_000);
         let mut encoded = chain.encode_items(sample(300_000)).unwrap().to_vec();
@@ -110,7 +110,7 @@ fn a_part_of_a_chunk_with_a_checksum_is_compared_with_it() {
 }
 
 #[test]
-fn a_chunk_of_another_size_has_no_parts_to_decode() {
+fn a_part_of_a_chunk_of_another_size_is_corrupt() {
     for compressors in chains() {
         let chain = bound(&compressors, DataType::UInt8, "little", 50_000);
         for length in [49_999, 50_001, 100] {
@@ -124,7 +124,7 @@ fn a_chunk_of_another_size_has_no_parts_to_decode() {
 
 proptest! {
     #[test]
-    fn a_part_of_broken_bytes_is_an_error_or_as_long_as_it_must_be(
+    fn a_part_of_damaged_bytes_fails_or_has_the_expected_length(
         which in any::<prop::sample::Index>(),
         (at, byte) in (any::<prop::sample::Index>(), any::<u8>()),
         cut in any::<prop::sample::Index>(),

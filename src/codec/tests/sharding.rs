@@ -42,7 +42,7 @@ const AT_END: &str = "0102 0000000000000000 0200000000000000 ffffffffffffffff ff
 const AT_START: &str = "2400000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff 2609790d 0102";
 
 #[test]
-fn the_vectors_of_the_format_decode_and_encode() {
+fn test_vectors_of_the_format_decode_and_encode() {
     for (location, vector) in [("end", AT_END), ("start", AT_START)] {
         let chain = vector_chain(location);
         assert_eq!(chain.decode_items(unhex(vector)).unwrap(), &[1, 2, 9, 9][..], "{location}");
@@ -58,7 +58,7 @@ fn the_vectors_of_the_format_decode_and_encode() {
 }
 
 #[test]
-fn a_shard_of_nothing_but_the_fill_value_is_its_index() {
+fn a_shard_of_only_the_fill_value_is_just_an_index() {
     for location in ["start", "end"] {
         let chain = vector_chain(location);
         let encoded = chain.encode_items(Bytes::from_static(&[9; 4])).unwrap();
@@ -78,7 +78,7 @@ fn a_fill_value_is_compared_bit_for_bit() {
 }
 
 #[test]
-fn an_index_that_lies_is_corrupt() {
+fn a_wrong_index_is_corrupt() {
     let chain = vector_chain("end");
     for vector in [
         // Offset + length wraps; the checksum is right.
@@ -105,7 +105,7 @@ fn index(entries: &[(u64, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn every_entry_lies_inside_the_shard_and_outside_the_index() {
+fn every_accepted_entry_is_inside_the_shard_and_outside_the_index() {
     const MAX: u64 = u64::MAX;
     for location in ["start", "end"] {
         let little = json!([["bytes", {"endian": "little"}]]);
@@ -174,7 +174,7 @@ fn index_codecs_may_be_any_of_fixed_size() {
 }
 
 #[test]
-fn configurations_that_cannot_be_are_refused() {
+fn rejects_impossible_shard_configurations() {
     let good = |key: &str, value: Value| {
         let mut codec = sharded(&[2, 2], &json!([["bytes", {}]]), &usual_index(), "end");
         codec[1][key] = value;
@@ -208,7 +208,7 @@ fn configurations_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn shards_are_limited_in_number_of_inner_chunks_and_in_depth() {
+fn the_number_of_inner_chunks_and_the_depth_of_shards_are_limited() {
     let bytes = json!([["bytes", {}]]);
     let wide = |edge: u64| {
         bind(json!([sharded(&[1, 1], &bytes, &usual_index(), "end")]), DataType::UInt8, &[edge, edge])
@@ -225,7 +225,7 @@ fn shards_are_limited_in_number_of_inner_chunks_and_in_depth() {
 }
 
 #[test]
-fn a_shard_beyond_the_limit_binds_and_is_not_decoded_whole() {
+fn a_shard_beyond_the_limit_binds_but_is_not_decoded_whole() {
     let sharding = sharded(&[1024, 1024], &json!([["bytes", {}], ["zstd", {}]]), &usual_index(), "end");
     let shape = [1 << 20, 1 << 20];
     let chain = bind(json!([sharding]), DataType::UInt8, &shape).unwrap();
@@ -241,7 +241,7 @@ fn a_shard_beyond_the_limit_binds_and_is_not_decoded_whole() {
 }
 
 #[test]
-fn only_transposes_before_a_shard_leave_it_readable_in_parts() {
+fn a_shard_is_readable_by_inner_chunk_only_after_transposes() {
     let shard = |shape: &[u64]| sharded(shape, &json!([["bytes", {}]]), &usual_index(), "end");
     let chain = bind(json!([shard(&[1, 2])]), DataType::UInt8, &[2, 4]).unwrap();
     assert_eq!(chain.sharding().unwrap().order(), [0, 1]);
@@ -353,7 +353,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn nested_shards_under_transposes_read_the_same_whole_and_by_index(
+    fn nested_shards_after_transposes_read_the_same_whole_and_by_index(
         (edges, [outer_order, middle_order, inner_order]) in geometry(),
         data_type in prop::sample::select(vec![DataType::UInt8, DataType::Int16, DataType::Complex128,
             DataType::RawBits { bytes: 3 }]),

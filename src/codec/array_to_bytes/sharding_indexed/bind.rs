@@ -42,11 +42,11 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
         Some(_) => return Err(config.invalid("`index_location` must be `start` or `end`")),
     };
     let most = inner_chain.encoded_size().max().saturating_mul(chunks);
-    // The elements of a whole shard are limited together, however much each inner chunk may hold.
+    // The limit applies to all elements of a shard together, not only to those of each inner chunk.
     let is_variable = context.input.data_type.is_variable();
     let most = if is_variable { most.min(context.limits.chunk_bytes) } else { most };
     let most = most.saturating_add(index_bytes);
-    // Shards that were rewritten in place have gaps; as many bytes again are allowed for them.
+    // Shards that were rewritten in place have gaps; the bound is doubled for them.
     Ok(BoundArrayToBytes::Sharding(Box::new(Sharding {
         order: (0..inner_shape.len()).collect(),
         shard: context.input.clone(),
@@ -68,7 +68,7 @@ fn divide(config: &Config, shard: &[u64], inner: &[u64]) -> Result<Vec<u64>, Cod
         return Err(config.invalid(format!("`chunk_shape` has {given} dimensions, the shard {rank}")));
     }
     let along = |(&shard, &inner): (&u64, &u64)| match inner {
-        // A chunk's edge may be 0 where the array's is.
+        // An edge may be 0 if the array's length is 0.
         0 if shard == 0 => Ok(0),
         0 => Err(config.invalid("`chunk_shape` must be positive")),
         _ if shard % inner == 0 => Ok(shard / inner),

@@ -60,7 +60,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(ABSENT, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Whether an inner chunk may stand there.
+/// Checks the range of an inner chunk against the shard and its index.
 fn check(offset: u64, length: u64, index: &Range<u64>, shard_bytes: u64) -> Result<(), &'static str> {
     match (offset, length) {
         (ABSENT, ABSENT) => return Ok(()),

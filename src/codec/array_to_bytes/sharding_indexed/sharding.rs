@@ -26,7 +26,7 @@ pub(super) struct Sharding {
     pub(super) index_location: IndexLocation,
     pub(super) index_bytes: u64,
     pub(super) encoded_size: Size,
-    /// The most bytes that the elements of a whole shard may have.
+    /// The most bytes of all elements of a shard.
     pub(super) limit: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Whole shards: all inner chunks decoded into one array, and one array encoded as a shard.
 //!
-//! The way for chains in which something stands behind the sharding codec, for whole-shard reads and for
-//! writing. The shard's decoded size has been compared with the limit before this is called.
+//! Used for writing, for reads of whole shards, and for chains with a codec after the sharding codec. The chain has compared
+//! the shard's decoded size with the limit before.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::codec::shard_index::IndexLocation;
 use crate::codec::support::buffer;
 use crate::codec::support::representation::Size;
 
-/// The shapes of a shard, as lengths in memory.
+/// The shapes and strides of a shard in memory.
 struct Geometry {
     item_bytes: usize,
     inner_shape: Vec<usize>,
@@ -42,7 +42,7 @@ impl Geometry {
         })
     }
 
-    /// The byte in the shard at which the inner chunk of this C-order number begins.
+    /// The offset in the shard, in bytes, of the inner chunk with this C-order number.
     fn origin(&self, mut inner_chunk: usize) -> usize {
         let mut origin = 0;
         for axis in (0..self.chunks_per_shard.len()).rev() {
@@ -71,14 +71,14 @@ impl Geometry {
         shard.copy(dimensions, self.origin(inner_chunk), inner, 0)
     }
 
-    /// Copies the items of an inner chunk out of the shard's.
+    /// Copies the items of an inner chunk out of those of the shard.
     fn copy_out(&self, inner_chunk: usize, shard: &[u8], inner: &mut [u8]) {
         let dimensions = self.dimensions(&self.inner_strides, &self.shard_strides);
         copy(dimensions, self.item_bytes, (inner, 0), (shard, self.origin(inner_chunk)));
     }
 }
 
-/// A range of a value in memory.
+/// A range of a value as a range in memory.
 fn memory_range(range: &Range<u64>) -> Option<Range<usize>> {
     Some(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
 }
@@ -101,7 +101,7 @@ impl Sharding {
         self.shard.bytes().ok_or(CodecError::NoMemory { bytes: u64::MAX })
     }
 
-    /// A shard of nothing but the fill value.
+    /// A shard whose elements are all the fill value.
     fn filled(&self) -> Result<ElementsMut, CodecError> {
         let (fill, bytes) = (self.shard.fill_value.as_bytes(), self.shard_bytes()?);
         if self.shard.data_type.is_variable() {
@@ -145,8 +145,8 @@ impl ArrayToBytes for Sharding {
         Ok(decoded.freeze())
     }
 
-    /// Encodes a whole shard: the inner chunks one behind the other, without those that are the fill value,
-    /// bit for bit.
+    /// Encodes a whole shard: the inner chunks one after another. Inner chunks that consist of the fill value, bit for bit,
+    /// are left out.
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let geometry = self.geometry()?;
         let chunks = count(&self.chunks_per_shard).and_then(|chunks| usize::try_from(chunks).ok());
@@ -159,7 +159,7 @@ impl ArrayToBytes for Sharding {
         for inner_chunk in 0..chunks {
             let mut inner = buffer::zeroed(self.inner_chain.decoded_bytes())?;
             geometry.copy_out(inner_chunk, decoded.items(), &mut inner);
-            // Texts stay where they are; only where they stand is taken.
+            // Variable-length data is not copied: the slices of the inner chunk point into the shard's heap.
             let inner = Elements::variable(inner.into(), decoded.heap().clone());
             if self.is_fill(&inner) {
                 entries.push(None);
@@ -175,7 +175,7 @@ impl ArrayToBytes for Sharding {
         match self.index_location {
             IndexLocation::End => encoded.extend_from_slice(&index),
             IndexLocation::Start => match encoded.get_mut(..index.len()) {
-                Some(room) => room.copy_from_slice(&index),
+                Some(reserved) => reserved.copy_from_slice(&index),
                 None => {
                     return Err(CodecError::encode(NAME, "the index has another size than it was bound to"));
                 }

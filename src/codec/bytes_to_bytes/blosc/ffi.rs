@@ -1,7 +1,7 @@
 //! The calls into the C library: the only unsafe code of the crate.
 //!
-//! The calls are re-entrant, with one thread and no global state. Frames are checked by [`super::frame`] before they
-//! get here; nothing else may call in.
+//! The calls are re-entrant, with one thread and no global state. [`super::frame`] checks frames before they get here. Only the
+//! files of this codec may call these functions.
 #![expect(unsafe_code, reason = "c-blosc is a C library; the frames it is given have been checked in Rust")]
 
 use std::ffi::{CStr, c_char, c_int};
@@ -34,7 +34,7 @@ impl Compressor {
     }
 }
 
-/// What is done to the bytes before they are compressed.
+/// The filter before compression.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shuffle {
     None,
@@ -52,20 +52,20 @@ impl Shuffle {
     }
 }
 
-/// Most bytes by which a frame is longer than what it holds.
+/// Largest difference between the length of a frame and of its content.
 const OVERHEAD_BYTES: usize = 16;
 
 /// Decodes a checked, compressed frame.
 ///
 /// # Errors
-/// [`CodecError::Corrupt`] if the library refuses it or makes another number of bytes than the frame says.
+/// [`CodecError::Corrupt`] if the library refuses it or decodes another number of bytes than the frame declares.
 pub(super) fn decompress(frame: &Frame<'_>) -> Result<Vec<u8>, CodecError> {
     let source = frame.as_bytes();
     let expected = frame.decoded_bytes();
     let mut decoded = buffer::with_capacity(expected as u64)?;
-    // The library does not look whether its own allocation failed, so see that it can be had.
+    // The library does not check whether its own allocation failed, so try the same allocation first.
     drop(buffer::with_capacity(frame.scratch_bytes())?);
-    // SAFETY: `decoded` has room for `expected` bytes, the library is told so, and the two buffers do not
+    // SAFETY: `decoded` has capacity for `expected` bytes, which the library is given, and the two buffers do not
     // overlap. It takes the length of its input from the header, which `Frame::parse` has compared with
     // `source.len()`; it has also walked every block and part, so each lies inside `source` and splits its
     // block evenly. No BloscLZ part is so large that a match overflows the library's counters.
@@ -75,7 +75,7 @@ pub(super) fn decompress(frame: &Frame<'_>) -> Result<Vec<u8>, CodecError> {
     if usize::try_from(written) != Ok(expected) {
         return Err(CodecError::corrupt(NAME, "a block does not decompress"));
     }
-    // SAFETY: the library has written `expected` bytes, and the capacity is no less. All of them are
+    // SAFETY: the library has written `expected` bytes, and the capacity is at least that. All of them are
     // initialised: every part decompressed to its full length (the return value counts them) and the parts
     // fill their block (`Frame`). No compressor leaves a gap: LZ4 fills a match at distance 0, the one that
     // has no source, with zeros.
@@ -100,10 +100,10 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Decodes an LZ4 block: all of it, or as much from its beginning as there is room for, at a third of the speed.
+/// Decodes an LZ4 block: all of it, or its beginning as far as `room` goes, at a third of the speed.
 ///
 /// # Errors
-/// [`CodecError::Corrupt`] if that is not LZ4, or not as much.
+/// [`CodecError::Corrupt`] if the block is not LZ4 or decodes to fewer bytes.
 pub(super) fn decompress_lz4(source: &[u8], room: &mut [u8], is_whole: bool) -> Result<(), CodecError> {
     let corrupt = || CodecError::corrupt(NAME, "a block does not decompress");
     let (Ok(source_bytes), Ok(room_bytes)) = (c_int::try_from(source.len()), c_int::try_from(room.len()))
@@ -111,8 +111,8 @@ pub(super) fn decompress_lz4(source: &[u8], room: &mut [u8], is_whole: bool) -> 
         return Err(corrupt());
     };
     let (from, to) = (source.as_ptr().cast(), room.as_mut_ptr().cast());
-    // SAFETY: the library is told the lengths of both buffers, which do not overlap, and keeps to them whatever the
-    // source holds. `room` is initialised, so it does not matter how much of it is written.
+    // SAFETY: the library is given the lengths of both buffers, which do not overlap, and stays within them for any
+    // source. `room` is initialised, so it does not matter how much of it is written.
     let written = unsafe {
         if is_whole {
             LZ4_decompress_safe(from, to, source_bytes, room_bytes)
@@ -140,7 +140,7 @@ pub(super) fn compress(
     }
     let room = source.len() + OVERHEAD_BYTES;
     let mut encoded = buffer::with_capacity(room as u64)?;
-    // SAFETY: `encoded` has room for `room` bytes and the library is told so; `source` is read for its own
+    // SAFETY: `encoded` has capacity for `room` bytes, which the library is given; `source` is read for its own
     // length and does not overlap it; the name ends in NUL. The sizes fit the library's `int32_t`: `source`
     // by the check above, `block_bytes` because no caller gives more than `source.len()`, and it is bounded
     // here all the same.
@@ -160,7 +160,7 @@ pub(super) fn compress(
     };
     match usize::try_from(written) {
         Ok(written) if written > 0 && written <= room => {
-            // SAFETY: the library has written `written` bytes, and the capacity is no less.
+            // SAFETY: the library has written `written` bytes, and the capacity is at least that.
             unsafe { encoded.set_len(written) };
             Ok(encoded)
         }

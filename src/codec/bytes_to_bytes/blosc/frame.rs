@@ -1,8 +1,8 @@
 //! [`Frame`]: a c-blosc 1 frame whose every number has been checked (c-blosc, `README_CHUNK_FORMAT.rst`).
 //!
-//! The library trusts the frame in places where it must not: it is not told how long its input is, a
-//! `BloscLZ` match of 2 GiB overflows its counters, and blocks that do not split evenly are left partly
-//! unwritten. A frame with any of these is corrupt. Nothing is decompressed here.
+//! The library trusts the frame in places where it must not: it does not know the length of its input, a `BloscLZ` match of
+//! 2 GiB overflows its counters, and it leaves blocks that do not split evenly partly unwritten. A frame with any of these is
+//! corrupt. Nothing is decompressed here.
 
 use std::ops::Range;
 
@@ -27,9 +27,9 @@ const BLOSCLZ: u8 = 0;
 const LZ4: u8 = 1;
 const SNAPPY: u8 = 2;
 const LAST_FORMAT: u8 = 4;
-/// Blocks are split by byte plane only for types of so many bytes at most …
+/// Blocks are split by byte plane only for types of at most this many bytes …
 const MAX_SPLITS: usize = 16;
-/// … and if each part has so many at least.
+/// … and if each part has at least this many.
 const MIN_SPLIT_BYTES: usize = 128;
 /// The largest block the library accepts.
 const MAX_BLOCK_BYTES: usize = 715_827_542;
@@ -45,16 +45,16 @@ pub(super) struct Frame<'a> {
 
 /// A block of a checked frame, in one stream or in several of equal length when decoded.
 pub(super) struct Block<'a> {
-    /// The streams, each behind its length.
+    /// The streams, each after its length.
     pub(super) bytes: &'a [u8],
     /// Bytes of each stream when decoded.
     pub(super) stream_bytes: usize,
-    /// How many streams there are.
+    /// The number of streams.
     pub(super) streams: usize,
 }
 
 impl<'a> Block<'a> {
-    /// The streams as they stand there; those as long as what they decode to are not compressed.
+    /// The encoded streams. A stream as long as its decoded form is not compressed.
     pub(super) fn streams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.bytes;
         (0..self.streams).map_while(move |_| {
@@ -114,12 +114,12 @@ impl<'a> Frame<'a> {
         Ok(Self { layout, stored })
     }
 
-    /// Bytes of what the frame holds.
+    /// Bytes of the decoded content.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.layout.decoded_bytes
     }
 
-    /// Bytes that each block but the last holds; not 0 in a frame that is compressed.
+    /// Decoded bytes of each block but the last; not 0 in a compressed frame.
     pub(super) fn block_bytes(&self) -> usize {
         self.layout.block_bytes
     }
@@ -134,18 +134,18 @@ impl<'a> Frame<'a> {
         self.layout.flags >> FORMAT_SHIFT == LZ4
     }
 
-    /// Whether blocks are shuffled by bytes, if they are not by bits.
+    /// Whether blocks are shuffled by bytes; `None` if they are shuffled by bits.
     pub(super) fn is_shuffled(&self) -> Option<bool> {
         (self.layout.flags & FLAG_BIT_SHUFFLE == 0)
             .then_some(self.layout.flags & FLAG_BYTE_SHUFFLE != 0 && self.layout.type_bytes > 1)
     }
 
-    /// A block by its number, if the frame is compressed and has so many.
+    /// The block with this number, if the frame is compressed and has that many.
     pub(super) fn block(&self, index: usize) -> Option<Block<'a>> {
         if self.stored { None } else { self.layout.block(index) }
     }
 
-    /// Where the decoded bytes stand in the frame, if they are not compressed.
+    /// The range of the content in the frame, if it is not compressed.
     pub(super) fn stored(&self) -> Option<Range<usize>> {
         self.stored.then(|| HEADER_BYTES..HEADER_BYTES + self.layout.decoded_bytes)
     }
@@ -154,9 +154,9 @@ impl<'a> Frame<'a> {
         self.layout.bytes
     }
 
-    /// Bytes of scratch memory that the library takes to decompress the frame (at most).
+    /// Most bytes of scratch memory that the library allocates to decompress the frame.
     pub(super) fn scratch_bytes(&self) -> u64 {
-        // Twice a block, and four bytes for each part of one.
+        // Two blocks, and four bytes for each part of one.
         2 * self.layout.decoded_bytes.min(self.layout.block_bytes) as u64 + 4 * u64::from(u8::MAX)
     }
 }
@@ -167,7 +167,7 @@ fn number(bytes: &[u8], at: usize) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(*bytes)).ok()
 }
 
-/// What the blocks are checked against.
+/// The fields of the header that determine where the blocks are.
 struct Layout<'a> {
     bytes: &'a [u8],
     decoded_bytes: usize,
@@ -203,7 +203,7 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// Where a block begins, and how it is divided; the last may be shorter than the others.
+    /// The block with this number, and how it is split; the last may be shorter than the others.
     fn block(&self, index: usize) -> Option<Block<'a>> {
         let blocks = self.decoded_bytes.div_ceil(self.block_bytes);
         let table_end = HEADER_BYTES.checked_add(blocks.checked_mul(4)?)?;
@@ -230,7 +230,7 @@ fn check_streams(mut block: &[u8], part_bytes: usize, count: usize, format: u8) 
         if part.len() == part_bytes {
             continue; // Stored.
         }
-        // Only Snappy may keep what did not become smaller.
+        // Only Snappy may store a compressed form that is longer than its content.
         let most = if format == SNAPPY { part_bytes + part_bytes / 6 + 32 } else { part_bytes };
         if part.len() > most {
             return Err(corrupt("a block is larger than what it holds"));

@@ -1,6 +1,6 @@
-//! A part of a frame, for less than the whole takes: of LZ4, no block is decoded further than the part goes.
+//! Decodes a part of a frame for less than the whole: LZ4 blocks are decoded no further than the part goes.
 //!
-//! Only for blocks of LZ4 that are not shuffled by bits. What is behind the part in its block is not looked at.
+//! Only for LZ4 blocks that are not shuffled by bits. Bytes after the part in its block are not checked.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::chunk::Runs;
 use crate::codec::CodecError;
 use crate::codec::support::buffer;
 
-/// How many times longer decoding takes that stops before its end.
+/// Factor by which decoding that stops early is slower for each byte.
 const SLOWER: usize = 3;
 
-/// Decodes these bytes of what a compressed frame holds; `None` if it takes all of the frame.
+/// Decodes these bytes of a compressed frame's content; `None` if that needs the whole frame.
 ///
 /// # Errors
 /// [`CodecError::Corrupt`], [`CodecError::NoMemory`].
 pub(super) fn decode(frame: &Frame<'_>, part: &Runs) -> Result<Option<Vec<u8>>, CodecError> {
     let Some(is_shuffled) = frame.is_shuffled().filter(|_| frame.is_lz4()) else { return Ok(None) };
-    // Units are decoded whole, and a part begins and ends with an element.
+    // Shuffled units are decoded whole, so the part must begin and end at a unit's boundary.
     let unit = if is_shuffled { frame.type_bytes() } else { 1 };
     let block_bytes = frame.block_bytes();
     if ![part.start, part.length, part.stride, block_bytes].iter().all(|bytes| bytes.is_multiple_of(unit)) {
@@ -38,7 +38,7 @@ pub(super) fn decode(frame: &Frame<'_>, part: &Runs) -> Result<Option<Vec<u8>>, 
                     let Some(block) = frame.block(index) else { return Ok(None) };
                     let length = block.stream_bytes * block.streams;
                     let end = (part.end_before(block_start + length) - block_start).min(length);
-                    // What is left over behind the last unit stands behind the planes.
+                    // Bytes after the last whole unit are stored after the planes.
                     if !end.is_multiple_of(unit) || end <= start {
                         return Ok(None);
                     }
@@ -56,23 +56,23 @@ pub(super) fn decode(frame: &Frame<'_>, part: &Runs) -> Result<Option<Vec<u8>>, 
     Ok(Some(decoded))
 }
 
-/// The beginning of a block, decoded and still shuffled: planes one after the other, each of a byte of every unit.
+/// The decoded but still shuffled beginning of a block: one plane for each byte of a unit, one after another.
 struct Planes {
     bytes: Vec<u8>,
-    /// Bytes from one plane to the next.
+    /// Bytes from the start of one plane to the next.
     plane_stride: usize,
     unit: usize,
-    /// Bytes of the block that can be had.
+    /// Bytes of the block that are available.
     end: usize,
 }
 
 impl Planes {
     fn decode(block: &Block<'_>, unit: usize, end: usize) -> Result<Self, CodecError> {
         let plane_bytes = block.stream_bytes * block.streams / unit;
-        // Where each plane has a stream of its own, none is needed further than the part goes.
+        // If each plane has its own stream, each is needed only as far as the part goes.
         let is_split = block.streams == unit;
         let wanted = if is_split { end / unit } else { (unit - 1) * plane_bytes + end / unit };
-        // To stop early is slower while it lasts.
+        // Decoding that stops early is slower for each byte.
         let is_whole = wanted > block.stream_bytes / SLOWER;
         let wanted = if is_whole { block.stream_bytes } else { wanted };
         let mut bytes = buffer::zeroed((wanted * block.streams) as u64)?;

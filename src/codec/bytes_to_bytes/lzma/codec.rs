@@ -1,8 +1,8 @@
-//! `lzma`: LZMA in a container of xz, in the older one, or bare (numcodecs, "lzma", after Python's module).
+//! [`CODEC`]: the `lzma` codec. Its configuration follows Python's `lzma` module.
 //!
-//! `format` 1 is the xz file format (several streams are one value), 2 the `.lzma` file format, 3 no container at
-//! all: then `filters` say how to read it. The filters are numbered as Python does. A value that needs more
-//! memory to decode than [`MEMORY_BYTES`] is not supported: a dictionary is as large as a header says.
+//! `format` 1 is the xz file format (several streams are one value), 2 the `.lzma` file format, 3 a bare stream described by
+//! `filters`. Filters have the numbers of Python's module. A header can declare a dictionary of any size, so a value that
+//! needs more memory than [`MEMORY_BYTES`] to decode is unsupported.
 
 use ::bytes::Bytes;
 use liblzma::stream::{Action, CONCATENATED, Check, Error, Status, Stream};
@@ -24,9 +24,9 @@ pub(crate) const CODEC: Codec = Codec {
 };
 
 const NAME: &str = "numcodecs.lzma";
-/// Most memory that decoding takes; xz's strongest preset needs 65 MiB.
+/// Most memory for decoding. The strongest preset of xz needs 65 MiB.
 const MEMORY_BYTES: u64 = 128 << 20;
-/// What a byte is likely to make: LZMA can make seven thousand times as much, and rarely does.
+/// Typical decoded bytes for each encoded byte. LZMA can reach seven thousand times as many, and rarely does.
 const RATIO: u64 = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl BytesToBytes for Lzma {
     }
 }
 
-/// What a failure to decode means.
+/// The error for a failure of the library to decode.
 fn decode_error(error: Error) -> CodecError {
     match error {
         Error::Mem => CodecError::NoMemory { bytes: MEMORY_BYTES },

@@ -1,8 +1,8 @@
-//! [`Filters`]: what LZMA is told to do, as Python's module writes it down.
+//! [`Filters`]: a chain of LZMA filters, in the form of Python's `lzma` module.
 //!
-//! A filter is an object with an `id`. LZMA1 and LZMA2 have a `preset` and may change its dictionary and its
-//! `lc`, `lp` and `pb`; delta has a `dist`. How hard an encoder looks for matches (`mode`, `nice_len`, `mf`,
-//! `depth`) is left to the preset. The filters for machine code are not supported.
+//! A filter is an object with an `id`. LZMA1 and LZMA2 have a `preset` and may override its dictionary and its `lc`, `lp` and
+//! `pb`; delta has a `dist`. The options of the encoder's match finder (`mode`, `nice_len`, `mf`, `depth`) are those of the
+//! preset. The filters for machine code are not supported.
 
 use liblzma::stream::{Error, LzmaOptions};
 use serde_json::Value;
@@ -17,13 +17,13 @@ const DELTA: u64 = 3;
 const MAX_FILTERS: usize = 4;
 
 const DEFAULT_PRESET: u32 = 6;
-/// Stands in a preset beside the level.
+/// A flag of a preset beside its level.
 const EXTREME: u32 = 1 << 31;
 /// The dictionaries of the levels, as powers of two.
 const DICTIONARY_BITS: [u32; 10] = [18, 20, 21, 22, 22, 23, 23, 24, 25, 26];
 const MIN_DICTIONARY_BYTES: u32 = 1 << 12;
 
-/// The filters, in encoding order: deltas, and LZMA at the end.
+/// The filters in encoding order: deltas, then LZMA.
 #[derive(Debug)]
 pub(super) struct Filters {
     /// Distance in bytes, less one.
@@ -48,7 +48,7 @@ enum Version {
 }
 
 impl Filters {
-    /// The `filters` of a configuration, if it has some.
+    /// The `filters` of a configuration, if it has any.
     pub(super) fn from_config(config: &Config) -> Result<Option<Self>, CodecError> {
         let list = match config.member("filters") {
             None => return Ok(None),
@@ -91,7 +91,7 @@ impl Filters {
         u64::from(self.lzma.dictionary_bytes)
     }
 
-    /// The filters as the library has them: to decode, or to encode so many bytes.
+    /// The library's form of the filters: to encode `bytes` bytes, or to decode if that is `None`.
     pub(super) fn chain(&self, bytes: Option<usize>) -> Result<liblzma::stream::Filters, Error> {
         let mut chain = liblzma::stream::Filters::new();
         for &distance in &self.deltas {
@@ -105,8 +105,8 @@ impl Filters {
         Ok(chain)
     }
 
-    /// The options of LZMA itself. An encoder needs memory for ten times its dictionary, so that is never
-    /// larger than what is encoded.
+    /// The options of LZMA itself. An encoder needs ten times the memory of its dictionary, so the dictionary is not made
+    /// larger than the data.
     pub(super) fn lzma_options(&self, bytes: Option<usize>) -> Result<LzmaOptions, Error> {
         let lzma = &self.lzma;
         let useful = bytes.and_then(|bytes| u32::try_from(bytes.checked_next_power_of_two()?).ok());
@@ -151,7 +151,7 @@ impl Lzma {
         lzma.literal_context_bits = member("lc")?;
         lzma.literal_position_bits = member("lp")?;
         lzma.position_bits = member("pb")?;
-        // What the presets have: 3, 0, 2.
+        // The presets have `lc` 3, `lp` 0 and `pb` 2.
         let literal =
             lzma.literal_context_bits.unwrap_or(3).checked_add(lzma.literal_position_bits.unwrap_or(0));
         if literal.is_some_and(|bits| bits <= 4) && lzma.position_bits.unwrap_or(2) <= 4 {
@@ -162,7 +162,7 @@ impl Lzma {
     }
 }
 
-/// The distance of a delta filter, less one: nothing else may stand before LZMA.
+/// The distance of a delta filter, less one. Only delta filters may precede LZMA.
 fn delta(config: &Config, filter: &Value) -> Result<u8, CodecError> {
     match id(config, filter)? {
         DELTA => {}
