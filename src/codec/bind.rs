@@ -73,7 +73,7 @@ fn bind_chain(
         return Err(too_many());
     }
     if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes() {
-        return Err(CodecError::invalid(NAME, "the fill value has not the size of an element"));
+        return Err(CodecError::invalid(NAME, "the fill value does not have the size of an element"));
     }
     let id = chain_id(codecs, &chunk);
     let too_large = |bytes| CodecError::ChunkTooLarge { bytes, limit: limits.chunk_bytes };
@@ -90,7 +90,7 @@ fn bind_chain(
         return Err(too_many());
     }
     let Some(mut array_to_bytes) = array_to_bytes else {
-        return Err(CodecError::invalid(NAME, "no codec makes bytes of the array"));
+        return Err(CodecError::invalid(NAME, "there is no array-to-bytes codec"));
     };
     let partial = match (&mut array_to_bytes, order) {
         (BoundArrayToBytes::Sharding(sharding), Some(order)) if bytes.is_empty() => {
@@ -194,10 +194,10 @@ impl ChainBuilder {
                 self.bytes.push((codec, decoded));
             }
             (CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_), Some(_)) => {
-                return Err(config.invalid("stands behind the codec that makes bytes of the array"));
+                return Err(config.invalid("comes after the array-to-bytes codec"));
             }
             (CodecFactory::BytesToBytes(_), None) => {
-                return Err(config.invalid("stands before any codec that makes bytes of the array"));
+                return Err(config.invalid("comes before the array-to-bytes codec"));
             }
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Cast {
             for number in block {
                 let cast = self.rule.cast(*number).map_err(refused)?;
                 if !is_same_number(*number, cast) {
-                    return Err(refused(format!("is {}, which it has not", text(*number))));
+                    return Err(refused(format!("is {}, which the type cannot represent", text(*number))));
                 }
                 *number = cast;
             }

@@ -79,10 +79,7 @@ impl CodecError {
     /// Trailing bytes. Other readers ignore them; here they are a sign that the value is not the one that was written.
     #[must_use]
     pub fn trailing(codec: &'static str) -> Self {
-        Self::corrupt(
-            codec,
-            "something stands behind the end of the compressed data, which is not passed over here",
-        )
+        Self::corrupt(codec, "has trailing bytes after the compressed data, which are not ignored")
     }
 
     /// Elements that could not be encoded.

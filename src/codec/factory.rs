@@ -63,7 +63,7 @@ pub(crate) struct BindContext<'a> {
     pub(crate) inner: &'static dyn BindInner,
 }
 
-/// Binds codecs that stand inside the configuration of another, so that no codec has to name the table of all codecs.
+/// Binds the codecs in the configuration of another codec, so that no codec has to name the table of all codecs.
 pub(crate) trait BindInner: fmt::Debug + Sync {
     /// The codec with this v3 name.
     fn codec(&self, name: &str) -> Option<&'static Codec>;

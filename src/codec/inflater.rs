@@ -36,7 +36,7 @@ impl Inflater {
     /// [`CodecError::Corrupt`] if no stream of this length decodes to that many bytes.
     pub fn new(encoded: u64, size: u64, crc32: u32) -> Result<Self, CodecError> {
         if size.div_ceil(MAX_RATIO) > encoded {
-            return Err(corrupt("is too short for the size it is said to have"));
+            return Err(corrupt("is too short for its declared size"));
         }
         Ok(Self { stream: Decompress::new(false), crc: Crc::new(), left: size, crc32, ended: false })
     }
@@ -45,27 +45,23 @@ impl Inflater {
     ///
     /// # Errors
     /// [`CodecError::Corrupt`] if the bytes are not a deflate stream, or decode to another length or CRC-32 than declared.
-    pub fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Result<InflateProgress, CodecError> {
+    pub fn inflate(&mut self, input: &[u8], output: &mut [u8]) -> Result<InflateProgress, CodecError> {
         if self.ended {
             let nothing = InflateProgress { consumed: 0, written: 0 };
-            return if input.is_empty() {
-                Ok(nothing)
-            } else {
-                Err(corrupt("something stands behind the end"))
-            };
+            return if input.is_empty() { Ok(nothing) } else { Err(corrupt("has trailing bytes")) };
         }
         let counts = |stream: &Decompress| (stream.total_in(), stream.total_out());
         let before = counts(&self.stream);
-        let status = self.stream.decompress(input, room, FlushDecompress::None);
+        let status = self.stream.decompress(input, output, FlushDecompress::None);
         let status = status.map_err(|error| corrupt(error.to_string()))?;
         let StreamStep { consumed, written, ended } =
             StreamStep::between(before, counts(&self.stream), status == Status::StreamEnd);
-        self.crc.update(room.get(..written).unwrap_or_default());
+        self.crc.update(output.get(..written).unwrap_or_default());
         let left = self.left.checked_sub(written as u64);
-        self.left = left.ok_or_else(|| corrupt("decodes to more bytes than it is said to"))?;
+        self.left = left.ok_or_else(|| corrupt("decodes to more bytes than declared"))?;
         self.ended = ended;
         if ended && self.left > 0 {
-            return Err(corrupt("decodes to fewer bytes than it is said to"));
+            return Err(corrupt("decodes to fewer bytes than declared"));
         }
         if ended && self.crc.sum() != self.crc32 {
             return Err(corrupt("the checksum does not match"));

@@ -48,7 +48,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, Cod
         None => None,
         Some("clamp") => Some(OutOfRange::Clamp),
         Some("wrap") if number::integer_range(&encoded).is_some() => Some(OutOfRange::Wrap),
-        Some("wrap") => return Err(config.invalid("`out_of_range` can be `wrap` for integers alone")),
+        Some("wrap") => return Err(config.invalid("`out_of_range` can be `wrap` only for integers")),
         Some(other) => return Err(config.invalid(format!("`out_of_range` cannot be `{other}`"))),
     };
     let rule = |from: &DataType, to: &DataType, direction: &str| {
@@ -83,7 +83,7 @@ fn real(config: &Config, data_type: DataType) -> Result<DataType, CodecError> {
     match data_type {
         real if number::is_real(&real) => Ok(real),
         DataType::SmallFloat(float) => Err(config.unsupported(&format!("`{}`", float.name()))),
-        other => Err(config.invalid(format!("elements of type `{}` are not cast", other.name()))),
+        other => Err(config.invalid(format!("cannot cast elements of type `{}`", other.name()))),
     }
 }
 
@@ -94,21 +94,21 @@ fn scalar_map(
     from: &DataType,
     to: &DataType,
 ) -> Result<HashMap<u64, Number>, CodecError> {
-    let complaint =
-        || config.invalid("`scalar_map` must have lists of pairs as `encode` and `decode`, and no more");
+    let error =
+        || config.invalid("`scalar_map` must have only `encode` and `decode`, which are lists of pairs");
     let members = match config.member("scalar_map") {
         None => return Ok(HashMap::new()),
-        Some(written) => written.as_object().ok_or_else(complaint)?,
+        Some(written) => written.as_object().ok_or_else(error)?,
     };
     if members.keys().any(|key| key != "encode" && key != "decode") {
-        return Err(complaint());
+        return Err(error());
     }
     let mut map = HashMap::new();
     let entries = members.get(direction).filter(|entries| !entries.is_null());
     for entry in
-        entries.map_or(Ok(&[][..]), |entries| entries.as_array().map(Vec::as_slice).ok_or_else(complaint))?
+        entries.map_or(Ok(&[][..]), |entries| entries.as_array().map(Vec::as_slice).ok_or_else(error))?
     {
-        let Some([input, output]) = entry.as_array().map(Vec::as_slice) else { return Err(complaint()) };
+        let Some([input, output]) = entry.as_array().map(Vec::as_slice) else { return Err(error()) };
         let output = config.scalar(to, output)?;
         // The first of several entries for a number counts.
         map.entry(key(config.scalar(from, input)?)).or_insert(output);
@@ -127,15 +127,15 @@ fn key(number: Number) -> u64 {
 }
 
 impl CastValue {
-    fn encoded(&self, decoded: &[u8], complain: impl Fn(String) -> CodecError) -> Result<Bytes, CodecError> {
-        self.encode.cast_all(decoded, &self.decoded, &self.encoded, complain)
+    fn encoded(&self, decoded: &[u8], to_error: impl Fn(String) -> CodecError) -> Result<Bytes, CodecError> {
+        self.encode.cast_all(decoded, &self.decoded, &self.encoded, to_error)
     }
 }
 
 impl ElementwiseCodec for CastValue {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        let complain = |reason| CodecError::corrupt(NAME, format!("an element {reason}"));
-        self.decode.cast_all(&encoded, &self.encoded, &self.decoded, complain)
+        let to_error = |reason| CodecError::corrupt(NAME, format!("an element {reason}"));
+        self.decode.cast_all(&encoded, &self.encoded, &self.decoded, to_error)
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
@@ -188,11 +188,11 @@ impl Rule {
         elements: &[u8],
         from: &DataType,
         to: &DataType,
-        complain: impl Fn(String) -> CodecError,
+        to_error: impl Fn(String) -> CodecError,
     ) -> Result<Bytes, CodecError> {
         number::try_convert(elements, from, to, |block| {
             for number in block {
-                *number = self.cast(*number).map_err(&complain)?;
+                *number = self.cast(*number).map_err(&to_error)?;
             }
             Ok(())
         })
@@ -221,7 +221,7 @@ impl Rule {
             Number::Signed(number) => i128::from(number),
             Number::Unsigned(number) => i128::from(number),
             Number::Float(number) if !number.is_finite() => {
-                return Err(format!("is {number}, which no integer is"));
+                return Err(format!("is {number}, which no integer type can represent"));
             }
             Number::Float(number) => match self.rounding.round(number) {
                 small if small.abs() < TWO_TO_THE_53 => i128::from(small as i64),

@@ -51,9 +51,9 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, Cod
     let is_fixed = match &texts {
         DataType::String => false,
         DataType::FixedLengthUtf32 { .. } => true,
-        other => return Err(config.invalid(format!("has labels for texts, not for `{}`", other.name()))),
+        other => return Err(config.invalid(format!("encodes strings and not `{}`", other.name()))),
     };
-    let wrong = || config.invalid("`labels` must be a list of texts");
+    let wrong = || config.invalid("`labels` must be a list of strings");
     let written = config.member("labels").and_then(Value::as_array).ok_or_else(wrong)?;
     let (mut labels, mut numbers) = (Vec::new(), HashMap::new());
     for (number, label) in (1..).zip(written) {

@@ -53,7 +53,7 @@ impl ElementwiseCodec for PackBits {
             Some((padding, _)) => {
                 return Err(CodecError::corrupt(NAME, format!("{padding} bits of padding")));
             }
-            None => return Err(CodecError::corrupt(NAME, "there is no padding")),
+            None => return Err(CodecError::corrupt(NAME, "the padding is missing")),
         };
         let mut decoded = buffer::zeroed(self.count)?;
         for (bits, &byte) in decoded.chunks_mut(8).zip(packed) {

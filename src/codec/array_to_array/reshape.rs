@@ -57,19 +57,19 @@ enum Edge {
 
 impl Edge {
     fn parse(config: &Config, written: &Value, input: &[u64]) -> Result<Self, CodecError> {
-        let complaint = || config.invalid(format!("{written} is no edge of a shape"));
+        let error = || config.invalid(format!("{written} is not a valid edge of a shape"));
         match written {
             Value::Number(number) if number.as_i64() == Some(-1) => Ok(Self::Rest),
             Value::Number(number) => {
-                number.as_u64().filter(|&length| length > 0).map(Self::Length).ok_or_else(complaint)
+                number.as_u64().filter(|&length| length > 0).map(Self::Length).ok_or_else(error)
             }
             Value::Array(dimensions) => dimensions
                 .iter()
                 .map(|dimension| usize::try_from(dimension.as_u64()?).ok().filter(|&at| at < input.len()))
                 .collect::<Option<_>>()
                 .map(Self::Product)
-                .ok_or_else(complaint),
-            _ => Err(complaint()),
+                .ok_or_else(error),
+            _ => Err(error()),
         }
     }
 }
@@ -110,7 +110,7 @@ fn resolve(config: &Config, edges: &[Edge], input: &[u64]) -> Result<Vec<u64>, C
     if product(&shape) == Some(elements) {
         Ok(shape)
     } else {
-        Err(config.invalid(format!("`shape` does not have the {elements} elements there are")))
+        Err(config.invalid(format!("`shape` does not have the array's {elements} elements")))
     }
 }
 

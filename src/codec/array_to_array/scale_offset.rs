@@ -36,7 +36,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToArray, Cod
         return Err(config.unsupported(&format!("`{}`", float.name())));
     }
     if !number::is_real(&data_type) {
-        return Err(config.invalid(format!("elements of type `{}` are not scaled", data_type.name())));
+        return Err(config.invalid(format!("cannot scale elements of type `{}`", data_type.name())));
     }
     let scalar = |key, otherwise: Value| config.scalar(&data_type, config.member(key).unwrap_or(&otherwise));
     let (offset, scale) = (scalar("offset", json!(0))?, scalar("scale", json!(1))?);
@@ -58,7 +58,7 @@ impl ElementwiseCodec for ScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         self.each(&encoded, |number| {
             self.unscaled(number).ok_or_else(|| {
-                CodecError::corrupt(NAME, format!("{number:?} is no element of the type, scaled"))
+                CodecError::corrupt(NAME, format!("{number:?} is not a scaled element of the type"))
             })
         })
     }

@@ -108,7 +108,8 @@ impl Json2 {
     /// Reads nested lists, one level for each dimension of the shape.
     fn read(&self, values: Take<Values>, shape: &[u64], output: &mut Output) -> Result<(), CodecError> {
         let (edge, inner) = shape.split_first().map_or((1, shape), |(&edge, inner)| (edge, inner));
-        let wrong = || CodecError::corrupt(NAME, format!("a list has not the {edge} values of its shape"));
+        let wrong =
+            || CodecError::corrupt(NAME, format!("a list does not have the {edge} values of its shape"));
         let mut read = 0;
         for value in values {
             if read == edge {
@@ -127,17 +128,17 @@ impl Json2 {
 
     /// The shape at the end of the list, if it has as many elements as the array.
     fn shape(&self, written: &[u8]) -> Result<Vec<u64>, CodecError> {
-        let complaint = |reason: &str| CodecError::corrupt(NAME, format!("the shape at the end {reason}"));
+        let wrong = |reason: &str| CodecError::corrupt(NAME, format!("the shape at the end {reason}"));
         let limits = MetadataLimits { document_bytes: 1 << 10, depth: 1, ..self.limits };
-        let value = parse_value(written, &limits).map_err(|error| complaint(&error.to_string()))?;
+        let value = parse_value(written, &limits).map_err(|error| wrong(&error.to_string()))?;
         let edges = value.as_array().into_iter().flatten().map(Value::as_u64);
         let shape: Option<Vec<u64>> = edges.collect();
         let shape = shape.filter(|shape| shape.len() <= limits.rank);
-        let shape = shape.ok_or_else(|| complaint("is not a list of lengths"))?;
+        let shape = shape.ok_or_else(|| wrong("is not a list of lengths"))?;
         let count = shape.iter().try_fold(1_u64, |count, &edge| count.checked_mul(edge));
         match count {
             Some(count) if count == self.count => Ok(shape),
-            _ => Err(complaint("is not that of the chunk")),
+            _ => Err(wrong("is not that of the chunk")),
         }
     }
 
@@ -152,7 +153,7 @@ impl Json2 {
         };
         match &value {
             Value::Null if self.data_type != DataType::Json => {
-                return Err(CodecError::encode(NAME, "an element is not text"));
+                return Err(CodecError::encode(NAME, "an element is not a string"));
             }
             // NaN and infinities are bare words, since JSON has no such numbers. The payload of a NaN is lost.
             Value::String(word) if number::is_float(&self.data_type) => {

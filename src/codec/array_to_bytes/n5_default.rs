@@ -50,7 +50,8 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
     }
     let codecs = config.codecs("codecs")?;
     check(config, &codecs, &chunk)?;
-    let header = header(&chunk.shape).ok_or_else(|| config.invalid("no block of N5 has such a shape"))?;
+    let header =
+        header(&chunk.shape).ok_or_else(|| config.invalid("the shape is too large for a block of N5"))?;
     let bind = |chunk| context.inner.chain(&codecs, chunk, context.limits, context.depth);
     let chain = bind(chunk.clone())?;
     let encoded_size = chain.encoded_size().max().saturating_mul(MAX_CHUNKS);
@@ -81,7 +82,7 @@ fn is_of_n5(data_type: &DataType) -> bool {
 /// Checks that the codecs describe a block of N5. Their own errors are raised when their chain is bound.
 fn check(config: &Config, codecs: &[CodecMetadata], chunk: &Representation) -> Result<(), CodecError> {
     let ([transpose, bytes] | [transpose, bytes, _]) = codecs else {
-        return Err(config.invalid("must have `transpose`, `bytes`, and at most one codec more"));
+        return Err(config.invalid("must have `transpose`, `bytes`, and at most one more codec"));
     };
     if transpose.name != "transpose" || bytes.name != "bytes" {
         return Err(config.invalid("its first codecs must be `transpose` and `bytes`"));

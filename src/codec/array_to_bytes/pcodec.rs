@@ -141,7 +141,7 @@ fn decode<T: Number<N>, const N: usize>(encoded: &[u8], bytes: u64) -> Result<Ve
     loop {
         let version = file.format_version().major;
         if !has_bounded_memory(rest, version, N as u64, bytes / N as u64) {
-            return Err(CodecError::corrupt(NAME, "asks for more memory than it can be worth"));
+            return Err(CodecError::corrupt(NAME, "needs more memory than its content justifies"));
         }
         let chunk = file.chunk_decompressor::<T, _>(rest).map_err(|error| corrupt(&error))?;
         let DecompressorItem::Chunk(mut chunk) = chunk else { break };

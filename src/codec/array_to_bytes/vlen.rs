@@ -97,7 +97,7 @@ impl Vlen {
                 Err(self.corrupt("an element is not UTF-8"))
             }
             Content::Items(bytes) if !element.len().is_multiple_of(bytes) => {
-                Err(self.corrupt("an element has parts of items"))
+                Err(self.corrupt("an element is not a whole number of items"))
             }
             Content::Any | Content::Utf8 | Content::Items(_) => Ok(()),
         }
@@ -108,7 +108,7 @@ impl ArrayToBytes for Vlen {
     fn decode(&self, encoded: Bytes) -> Result<Elements, CodecError> {
         self.encoded_size().check(self.name, encoded.len())?;
         let mut rest = encoded.as_ref();
-        let count = number(&mut rest).ok_or_else(|| self.corrupt("there is no number of elements"))?;
+        let count = number(&mut rest).ok_or_else(|| self.corrupt("the number of elements is missing"))?;
         if u64::from(count) != self.count {
             let expected = self.count;
             return Err(self.corrupt(format!("holds {count} elements instead of {expected}")));
@@ -118,7 +118,7 @@ impl ArrayToBytes for Vlen {
             let length = number(&mut rest);
             let element = length.and_then(|length| Some((length, rest.split_at_checked(length as usize)?)));
             let Some((length, (element, behind))) = element else {
-                return Err(self.corrupt(format!("element {index} ends behind the chunk")));
+                return Err(self.corrupt(format!("element {index} ends after the chunk")));
             };
             self.check(element)?;
             let offset = encoded.len() - rest.len();
@@ -128,7 +128,7 @@ impl ArrayToBytes for Vlen {
             rest = behind;
         }
         if !rest.is_empty() {
-            return Err(self.corrupt(format!("{} bytes behind the last element", rest.len())));
+            return Err(self.corrupt(format!("{} bytes after the last element", rest.len())));
         }
         Ok(Elements::variable(spans.into(), encoded))
     }

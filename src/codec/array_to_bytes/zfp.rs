@@ -65,7 +65,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
             ZfpConfig::expert(whole("minbits")?, whole("maxbits")?, whole("maxprec")?, least)
                 .map_err(invalid)?
         }
-        _ => return Err(config.invalid("`mode` is none of zfp's")),
+        _ => return Err(config.invalid("`mode` is not a mode of zfp")),
     };
     Zfp::new("zfp", config, context, parameters, false)
 }
@@ -158,7 +158,7 @@ impl Zfp {
         let header = stream.read_header(ZfpHeaderMask::FULL);
         let header = header.map_err(|error| self.corrupt(error.to_string()))?;
         let (Some(metadata), Some(config)) = (header.metadata, header.config) else {
-            return Err(self.corrupt("the header is not whole"));
+            return Err(self.corrupt("the header is incomplete"));
         };
         if metadata.scalar_type != self.scalar || count(metadata.dims) != count(self.dims) {
             return Err(self.corrupt("holds other elements than the chunk"));

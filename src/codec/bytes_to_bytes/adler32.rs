@@ -15,7 +15,7 @@ pub(crate) const CODEC: Codec = Codec {
 
 /// The largest prime below 2^16.
 const MODULUS: u32 = 65_521;
-/// So many bytes can be added up before the sums must be reduced to stay within 32 bits (RFC 1950, 9).
+/// Most bytes between reductions of the sums, so that they stay within 32 bits (RFC 1950, section 9).
 const RUN: usize = 5552;
 
 #[derive(Debug)]

@@ -49,9 +49,9 @@ impl BytesToBytes for Bz2 {
         let mut rest = &encoded[..];
         for _stream in 0..MAX_STREAMS {
             let mut stream = Decompress::new(false);
-            rest = output.fill(rest, |input, room| {
+            rest = output.fill(rest, |input, output| {
                 let before = (stream.total_in(), stream.total_out());
-                let status = stream.decompress(input, room);
+                let status = stream.decompress(input, output);
                 let status = status.map_err(|error| CodecError::corrupt(NAME, error.to_string()))?;
                 if status == Status::MemNeeded {
                     return Err(CodecError::NoMemory { bytes: DECODER_BYTES });

@@ -45,7 +45,8 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
         let bound = match context.inner.codec(&codec.name).map(|codec| codec.factory) {
             Some(CodecFactory::BytesToBytes(bind)) => bind(&inner, &BindContext { size, ..*context })?,
             Some(CodecFactory::ArrayToArray(_) | CodecFactory::ArrayToBytes(_)) => {
-                return Err(inner.invalid("cannot stand inside `conditional`, which has only bytes"));
+                return Err(inner
+                    .invalid("is not allowed inside `conditional`, whose codecs all encode bytes to bytes"));
             }
             // Only the chunks say whether it was applied, and none has been read yet.
             None => return Err(CodecError::Unsupported(codec.name)),
@@ -89,7 +90,7 @@ impl BytesToBytes for Conditional {
         };
         let bit = |index: usize| header.get(index / 8).is_some_and(|byte| byte >> (index % 8) & 1 == 1);
         if (self.codecs.len()..self.header_bytes * 8).any(bit) {
-            return Err(Self::corrupt("a codec that there is not was applied"));
+            return Err(Self::corrupt("the header applies a codec that does not exist"));
         }
         let applied = self.codecs.iter().enumerate().filter(|&(index, _)| bit(index));
         let mut sizes = Vec::new();

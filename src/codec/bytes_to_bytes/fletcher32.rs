@@ -16,7 +16,7 @@ pub(crate) const CODEC: Codec = Codec {
     factory: CodecFactory::BytesToBytes(bind),
 };
 
-/// So many bytes can be added up before the sums must be reduced to stay within 64 bits.
+/// Most bytes between reductions of the sums, so that they stay within 64 bits.
 const RUN: usize = 1 << 20;
 
 #[derive(Debug)]

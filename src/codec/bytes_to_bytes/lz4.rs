@@ -46,7 +46,7 @@ impl BytesToBytes for Lz4 {
         let length = u32::from_le_bytes(*header);
         size.check(NAME, usize::try_from(length).unwrap_or(usize::MAX))?;
         if u64::from(length) > (block.len() as u64).saturating_mul(MAX_RATIO) {
-            return Err(CodecError::corrupt(NAME, "the block is too short for what it is said to hold"));
+            return Err(CodecError::corrupt(NAME, "the block is too short for its declared size"));
         }
         let mut decoded = buffer::zeroed(u64::from(length))?;
         let written = lz4_flex::block::decompress_into(block, &mut decoded)
@@ -66,7 +66,7 @@ impl BytesToBytes for Lz4 {
         let bound = lz4_flex::block::get_maximum_output_size(decoded.len());
         let mut encoded = buffer::zeroed((HEADER_BYTES + bound) as u64)?;
         let Some((header, block)) = encoded.split_first_chunk_mut::<HEADER_BYTES>() else {
-            return Err(CodecError::encode(NAME, "no room for the header"));
+            return Err(CodecError::encode(NAME, "no space for the header"));
         };
         *header = length.to_le_bytes();
         let written = lz4_flex::block::compress_into(&decoded, block)

@@ -40,10 +40,8 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     }
     let element_bytes = element_bytes.max(1);
     match context.size {
-        Size::Exact(bytes) if bytes % element_bytes as u64 != 0 => {
-            Err(config
-                .invalid(format!("{bytes} bytes are no whole number of elements of {element_bytes} bytes")))
-        }
+        Size::Exact(bytes) if bytes % element_bytes as u64 != 0 => Err(config
+            .invalid(format!("{bytes} bytes are not a whole number of elements of {element_bytes} bytes"))),
         Size::Exact(_) | Size::AtMost(_) => Ok(Box::new(Shuffle { element_bytes })),
     }
 }
@@ -52,7 +50,7 @@ impl BytesToBytes for Shuffle {
     fn decode(&self, encoded: Bytes, size: Size) -> Result<Bytes, CodecError> {
         size.check(NAME, encoded.len())?;
         if !encoded.len().is_multiple_of(self.element_bytes) {
-            return Err(CodecError::corrupt(NAME, "no whole number of elements"));
+            return Err(CodecError::corrupt(NAME, "not a whole number of elements"));
         }
         let count = encoded.len() / self.element_bytes;
         transposed(encoded, self.element_bytes, count)
@@ -60,7 +58,7 @@ impl BytesToBytes for Shuffle {
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         if !decoded.len().is_multiple_of(self.element_bytes) {
-            return Err(CodecError::encode(NAME, "no whole number of elements"));
+            return Err(CodecError::encode(NAME, "not a whole number of elements"));
         }
         let count = decoded.len() / self.element_bytes;
         transposed(decoded, count, self.element_bytes)

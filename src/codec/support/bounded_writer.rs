@@ -74,7 +74,7 @@ impl BoundedWriter {
             let step = decode(input, output)?;
             input = input.get(step.consumed..).unwrap_or_default();
             if full && step.written > 0 {
-                return Err(CodecError::corrupt(self.codec, "decodes to more bytes than it may"));
+                return Err(CodecError::corrupt(self.codec, "decodes to more bytes than allowed"));
             }
             self.written += step.written;
             if step.ended {

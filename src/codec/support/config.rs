@@ -42,10 +42,10 @@ impl<'a> Config<'a> {
 
     /// A number in any spelling of a fill value of its type that is found in documents.
     pub(crate) fn scalar(&self, data_type: &DataType, written: &Value) -> Result<Number, CodecError> {
-        let plain = Some(written).filter(|written| written.is_number() || written.is_string());
+        let scalar = Some(written).filter(|written| written.is_number() || written.is_string());
         // A fill value that is too large for its float type becomes infinity; an operand of arithmetic must not.
         let says_infinity = || written.as_str().is_some_and(|name| name.parse().is_ok_and(f64::is_infinite));
-        plain
+        scalar
             .and_then(|written| FillValue::from_v2(data_type, Some(written)).ok())
             .and_then(|fill_value| number::read_element(data_type, fill_value.as_bytes()))
             .filter(|number| {
@@ -96,7 +96,7 @@ impl<'a> Config<'a> {
             None if number::is_numpy_number(own) => Ok(own.clone()),
             Some(view) => {
                 let (view, own) = (view.name(), own.name());
-                Err(self.invalid(format!("`{key}` is `{view}`, which is not as large as `{own}`")))
+                Err(self.invalid(format!("`{key}` is `{view}`, which differs in size from `{own}`")))
             }
             None => Err(self.unsupported(&format!("elements of type `{}`", own.name()))),
         }
@@ -114,16 +114,16 @@ impl<'a> Config<'a> {
 
     /// A required list of whole numbers.
     pub(crate) fn numbers(&self, key: &str) -> Result<Vec<u64>, CodecError> {
-        let complaint = || self.invalid(format!("`{key}` must be a list of whole numbers"));
-        let list = self.member(key).and_then(Value::as_array).ok_or_else(complaint)?;
-        list.iter().map(|number| number.as_u64().ok_or_else(complaint)).collect()
+        let error = || self.invalid(format!("`{key}` must be a list of whole numbers"));
+        let list = self.member(key).and_then(Value::as_array).ok_or_else(error)?;
+        list.iter().map(|number| number.as_u64().ok_or_else(error)).collect()
     }
 
     /// A required list of codecs: objects, or names alone.
     pub(crate) fn codecs(&self, key: &str) -> Result<Vec<CodecMetadata>, CodecError> {
-        let complaint = || self.invalid(format!("`{key}` must be a list of codecs"));
-        let list = self.member(key).and_then(Value::as_array).ok_or_else(complaint)?;
-        list.iter().map(|value| codec(value).ok_or_else(complaint)).collect()
+        let error = || self.invalid(format!("`{key}` must be a list of codecs"));
+        let list = self.member(key).and_then(Value::as_array).ok_or_else(error)?;
+        list.iter().map(|value| codec(value).ok_or_else(error)).collect()
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn decode(codec: &'static str, encoded: &[u8], size: Size) -> Result<
             let rest = decoder.inflate(encoded, true)?;
             decoder.padding(rest)?;
         } else {
-            return Err(decoder.corrupt("begins like neither gzip nor zlib"));
+            return Err(decoder.corrupt("is neither gzip nor zlib"));
         }
         let bytes = decoder.output.finish();
         size.check(codec, bytes.len())?;
@@ -106,9 +106,9 @@ impl Decoder<'_> {
     fn inflate<'b>(&mut self, input: &'b [u8], zlib: bool) -> Result<&'b [u8], CodecError> {
         let Self { codec, inflater, output } = self;
         inflater.reset(zlib);
-        output.fill(input, |input, room| {
+        output.fill(input, |input, output| {
             let before = (inflater.total_in(), inflater.total_out());
-            let status = inflater.decompress(input, room, FlushDecompress::None);
+            let status = inflater.decompress(input, output, FlushDecompress::None);
             let status = status.map_err(|error| CodecError::corrupt(codec, error.to_string()))?;
             let after = (inflater.total_in(), inflater.total_out());
             Ok(StreamStep::between(before, after, status == Status::StreamEnd))

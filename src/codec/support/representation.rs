@@ -94,9 +94,10 @@ impl Size {
             Self::Exact(expected) if bytes as u64 != expected => {
                 Err(CodecError::corrupt(codec, format!("decodes to {bytes} bytes instead of {expected}")))
             }
-            Self::AtMost(limit) if bytes as u64 > limit => {
-                Err(CodecError::corrupt(codec, format!("decodes to {bytes} bytes; {limit} are possible")))
-            }
+            Self::AtMost(limit) if bytes as u64 > limit => Err(CodecError::corrupt(
+                codec,
+                format!("decodes to {bytes} bytes; at most {limit} are possible"),
+            )),
             Self::Exact(_) | Self::AtMost(_) => Ok(()),
         }
     }

@@ -1,5 +1,4 @@
-//! Bombs: small values that claim or make much more than the chunk can hold. Each is corrupt, at no cost in
-//! memory.
+//! Bombs: small values that declare or decode to much more than the chunk. Each is corrupt, at no cost in memory.
 
 use std::io::Write;
 
@@ -53,7 +52,7 @@ fn a_bare_stream_with_another_length_or_checksum_than_declared_is_corrupt() {
     }
 }
 
-/// Decodes a bare stream with so many bytes of input and of room at a time.
+/// Decodes a bare stream with the given number of bytes of input and output in each call.
 fn inflate(
     encoded: &[u8],
     size: u64,
@@ -100,7 +99,7 @@ fn a_bomb_inside_a_compressed_value_stops_at_the_bound_of_the_inner_codec() {
     assert!(is_corrupt(
         &byte_chain(json!([["zstd", {}], ["zstd", {}]]), 100).decode_items(Bytes::from(inner_zstd))
     ));
-    // What the outer codec makes is no legal value of the inner one: too long by far.
+    // The outer codec decodes to far more bytes than a legal value of the inner one has.
     for codec in ["gzip", "zlib", "zstd", "blosc"] {
         let chain = byte_chain(json!([[codec, {}], ["gzip", {}]]), 100);
         let error = chain.decode_items(Bytes::from(gzip(&zeros))).unwrap_err();
@@ -135,7 +134,7 @@ fn a_thousand_members_decode_to_at_most_the_chunk() {
             assert!(is_corrupt(&result), "{codec} as {expected}");
         }
     }
-    // Members of nothing make nothing, however many there are.
+    // Any number of empty members decodes to nothing.
     for (codec, member) in [("gzip", gzip(&[])), ("zstd", zstd(&[]))] {
         let value = Bytes::from(member.repeat(10_000));
         assert!(is_corrupt(&byte_chain(json!([[codec, {}]]), 1).decode_items(value)), "{codec}");
@@ -153,7 +152,7 @@ fn a_wrong_gzip_trailer_is_corrupt() {
     }
 }
 
-/// A value of zeros that a chain made, far smaller than they are.
+/// Zeros encoded by a chain, far smaller than the zeros.
 fn zeros_by(list: &serde_json::Value) -> Bytes {
     let bomb = byte_chain(list.clone(), 32 << 20).encode_items(Bytes::from(vec![0; 32 << 20])).unwrap();
     assert!(bomb.len() < 256 << 10);
@@ -173,7 +172,7 @@ fn lz4_bz2_and_lzma_stop_at_the_end_of_the_chunk() {
         for expected in [0, 100, (32 << 20) - 1] {
             assert!(is_corrupt(&byte_chain(list.clone(), expected).decode_items(bomb.clone())), "{list}");
         }
-        // Behind another compressor the bound is that of what it makes.
+        // After another compressor, the bound is that of its output.
         let both = json!([["gzip", {}], list[0]]);
         assert!(is_corrupt(&byte_chain(both, 100).decode_items(bomb)), "{list}");
     }
@@ -189,7 +188,7 @@ fn a_wrong_lz4_header_is_corrupt_for_any_content() {
     for (expected, length) in [(1, 0), (1, 2), (1, u32::MAX), (500, 500), (1 << 28, 1 << 28), (0, 0)] {
         assert!(is_corrupt(&decode(expected, length)), "{length} for {expected}");
     }
-    // Where only a bound is known, so is what can be made of so few bytes.
+    // If only a bound is known, the length of the input bounds the output further.
     let behind = byte_chain(json!([["gzip", {}], ["numcodecs.lz4", {}]]), 1 << 20);
     assert!(is_corrupt(&behind.decode_items(Bytes::from(value(1 << 20)))));
 }

@@ -1,4 +1,4 @@
-//! Binding, and what a chain does to elements: order, byte order, sizes, identity.
+//! Binding, and the effect of a chain on elements: order, byte order, sizes, identity.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -214,7 +214,7 @@ fn rejects_a_chunk_beyond_the_limit_before_reading_it() {
         assert_eq!(error, CodecError::ChunkTooLarge { bytes, limit });
     }
     assert!(bind(list.clone(), DataType::Float64, &[limit / 8]).is_ok());
-    // However large the others are, an edge of 0 makes nothing of them.
+    // An edge of 0 makes an empty chunk, whatever the other edges are.
     assert_eq!(bind(list, DataType::Float64, &[u64::MAX, 0, u64::MAX]).unwrap().decoded_bytes(), 0);
 }
 
@@ -275,7 +275,7 @@ fn order(rank: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..rank).collect::<Vec<_>>()).prop_shuffle()
 }
 
-/// What a random chain is made of.
+/// The parameters of a random chain.
 fn parts() -> impl Strategy<Value = (DataType, Vec<u64>, Vec<Vec<usize>>, bool, usize)> {
     (0_usize..5).prop_flat_map(|rank| {
         (

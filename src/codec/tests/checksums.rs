@@ -1,4 +1,4 @@
-//! Each checksum and `shuffle`: the bytes that numcodecs 0.16 makes, and nothing broken passes.
+//! Each checksum and `shuffle`: the bytes agree with numcodecs 0.16, and damage is detected.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ fn rejects_a_shuffle_whose_elements_do_not_fit() {
         let result = bind(length, json!({"elementsize": element}));
         assert!(matches!(result, Err(CodecError::Invalid { .. })), "{element}");
     }
-    // Behind a compressor only the bytes can tell.
+    // After a compressor the size is known only from the bytes.
     let chain = byte_chain(json!([["gzip", {}], ["numcodecs.shuffle", {"elementsize": 64}]]), 100);
     assert!(is_corrupt(&chain.decode_items(sample(63))));
 }

@@ -1,4 +1,4 @@
-//! Each bytes→bytes codec: what it makes it reads, and nothing broken passes for data.
+//! Each bytes→bytes codec: it decodes its own output, and damaged bytes are no data.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{Items, bind, byte_chain, codecs, every_compressor, is_corrupt, sampl
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
-/// What numcodecs 0.16 made of `abcdefgh`, four times.
+/// The encodings of `abcdefgh` repeated four times by numcodecs 0.16.
 const LZ4: &str = "200000008f6162636465666768080000506465666768";
 const BZ2: &str =
     "425a683131415926535918814f5d00000181003fc02000310c080aa0269c49459869e38f8bb9229c28480c40a7ae80";
@@ -56,7 +56,7 @@ fn a_value_that_is_too_short_or_too_long_is_corrupt() {
 fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
     for compressor in every_compressor() {
         for expected in [0, 4] {
-            // What base64 makes of nothing is nothing.
+            // base64 encodes no bytes as no bytes.
             if expected == 0 && compressor[0][0] == "numcodecs.base64" {
                 continue;
             }
@@ -252,7 +252,7 @@ proptest! {
     #[test]
     fn mutated_values_never_panic(
         which in 0..every_compressor().len(),
-        // Some encoders make nothing of nothing, and in that nothing can be mutated.
+        // Some encoders encode no bytes as no bytes, which cannot be mutated.
         length in 1_usize..1500,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! `reshape`, `conditional` and `n5_default`: what the extensions promise, and nothing that panics.
+//! `reshape`, `conditional` and `n5_default`: the promises of the extensions, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn rejects_a_shape_of_other_elements_or_another_order() {
         (json!([[0], [2]]), &[2, 3]),
         (json!([[-1], 3]), &[2, 3]),
         (json!([[[0]], 3]), &[2, 3]),
-        // Of as many elements, but the named dimension is not that one.
+        // As many elements, but the named dimension has another length.
         (json!([2, [0], 3]), &[4, 6]),
         (json!([[1], 4]), &[4, 6]),
         (json!([[0, 2], 3]), &[2, 3, 2]),
@@ -105,7 +105,7 @@ fn strings_are_reshaped_like_numbers() {
     assert_eq!(decoded.variable_elements().collect::<Vec<_>>(), [&b"a"[..], b"", b"ccc", "dé".as_bytes()]);
 }
 
-/// Bytes behind `conditional` with these codecs inside.
+/// A chain of bytes and `conditional` with these codecs inside.
 fn conditional(list: &Value, length: u64) -> Result<CodecChain, CodecError> {
     conditional_with(&json!({"codecs": inside(list)}), length)
 }
@@ -146,7 +146,7 @@ fn the_encoder_applies_all_codecs_if_the_chunk_gets_shorter_and_none_otherwise()
     let chain = conditional(&list, 400).unwrap();
     let plain = chain.encode_items(Bytes::from(vec![1; 400])).unwrap();
     assert!(plain[0] == 3 && plain.len() < 100);
-    // What does not compress costs the header and no more.
+    // Incompressible bytes cost only the header.
     let noise = Bytes::from_static(b"\x5a\x17\xc4\x81\x3e\xfb\xb8");
     let short = conditional(&json!([["zlib", {"level": 9}]]), 7).unwrap();
     let stored = short.encode_items(noise.clone()).unwrap();
@@ -161,10 +161,10 @@ fn a_header_has_the_configured_number_of_bits() {
     for header in [[2, 0, 0], [0, 1, 0], [0, 0, 0x80]] {
         assert!(is_corrupt(&chain.decode_items(Bytes::from([&header[..], b"ab"].concat()))), "{header:?}");
     }
-    // Nine codecs have two bytes.
+    // Nine codecs need two bytes.
     let nine = conditional(&Value::Array(vec![json!(["crc32c", {}]); 9]), 2).unwrap();
     assert_eq!(nine.encode_items(Bytes::from_static(b"ab")).unwrap(), b"\0\0ab"[..]);
-    // None has nothing.
+    // No codecs need no byte.
     let none = conditional(&json!([]), 2).unwrap();
     assert_eq!(
         (none.encode_items(Bytes::from_static(b"ab")).unwrap(), none.encoded_limit()),
@@ -263,7 +263,7 @@ fn the_bytes_between_two_codecs_are_bounded_and_counted() {
     };
     bind(text(2), 1 << 20).unwrap();
     assert!(matches!(bind(text(3), 1 << 20), Err(CodecError::ChunkTooLarge { .. })));
-    // One codec has nothing between, two have what the first of them makes.
+    // With one codec nothing is between codecs; with two, the output of the first.
     let working = |list: Value| bind(list, 1000).unwrap().working_bytes();
     assert_eq!(working(gzipped), 1000);
     assert_eq!(working(json!([["bytes", {}], ["numcodecs.base64", {}], ["gzip", {}]])), 1000 + 1336);

@@ -1,4 +1,4 @@
-//! The codecs on elements: the bytes that numcodecs 0.16 makes, what comes back, and nothing that panics.
+//! The array→array codecs: bytes as from numcodecs 0.16, round trips, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -237,7 +237,7 @@ fn a_missing_type_defaults_to_that_of_the_array() {
 
 #[test]
 fn elements_may_be_read_as_another_type_of_the_same_size() {
-    // As numcodecs does with dates, and with the integers that a rounded float is stored as.
+    // numcodecs does this with dates, and with the integers of rounded floats.
     let chain = chain("numcodecs.delta", &json!({"dtype": "<i4"}), &DataType::Float32, 2).unwrap();
     assert_eq!(chain.decode_items(unhex("0000803f 01000000")).unwrap(), unhex("0000803f 0100803f"));
 }
@@ -388,7 +388,7 @@ fn packed_bits_of_signed_types_are_sign_extended() {
     assert_eq!(signed.encode_items(values.clone()).unwrap(), unhex("6d 01"));
     assert_eq!(signed.decode_items(unhex("6d 01")).unwrap(), unhex("f4 18 04"));
     assert_eq!(pack(DataType::UInt8, nibbles).decode_items(unhex("6d 01")).unwrap(), unhex("34 18 04"));
-    // All bits of any type are what `bytes` makes.
+    // With all bits of a type it encodes the same bytes as `bytes`.
     for data_type in [DataType::UInt16, DataType::Int64, DataType::Float32, DataType::Complex128] {
         let value = sample(3 * data_type.item_bytes());
         let chain = pack(data_type, json!({}));
@@ -406,7 +406,7 @@ fn packed_bits_of_signed_types_are_sign_extended() {
     }
 }
 
-/// What hostile documents say.
+/// Configurations of hostile documents.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         prop::sample::select(NUMBERS.map(|(dtype, _)| json!(dtype)).to_vec()),

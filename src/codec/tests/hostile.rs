@@ -1,4 +1,4 @@
-//! Hostile blosc frames and hostile shards, each made by hand around one lie.
+//! Hostile blosc frames and hostile shards, each handmade with one wrong value.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn an_lz4_match_at_distance_zero_decodes_to_zeros_and_not_old_memory() {
     for more in 0..254 {
         let length = 8 + 19 + usize::from(more) + 5;
         for shuffled in [0, 1, 4] {
-            // Whatever was there before is in the memory the allocator gives out next.
+            // The allocator is likely to return this memory next.
             drop((0..8).map(|_| vec![0xee_u8; length]).collect::<Vec<_>>());
             let block = i32::try_from(length).unwrap();
             let value = frame(LZ4 | shuffled, 2, block, block, &lz4_part(0, more));

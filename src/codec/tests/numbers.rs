@@ -1,4 +1,4 @@
-//! Codecs that know numbers for what they are: pcodec, zfp. And base64, which knows nothing.
+//! Codecs of numbers (pcodec, zfp), and base64.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn date() -> DataType {
     DataType::DateTime64(TimeStep::new(TimeUnit::Second, 1).unwrap())
 }
 
-/// The types that pcodec has.
+/// The types that pcodec supports.
 fn pcodec_types() -> Vec<DataType> {
     vec![
         DataType::Int8,
@@ -30,12 +30,12 @@ fn pcodec_types() -> Vec<DataType> {
     ]
 }
 
-/// The types that zfp has.
+/// The types that zfp supports.
 fn zfp_types() -> [DataType; 5] {
     [DataType::Int32, DataType::Int64, DataType::Float32, DataType::Float64, date()]
 }
 
-/// Numbers of any type: smooth ones, and not.
+/// Numbers of any type, smooth and random.
 fn numbers(data_type: &DataType, count: usize) -> Bytes {
     let noise = sample(count * 8);
     let number = |index: usize| {
@@ -101,7 +101,7 @@ fn pcodec_with_another_number_of_numbers_is_corrupt() {
     for length in (0..value.len()).step_by(7) {
         assert!(is_corrupt(&good.decode_items(value.slice(..length))), "{length}");
     }
-    // Numbers that are all alike cost next to nothing.
+    // Equal numbers take almost no bytes.
     let zeros = bind(list.clone(), DataType::Int64, &[1 << 22]).unwrap();
     let bomb = zeros.encode_items(Bytes::from(vec![0; 8 << 22])).unwrap();
     assert!(bomb.len() < 256 << 10);
@@ -180,7 +180,7 @@ fn zfp_with_another_number_of_numbers_is_corrupt() {
     for length in (0..value.len() - 8).step_by(8) {
         assert!(is_corrupt(&good.decode_items(value.slice(..length))), "{length}");
     }
-    // The same numbers in other dimensions are the same chunk: that is how flat arrays are written.
+    // The same numbers in other dimensions are the same chunk: flat arrays are written so.
     let flat = bind(list, DataType::Float32, &[300]).unwrap();
     assert!(flat.decode_items(value).is_ok());
 }
@@ -214,7 +214,7 @@ proptest! {
         data_type in prop::sample::select(pcodec_types()),
         options in prop::sample::select(pcodec_options()),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
-        // What counts stands at the beginning.
+        // The significant bytes are at the beginning.
         head in prop::collection::vec((0_usize..64, any::<u8>()), 0..3),
         end in prop::option::of(any::<prop::sample::Index>()),
     ) {

@@ -1,4 +1,4 @@
-//! Elements of variable length and texts: what becomes of them in whole chains, and of chunks that lie about them.
+//! Variable-length elements and strings in whole chains, and chunks with wrong declarations about them.
 
 use std::sync::Arc;
 
@@ -47,14 +47,14 @@ fn shard(chunk_shape: [u64; 2], location: &str, list: &Value) -> Value {
     }]])
 }
 
-/// Chains of a chunk of 4 × 6 elements around a codec of elements of variable length.
+/// Chains for a chunk of 4 × 6 variable-length elements, around their codec.
 fn chains(codec: &str) -> Vec<Value> {
     let plain = json!([[codec, {}]]);
     let turned = json!([["transpose", {"order": [1, 0]}], [codec, {}]]);
     let packed = json!([[codec, {}], ["zstd", {}], ["crc32c", {}]]);
     let mut behind_transpose = shard([3, 2], "start", &turned);
     behind_transpose.as_array_mut().unwrap().insert(0, json!(["transpose", {"order": [1, 0]}]));
-    // As many shards of bytes without a bound of their own as there can be, and compressors behind them.
+    // As many nested shards of unbounded bytes as allowed, and compressors after them.
     let behind = |compressors: Value| {
         let mut list = shard([1, 1], "end", &packed);
         list.as_array_mut().unwrap().extend(compressors.as_array().unwrap().iter().cloned());
@@ -76,7 +76,7 @@ fn chains(codec: &str) -> Vec<Value> {
     ]
 }
 
-/// The types of variable length and the codecs they have.
+/// The variable-length types and their codecs.
 fn variable() -> [(DataType, &'static str); 3] {
     [
         (DataType::String, "vlen-utf8"),
@@ -203,7 +203,7 @@ fn every_wrong_number_and_length_is_corrupt() {
         assert!(is_corrupt(&chain.decode(good.slice(..length))), "{length}");
     }
     assert!(is_corrupt(&chain.decode([&good[..], &[0]].concat().into())));
-    // Whatever a chunk says of itself, the array has so many elements.
+    // The array has this many elements, whatever the chunk declares.
     let many = bind(json!([["vlen-utf8", {}]]), DataType::String, &[1 << 20]).unwrap();
     assert!(is_corrupt(&many.decode(good)));
 }
@@ -324,7 +324,7 @@ fn json_that_does_not_match_the_chunk_is_corrupt() {
         &unclosed,
     ] {
         let result = json_chunk(&[2]).decode(Bytes::copy_from_slice(text.as_bytes()));
-        // A list of lists is what it says, if it says so.
+        // Nested lists are elements themselves if the shape says so.
         assert!(is_corrupt(&result), "{text}: {result:?}");
     }
     assert!(is_corrupt(&json_chunk(&[2]).decode(b"[\"\xff\",1,\"|O\",[2]]".as_slice().into())));
@@ -391,7 +391,7 @@ fn labels_of_fixed_length_strings_are_truncated() {
         text
     };
     assert_eq!(decoded, ["x", "yy", "éà", "", ""].map(text).concat());
-    // What is cut off is no label.
+    // A truncated label is no label.
     assert_eq!(chain.encode_items(decoded).unwrap(), [1, 2, 0, 0, 0].as_slice());
 }
 

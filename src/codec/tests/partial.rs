@@ -1,4 +1,4 @@
-//! Parts of chunks are the same elements as those of the whole, or an error.
+//! Parts of chunks decode to the same elements as whole chunks, or fail.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn run(items: std::ops::Range<usize>) -> Runs {
     Runs { start: items.start, count: 1, length: items.len(), stride: items.len() }
 }
 
-/// Chains of which parts are decoded on their own.
+/// Chains that decode parts on their own.
 fn chains() -> Vec<Value> {
     let mut all = vec![json!([["zstd", {"level": 3}], ["crc32c", {}]])];
     all.extend(

@@ -1,4 +1,4 @@
-//! What other encoders have got wrong, asked of ours; and blosc frames of nothing.
+//! Known mistakes of other encoders, checked in this one; and empty blosc frames.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{Items, bind, byte_chain, codecs, inside, is_corrupt, sample, unhex};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
-/// The element size in the header of the frame that is made of four elements.
+/// The element size in the header of the encoded frame of four elements.
 fn frame_element(data_type: &DataType, config: &Value) -> u8 {
     let list = json!([["bytes", {"endian": "little"}], ["blosc", config]]);
     let chain = bind(list, data_type, &[4]).unwrap();
@@ -45,7 +45,7 @@ fn blosc_gets_the_size_of_an_element_or_1_if_its_header_cannot_hold_it() {
 
 #[test]
 fn an_empty_blosc_frame_decodes_to_no_bytes() {
-    // What numcodecs 0.16 makes of no bytes; the same without the mark of stored bytes; one that claims a byte.
+    // No bytes as encoded by numcodecs 0.16; the same without the flag of stored bytes; one that declares a byte.
     let chain = byte_chain(json!([["blosc", {}]]), 0);
     assert_eq!(chain.decode_items(unhex("02013301 00000000 01000000 10000000")).unwrap(), Bytes::new());
     assert!(is_corrupt(&chain.decode_items(unhex("02013301 01000000 01000000 10000000"))));
@@ -74,7 +74,7 @@ fn an_inner_chunk_that_differs_from_the_fill_value_in_any_bit_is_stored() {
 
 #[test]
 fn encoded_zstd_frames_declare_their_content_size() {
-    // Old readers cannot do without: the frame header's size flag (RFC 8878, 3.1.1.1.1) must not be 0, or the frame be
+    // Old readers need it: the frame header's size flag (RFC 8878, 3.1.1.1.1) must not be 0, or the frame must be
     // a single segment.
     for (length, config) in [(100, json!({})), (70_000, json!({"level": 9, "checksum": true}))] {
         let encoded = byte_chain(json!([["zstd", config]]), length)

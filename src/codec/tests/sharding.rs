@@ -1,4 +1,4 @@
-//! Shards: the vectors of the format, geometry, whole reads and writes, reads by index.
+//! Shards: test vectors of the format, geometry, whole reads and writes, reads by index.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn with_fill(
     CodecChain::bind(&codecs(list), data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
 }
 
-/// The chain of the vectors: four bytes in two inner chunks, filled with 9.
+/// The chain of the test vectors: four bytes in two inner chunks, fill value 9.
 fn vector_chain(location: &str) -> CodecChain {
     let list = json!([sharded(&[2], &json!([["bytes", {}]]), &usual_index(), location)]);
     with_fill(list, &DataType::UInt8, &[4], &[9]).unwrap()
@@ -113,7 +113,7 @@ fn every_accepted_entry_is_inside_the_shard_and_outside_the_index() {
         let chain = bind(list, DataType::UInt8, &[4]).unwrap();
         let sharding = chain.sharding().unwrap();
         assert_eq!(sharding.index_bytes(), 32);
-        // Ten bytes of data, before or behind the index.
+        // Ten bytes of data, before or after the index.
         let base = if location == "start" { 32 } else { 0 };
         let decode = |entries: &[(u64, u64)]| sharding.decode_index(&index(entries), 42);
         let good = decode(&[(base, 10), (MAX, MAX)]).unwrap();
@@ -142,7 +142,7 @@ fn every_accepted_entry_is_inside_the_shard_and_outside_the_index() {
         assert!(is_corrupt(&sharding.decode_index(&index(&[(base, 2)]), 42)));
         assert!(is_corrupt(&sharding.decode_index(&index(&[(base, 2); 3]), 42)));
         assert!(is_corrupt(&sharding.decode_index(&index(&[(MAX, MAX); 2]), 31)));
-        // A present inner chunk of no bytes decodes to nothing, which is not what it should.
+        // A present inner chunk of no bytes does not decode to its elements.
         let mut value = index(&[(base, 2), (base + 2, 0)]);
         if location == "start" {
             value.extend([1, 2]);
@@ -234,7 +234,7 @@ fn a_shard_beyond_the_limit_binds_but_is_not_decoded_whole() {
     let too_large = CodecError::ChunkTooLarge { bytes: 1 << 40, limit: 512 << 20 };
     assert_eq!(chain.decode_items(sample(100)), Err(too_large.clone()));
     assert_eq!(chain.encode_items(sample(100)), Err(too_large.clone()));
-    // Nothing of it can be read in parts if something stands behind it.
+    // With a codec after it, no inner chunk can be read on its own.
     assert_eq!(bind(json!([sharding, ["zstd", {}]]), DataType::UInt8, &shape).unwrap_err(), too_large);
     let inner = sharded(&[1 << 15, 1 << 15], &json!([["bytes", {}]]), &usual_index(), "end");
     assert!(matches!(bind(json!([inner]), DataType::UInt8, &shape), Err(CodecError::ChunkTooLarge { .. })));
@@ -275,7 +275,7 @@ fn shards_of_rank_zero_have_one_inner_chunk() {
     assert_eq!(chain.decode_items(value).unwrap(), &[1, 2][..]);
 }
 
-/// Reads every element of a shard by its index alone, as a partial reader does.
+/// Reads every element of a shard through its index, as a partial reader does.
 fn by_index(chain: &CodecChain, value: &Bytes, shape: &[u64], item: usize, fill: &[u8]) -> Vec<u8> {
     let Some(sharding) = chain.sharding() else { return chain.decode_items(value.clone()).unwrap().to_vec() };
     let range = |range: std::ops::Range<u64>| {

@@ -1,4 +1,4 @@
-//! `cast_value` and `scale_offset`: what the extensions promise of numbers, and nothing that panics.
+//! `cast_value` and `scale_offset`: the promises of the extensions, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -44,14 +44,14 @@ fn named(name: &str) -> DataType {
     DataType::from_v3(&json!(name)).unwrap()
 }
 
-/// Elements of a type from numbers as fill values are written.
+/// Elements of a type from numbers in the spelling of fill values.
 fn elements(data_type: &DataType, numbers: Value) -> Bytes {
     let Value::Array(numbers) = numbers else { panic!("a list of numbers") };
     let element = |number| FillValue::from_v3(data_type, Some(number)).unwrap().as_bytes().to_vec();
     numbers.iter().flat_map(element).collect()
 }
 
-/// What the codec makes of numbers of one type, as numbers of another, and those back.
+/// The encoded numbers of a chain, and those numbers decoded.
 fn both_ways(
     codec: Value,
     from: &str,
@@ -245,7 +245,7 @@ fn an_integer_out_of_range_is_an_error_at_every_step() {
         ("uint2", json!({"scale": 2}), json!(2)),
         ("uint64", json!({"scale": 2}), json!(1_u64 << 63)),
         ("int64", json!({"scale": -1}), json!(i64::MIN)),
-        // The product would be a number of the type again.
+        // The difference is out of range, though the product would not be.
         ("int8", json!({"offset": 28, "scale": -1}), json!(-128)),
     ] {
         let codec = json!([["scale_offset", config]]);
@@ -298,7 +298,7 @@ fn rejects_a_wrongly_configured_scale() {
     assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
 }
 
-/// What is absent from a shard reads as the array's fill value, through what stands before the shard and inside it.
+/// Absent inner chunks read as the array's fill value, through codecs before and inside the shard.
 #[test]
 fn an_absent_inner_chunk_has_the_fill_value_of_the_encoded_array() {
     let packed = json!([
@@ -330,7 +330,7 @@ fn reals() -> impl Strategy<Value = DataType> {
     prop::sample::select(REALS.to_vec())
 }
 
-/// Elements as they are after decoding: no integer of less than 8 bits has upper bits of its own.
+/// Elements in canonical form: the upper bits of integers of less than 8 bits are sign or zero.
 fn canonical(data_type: &DataType, bytes: Vec<u8>) -> Bytes {
     let plain = CodecChain::bind(
         &codecs(json!([["bytes", {"endian": "little"}]])),

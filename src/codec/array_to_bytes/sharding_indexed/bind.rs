@@ -20,7 +20,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<BoundArrayToBytes, Cod
     let depth = context.depth + 1;
     if depth > context.limits.sharding_depth {
         let limit = context.limits.sharding_depth;
-        return Err(config.invalid(format!("shards are nested more than {limit} deep")));
+        return Err(config.invalid(format!("shards are nested deeper than {limit}")));
     }
     let inner_shape = config.numbers("chunk_shape")?;
     let chunks_per_shard = divide(config, &context.input.shape, &inner_shape)?;

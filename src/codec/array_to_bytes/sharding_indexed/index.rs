@@ -68,7 +68,7 @@ fn check(offset: u64, length: u64, index: &Range<u64>, shard_bytes: u64) -> Resu
         _ => {}
     }
     let end = offset.checked_add(length).filter(|&end| end <= shard_bytes);
-    let end = end.ok_or("ends behind the shard")?;
+    let end = end.ok_or("ends after the shard")?;
     if offset.max(index.start) < end.min(index.end) {
         return Err("overlaps the index");
     }

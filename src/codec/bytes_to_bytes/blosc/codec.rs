@@ -48,7 +48,7 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
     };
     let item_bytes = context.input.data_type.item_bytes();
     let type_bytes = match config.integer("typesize")? {
-        // 0 stands in documents where nothing is shuffled; v2 documents have no such member.
+        // Writers put 0 where nothing is shuffled; v2 documents have no such member.
         None | Some(0) => item_bytes,
         Some(bytes) => {
             usize::try_from(bytes).map_err(|_negative| config.invalid("`typesize` must be positive"))?
@@ -60,13 +60,13 @@ fn bind(config: &Config, context: &BindContext) -> Result<Box<dyn BytesToBytes>,
         compressor,
         level,
         shuffle: shuffle(config, item_bytes)?,
-        // What does not fit the header's byte is one unit of one byte to the library.
+        // The header has one byte for it. For larger elements the library uses units of one byte.
         type_bytes: u8::try_from(type_bytes).unwrap_or(1),
         block_bytes,
     }))
 }
 
-/// v3 has words for it, v2 numbers; -1 is numcodecs' choice by element size.
+/// The shuffle, a word in v3 and a number in v2; -1 lets the element size decide, as in numcodecs.
 fn shuffle(config: &Config, item_bytes: usize) -> Result<Shuffle, CodecError> {
     match config.member("shuffle") {
         Some(Value::String(word)) if word == "noshuffle" => return Ok(Shuffle::None),

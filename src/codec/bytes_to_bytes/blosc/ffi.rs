@@ -89,38 +89,38 @@ unsafe extern "C" {
         source: *const c_char,
         to: *mut c_char,
         source_bytes: c_int,
-        room_bytes: c_int,
+        output_bytes: c_int,
     ) -> c_int;
     fn LZ4_decompress_safe_partial(
         source: *const c_char,
         to: *mut c_char,
         source_bytes: c_int,
         wanted_bytes: c_int,
-        room_bytes: c_int,
+        output_bytes: c_int,
     ) -> c_int;
 }
 
-/// Decodes an LZ4 block: all of it, or its beginning as far as `room` goes, at a third of the speed.
+/// Decodes an LZ4 block: all of it, or its beginning as far as `output` goes, at a third of the speed.
 ///
 /// # Errors
 /// [`CodecError::Corrupt`] if the block is not LZ4 or decodes to fewer bytes.
-pub(super) fn decompress_lz4(source: &[u8], room: &mut [u8], is_whole: bool) -> Result<(), CodecError> {
+pub(super) fn decompress_lz4(source: &[u8], output: &mut [u8], is_whole: bool) -> Result<(), CodecError> {
     let corrupt = || CodecError::corrupt(NAME, "a block does not decompress");
-    let (Ok(source_bytes), Ok(room_bytes)) = (c_int::try_from(source.len()), c_int::try_from(room.len()))
+    let (Ok(source_bytes), Ok(output_bytes)) = (c_int::try_from(source.len()), c_int::try_from(output.len()))
     else {
         return Err(corrupt());
     };
-    let (from, to) = (source.as_ptr().cast(), room.as_mut_ptr().cast());
+    let (from, to) = (source.as_ptr().cast(), output.as_mut_ptr().cast());
     // SAFETY: the library is given the lengths of both buffers, which do not overlap, and stays within them for any
-    // source. `room` is initialised, so it does not matter how much of it is written.
+    // source. `output` is initialised, so it does not matter how much of it is written.
     let written = unsafe {
         if is_whole {
-            LZ4_decompress_safe(from, to, source_bytes, room_bytes)
+            LZ4_decompress_safe(from, to, source_bytes, output_bytes)
         } else {
-            LZ4_decompress_safe_partial(from, to, source_bytes, room_bytes, room_bytes)
+            LZ4_decompress_safe_partial(from, to, source_bytes, output_bytes, output_bytes)
         }
     };
-    if written == room_bytes { Ok(()) } else { Err(corrupt()) }
+    if written == output_bytes { Ok(()) } else { Err(corrupt()) }
 }
 
 /// Encodes bytes to a frame.
@@ -138,9 +138,9 @@ pub(super) fn compress(
     if source.len() as u64 > MAX_BYTES {
         return Err(CodecError::encode(NAME, "more bytes than a frame can hold"));
     }
-    let room = source.len() + OVERHEAD_BYTES;
-    let mut encoded = buffer::with_capacity(room as u64)?;
-    // SAFETY: `encoded` has capacity for `room` bytes, which the library is given; `source` is read for its own
+    let capacity = source.len() + OVERHEAD_BYTES;
+    let mut encoded = buffer::with_capacity(capacity as u64)?;
+    // SAFETY: `encoded` has space for `capacity` bytes, which the library is given; `source` is read for its own
     // length and does not overlap it; the name ends in NUL. The sizes fit the library's `int32_t`: `source`
     // by the check above, `block_bytes` because no caller gives more than `source.len()`, and it is bounded
     // here all the same.
@@ -152,14 +152,14 @@ pub(super) fn compress(
             source.len(),
             source.as_ptr().cast(),
             encoded.as_mut_ptr().cast(),
-            room,
+            capacity,
             compressor.name().as_ptr(),
             block_bytes.min(source.len()),
             1,
         )
     };
     match usize::try_from(written) {
-        Ok(written) if written > 0 && written <= room => {
+        Ok(written) if written > 0 && written <= capacity => {
             // SAFETY: the library has written `written` bytes, and the capacity is at least that.
             unsafe { encoded.set_len(written) };
             Ok(encoded)

@@ -87,7 +87,7 @@ impl<'a> Frame<'a> {
             Some(length) if (HEADER_BYTES..bytes.len()).contains(&length) => {
                 return Err(CodecError::trailing(NAME));
             }
-            _ => return Err(corrupt("the header gives another length")),
+            _ => return Err(corrupt("the header declares another length")),
         }
         let (Some(decoded_bytes), Some(block_bytes)) = (number(bytes, 4), number(bytes, 8)) else {
             return Err(corrupt("a length is negative"));
@@ -107,7 +107,7 @@ impl<'a> Frame<'a> {
             return if decoded_bytes.checked_add(HEADER_BYTES) == Some(bytes.len()) {
                 Ok(Self { layout, stored })
             } else {
-                Err(corrupt("the stored bytes are not as many as the header says"))
+                Err(corrupt("the number of stored bytes differs from the header"))
             };
         }
         layout.check()?;
@@ -191,7 +191,7 @@ impl<'a> Layout<'a> {
         let blocks = self.decoded_bytes.div_ceil(self.block_bytes);
         let Some(table) = self.bytes.get(HEADER_BYTES..).and_then(|rest| rest.get(..blocks.checked_mul(4)?))
         else {
-            return Err(corrupt("the table of blocks is cut off"));
+            return Err(corrupt("the table of blocks is truncated"));
         };
         for index in 0..table.len() / 4 {
             let block = self.block(index).ok_or_else(|| corrupt("a block begins outside the frame"))?;
@@ -225,7 +225,7 @@ impl<'a> Layout<'a> {
 fn check_streams(mut block: &[u8], part_bytes: usize, count: usize, format: u8) -> Result<(), CodecError> {
     for _ in 0..count {
         let part = number(block, 0).and_then(|length| block.get(4..)?.split_at_checked(length));
-        let Some((part, rest)) = part else { return Err(corrupt("a block is cut off")) };
+        let Some((part, rest)) = part else { return Err(corrupt("a block is truncated")) };
         block = rest;
         if part.len() == part_bytes {
             continue; // Stored.
@@ -233,7 +233,7 @@ fn check_streams(mut block: &[u8], part_bytes: usize, count: usize, format: u8) 
         // Only Snappy may store a compressed form that is longer than its content.
         let most = if format == SNAPPY { part_bytes + part_bytes / 6 + 32 } else { part_bytes };
         if part.len() > most {
-            return Err(corrupt("a block is larger than what it holds"));
+            return Err(corrupt("a block is larger than its content"));
         }
         if format == BLOSCLZ && part.len() > MAX_BLOSCLZ_BYTES {
             return Err(corrupt("a BloscLZ block has more than 8 MiB"));

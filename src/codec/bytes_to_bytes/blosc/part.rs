@@ -76,16 +76,16 @@ impl Planes {
         let is_whole = wanted > block.stream_bytes / SLOWER;
         let wanted = if is_whole { block.stream_bytes } else { wanted };
         let mut bytes = buffer::zeroed((wanted * block.streams) as u64)?;
-        for (room, stream) in bytes.chunks_exact_mut(wanted.max(1)).zip(block.streams()) {
+        for (output, stream) in bytes.chunks_exact_mut(wanted.max(1)).zip(block.streams()) {
             if stream.len() < block.stream_bytes {
-                ffi::decompress_lz4(stream, room, is_whole)?;
+                ffi::decompress_lz4(stream, output, is_whole)?;
             } else if let Some(stored) = stream.get(..wanted) {
-                room.copy_from_slice(stored);
+                output.copy_from_slice(stored);
             }
         }
         let plane_stride = if is_split { wanted } else { plane_bytes };
         if bytes.len() < (unit - 1) * plane_stride + end / unit {
-            return Err(CodecError::corrupt(NAME, "a block is cut off"));
+            return Err(CodecError::corrupt(NAME, "a block is truncated"));
         }
         Ok(Self { bytes, plane_stride, unit, end })
     }

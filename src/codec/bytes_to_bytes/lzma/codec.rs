@@ -51,13 +51,13 @@ fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>
     };
     let filters = match (Filters::from_config(config)?, container) {
         (Some(filters), Container::Xz(_)) if filters.end_in_lzma1() => {
-            return Err(config.invalid("LZMA1 is no filter of `format` 1"));
+            return Err(config.invalid("`format` 1 does not allow LZMA1"));
         }
         (Some(filters), Container::Alone) if !filters.are_lzma1_alone() => {
-            return Err(config.invalid("`format` 2 has no filter but LZMA1"));
+            return Err(config.invalid("`format` 2 allows only the filter LZMA1"));
         }
         (Some(filters), Container::Raw) if filters.dictionary_bytes() > MEMORY_BYTES / 2 => {
-            return Err(config.unsupported("so large a dictionary"));
+            return Err(config.unsupported("a dictionary of this size"));
         }
         (Some(filters), _) => filters,
         (None, Container::Xz(_)) => Filters::lzma2(config)?,
@@ -86,9 +86,9 @@ impl BytesToBytes for Lzma {
             Container::Raw => self.filters.chain(None).and_then(|filters| Stream::new_raw_decoder(&filters)),
         };
         let mut stream = stream.map_err(decode_error)?;
-        let rest = output.fill(&encoded, |input, room| {
+        let rest = output.fill(&encoded, |input, output| {
             let before = (stream.total_in(), stream.total_out());
-            let status = stream.process(input, room, Action::Finish).map_err(decode_error)?;
+            let status = stream.process(input, output, Action::Finish).map_err(decode_error)?;
             let after = (stream.total_in(), stream.total_out());
             Ok(StreamStep::between(before, after, status == Status::StreamEnd))
         })?;
@@ -115,7 +115,7 @@ impl BytesToBytes for Lzma {
         let status = stream.and_then(|mut stream| stream.process_vec(&decoded, &mut encoded, Action::Finish));
         match status {
             Ok(Status::StreamEnd) => Ok(Bytes::from(encoded)),
-            Ok(_) => Err(CodecError::encode(NAME, "there is more of it than there may be")),
+            Ok(_) => Err(CodecError::encode(NAME, "the encoded bytes exceed their bound")),
             Err(Error::Mem) => Err(CodecError::NoMemory { bytes: MEMORY_BYTES }),
             Err(error) => Err(CodecError::encode(NAME, error.to_string())),
         }
