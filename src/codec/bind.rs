@@ -67,9 +67,9 @@ fn bind_chain(
     limits: &CodecLimits,
     depth: usize,
 ) -> Result<CodecChain, CodecError> {
-    let most = limits.codecs;
-    let too_many = || CodecError::invalid(NAME, format!("more than {most} codecs"));
-    if codecs.len() > most {
+    let max_codecs = limits.codecs;
+    let too_many = || CodecError::invalid(NAME, format!("more than {max_codecs} codecs"));
+    if codecs.len() > max_codecs {
         return Err(too_many());
     }
     if !chunk.data_type.is_variable() && chunk.fill_value.as_bytes().len() != chunk.data_type.item_bytes() {
@@ -85,8 +85,8 @@ fn bind_chain(
     let ChainBuilder { size, arrays, largest_array_bytes, array_to_bytes, bytes, order, skipped, .. } =
         builder;
     // Nested codecs count too: the bound on the bytes between two codecs grows with each codec.
-    let inside: usize = bytes.iter().map(|(codec, _)| codec.inner_codecs()).sum();
-    if codecs.len().saturating_add(inside) > most {
+    let nested: usize = bytes.iter().map(|(codec, _)| codec.inner_codecs()).sum();
+    if codecs.len().saturating_add(nested) > max_codecs {
         return Err(too_many());
     }
     let Some(mut array_to_bytes) = array_to_bytes else {
@@ -184,12 +184,12 @@ impl ChainBuilder {
                 self.array_to_bytes = Some(codec);
             }
             (CodecFactory::BytesToBytes(bind), Some(_)) => {
-                let most = limits.between_bytes();
-                let decoded = self.size.capped(most);
+                let max_bytes = limits.between_bytes();
+                let decoded = self.size.capped(max_bytes);
                 let codec = bind(&config, &BindContext { size: decoded, ..context })?;
-                self.size = codec.encoded_size(decoded).capped(most);
-                if self.size.max() > most {
-                    return Err(CodecError::ChunkTooLarge { bytes: self.size.max(), limit: most });
+                self.size = codec.encoded_size(decoded).capped(max_bytes);
+                if self.size.max() > max_bytes {
+                    return Err(CodecError::ChunkTooLarge { bytes: self.size.max(), limit: max_bytes });
                 }
                 self.bytes.push((codec, decoded));
             }

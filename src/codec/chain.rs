@@ -26,7 +26,7 @@ const MAX_PART_NUMERATOR: u64 = 3;
 /// … of this many parts of a chunk.
 const MAX_PART_DENOMINATOR: u64 = 4;
 
-/// A bound sharding codec, as readers see it who fetch parts of a shard.
+/// A bound sharding codec, for readers that fetch parts of a shard.
 ///
 /// *Shard space* is the codec's input: the chunk's dimensions after the `transpose` codecs before it.
 pub trait Sharded: fmt::Debug + Send + Sync {
@@ -54,7 +54,7 @@ pub trait Sharded: fmt::Debug + Send + Sync {
     fn decode_index(&self, encoded: &[u8], shard_bytes: u64) -> Result<ShardIndex, CodecError>;
 }
 
-/// A bound sharding codec, as its chain sees it.
+/// A bound sharding codec, for its own chain.
 pub(crate) trait ShardingCodec: ArrayToBytes + Sharded {
     /// Sets [`Sharded::order`], which the codecs before this one determine.
     fn set_order(&mut self, order: Vec<usize>);

@@ -18,7 +18,7 @@
 //! | `bind` | binds a list of codecs to a chain |
 //!
 //! A codec with codecs inside (`sharding_indexed`, `conditional`, `n5_default`) binds them by `BindContext::inner`. So no
-//! codec names the registry, and no two files import each other.
+//! codec names the registry, and no files import each other in a circle.
 //!
 //! # How to add a codec: `gzip`, for example
 //!
