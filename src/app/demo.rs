@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 
 use crate::chunk::{AxisRange, ChunkGrid, ChunkKeyEncoding, CopyRegion, Elements, copy_box};
-use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::codec::{CodecChain, CodecError, CodecLimits, v2_codec};
 use crate::error::{Classify, ErrorClass};
 use crate::key::{KeyError, StorePrefix};
 use crate::metadata::v3::V3Node;
@@ -86,7 +86,8 @@ impl Demo<'_> {
             "compressor": { "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0 },
             "fill_value": 0, "filters": null,
         });
-        let metadata = v2::parse_array(document.to_string().as_bytes(), None, &MetadataLimits::default())?;
+        let metadata =
+            v2::parse_array(document.to_string().as_bytes(), None, v2_codec, &MetadataLimits::default())?;
         self.set("v2/blosc/.zarray", &document).await?;
         self.chunks("v2/blosc/", &metadata, |at| i32::to_le_bytes(place(at, 0) * 1000 + place(at, 1))).await
     }

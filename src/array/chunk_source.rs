@@ -7,8 +7,7 @@ use async_trait::async_trait;
 
 use super::{ArrayError, ChunkLookup, ReadContext, StoredKey, StoredValue};
 use crate::chunk::Elements;
-use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::{CodecChain, ShardIndex};
 use crate::key::StoreKey;
 
 /// How much is being fetched and decoded, over all requests.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::{ArrayError, ChunkData, ChunkLookup, ChunkSource, ReadContext, StoredValue};
 use crate::chunk::{ChunkAxis, CopyRegion, Elements};
-use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::{CodecChain, ShardIndex};
 
 /// Parts of one value are loaded together up to this many decoded bytes.
 const GROUP_BYTES: u64 = 8 << 20;

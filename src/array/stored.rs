@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{ArrayError, ReadContext};
 use crate::chunk::Elements;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::ShardIndex;
 use crate::key::StoreKey;
 use crate::store::{SharedStore, ValueInfo};
 

@@ -20,8 +20,7 @@ use crate::array::{
     StoredValue,
 };
 use crate::chunk::Elements;
-use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::{CodecChain, ShardIndex};
 use crate::key::StorePrefix;
 
 /// The part of what is for indexes that is for versions.

@@ -9,8 +9,7 @@ use async_trait::async_trait;
 use super::weighted_cache::LoadResult;
 use crate::array::{ArrayError, ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use crate::chunk::Elements;
-use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::{CodecChain, ShardIndex};
 
 /// What the source below gives, as it is.
 pub(crate) struct UncachedSource<M> {

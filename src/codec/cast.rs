@@ -1,15 +1,14 @@
-//! [`Cast`]: real numbers as elements of another type, none of them another number (Zarr extensions, `cast_value`, whose
-//! rules these are, rounding to the nearest).
+//! [`Cast`]: converts real numbers to another data type without changing an integer's value.
 //!
-//! Between floats, numbers are rounded: that is what a type of less precision is asked for. An integer that a float type
-//! has not, a fraction that becomes an integer, and whatever lies out of range are errors that name the number. No
-//! document says this; it is for whoever shows elements as another type than they are stored as.
+//! The rules are those of the `cast_value` codec (Zarr extensions) with rounding to the nearest. Between floats, numbers are
+//! rounded. An integer that a float type cannot represent, a fraction cast to an integer, and a number out of range are
+//! errors that name the number. Views use this to present elements in another type than the stored one.
 
 use ::bytes::Bytes;
 
-use super::CodecError;
-use super::cast_value::Rule;
-use super::number::{self, Number};
+use super::array_to_array::cast_value::Rule;
+use super::error::CodecError;
+use super::support::number::{self, Number};
 use crate::metadata::DataType;
 
 /// Casts elements of one type to another.
@@ -21,7 +20,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// The cast from one type to another; `None` if either has elements that are no real numbers.
+    /// The cast from one type to another; `None` if the elements of either are not real numbers.
     #[must_use]
     pub fn new(from: &DataType, to: &DataType) -> Option<Self> {
         let are_real = number::is_real(from) && number::is_real(to);
@@ -29,7 +28,7 @@ impl Cast {
         Some(Self { from: from.clone(), to: to.clone(), rule })
     }
 
-    /// The items of elements as those of the other type.
+    /// Casts elements, given in canonical form.
     ///
     /// # Errors
     /// [`CodecError::NotCast`]; [`CodecError::NoMemory`].
@@ -39,8 +38,8 @@ impl Cast {
         number::try_convert(items, &self.from, &self.to, |block| {
             for number in block {
                 let cast = self.rule.cast(*number).map_err(refused)?;
-                if !is_kept(*number, cast) {
-                    return Err(refused(format!("is {}, which it has not", text(*number))));
+                if !is_same_number(*number, cast) {
+                    return Err(refused(format!("is {}, which the type cannot represent", text(*number))));
                 }
                 *number = cast;
             }
@@ -49,17 +48,17 @@ impl Cast {
     }
 }
 
-/// Whether a number became the same number, as far as that is asked for.
-fn is_kept(before: Number, after: Number) -> bool {
+/// Whether a cast kept the value. Floats cast to floats may be rounded.
+fn is_same_number(before: Number, after: Number) -> bool {
     match (before, after) {
         (Number::Float(_), Number::Float(_)) => true,
-        (before, after) => whole(before).is_some_and(|before| whole(after) == Some(before)),
+        (before, after) => exact_integer(before).is_some_and(|before| exact_integer(after) == Some(before)),
     }
 }
 
-/// The integer that a number is.
+/// The number as an integer; `None` if it has a fraction, is not finite, or is beyond every integer type.
 #[expect(clippy::cast_possible_truncation, reason = "a whole float below 2^64 is cast")]
-fn whole(number: Number) -> Option<i128> {
+fn exact_integer(number: Number) -> Option<i128> {
     match number {
         Number::Signed(number) => Some(number.into()),
         Number::Unsigned(number) => Some(number.into()),
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_is_the_same_integer_or_an_error_that_names_it() {
+    fn casts_an_integer_to_the_same_integer_or_names_it_in_an_error() {
         let (int64, float64) = (DataType::Int64, DataType::Float64);
         for exact in [0_i64, -1, 1 << 53, -(1 << 53), i64::MIN, (1 << 53) + 2, 3 << 60] {
             let expected = (exact as f64).to_le_bytes();
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_is_rounded_to_a_float_and_to_no_integer() {
+    fn rounds_floats_to_floats_but_not_to_integers() {
         let (float32, float64) = (DataType::Float32, DataType::Float64);
         assert_eq!(
             cast(&float64, &float32, &0.1_f64.to_le_bytes()).as_deref(),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_real_number_is_not_cast() {
+    fn refuses_types_that_are_not_real_numbers() {
         for other in [DataType::Bool, DataType::Complex64, DataType::String, DataType::RawBits { bytes: 4 }] {
             assert!(Cast::new(&other, &DataType::Float32).is_none());
             assert!(Cast::new(&DataType::Float32, &other).is_none());

@@ -1,15 +1,15 @@
-//! [`ContentCoding`]: the codings of HTTP that texts are sent in (RFC 9110, section 8.4.1; zstd: RFC 8878).
+//! [`ContentCoding`]: the content codings of HTTP responses (RFC 9110, section 8.4.1; zstd: RFC 8878).
 //!
-//! Whole texts only, and only on the way out: no codec of an array, so nothing here is in `registry`.
+//! Complete texts are encoded; nothing is decoded. These are no codecs of arrays and are not in the registry.
 
 use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::CodecError;
+use super::error::CodecError;
 
-/// The level of gzip: most of what higher levels save, in half of their time.
+/// The level of gzip: most of the savings of higher levels, in half their time.
 const GZIP_LEVEL: u32 = 5;
 /// The level of zstd. Its window is within the 8 MiB that RFC 9659 allows.
 const ZSTD_LEVEL: i32 = 3;
@@ -24,7 +24,7 @@ pub enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// All there are; where a client has no preference, the first is taken.
+    /// All content codings, in the server's order of preference.
     pub const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
 
     /// Its name in `Content-Encoding`.
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_the_text_again() {
+    fn encoded_text_decodes_to_the_same_text() {
         for text in [&b""[..], b"a", &b"{\"zarr_format\":3}".repeat(10_000)] {
             let mut decoded = Vec::new();
             let gzip = ContentCoding::Gzip.encode(text).unwrap();

@@ -1,4 +1,4 @@
-//! [`CodecError`]: what can go wrong between bytes and elements.
+//! [`CodecError`]: errors of binding codecs and of decoding and encoding chunks.
 
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::shortened;
@@ -6,10 +6,10 @@ use crate::metadata::shortened;
 /// Why a chain cannot be bound, or bytes cannot be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// The codec is not implemented here.
+    /// The codec, or an option of it, is not implemented.
     #[error("the codec `{0}` is not supported")]
     Unsupported(String),
-    /// The codec's configuration breaks the specification, or it cannot stand where it stands.
+    /// The codec's configuration breaks the specification, or the codec is at a wrong position in the chain.
     #[error("codec `{codec}`: {reason}")]
     Invalid {
         /// The codec's name.
@@ -17,7 +17,7 @@ pub enum CodecError {
         /// What is wrong.
         reason: String,
     },
-    /// A chunk would be larger than the limit when decoded.
+    /// A decoded chunk would exceed the limit.
     #[error("a chunk has {bytes} bytes when decoded; the limit is {limit}")]
     ChunkTooLarge {
         /// Bytes of a decoded chunk (saturated).
@@ -25,7 +25,7 @@ pub enum CodecError {
         /// Bytes allowed.
         limit: u64,
     },
-    /// The bytes are not what the codec makes.
+    /// The bytes are not a valid output of the codec.
     #[error("codec `{codec}`: {reason}")]
     Corrupt {
         /// The codec's name.
@@ -41,24 +41,24 @@ pub enum CodecError {
         /// Why not.
         reason: String,
     },
-    /// A number that the type it is cast to has not.
+    /// A number that the target type of a cast cannot represent.
     #[error("cannot be cast to `{data_type}`: an element {reason}")]
     NotCast {
-        /// The type that was asked for.
+        /// The target type.
         data_type: Box<str>,
-        /// Which number it is.
+        /// The number, and why it cannot be cast.
         reason: Box<str>,
     },
-    /// The machine has no memory left for a chunk.
+    /// An allocation for a chunk failed.
     #[error("no memory for {bytes} bytes")]
     NoMemory {
-        /// Bytes of the buffer that could not be had.
+        /// Bytes of the buffer that could not be allocated.
         bytes: u64,
     },
 }
 
 impl CodecError {
-    /// Something valid that is not implemented here.
+    /// Something valid that is not implemented.
     #[must_use]
     pub fn unsupported(name: impl Into<String>) -> Self {
         Self::Unsupported(shortened(name.into()))
@@ -70,20 +70,16 @@ impl CodecError {
         Self::Invalid { codec: shortened(codec.to_owned()), reason: shortened(reason.into()) }
     }
 
-    /// Bytes that are not what the codec makes.
+    /// Bytes that are not a valid output of the codec.
     #[must_use]
     pub fn corrupt(codec: &'static str, reason: impl Into<String>) -> Self {
         Self::Corrupt { codec, reason: reason.into() }
     }
 
-    /// Bytes behind what the codec makes. Other readers pass over them; here they are a sign that the value is not what was
-    /// written.
+    /// Trailing bytes. Other readers ignore them; here they are a sign that the value is not the one that was written.
     #[must_use]
     pub fn trailing(codec: &'static str) -> Self {
-        Self::corrupt(
-            codec,
-            "something stands behind the end of the compressed data, which is not passed over here",
-        )
+        Self::corrupt(codec, "has trailing bytes after the compressed data, which are not ignored")
     }
 
     /// Elements that could not be encoded.

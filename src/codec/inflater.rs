@@ -1,89 +1,84 @@
-//! [`Inflater`]: a bare deflate stream (RFC 1951) of known length and CRC-32, decoded piece by piece, as zip files hold them.
+//! [`Inflater`]: decodes a bare deflate stream (RFC 1951) of known length and CRC-32 in pieces, as zip files contain them.
 //!
-//! It holds the decoder's window and nothing else: its caller brings input and room for output, as much as it likes. It reads
-//! and waits for nothing.
+//! It owns the decoder's window and no buffers: the caller passes input and output of any size to each call. It does no I/O.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::CodecError;
-use super::bounded_writer::StreamStep;
-use super::inflate::MAX_RATIO;
+use super::error::CodecError;
+use super::support::bounded_writer::StreamStep;
+use super::support::inflate::MAX_RATIO;
 
-/// A stream that is being decoded.
+/// The decoder of one stream.
 #[derive(Debug)]
 pub struct Inflater {
     stream: Decompress,
     crc: Crc,
-    /// Bytes that it has still to make.
+    /// Bytes still to be decoded.
     left: u64,
-    /// The CRC-32 of all that it makes.
+    /// The expected CRC-32 of the decoded bytes.
     crc32: u32,
     ended: bool,
 }
 
-/// How far one call came.
+/// Progress of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inflated {
-    /// Bytes of the input that are done with.
+pub struct InflateProgress {
+    /// Bytes of the input consumed.
     pub consumed: usize,
-    /// Bytes that stand at the front of the room.
+    /// Bytes written to the front of the output.
     pub written: usize,
 }
 
 impl Inflater {
-    /// A decoder of `encoded` bytes, which are said to make `size` bytes of this CRC-32.
+    /// A decoder of `encoded` bytes that are declared to decode to `size` bytes with this CRC-32.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] if no stream of this length makes so much.
+    /// [`CodecError::Corrupt`] if no stream of this length decodes to that many bytes.
     pub fn new(encoded: u64, size: u64, crc32: u32) -> Result<Self, CodecError> {
         if size.div_ceil(MAX_RATIO) > encoded {
-            return Err(corrupt("is too short for the size it is said to have"));
+            return Err(corrupt("is too short for its declared size"));
         }
         Ok(Self { stream: Decompress::new(false), crc: Crc::new(), left: size, crc32, ended: false })
     }
 
-    /// Decodes what there is room for. It wants more input if neither a byte is consumed nor one written.
+    /// Decodes until the input or the output is used up. More input is needed if nothing was consumed and nothing written.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] if the bytes are not deflated, or make more or others than they are said to.
-    pub fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Result<Inflated, CodecError> {
+    /// [`CodecError::Corrupt`] if the bytes are not a deflate stream, or decode to another length or CRC-32 than declared.
+    pub fn inflate(&mut self, input: &[u8], output: &mut [u8]) -> Result<InflateProgress, CodecError> {
         if self.ended {
-            let nothing = Inflated { consumed: 0, written: 0 };
-            return if input.is_empty() {
-                Ok(nothing)
-            } else {
-                Err(corrupt("something stands behind the end"))
-            };
+            let nothing = InflateProgress { consumed: 0, written: 0 };
+            return if input.is_empty() { Ok(nothing) } else { Err(corrupt("has trailing bytes")) };
         }
         let counts = |stream: &Decompress| (stream.total_in(), stream.total_out());
         let before = counts(&self.stream);
-        let status = self.stream.decompress(input, room, FlushDecompress::None);
+        let status = self.stream.decompress(input, output, FlushDecompress::None);
         let status = status.map_err(|error| corrupt(error.to_string()))?;
         let StreamStep { consumed, written, ended } =
             StreamStep::between(before, counts(&self.stream), status == Status::StreamEnd);
-        self.crc.update(room.get(..written).unwrap_or_default());
+        self.crc.update(output.get(..written).unwrap_or_default());
         let left = self.left.checked_sub(written as u64);
-        self.left = left.ok_or_else(|| corrupt("decodes to more bytes than it is said to"))?;
+        self.left = left.ok_or_else(|| corrupt("decodes to more bytes than declared"))?;
         self.ended = ended;
         if ended && self.left > 0 {
-            return Err(corrupt("decodes to fewer bytes than it is said to"));
+            return Err(corrupt("decodes to fewer bytes than declared"));
         }
         if ended && self.crc.sum() != self.crc32 {
             return Err(corrupt("the checksum does not match"));
         }
-        Ok(Inflated { consumed, written })
+        Ok(InflateProgress { consumed, written })
     }
 
-    /// Whether the stream has come to its end, and is what it was said to be.
+    /// Whether the stream has ended, with the declared length and CRC-32.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Says that there is no more input.
+    /// Declares the end of the input.
     ///
     /// # Errors
-    /// [`CodecError::Corrupt`] if the stream has not come to its end.
+    /// [`CodecError::Corrupt`] if the stream has not ended.
     pub fn finish(&self) -> Result<(), CodecError> {
         if self.ended { Ok(()) } else { Err(corrupt("ends too early")) }
     }

@@ -7,6 +7,7 @@ use futures::future::{try_join, try_join3};
 
 use super::dependents::conditions;
 use super::{Hierarchy, HierarchyError};
+use crate::codec::v2_codec;
 use crate::key::{NodePath, StoreKey};
 use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, v1, v2, v3};
@@ -301,13 +302,13 @@ impl Texts {
                 }),
             ),
             Self::V2Array(zarray, zattrs) => {
-                (ZARRAY, v2::parse_array(zarray, zattrs.as_deref(), limits).map(array))
+                (ZARRAY, v2::parse_array(zarray, zattrs.as_deref(), v2_codec, limits).map(array))
             }
             Self::V2Group(zgroup, zattrs) => {
                 (ZGROUP, v2::parse_group(zgroup, zattrs.as_deref(), limits).map(group))
             }
             Self::V1Array(meta, attrs) => {
-                let found = v1::parse_array(meta, attrs.as_deref(), limits);
+                let found = v1::parse_array(meta, attrs.as_deref(), v2_codec, limits);
                 (META, found.map(|found| found.and_then(array)))
             }
         }

@@ -136,6 +136,7 @@ fn complete_blosc(configuration: &mut Map<String, Value>, data_type: &DataType) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_codecs::test_codec;
     use super::super::{MetadataLimits, v2, v3};
     use super::*;
 
@@ -159,7 +160,9 @@ mod tests {
             "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|b1", "order": "C", "fill_value": null,
             "filters": [{"id": "packbits"}], "compressor": {"id": "crc32"},
         });
-        let array = v2::parse_array(zarray.to_string().as_bytes(), None, &MetadataLimits::default()).unwrap();
+        let array =
+            v2::parse_array(zarray.to_string().as_bytes(), None, test_codec, &MetadataLimits::default())
+                .unwrap();
         assert_eq!(
             array.to_document()["codecs"],
             json!([
@@ -177,7 +180,9 @@ mod tests {
             "filters": null, "dimension_separator": "/",
             "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0},
         });
-        let array = v2::parse_array(zarray.to_string().as_bytes(), None, &MetadataLimits::default()).unwrap();
+        let array =
+            v2::parse_array(zarray.to_string().as_bytes(), None, test_codec, &MetadataLimits::default())
+                .unwrap();
         let document = array.to_document();
         assert_eq!(document["chunk_grid"]["configuration"], json!({"chunk_shape": [1, 2]}));
         assert_eq!(

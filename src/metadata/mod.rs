@@ -3,7 +3,8 @@
 //! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse documents from hostile bytes
 //! and make of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
 //! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
-//! What a codec means by its configuration is the `codec` room's business: here it is JSON.
+//! Codecs are names with configurations in JSON here; the `codec` module says what they mean, and passes in what the parsers
+//! of v1 and v2 must know of them ([`V2CodecLookup`]).
 
 mod attributes;
 mod chunk_grid;
@@ -25,6 +26,7 @@ mod model;
 mod text;
 pub mod v1;
 pub mod v2;
+mod v2_codec;
 pub mod v3;
 
 pub use attributes::Attributes;
@@ -45,6 +47,9 @@ pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
 pub use key_template::{KeyPart, KeyTemplate};
 pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat};
 pub use text::{canonical_json, utf32_text, without_padding};
+pub use v2_codec::{CodecStage, V2ByteOrder, V2Codec, V2CodecLookup, V2Objects};
 
+#[cfg(test)]
+mod test_codecs;
 #[cfg(test)]
 mod tests;

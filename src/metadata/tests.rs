@@ -6,6 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::test_codecs::test_codec;
 use super::*;
 
 const V3: &str = r#"{"zarr_format":3,"node_type":"array","shape":[4,6],"data_type":"float32",
@@ -28,7 +29,8 @@ fn parse_any(document: &[u8]) -> Result<(), MetadataError> {
         };
         assert!(v3::parse(document.to_string().as_bytes(), &limits).is_ok(), "{document}");
     });
-    let v2 = v2::parse_array(document, Some(document), &limits).map(|array| drop(array.to_document()));
+    let v2 =
+        v2::parse_array(document, Some(document), test_codec, &limits).map(|array| drop(array.to_document()));
     let _ = v2::parse_group(document, Some(document), &limits);
     let is_v2 = document.windows(15).any(|window| window == b"\"zarr_format\":2");
     if is_v2 { v2 } else { v3 }
@@ -173,7 +175,7 @@ fn a_bad_v2_document_is_an_error() {
     for format in ["1", "3", "\"2\"", "null"] {
         let document = with(V2, "/zarr_format", format);
         assert!(
-            v2::parse_array(document.as_bytes(), None, &MetadataLimits::default()).is_err(),
+            v2::parse_array(document.as_bytes(), None, test_codec, &MetadataLimits::default()).is_err(),
             "{document}"
         );
     }
@@ -197,7 +199,7 @@ fn a_missing_member_is_an_error_that_names_it() {
             let error = if document == V3 {
                 v3::parse(text.as_bytes(), &limits).err()
             } else {
-                v2::parse_array(text.as_bytes(), None, &limits).err()
+                v2::parse_array(text.as_bytes(), None, test_codec, &limits).err()
             };
             assert_eq!(error, Some(MetadataError::invalid(*member, "is missing")));
         }
@@ -334,7 +336,12 @@ fn parse_fixture(folder: &Path, zarr_format: &Value) -> Result<ArrayMetadata, Me
     let limits = MetadataLimits::default();
     if zarr_format == &json!(2) {
         let zattrs = std::fs::read(folder.join(".zattrs")).ok();
-        return v2::parse_array(&std::fs::read(folder.join(".zarray")).unwrap(), zattrs.as_deref(), &limits);
+        return v2::parse_array(
+            &std::fs::read(folder.join(".zarray")).unwrap(),
+            zattrs.as_deref(),
+            test_codec,
+            &limits,
+        );
     }
     match v3::parse(&std::fs::read(folder.join("zarr.json")).unwrap(), &limits)? {
         v3::V3Node::Array(array) => Ok(array),

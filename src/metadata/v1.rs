@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::extension::{into_object, optional, required};
 use super::json::parse_document;
-use super::{ArrayMetadata, MetadataError, MetadataLimits, ZarrFormat, v2};
+use super::{ArrayMetadata, MetadataError, MetadataLimits, V2CodecLookup, ZarrFormat, v2};
 
 /// The members that have the same meaning in both versions.
 const SHARED: [&str; 5] = ["shape", "chunks", "dtype", "fill_value", "order"];
@@ -21,6 +21,7 @@ const SHARED: [&str; 5] = ["shape", "chunks", "dtype", "fill_value", "order"];
 pub fn parse_array(
     meta: &[u8],
     attrs: Option<&[u8]>,
+    codecs: V2CodecLookup,
     limits: &MetadataLimits,
 ) -> Result<Option<ArrayMetadata>, MetadataError> {
     let Ok(document) = parse_document(meta, limits) else { return Ok(None) };
@@ -28,14 +29,17 @@ pub fn parse_array(
     if members.get("zarr_format").and_then(Value::as_u64) != Some(1) {
         return Ok(None);
     }
-    let members = as_v2(members)?;
-    let array = v2::array(&members, v2::attributes(attrs, limits)?, limits)?;
+    let members = as_v2(members, codecs)?;
+    let array = v2::array(&members, v2::attributes(attrs, limits)?, codecs, limits)?;
     Ok(Some(ArrayMetadata { zarr_format: ZarrFormat::V1, ..array }))
 }
 
 /// The members of the v2 document that means the same.
-fn as_v2(mut members: Map<String, Value>) -> Result<Map<String, Value>, MetadataError> {
-    let compressor = compressor(&members)?;
+fn as_v2(
+    mut members: Map<String, Value>,
+    codecs: V2CodecLookup,
+) -> Result<Map<String, Value>, MetadataError> {
+    let compressor = compressor(&members, codecs)?;
     let mut rewritten = Map::new();
     for member in SHARED {
         if let Some(value) = members.shift_remove(member) {
@@ -48,7 +52,7 @@ fn as_v2(mut members: Map<String, Value>) -> Result<Map<String, Value>, Metadata
 }
 
 /// The v2 compressor. Options that are no object are the first that the compressor takes.
-fn compressor(members: &Map<String, Value>) -> Result<Value, MetadataError> {
+fn compressor(members: &Map<String, Value>, codecs: V2CodecLookup) -> Result<Value, MetadataError> {
     const OPTIONS: &str = "compression_opts";
     let id = match required(members, "compression")? {
         Value::Null => return Ok(Value::Null),
@@ -60,12 +64,7 @@ fn compressor(members: &Map<String, Value>) -> Result<Value, MetadataError> {
         None => Map::new(),
         Some(Value::Object(options)) => options.clone(),
         Some(first @ (Value::Number(_) | Value::String(_))) => {
-            let name = match id.as_str() {
-                "blosc" => "cname",
-                "lz4" => "acceleration",
-                "lzma" => "format",
-                _ => "level",
-            };
+            let name = codecs(&id).map_or("level", |(_, codec)| codec.v1_option);
             Map::from_iter([(name.to_owned(), first.clone())])
         }
         Some(_) => {
@@ -78,6 +77,7 @@ fn compressor(members: &Map<String, Value>) -> Result<Value, MetadataError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_codecs::test_codec;
     use super::super::{ChunkKeyEncodingMetadata, CodecMetadata, DataType, Separator};
     use super::*;
 
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn array_with(members: Value) -> Result<Option<ArrayMetadata>, MetadataError> {
-        parse_array(&meta_with(members), None, &MetadataLimits::default())
+        parse_array(&meta_with(members), None, test_codec, &MetadataLimits::default())
     }
 
     fn last_codec(members: Value) -> CodecMetadata {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn an_array_document_becomes_the_model() {
         let attrs = br#"{"_ARRAY_DIMENSIONS":["y","x"],"a":NaN}"#;
-        let array = parse_array(&meta_with(json!({})), Some(attrs), &MetadataLimits::default());
+        let array = parse_array(&meta_with(json!({})), Some(attrs), test_codec, &MetadataLimits::default());
         let array = array.unwrap().unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V1);
         assert_eq!(array.data_type, DataType::Int32);
@@ -152,7 +152,7 @@ mod tests {
     fn what_does_not_say_that_it_is_v1_is_no_document_of_v1() {
         let limits = MetadataLimits::default();
         for text in ["", "binary\0", "[1]", "{}", r#"{"zarr_format": 2}"#, r#"{"zarr_format": "1"}"#, "1"] {
-            assert_eq!(parse_array(text.as_bytes(), None, &limits), Ok(None), "{text}");
+            assert_eq!(parse_array(text.as_bytes(), None, test_codec, &limits), Ok(None), "{text}");
         }
     }
 
@@ -161,7 +161,8 @@ mod tests {
         for member in ["shape", "chunks", "dtype", "compression", "order"] {
             let mut parsed: Value = serde_json::from_slice(&meta_with(json!({}))).unwrap();
             parsed.as_object_mut().unwrap().remove(member);
-            let error = parse_array(parsed.to_string().as_bytes(), None, &MetadataLimits::default());
+            let error =
+                parse_array(parsed.to_string().as_bytes(), None, test_codec, &MetadataLimits::default());
             assert_eq!(error, Err(MetadataError::invalid(member, "is missing")));
         }
         assert!(array_with(json!({"shape": [1, -2]})).is_err());

@@ -11,14 +11,15 @@ use super::chunk_key_encoding::separator;
 use super::extension::{self, into_object, optional, required};
 use super::json::{parse_document, parse_zattrs};
 use super::{
-    ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
-    Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
+    ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, CodecStage,
+    DataType, Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, V2ByteOrder,
+    V2CodecLookup, V2Objects, ZarrFormat,
 };
 
 /// The attribute in which xarray keeps the names of the dimensions.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
-/// The codecs that v3 has under the same name.
-const V3_NAMES: [&str; 6] = ["blosc", "gzip", "vlen-bytes", "vlen-utf8", "zlib", "zstd"];
+/// The object codecs that would run code from the document.
+const CODE_IN_DATA: [&str; 3] = ["pickle", "msgpack", "msgpack2"];
 
 /// Parses `.zarray`, and `.zattrs` if there is one.
 ///
@@ -27,26 +28,28 @@ const V3_NAMES: [&str; 6] = ["blosc", "gzip", "vlen-bytes", "vlen-utf8", "zlib",
 pub fn parse_array(
     zarray: &[u8],
     zattrs: Option<&[u8]>,
+    codecs: V2CodecLookup,
     limits: &MetadataLimits,
 ) -> Result<ArrayMetadata, MetadataError> {
     let members = into_object(parse_document(zarray, limits)?)?;
     check_format(&members)?;
-    array(&members, attributes(zattrs, limits)?, limits)
+    array(&members, attributes(zattrs, limits)?, codecs, limits)
 }
 
 /// The array that the members of a document describe.
 pub(super) fn array(
     members: &Map<String, Value>,
     attributes: Attributes,
+    lookup: V2CodecLookup,
     limits: &MetadataLimits,
 ) -> Result<ArrayMetadata, MetadataError> {
     let shape = extension::lengths(required(members, "shape")?, "shape", limits.rank)?;
     let chunk_shape = extension::chunk_shape(required(members, "chunks")?, "chunks", &shape)?;
-    let (data_type, orders) = data_type(members)?;
+    let (data_type, orders) = data_type(members, lookup)?;
     let chunk_key_encoding = chunk_key_encoding(members, shape.len())?;
     Ok(ArrayMetadata {
         zarr_format: ZarrFormat::V2,
-        codecs: codecs(members, shape.len(), &orders, limits)?,
+        codecs: codecs(members, shape.len(), &orders, lookup, limits)?,
         fill_value: fill_value(&data_type, &orders, members.get("fill_value"))?,
         dimension_names: dimension_names(&attributes, shape.len()),
         shape,
@@ -126,14 +129,16 @@ fn dimension_names(attributes: &Attributes, rank: usize) -> Option<Vec<Option<St
     names.iter().map(|name| name.as_str().map(|name| Some(name.to_owned()))).collect()
 }
 
-/// The filters that make bytes of objects.
-const OBJECT_CODECS: [&str; 5] = ["json", "json2", "vlen-array", "vlen-bytes", "vlen-utf8"];
-
 /// The type of the elements, and the byte order of each of its parts.
-fn data_type(members: &Map<String, Value>) -> Result<(DataType, Vec<Endianness>), MetadataError> {
+fn data_type(
+    members: &Map<String, Value>,
+    lookup: V2CodecLookup,
+) -> Result<(DataType, Vec<Endianness>), MetadataError> {
     let dtype = required(members, "dtype")?;
     match dtype.as_str() {
-        Some("|O" | "<O" | ">O" | "O") => object_type(members).map(|data_type| (data_type, Vec::new())),
+        Some("|O" | "<O" | ">O" | "O") => {
+            object_type(members, lookup).map(|data_type| (data_type, Vec::new()))
+        }
         _ => match DataType::from_v2(dtype)? {
             (data_type, _) if data_type.endian_unit_bytes() == Some(1) => Ok((data_type, Vec::new())),
             ordered => Ok(ordered),
@@ -141,8 +146,8 @@ fn data_type(members: &Map<String, Value>) -> Result<(DataType, Vec<Endianness>)
     }
 }
 
-/// What an object is: only its codec says, and there must be one of them.
-fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> {
+/// The type of objects, which exactly one codec must determine.
+fn object_type(members: &Map<String, Value>, lookup: V2CodecLookup) -> Result<DataType, MetadataError> {
     let codecs = optional(members, "filters")
         .and_then(Value::as_array)
         .into_iter()
@@ -151,19 +156,18 @@ fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> 
         .filter_map(|codec| Some((codec.get("id")?.as_str()?, codec)));
     let mut known = Vec::new();
     for (id, codec) in codecs {
-        // Whatever else there is: to read these is to run what they say.
-        if matches!(id, "pickle" | "msgpack" | "msgpack2") {
+        if CODE_IN_DATA.contains(&id) {
             return Err(MetadataError::unsupported("object codec", id));
         }
-        if OBJECT_CODECS.contains(&id) || id == "categorize" {
-            known.push((id, codec));
+        if let Some(objects) = lookup(id).and_then(|(_, codec)| codec.objects) {
+            known.push((objects, codec));
         }
     }
     match known[..] {
-        [("vlen-utf8" | "categorize", _)] => Ok(DataType::String),
-        [("vlen-bytes", _)] => Ok(DataType::VariableBytes),
-        [("json" | "json2", _)] => Ok(DataType::Json),
-        [("vlen-array", codec)] => {
+        [(V2Objects::Strings, _)] => Ok(DataType::String),
+        [(V2Objects::Bytes, _)] => Ok(DataType::VariableBytes),
+        [(V2Objects::Json, _)] => Ok(DataType::Json),
+        [(V2Objects::Arrays, codec)] => {
             let item = DataType::from_v2(required_in(codec, "dtype")?)?.0;
             if item.is_variable() {
                 return Err(MetadataError::unsupported("data type", "objects in arrays of variable length"));
@@ -181,33 +185,13 @@ fn required_in<'a>(codec: &'a Value, member: &'static str) -> Result<&'a Value, 
     codec.get(member).ok_or_else(|| MetadataError::invalid("filters", format!("`{member}` is missing")))
 }
 
-/// The codecs that make bytes of numbers, which they know for what they are.
-const NUMBER_CODECS: [&str; 2] = ["pcodec", "zfpy"];
-
-/// The filters that work on bytes: they and all behind them stand after `bytes`.
-const BYTES_FILTERS: [&str; 14] = [
-    "adler32",
-    "base64",
-    "blosc",
-    "bz2",
-    "crc32",
-    "crc32c",
-    "fletcher32",
-    "gzip",
-    "jenkins_lookup3",
-    "lz4",
-    "lzma",
-    "shuffle",
-    "zlib",
-    "zstd",
-];
-
 /// The chain in encoding order: `transpose` if the order is F, the filters that work on elements (which see them
 /// in stored order), what makes bytes of the elements, the filters that work on bytes, the compressor.
 fn codecs(
     members: &Map<String, Value>,
     rank: usize,
     orders: &[Endianness],
+    lookup: V2CodecLookup,
     limits: &MetadataLimits,
 ) -> Result<Vec<CodecMetadata>, MetadataError> {
     let mut written = Vec::new();
@@ -222,8 +206,7 @@ fn codecs(
     }
     let mut codecs = Vec::new();
     match required(members, "order")?.as_str() {
-        // A list of JSON values is nested as the array is, whatever its order.
-        Some("F") if rank >= 2 && !written.iter().any(|(id, _)| matches!(id.as_str(), "json" | "json2")) => {
+        Some("F") if rank >= 2 && !written.iter().any(|(id, _)| is_json(id, lookup)) => {
             let reversed: Vec<usize> = (0..rank).rev().collect();
             codecs.push(CodecMetadata::new("transpose", json!({ "order": reversed })));
         }
@@ -233,12 +216,14 @@ fn codecs(
     let mut order = ByteOrder::of(orders);
     let mut are_bytes = false;
     for (place, (id, configuration)) in written.into_iter().enumerate() {
-        let is_of_numbers = NUMBER_CODECS.contains(&id.as_str());
+        let known = lookup(&id);
+        let stage = known.map(|(stage, _)| stage);
+        let makes_bytes = stage == Some(CodecStage::ArrayToBytes);
+        let is_of_numbers = makes_bytes && known.is_some_and(|(_, codec)| codec.objects.is_none());
         if is_of_numbers && order.is_big() {
             return Err(MetadataError::unsupported("compressor", format!("{id} of the other byte order")));
         }
-        let makes_bytes = is_of_numbers || OBJECT_CODECS.contains(&id.as_str());
-        let takes_bytes = place == filters || BYTES_FILTERS.contains(&id.as_str());
+        let takes_bytes = place == filters || stage == Some(CodecStage::BytesToBytes);
         if makes_bytes && are_bytes {
             return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
         }
@@ -249,9 +234,11 @@ fn codecs(
         }
         are_bytes |= makes_bytes;
         if !are_bytes {
-            order = order.behind(&id, &configuration)?;
+            let change = known.map_or(V2ByteOrder::Kept, |(_, codec)| codec.byte_order);
+            order = order.behind(change, &id, &configuration)?;
         }
-        codecs.push(renamed(id, configuration));
+        let name = known.map_or_else(|| format!("numcodecs.{id}"), |(_, codec)| codec.name.to_owned());
+        codecs.push(CodecMetadata { name, configuration, must_understand: true });
     }
     if !are_bytes {
         codecs.push(order.bytes_codec());
@@ -300,25 +287,27 @@ impl ByteOrder {
 
     /// The byte order of what a filter on elements makes: filters name their types, and their types' byte orders. One
     /// that takes its elements for numbers of the other order is refused.
-    fn behind(self, id: &str, configuration: &Map<String, Value>) -> Result<Self, MetadataError> {
-        let (taken, made) = match id {
-            "delta" | "fixedscaleoffset" | "quantize" => ("dtype", "astype"),
-            "astype" => ("decode_dtype", "encode_dtype"),
-            // Labels are not numbers; which one it was is.
-            "categorize" => ("", "astype"),
-            "packbits" => return Ok(Self::None),
-            _ => return Ok(self),
+    fn behind(
+        self,
+        change: V2ByteOrder,
+        id: &str,
+        configuration: &Map<String, Value>,
+    ) -> Result<Self, MetadataError> {
+        let (decoded, encoded) = match change {
+            V2ByteOrder::Named { decoded, encoded } => (decoded, encoded),
+            V2ByteOrder::SingleBytes => return Ok(Self::None),
+            V2ByteOrder::Kept => return Ok(self),
         };
-        let order = |member| {
+        let order = |member: &str| {
             // What is no type is refused by the filter itself.
             let (_, order) = DataType::from_numpy(configuration.get(member)?.as_str()?).ok()?;
             Some(order.map_or(Self::None, Self::One))
         };
-        match (&self, order(taken)) {
-            (Self::One(before), Some(Self::One(taken))) if *before != taken => {
+        match (&self, decoded.and_then(order)) {
+            (Self::One(before), Some(Self::One(decoded))) if *before != decoded => {
                 Err(MetadataError::unsupported("filter", format!("{id} of the other byte order")))
             }
-            (_, taken) => Ok(order(made).or(taken).unwrap_or(self)),
+            (_, decoded) => Ok(order(encoded).or(decoded).unwrap_or(self)),
         }
     }
 }
@@ -335,18 +324,14 @@ fn codec(value: &Value, member: &str) -> Result<(String, Map<String, Value>), Me
     }
 }
 
-/// A codec under the name that v3 has for it, which is one with a prefix for most.
-fn renamed(id: String, configuration: Map<String, Value>) -> CodecMetadata {
-    let name = match id.as_str() {
-        "json" => "numcodecs.json2".to_owned(),
-        known if V3_NAMES.contains(&known) => id,
-        other => format!("numcodecs.{other}"),
-    };
-    CodecMetadata { name, configuration, must_understand: true }
+/// Whether the codec encodes JSON values. A list of them is nested as the array is, whatever its order.
+fn is_json(id: &str, lookup: V2CodecLookup) -> bool {
+    lookup(id).is_some_and(|(_, codec)| codec.objects == Some(V2Objects::Json))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_codecs::test_codec;
     use super::*;
 
     /// A good array document of shape [20, 30], with some members put in place of its own.
@@ -361,7 +346,7 @@ mod tests {
     }
 
     fn array_with(members: Value) -> Result<ArrayMetadata, MetadataError> {
-        parse_array(&zarray_with(members), None, &MetadataLimits::default())
+        parse_array(&zarray_with(members), None, test_codec, &MetadataLimits::default())
     }
 
     fn codecs_with(members: Value) -> Vec<CodecMetadata> {
@@ -533,7 +518,7 @@ mod tests {
     #[test]
     fn members_that_writers_leave_out_have_a_meaning() {
         let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
-        let array = parse_array(document, None, &MetadataLimits::default()).unwrap();
+        let array = parse_array(document, None, test_codec, &MetadataLimits::default()).unwrap();
         assert_eq!(array.fill_value, FillValue::zero(&DataType::UInt16));
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "little"}))]);
     }
@@ -557,7 +542,9 @@ mod tests {
     fn dimension_names_come_from_the_attribute_if_it_fits() {
         let limits = MetadataLimits::default();
         let names = |zattrs: &str| {
-            parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), &limits).unwrap().dimension_names
+            parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), test_codec, &limits)
+                .unwrap()
+                .dimension_names
         };
         let expected = Some(vec![Some("y".to_owned()), Some("x".to_owned())]);
         assert_eq!(names(r#"{"_ARRAY_DIMENSIONS":["y","x"]}"#), expected);

@@ -5,7 +5,7 @@
 
 use crate::chunk::{ChunkAxis, ChunkCoords, ChunkGrid};
 use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::Sharding;
+use crate::codec::Sharded;
 
 /// Where shown chunks lie.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Geometry {
         if !first_dims.all(|is_filled| is_filled == Some(true)) {
             return None;
         }
-        let shard = |(sharding, dims): (&Sharding, Vec<usize>)| {
+        let shard = |(sharding, dims): (&dyn Sharded, Vec<usize>)| {
             let units = dims.iter().zip(sharding.inner_shape());
             let units = units.map(|(&dim, &edge)| Some(ratio(edge, *inner_shape.get(dim)?)));
             Some(Shard { order: sharding.order().to_vec(), units: units.collect::<Option<_>>()? })

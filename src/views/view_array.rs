@@ -10,8 +10,7 @@ use super::view::ViewKind;
 use super::{plain, unshard};
 use crate::array::{Array, ArrayError, ChunkSource, ReadContext, StoredValue};
 use crate::chunk::{ChunkCoords, ChunkGrid, ChunkKeyEncoding};
-use crate::codec::CodecChain;
-use crate::codec::sharding_indexed::ShardIndex;
+use crate::codec::{CodecChain, ShardIndex};
 use crate::key::{NodePath, StorePrefix};
 use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator, ZarrFormat};
 

@@ -380,6 +380,6 @@ async fn what_stands_behind_the_end_of_a_compressed_chunk_is_refused_and_the_err
         put(&store, "0", chunk.to_vec()).await;
         let answer = Server::of(store).get("/v1/data/m").await;
         let detail = answer.refuses(500, "corrupt-data", id);
-        assert!(detail.contains("behind the end of the compressed data"), "{id}: {detail}");
+        assert!(detail.contains("after the compressed data"), "{id}: {detail}");
     }
 }

@@ -166,7 +166,7 @@ async fn an_index_that_points_where_it_must_not_is_corrupt() {
         }
     }
     for (what, entries) in [
-        ("ends behind the shard", [0, 39, u64::MAX, u64::MAX]),
+        ("ends after the shard", [0, 39, u64::MAX, u64::MAX]),
         ("begins behind the shard", [100, 1, u64::MAX, u64::MAX]),
         ("lies in the index", [2, 2, u64::MAX, u64::MAX]),
         ("reaches into the index", [1, 2, u64::MAX, u64::MAX]),

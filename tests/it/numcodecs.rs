@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use zarrd::chunk::Elements;
-use zarrd::codec::{CodecChain, CodecLimits};
+use zarrd::codec::{CodecChain, CodecLimits, v2_codec};
 use zarrd::error::{Classify, ErrorClass};
 use zarrd::metadata::{DataType, MetadataLimits, canonical_json, v2};
 
@@ -164,10 +164,11 @@ fn check(codec: &str, config: &Value, npy: &Npy, encoded: &Bytes) -> Outcome {
         ErrorClass::Unsupported => Outcome::Refused(message),
         _ => Outcome::Wrong(message),
     };
-    let array = match v2::parse_array(document.to_string().as_bytes(), None, &MetadataLimits::default()) {
-        Ok(array) => array,
-        Err(error) => return refused(error.class(), error.to_string()),
-    };
+    let array =
+        match v2::parse_array(document.to_string().as_bytes(), None, v2_codec, &MetadataLimits::default()) {
+            Ok(array) => array,
+            Err(error) => return refused(error.class(), error.to_string()),
+        };
     let (data_type, limits) = (&array.data_type, CodecLimits::default());
     let chain = match CodecChain::bind(&array.codecs, data_type, &array.shape, &array.fill_value, &limits) {
         Ok(chain) => chain,

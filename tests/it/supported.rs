@@ -8,7 +8,7 @@ use std::path::Path;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use zarrd::chunk::{ChunkKeyEncoding, Elements, VarSlice};
-use zarrd::codec::{CodecChain, CodecLimits};
+use zarrd::codec::{CodecChain, CodecLimits, v2_codec};
 use zarrd::metadata::v3::V3Node;
 use zarrd::metadata::{ArrayMetadata, DataType, MetadataLimits, SmallFloat, v1, v2, v3};
 
@@ -302,13 +302,15 @@ fn versions() -> [Version; 3] {
         Version {
             name: "meta",
             document: merged(old.clone(), &v1),
-            parse: |document| v1::parse_array(document, Some(b"{}"), &limits_of()).unwrap().unwrap(),
+            parse: |document| {
+                v1::parse_array(document, Some(b"{}"), v2_codec, &limits_of()).unwrap().unwrap()
+            },
             written: false,
         },
         Version {
             name: ".zarray",
             document: merged(old, &v2),
-            parse: |document| v2::parse_array(document, None, &limits_of()).unwrap(),
+            parse: |document| v2::parse_array(document, None, v2_codec, &limits_of()).unwrap(),
             written: true,
         },
         Version {

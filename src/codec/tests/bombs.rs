@@ -1,5 +1,4 @@
-//! Bombs: small values that claim or make much more than the chunk can hold. Each is corrupt, at no cost in
-//! memory.
+//! Bombs: small values that declare or decode to much more than the chunk. Each is corrupt, at no cost in memory.
 
 use std::io::Write;
 
@@ -7,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{Items, byte_chain, is_corrupt, unhex};
-use crate::codec::{CodecError, Inflated, Inflater};
+use crate::codec::{CodecError, InflateProgress, Inflater};
 
 fn gzip(data: &[u8]) -> Vec<u8> {
     let mut stream = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
@@ -26,7 +25,7 @@ fn zstd(data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_bare_stream_is_what_it_was_said_to_be_or_corrupt() {
+fn a_bare_stream_with_another_length_or_checksum_than_declared_is_corrupt() {
     let data = vec![7; 1 << 20];
     // The header and the trailer of gzip are as long as these.
     let whole = gzip(&data);
@@ -53,7 +52,7 @@ fn a_bare_stream_is_what_it_was_said_to_be_or_corrupt() {
     }
 }
 
-/// Decodes a bare stream with so many bytes of input and of room at a time.
+/// Decodes a bare stream with the given number of bytes of input and output in each call.
 fn inflate(
     encoded: &[u8],
     size: u64,
@@ -66,7 +65,7 @@ fn inflate(
     for input in encoded.chunks(input_bytes) {
         let mut rest = input;
         loop {
-            let Inflated { consumed, written } = inflater.inflate(rest, &mut room)?;
+            let InflateProgress { consumed, written } = inflater.inflate(rest, &mut room)?;
             decoded.extend_from_slice(&room[..written]);
             rest = &rest[consumed..];
             if consumed == 0 && written == 0 {
@@ -79,7 +78,7 @@ fn inflate(
 }
 
 #[test]
-fn a_value_that_makes_more_than_the_chunk_holds_is_corrupt() {
+fn a_value_that_decodes_to_more_than_the_chunk_is_corrupt() {
     let zeros = vec![0; 32 << 20];
     for (codec, bomb) in [("gzip", gzip(&zeros)), ("zlib", zlib(&zeros)), ("zstd", zstd(&zeros))] {
         let chain = byte_chain(json!([[codec, {}]]), 100);
@@ -91,7 +90,7 @@ fn a_value_that_makes_more_than_the_chunk_holds_is_corrupt() {
 }
 
 #[test]
-fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
+fn a_bomb_inside_a_compressed_value_stops_at_the_bound_of_the_inner_codec() {
     let zeros = vec![0; 64 << 20];
     let (inner_gzip, inner_zstd) = (gzip(&gzip(&zeros)), zstd(&zstd(&zeros)));
     assert!(is_corrupt(
@@ -100,7 +99,7 @@ fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
     assert!(is_corrupt(
         &byte_chain(json!([["zstd", {}], ["zstd", {}]]), 100).decode_items(Bytes::from(inner_zstd))
     ));
-    // What the outer codec makes is no legal value of the inner one: too long by far.
+    // The outer codec decodes to far more bytes than a legal value of the inner one has.
     for codec in ["gzip", "zlib", "zstd", "blosc"] {
         let chain = byte_chain(json!([[codec, {}], ["gzip", {}]]), 100);
         let error = chain.decode_items(Bytes::from(gzip(&zeros))).unwrap_err();
@@ -110,7 +109,7 @@ fn a_bomb_inside_a_compressed_value_is_stopped_at_the_bound_of_the_inner_one() {
 }
 
 #[test]
-fn a_zstd_frame_that_declares_much_makes_only_what_it_holds() {
+fn a_zstd_frame_that_declares_a_large_size_decodes_to_its_content() {
     // Content sizes of 64 TiB, 2^64 - 2 and 0 over one raw block of 4 bytes.
     for size in ["0000000000400000", "feffffffffffffff", "0000000000000000"] {
         let frame = unhex(&format!("28b52ffd e0 {size} 210000 01020304"));
@@ -124,7 +123,7 @@ fn a_zstd_frame_that_declares_much_makes_only_what_it_holds() {
 }
 
 #[test]
-fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
+fn a_thousand_members_decode_to_at_most_the_chunk() {
     let part = [7; 64];
     for (codec, member) in [("gzip", gzip(&part)), ("zstd", zstd(&part))] {
         let value = Bytes::from(member.repeat(1000));
@@ -135,7 +134,7 @@ fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
             assert!(is_corrupt(&result), "{codec} as {expected}");
         }
     }
-    // Members of nothing make nothing, however many there are.
+    // Any number of empty members decodes to nothing.
     for (codec, member) in [("gzip", gzip(&[])), ("zstd", zstd(&[]))] {
         let value = Bytes::from(member.repeat(10_000));
         assert!(is_corrupt(&byte_chain(json!([[codec, {}]]), 1).decode_items(value)), "{codec}");
@@ -143,7 +142,7 @@ fn a_thousand_members_are_decoded_within_the_chunk_or_not_at_all() {
 }
 
 #[test]
-fn a_gzip_trailer_that_lies_is_corrupt() {
+fn a_wrong_gzip_trailer_is_corrupt() {
     let good = gzip(&[5; 100]);
     let chain = byte_chain(json!([["gzip", {}]]), 100);
     for at in good.len() - 8..good.len() {
@@ -153,7 +152,7 @@ fn a_gzip_trailer_that_lies_is_corrupt() {
     }
 }
 
-/// A value of zeros that a chain made, far smaller than they are.
+/// Zeros encoded by a chain, far smaller than the zeros.
 fn zeros_by(list: &serde_json::Value) -> Bytes {
     let bomb = byte_chain(list.clone(), 32 << 20).encode_items(Bytes::from(vec![0; 32 << 20])).unwrap();
     assert!(bomb.len() < 256 << 10);
@@ -161,7 +160,7 @@ fn zeros_by(list: &serde_json::Value) -> Bytes {
 }
 
 #[test]
-fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
+fn lz4_bz2_and_lzma_stop_at_the_end_of_the_chunk() {
     for list in [
         json!([["numcodecs.lz4", {}]]),
         json!([["numcodecs.bz2", {"level": 9}]]),
@@ -173,14 +172,14 @@ fn lz4_bz2_and_lzma_stop_where_the_chunk_ends() {
         for expected in [0, 100, (32 << 20) - 1] {
             assert!(is_corrupt(&byte_chain(list.clone(), expected).decode_items(bomb.clone())), "{list}");
         }
-        // Behind another compressor the bound is that of what it makes.
+        // After another compressor, the bound is that of its output.
         let both = json!([["gzip", {}], list[0]]);
         assert!(is_corrupt(&byte_chain(both, 100).decode_items(bomb)), "{list}");
     }
 }
 
 #[test]
-fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
+fn a_wrong_lz4_header_is_corrupt_for_any_content() {
     let value = |length: u32| [&length.to_le_bytes()[..], &[0x10, 7]].concat();
     let decode = |expected, length| {
         byte_chain(json!([["numcodecs.lz4", {}]]), expected).decode_items(Bytes::from(value(length)))
@@ -189,13 +188,13 @@ fn an_lz4_header_that_lies_is_corrupt_whatever_the_chunk_holds() {
     for (expected, length) in [(1, 0), (1, 2), (1, u32::MAX), (500, 500), (1 << 28, 1 << 28), (0, 0)] {
         assert!(is_corrupt(&decode(expected, length)), "{length} for {expected}");
     }
-    // Where only a bound is known, so is what can be made of so few bytes.
+    // If only a bound is known, the length of the input bounds the output further.
     let behind = byte_chain(json!([["gzip", {}], ["numcodecs.lz4", {}]]), 1 << 20);
     assert!(is_corrupt(&behind.decode_items(Bytes::from(value(1 << 20)))));
 }
 
 #[test]
-fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
+fn a_dictionary_of_gigabytes_is_refused_without_allocating_it() {
     // The `.lzma` header: lc 3, lp 0, pb 2; a dictionary of 4 GiB less one; size unknown.
     let alone = unhex("5d ffffffff ffffffffffffffff 0083fffbffffc0000000");
     let result = byte_chain(json!([["numcodecs.lzma", {"format": 2}]]), 0).decode_items(alone);
@@ -207,7 +206,7 @@ fn a_dictionary_of_gigabytes_is_refused_and_not_had() {
 }
 
 #[test]
-fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
+fn several_streams_are_one_value_and_trailing_garbage_is_corrupt() {
     for list in [json!([["numcodecs.bz2", {}]]), json!([["numcodecs.lzma", {"preset": 0}]])] {
         let part = byte_chain(list.clone(), 64).encode_items(Bytes::from_static(&[7; 64])).unwrap();
         let chain = byte_chain(list.clone(), 640);
@@ -220,7 +219,7 @@ fn several_streams_are_one_value_and_garbage_behind_them_is_not() {
 }
 
 #[test]
-fn streams_of_nothing_are_counted() {
+fn empty_streams_count_towards_the_limit_of_streams() {
     let list = json!([["numcodecs.bz2", {}]]);
     let nothing = byte_chain(list.clone(), 0).encode_items(Bytes::new()).unwrap();
     assert!(byte_chain(list.clone(), 0).decode_items(Bytes::from(nothing.repeat(100))).unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Binding, and what a chain does to elements: order, byte order, sizes, identity.
+//! Binding, and the effect of a chain on elements: order, byte order, sizes, identity.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn uncompressed_little_endian_passes_through_without_a_copy() {
 }
 
 #[test]
-fn big_endian_is_swapped_where_it_is_if_nobody_else_holds_it() {
+fn big_endian_is_swapped_in_place_if_the_buffer_is_not_shared() {
     let chain = bind(json!([["bytes", {"endian": "big"}]]), DataType::Int32, &[2]).unwrap();
     let value = Bytes::from(vec![0, 0, 0, 1, 0, 0, 2, 0]);
     let at = value.as_ptr();
@@ -55,7 +55,7 @@ fn big_endian_is_swapped_where_it_is_if_nobody_else_holds_it() {
 }
 
 #[test]
-fn complex_numbers_are_swapped_part_by_part_and_raw_bits_not_at_all() {
+fn complex_numbers_are_swapped_by_part_and_raw_bits_are_not_swapped() {
     let big = json!([["bytes", {"endian": "big"}]]);
     let complex = bind(big.clone(), DataType::Complex64, &[1]).unwrap();
     assert_eq!(complex.decode_items(Bytes::from_static(b"dcbahgfe")).unwrap(), "abcdefgh");
@@ -76,13 +76,13 @@ fn bytes_without_endian_are_little_endian() {
 }
 
 #[test]
-fn a_stored_bool_is_zero_or_one_when_decoded() {
+fn a_stored_bool_decodes_to_zero_or_one() {
     let chain = bind(json!([["bytes", {}]]), DataType::Bool, &[4]).unwrap();
     assert_eq!(chain.decode_items(Bytes::from_static(&[0, 1, 2, 255])).unwrap(), &[0, 1, 1, 1][..]);
 }
 
 #[test]
-fn the_upper_bits_of_a_small_integer_say_nothing() {
+fn the_upper_bits_of_a_small_integer_are_ignored() {
     for (data_type, decoded) in [
         (DataType::Int2, [0, 1, 0xfe, 0xff, 0]),
         (DataType::Int4, [0, 1, 6, 0xff, 0xf8]),
@@ -112,7 +112,7 @@ fn numbered(shape: &[u64]) -> Bytes {
 }
 
 #[test]
-fn transpose_moves_elements_as_the_specification_says() {
+fn transpose_moves_elements_as_specified() {
     let shape = [2, 3, 4];
     let order = [2_usize, 0, 1];
     let chain =
@@ -131,7 +131,7 @@ fn transpose_moves_elements_as_the_specification_says() {
 }
 
 #[test]
-fn the_order_f_of_drafts_is_all_dimensions_reversed() {
+fn the_order_f_of_drafts_reverses_all_dimensions() {
     let list = |order: Value| json!([["transpose", {"order": order}], ["bytes", {}]]);
     let shape = [2, 3, 4];
     let f = bind(list(json!("F")), DataType::UInt8, &shape).unwrap();
@@ -142,7 +142,7 @@ fn the_order_f_of_drafts_is_all_dimensions_reversed() {
 }
 
 #[test]
-fn an_order_that_is_no_permutation_is_refused() {
+fn rejects_an_order_that_is_not_a_permutation() {
     for order in [
         json!([0, 1]),
         json!([0, 1, 1]),
@@ -160,7 +160,7 @@ fn an_order_that_is_no_permutation_is_refused() {
 }
 
 #[test]
-fn chains_in_the_wrong_order_are_refused() {
+fn rejects_chains_in_the_wrong_order() {
     for list in [
         json!([]),
         json!([["gzip", {"level": 1}]]),
@@ -202,7 +202,7 @@ fn an_unknown_codec_is_unsupported_by_name_unless_it_need_not_be_understood() {
 }
 
 #[test]
-fn a_chunk_beyond_the_limit_is_refused_before_anything_is_read() {
+fn rejects_a_chunk_beyond_the_limit_before_reading_it() {
     let list = json!([["bytes", {"endian": "little"}], ["zstd", {}]]);
     let limit = CodecLimits::default().chunk_bytes;
     for (shape, bytes) in [
@@ -214,7 +214,7 @@ fn a_chunk_beyond_the_limit_is_refused_before_anything_is_read() {
         assert_eq!(error, CodecError::ChunkTooLarge { bytes, limit });
     }
     assert!(bind(list.clone(), DataType::Float64, &[limit / 8]).is_ok());
-    // However large the others are, an edge of 0 makes nothing of them.
+    // An edge of 0 makes an empty chunk, whatever the other edges are.
     assert_eq!(bind(list, DataType::Float64, &[u64::MAX, 0, u64::MAX]).unwrap().decoded_bytes(), 0);
 }
 
@@ -235,14 +235,14 @@ fn a_chunk_without_elements_may_have_any_other_edges() {
 }
 
 #[test]
-fn chains_of_rank_zero_hold_one_element() {
+fn chains_of_rank_zero_have_one_element() {
     let chain =
         bind(json!([["transpose", {"order": []}], ["bytes", {"endian": "big"}]]), DataType::Int16, &[]);
     assert_eq!(chain.unwrap().decode_items(Bytes::from_static(&[1, 2])).unwrap(), &[2, 1][..]);
 }
 
 #[test]
-fn equal_chains_have_one_identity_and_others_another() {
+fn equal_chains_have_equal_ids_and_different_chains_do_not() {
     let list =
         || json!([["bytes", {"endian": "little"}], ["blosc", {"cname": "lz4", "clevel": 5, "shuffle": 1}]]);
     let id = |list: Value, data_type: DataType, shape: &[u64]| bind(list, data_type, shape).unwrap().id();
@@ -275,7 +275,7 @@ fn order(rank: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..rank).collect::<Vec<_>>()).prop_shuffle()
 }
 
-/// What a random chain is made of.
+/// The parameters of a random chain.
 fn parts() -> impl Strategy<Value = (DataType, Vec<u64>, Vec<Vec<usize>>, bool, usize)> {
     (0_usize..5).prop_flat_map(|rank| {
         (
@@ -292,7 +292,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_chain_reads_what_it_wrote((data_type, shape, orders, big, compressor) in parts()) {
+    fn any_chain_decodes_what_it_encoded((data_type, shape, orders, big, compressor) in parts()) {
         let mut list: Vec<Value> = orders.iter().map(|order| json!(["transpose", {"order": order}])).collect();
         list.push(json!(["bytes", {"endian": if big { "big" } else { "little" }}]));
         list.extend(every_compressor()[compressor].as_array().unwrap().iter().cloned());
@@ -309,7 +309,7 @@ proptest! {
     }
 
     #[test]
-    fn transposing_agrees_with_moving_one_element_at_a_time(
+    fn transpose_agrees_with_moving_one_element_at_a_time(
         (shape, order) in (1_usize..5).prop_flat_map(|rank| {
             // Up to some 20,000 elements, beyond the tiles of the copy in both directions.
             let longest = [0, 20_000, 140, 27, 12][rank];

@@ -1,4 +1,4 @@
-//! Each checksum and `shuffle`: the bytes that numcodecs 0.16 makes, and nothing broken passes.
+//! Each checksum and `shuffle`: the bytes agree with numcodecs 0.16, and damage is detected.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::codec::CodecError;
 use crate::metadata::DataType;
 
 #[test]
-fn checksums_and_shuffle_are_those_of_numcodecs() {
+fn checksums_and_shuffle_agree_with_numcodecs() {
     let vectors: &[(&str, Value, DataType, &str, &str, &str)] = &[
         (
             "crc32",
@@ -93,7 +93,7 @@ fn checksums_and_shuffle_are_those_of_numcodecs() {
 }
 
 #[test]
-fn the_sums_of_long_values_are_those_of_numcodecs() {
+fn checksums_of_long_values_agree_with_numcodecs() {
     let (ones, ramp) = (vec![255; 3_000_001], (0..3_000_001_u32).map(|at| u8::try_from(at % 251).unwrap()));
     let values = [Bytes::from(ones), ramp.collect(), Bytes::from_static(&[0; 11])];
     for (codec, sums) in [
@@ -112,7 +112,7 @@ fn the_sums_of_long_values_are_those_of_numcodecs() {
 }
 
 #[test]
-fn a_changed_bit_is_found_wherever_it_is() {
+fn a_changed_bit_is_detected_at_any_position() {
     for codec in ["crc32", "crc32c", "adler32", "fletcher32", "jenkins_lookup3"] {
         for location in ["start", "end"] {
             let list = json!([[format!("numcodecs.{codec}"), {"location": location}]]);
@@ -143,7 +143,7 @@ fn a_location_is_the_start_or_the_end() {
 }
 
 #[test]
-fn jenkins_lookup3_is_seeded_by_32_bits_and_has_no_prefix() {
+fn jenkins_lookup3_has_a_seed_of_32_bits_and_no_prefix() {
     let list = |config: Value| json!([["bytes", {}], ["numcodecs.jenkins_lookup3", config]]);
     assert!(bind(list(json!({"initval": u32::MAX})), DataType::UInt8, &[4]).is_ok());
     for initial in [json!(-1), json!(1_u64 << 32), json!(0.5)] {
@@ -155,7 +155,7 @@ fn jenkins_lookup3_is_seeded_by_32_bits_and_has_no_prefix() {
 }
 
 #[test]
-fn shuffle_moves_whole_elements_and_gives_them_back() {
+fn shuffle_moves_whole_elements_and_restores_them() {
     for element in [1, 2, 3, 4, 8, 16, 600] {
         let chain = byte_chain(json!([["numcodecs.shuffle", {"elementsize": element}]]), 1200);
         let encoded = chain.encode_items(sample(1200)).unwrap();
@@ -167,7 +167,7 @@ fn shuffle_moves_whole_elements_and_gives_them_back() {
 }
 
 #[test]
-fn shuffle_is_refused_where_elements_do_not_fit() {
+fn rejects_a_shuffle_whose_elements_do_not_fit() {
     let bind = |length, config: Value| {
         bind(json!([["bytes", {}], ["numcodecs.shuffle", config]]), DataType::UInt8, &[length])
     };
@@ -176,7 +176,7 @@ fn shuffle_is_refused_where_elements_do_not_fit() {
         let result = bind(length, json!({"elementsize": element}));
         assert!(matches!(result, Err(CodecError::Invalid { .. })), "{element}");
     }
-    // Behind a compressor only the bytes can tell.
+    // After a compressor the size is known only from the bytes.
     let chain = byte_chain(json!([["gzip", {}], ["numcodecs.shuffle", {"elementsize": 64}]]), 100);
     assert!(is_corrupt(&chain.decode_items(sample(63))));
 }

@@ -1,4 +1,4 @@
-//! Each bytes→bytes codec: what it makes it reads, and nothing broken passes for data.
+//! Each bytes→bytes codec: it decodes its own output, and damaged bytes are no data.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::{Items, bind, byte_chain, codecs, every_compressor, is_corrupt, sampl
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{DataType, FillValue};
 
-/// What numcodecs 0.16 made of `abcdefgh`, four times.
+/// The encodings of `abcdefgh` repeated four times by numcodecs 0.16.
 const LZ4: &str = "200000008f6162636465666768080000506465666768";
 const BZ2: &str =
     "425a683131415926535918814f5d00000181003fc02000310c080aa0269c49459869e38f8bb9229c28480c40a7ae80";
@@ -17,7 +17,7 @@ const ALONE: &str = "5d00008000ffffffffffffffff00309888983ecbe26f3a963fbe73dffff
 const RAW: &str = "e0001f000d5d0030987c5a590beb8caa7d40000000";
 
 #[test]
-fn every_compressor_reads_what_it_wrote() {
+fn every_compressor_decodes_what_it_encoded() {
     for compressor in every_compressor() {
         for length in [0, 1, 7, 8, 127, 128, 1000, 70_001] {
             let data = sample(length);
@@ -30,7 +30,7 @@ fn every_compressor_reads_what_it_wrote() {
 }
 
 #[test]
-fn a_value_cut_off_anywhere_is_corrupt() {
+fn a_value_truncated_anywhere_is_corrupt() {
     for compressor in every_compressor() {
         let chain = byte_chain(compressor.clone(), 2000);
         let encoded = chain.encode_items(sample(2000)).unwrap();
@@ -42,7 +42,7 @@ fn a_value_cut_off_anywhere_is_corrupt() {
 }
 
 #[test]
-fn a_value_of_another_length_is_corrupt_both_ways() {
+fn a_value_that_is_too_short_or_too_long_is_corrupt() {
     for compressor in every_compressor() {
         let encoded = byte_chain(compressor.clone(), 1000).encode_items(sample(1000)).unwrap();
         for expected in [0, 999, 1001, 100_000] {
@@ -56,7 +56,7 @@ fn a_value_of_another_length_is_corrupt_both_ways() {
 fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
     for compressor in every_compressor() {
         for expected in [0, 4] {
-            // What base64 makes of nothing is nothing.
+            // base64 encodes no bytes as no bytes.
             if expected == 0 && compressor[0][0] == "numcodecs.base64" {
                 continue;
             }
@@ -67,7 +67,7 @@ fn an_empty_value_is_corrupt_and_not_a_missing_chunk() {
 }
 
 #[test]
-fn gzip_members_are_one_stream_and_zeros_behind_them_are_padding() {
+fn gzip_members_are_one_stream_and_trailing_zeros_are_padding() {
     let members = "1f8b080000000000020363640000be23c258020000001f8b0800000000000203636200007d70ef7302000000";
     let chain = byte_chain(json!([["gzip", {"level": 1}]]), 4);
     assert_eq!(chain.decode_items(unhex(members)).unwrap(), &[1, 0, 2, 0][..]);
@@ -79,7 +79,7 @@ fn gzip_members_are_one_stream_and_zeros_behind_them_are_padding() {
 }
 
 #[test]
-fn a_gzip_header_may_hold_a_name_a_comment_and_more() {
+fn a_gzip_header_may_have_all_optional_fields() {
     let member = unhex("1f8b080000000000020363640000be23c25802000000");
     let mut long = unhex("1f8b081e000000000203").to_vec();
     long.extend(unhex("0300 616263")); // extra
@@ -91,7 +91,7 @@ fn a_gzip_header_may_hold_a_name_a_comment_and_more() {
 }
 
 #[test]
-fn gzip_and_zlib_read_each_other_and_write_their_own() {
+fn gzip_and_zlib_decode_each_other_and_encode_their_own() {
     let data = sample(5000);
     let gzip = byte_chain(json!([["gzip", {"level": 1}]]), 5000);
     let zlib = byte_chain(json!([["zlib", {"level": 1}]]), 5000);
@@ -116,7 +116,7 @@ fn several_zstd_frames_and_skippable_ones_are_one_value() {
 }
 
 #[test]
-fn zstd_makes_the_same_bytes_whatever_was_compressed_before() {
+fn zstd_encodes_the_same_bytes_after_any_other_value() {
     for level in [1, 3, 19, -5, 9, 3, 1] {
         for (length, checksum) in [(0, false), (5000, true), (300_000, false), (1, false), (70_000, true)] {
             let data = sample(length);
@@ -130,7 +130,7 @@ fn zstd_makes_the_same_bytes_whatever_was_compressed_before() {
 }
 
 #[test]
-fn a_zstd_window_costs_no_memory_however_long_it_is() {
+fn a_zstd_window_of_any_size_allocates_nothing() {
     // Magic, no content size, a window of 2^27, 2^31 or 2^41 bytes, one raw last block of 4 bytes.
     let chain = byte_chain(json!([["zstd", {}]]), 4);
     let frame = |window: &str| unhex(&format!("28b52ffd 00 {window} 210000 01020304"));
@@ -155,7 +155,7 @@ fn levels_may_be_strings_and_are_checked() {
 }
 
 #[test]
-fn values_that_pythons_compressors_wrote_are_read() {
+fn decodes_values_written_by_pythons_compressors() {
     let lzma = |config| json!([["numcodecs.lzma", config]]);
     for (list, value) in [
         (json!([["numcodecs.lz4", {}]]), LZ4),
@@ -170,7 +170,7 @@ fn values_that_pythons_compressors_wrote_are_read() {
 }
 
 #[test]
-fn lzma_filters_are_checked_when_bound() {
+fn binding_checks_lzma_filters() {
     let lzma = |config: serde_json::Value| {
         bind(json!([["bytes", {}], ["numcodecs.lzma", config]]), DataType::UInt8, &[4])
     };
@@ -236,7 +236,7 @@ fn blosc_configurations_of_v2_and_v3_bind() {
 }
 
 #[test]
-fn blosc_is_refused_for_chunks_larger_than_a_frame() {
+fn rejects_blosc_for_chunks_larger_than_a_frame() {
     let limits = CodecLimits { chunk_bytes: u64::MAX, ..CodecLimits::default() };
     let bind = |length| {
         let list = codecs(json!([["bytes", {}], ["blosc", {}]]));
@@ -252,7 +252,7 @@ proptest! {
     #[test]
     fn mutated_values_never_panic(
         which in 0..every_compressor().len(),
-        // Some encoders make nothing of nothing, and in that nothing can be mutated.
+        // Some encoders encode no bytes as no bytes, which cannot be mutated.
         length in 1_usize..1500,
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),

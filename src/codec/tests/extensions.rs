@@ -1,4 +1,4 @@
-//! `reshape`, `conditional` and `n5_default`: what the extensions promise, and nothing that panics.
+//! `reshape`, `conditional` and `n5_default`: the promises of the extensions, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn reshaped(shape: &Value, input: &[u64]) -> Result<CodecChain, CodecError> {
 }
 
 #[test]
-fn a_shape_that_is_the_same_elements_is_bound() {
+fn binds_a_shape_of_the_same_elements() {
     for (shape, input) in [
         (json!([[0, 1], [2], 3]), &[100, 50, 64, 3][..]),
         (json!([6]), &[2, 3]),
@@ -41,7 +41,7 @@ fn a_shape_that_is_the_same_elements_is_bound() {
 }
 
 #[test]
-fn a_shape_of_other_elements_or_in_another_order_is_invalid() {
+fn rejects_a_shape_of_other_elements_or_another_order() {
     for (shape, input) in [
         (json!([5]), &[2, 3][..]),
         (json!([4, -1]), &[2, 3]),
@@ -57,7 +57,7 @@ fn a_shape_of_other_elements_or_in_another_order_is_invalid() {
         (json!([[0], [2]]), &[2, 3]),
         (json!([[-1], 3]), &[2, 3]),
         (json!([[[0]], 3]), &[2, 3]),
-        // Of as many elements, but the named dimension is not that one.
+        // As many elements, but the named dimension has another length.
         (json!([2, [0], 3]), &[4, 6]),
         (json!([[1], 4]), &[4, 6]),
         (json!([[0, 2], 3]), &[2, 3, 2]),
@@ -74,7 +74,7 @@ fn a_shape_of_other_elements_or_in_another_order_is_invalid() {
 }
 
 #[test]
-fn a_shard_behind_a_reshape_is_read_whole_and_right() {
+fn a_shard_after_a_reshape_is_decoded_whole() {
     let shard = json!(["sharding_indexed", {
         "chunk_shape": [2, 2, 1],
         "codecs": inside(&json!([["transpose", {"order": [2, 0, 1]}], ["bytes", {"endian": "big"}], ["gzip", {}]])),
@@ -90,7 +90,7 @@ fn a_shard_behind_a_reshape_is_read_whole_and_right() {
 }
 
 #[test]
-fn texts_are_reshaped_as_numbers_are() {
+fn strings_are_reshaped_like_numbers() {
     let list = json!([["reshape", {"shape": [[0, 1]]}], ["vlen-utf8", {}]]);
     let chain = bind(list, DataType::String, &[2, 2]).unwrap();
     let (mut heap, mut spans) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn texts_are_reshaped_as_numbers_are() {
     assert_eq!(decoded.variable_elements().collect::<Vec<_>>(), [&b"a"[..], b"", b"ccc", "dé".as_bytes()]);
 }
 
-/// Bytes behind `conditional` with these codecs inside.
+/// A chain of bytes and `conditional` with these codecs inside.
 fn conditional(list: &Value, length: u64) -> Result<CodecChain, CodecError> {
     conditional_with(&json!({"codecs": inside(list)}), length)
 }
@@ -115,7 +115,7 @@ fn conditional_with(config: &Value, length: u64) -> Result<CodecChain, CodecErro
 }
 
 #[test]
-fn a_chunk_is_decoded_by_the_codecs_that_its_header_has() {
+fn a_chunk_is_decoded_by_the_codecs_in_its_header() {
     let list = json!([["zlib", {"level": 1}], ["numcodecs.crc32", {"location": "end"}]]);
     let chain = conditional(&list, 64).unwrap();
     let elements = Bytes::from(vec![7; 64]);
@@ -141,12 +141,12 @@ fn a_chunk_is_decoded_by_the_codecs_that_its_header_has() {
 }
 
 #[test]
-fn the_encoder_applies_all_codecs_where_that_pays_and_else_none() {
+fn the_encoder_applies_all_codecs_if_the_chunk_gets_shorter_and_none_otherwise() {
     let list = json!([["numcodecs.shuffle", {"elementsize": 4}], ["zstd", {"level": 3}]]);
     let chain = conditional(&list, 400).unwrap();
     let plain = chain.encode_items(Bytes::from(vec![1; 400])).unwrap();
     assert!(plain[0] == 3 && plain.len() < 100);
-    // What does not compress costs the header and no more.
+    // Incompressible bytes cost only the header.
     let noise = Bytes::from_static(b"\x5a\x17\xc4\x81\x3e\xfb\xb8");
     let short = conditional(&json!([["zlib", {"level": 9}]]), 7).unwrap();
     let stored = short.encode_items(noise.clone()).unwrap();
@@ -154,17 +154,17 @@ fn the_encoder_applies_all_codecs_where_that_pays_and_else_none() {
 }
 
 #[test]
-fn a_header_has_as_many_bits_as_it_is_given() {
+fn a_header_has_the_configured_number_of_bits() {
     let config = json!({"codecs": inside(&json!([["crc32c", {}]])), "header_bits": 24});
     let chain = conditional_with(&config, 2).unwrap();
     assert_eq!(chain.encode_items(Bytes::from_static(b"ab")).unwrap(), b"\0\0\0ab"[..]);
     for header in [[2, 0, 0], [0, 1, 0], [0, 0, 0x80]] {
         assert!(is_corrupt(&chain.decode_items(Bytes::from([&header[..], b"ab"].concat()))), "{header:?}");
     }
-    // Nine codecs have two bytes.
+    // Nine codecs need two bytes.
     let nine = conditional(&Value::Array(vec![json!(["crc32c", {}]); 9]), 2).unwrap();
     assert_eq!(nine.encode_items(Bytes::from_static(b"ab")).unwrap(), b"\0\0ab"[..]);
-    // None has nothing.
+    // No codecs need no byte.
     let none = conditional(&json!([]), 2).unwrap();
     assert_eq!(
         (none.encode_items(Bytes::from_static(b"ab")).unwrap(), none.encoded_limit()),
@@ -173,7 +173,7 @@ fn a_header_has_as_many_bits_as_it_is_given() {
 }
 
 #[test]
-fn conditional_codecs_inside_conditional_ones_are_read() {
+fn decodes_nested_conditional_codecs() {
     let inner = json!(["conditional", {"codecs": inside(&json!([["zlib", {}], ["crc32c", {}]]))}]);
     let chain = conditional(&json!([["numcodecs.shuffle", {"elementsize": 2}], inner]), 1000).unwrap();
     for elements in [Bytes::from(vec![3; 1000]), sample(1000)] {
@@ -184,7 +184,7 @@ fn conditional_codecs_inside_conditional_ones_are_read() {
 }
 
 #[test]
-fn a_conditional_codec_that_is_configured_wrongly_is_invalid() {
+fn rejects_a_wrongly_configured_conditional_codec() {
     let one = inside(&json!([["crc32c", {}]]));
     let mut nested = json!([]);
     for _ in 0..20 {
@@ -227,7 +227,7 @@ fn a_bomb_in_a_conditional_codec_stops_at_the_size_of_the_chunk() {
 }
 
 #[test]
-fn codecs_inside_conditional_ones_count_as_those_of_the_chain() {
+fn codecs_inside_conditional_count_towards_the_limit_of_the_chain() {
     let codecs = |count: usize| json!({"codecs": vec![json!("gzip"); count]});
     let chain = |counts: &[usize]| {
         let behind = counts.iter().map(|&count| json!(["conditional", codecs(count)]));
@@ -242,7 +242,7 @@ fn codecs_inside_conditional_ones_count_as_those_of_the_chain() {
 }
 
 #[test]
-fn between_two_codecs_stands_no_more_than_the_largest_chunk_may_be_worth_and_it_is_counted() {
+fn the_bytes_between_two_codecs_are_bounded_and_counted() {
     let shard = |codecs: Value| {
         json!([["sharding_indexed", {
             "chunk_shape": [512], "codecs": inside(&codecs), "index_codecs": inside(&json!([["bytes", {"endian": "little"}]])),
@@ -263,7 +263,7 @@ fn between_two_codecs_stands_no_more_than_the_largest_chunk_may_be_worth_and_it_
     };
     bind(text(2), 1 << 20).unwrap();
     assert!(matches!(bind(text(3), 1 << 20), Err(CodecError::ChunkTooLarge { .. })));
-    // One codec has nothing between, two have what the first of them makes.
+    // With one codec nothing is between codecs; with two, the output of the first.
     let working = |list: Value| bind(list, 1000).unwrap().working_bytes();
     assert_eq!(working(gzipped), 1000);
     assert_eq!(working(json!([["bytes", {}], ["numcodecs.base64", {}], ["gzip", {}]])), 1000 + 1336);
@@ -292,7 +292,7 @@ fn n5(
 }
 
 #[test]
-fn a_block_is_a_header_and_the_elements_in_the_order_of_n5() {
+fn a_block_is_a_header_and_the_elements_in_n5_order() {
     let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     let elements: Bytes = (1_i16..7).flat_map(i16::to_le_bytes).collect();
     let value = unhex("0000 0002 00000002 00000003  0001 0004 0002 0005 0003 0006");
@@ -301,7 +301,7 @@ fn a_block_is_a_header_and_the_elements_in_the_order_of_n5() {
 }
 
 #[test]
-fn a_block_that_is_smaller_or_larger_is_padded_with_the_fill_value_or_cut() {
+fn a_block_of_another_size_is_padded_with_the_fill_value_or_cropped() {
     let chain = n5(2, None, &DataType::Int16, &[2, 3], &[9, 0]);
     for (value, expected) in [
         ("0000 0002 00000002 00000001  0001 0004", [1, 9, 9, 4, 9, 9]),
@@ -343,7 +343,7 @@ fn a_block_with_another_header_is_corrupt() {
 }
 
 #[test]
-fn a_bomb_in_a_block_stops_at_the_size_its_header_has() {
+fn a_bomb_in_a_block_stops_at_the_size_in_its_header() {
     let gzip = json!(["gzip", {"level": 9}]);
     let chain = n5(1, Some(gzip.clone()), &DataType::UInt8, &[8], &[0]);
     let bomb = n5(1, Some(gzip), &DataType::UInt8, &[1 << 16], &[0])
@@ -356,7 +356,7 @@ fn a_bomb_in_a_block_stops_at_the_size_its_header_has() {
 }
 
 #[test]
-fn a_block_that_is_configured_wrongly_is_invalid() {
+fn rejects_a_wrongly_configured_block() {
     let transpose = json!({"name": "transpose", "configuration": {"order": [1, 0]}});
     let bytes = json!({"name": "bytes", "configuration": {"endian": "big"}});
     for (data_type, config) in [
@@ -396,7 +396,7 @@ fn a_block_that_is_configured_wrongly_is_invalid() {
 }
 
 #[test]
-fn blocks_stand_inside_shards_and_behind_casts() {
+fn blocks_work_inside_shards_and_after_casts() {
     let list = json!([
         ["cast_value", {"data_type": "uint16"}],
         ["sharding_indexed", {
@@ -416,7 +416,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_conditional_reads_what_it_wrote(
+    fn any_conditional_codec_decodes_what_it_encoded(
         first in 0..every_compressor().len(), second in 0..every_compressor().len(), length in 0_u64..600, noisy: bool,
     ) {
         let mut list = every_compressor()[first].as_array().unwrap().clone();
@@ -430,7 +430,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_conditional_panic(
+    fn a_conditional_codec_never_panics(
         which in 0..every_compressor().len(), value in prop::collection::vec(any::<u8>(), 0..200), applied in 0_u8..4,
     ) {
         let chain = conditional(&every_compressor()[which], 100).unwrap();
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn any_block_reads_what_it_wrote_and_shows_its_part_of_any_chunk(
+    fn any_block_decodes_what_it_encoded_and_its_overlap_with_any_chunk(
         shape in prop::collection::vec(1_u64..5, 0..4), other in prop::collection::vec(0_u64..6, 4),
     ) {
         let count = usize::try_from(shape.iter().product::<u64>()).unwrap();
@@ -471,7 +471,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_block_panic(
+    fn a_block_never_panics(
         value in prop::collection::vec(any::<u8>(), 0..60), shape in prop::collection::vec(0_u32..8, 2), compressed: bool,
     ) {
         let chain = n5(2, compressed.then(|| json!(["gzip", {}])), &DataType::UInt16, &[3, 4], &[1, 2]);
@@ -485,7 +485,7 @@ proptest! {
     }
 
     #[test]
-    fn no_configuration_of_a_shape_panics(
+    fn a_configuration_of_a_shape_never_panics(
         shape in prop::collection::vec(prop::sample::select(vec![
             json!(-1), json!(0), json!(1), json!(2), json!(3), json!(u64::MAX), json!(1_u64 << 33), json!([]), json!([0]),
             json!([1]), json!([0, 1]), json!([2]), json!([1, 2]), json!([0, 2]), json!(null), json!(1.5),

@@ -1,4 +1,4 @@
-//! The codecs on elements: the bytes that numcodecs 0.16 makes, what comes back, and nothing that panics.
+//! The array→array codecs: bytes as from numcodecs 0.16, round trips, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn chain(codec: &str, config: &Value, data_type: &DataType, count: u64) -> Resul
 }
 
 #[test]
-fn what_filters_make_is_what_numcodecs_makes() {
+fn filters_encode_the_same_bytes_as_numcodecs() {
     let vectors: &[(&str, Value, DataType, &str, &str, &str)] = &[
         (
             "delta",
@@ -219,7 +219,7 @@ fn what_filters_make_is_what_numcodecs_makes() {
 }
 
 #[test]
-fn differences_of_integers_wrap_around_and_lose_nothing() {
+fn differences_of_integers_wrap_around_without_loss() {
     for (dtype, data_type) in &NUMBERS[..8] {
         let decoded = sample(64 * data_type.item_bytes());
         let chain = chain("numcodecs.delta", &json!({"dtype": dtype}), data_type, 64).unwrap();
@@ -230,14 +230,14 @@ fn differences_of_integers_wrap_around_and_lose_nothing() {
 }
 
 #[test]
-fn a_type_that_is_left_out_is_that_of_the_array() {
+fn a_missing_type_defaults_to_that_of_the_array() {
     let chain = chain("numcodecs.delta", &json!({}), &DataType::UInt16, 2).unwrap();
     assert_eq!(chain.decode_items(unhex("0500ffff")).unwrap(), unhex("05000400"));
 }
 
 #[test]
-fn elements_may_be_taken_for_others_of_the_same_size() {
-    // As numcodecs does with dates, and with the integers that a rounded float is stored as.
+fn elements_may_be_read_as_another_type_of_the_same_size() {
+    // numcodecs does this with dates, and with the integers of rounded floats.
     let chain = chain("numcodecs.delta", &json!({"dtype": "<i4"}), &DataType::Float32, 2).unwrap();
     assert_eq!(chain.decode_items(unhex("0000803f 01000000")).unwrap(), unhex("0000803f 0100803f"));
 }
@@ -251,7 +251,7 @@ fn filters_see_elements_in_stored_order() {
 }
 
 #[test]
-fn types_that_are_no_numbers_are_refused_by_name() {
+fn rejects_types_that_are_not_numbers_by_name() {
     for (codec, config, data_type) in [
         ("delta", json!({"dtype": "<M8[ns]"}), DataType::Int64),
         ("delta", json!({"dtype": "|b1"}), DataType::Bool),
@@ -265,7 +265,7 @@ fn types_that_are_no_numbers_are_refused_by_name() {
 }
 
 #[test]
-fn configurations_that_cannot_be_are_invalid() {
+fn rejects_impossible_configurations() {
     for (codec, config, data_type) in [
         ("numcodecs.delta", json!({"dtype": "<i8"}), DataType::Int32),
         ("numcodecs.delta", json!({"dtype": 4}), DataType::Int32),
@@ -289,7 +289,7 @@ fn configurations_that_cannot_be_are_invalid() {
 }
 
 #[test]
-fn an_array_that_is_stored_much_larger_is_refused_when_bound() {
+fn rejects_an_array_whose_encoded_form_is_much_larger() {
     let codecs = [
         CodecMetadata::new("numcodecs.astype", json!({"encode_dtype": "<f8"})),
         CodecMetadata::new("bytes", json!({"endian": "little"})),
@@ -303,7 +303,7 @@ fn an_array_that_is_stored_much_larger_is_refused_when_bound() {
 }
 
 #[test]
-fn a_fill_value_is_the_same_number_behind_a_cast() {
+fn a_fill_value_keeps_its_value_after_a_cast() {
     let shard = json!({"chunk_shape": [2], "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]});
     let codecs = [
@@ -318,7 +318,7 @@ fn a_fill_value_is_the_same_number_behind_a_cast() {
 }
 
 #[test]
-fn rounded_bits_stay_as_they_are() {
+fn decoding_does_not_change_rounded_bits() {
     let chain = chain("bitround", &json!({"keepbits": 1}), &DataType::Float32, 4).unwrap();
     assert_eq!(chain.decode_items(sample(16)).unwrap(), sample(16));
     let encoded = chain.encode_items(sample(16)).unwrap();
@@ -326,7 +326,7 @@ fn rounded_bits_stay_as_they_are() {
 }
 
 #[test]
-fn bitround_leaves_infinities_and_nan_alone() {
+fn bitround_keeps_infinities_and_nan() {
     let chain = chain("bitround", &json!({"keepbits": 2}), &DataType::Float16, 4).unwrap();
     let special = unhex("007c 00fc ff7f 01fc");
     assert_eq!(chain.encode_items(special.clone()).unwrap(), special);
@@ -352,7 +352,7 @@ fn bitround_rounds_integers_from_their_highest_bit() {
 }
 
 #[test]
-fn the_two_packbits_begin_at_different_ends() {
+fn the_two_packbits_codecs_begin_at_different_ends() {
     let bools = unhex("01 00 01 01 00 00 00 00 01 01 00");
     let numcodecs = chain("numcodecs.packbits", &json!({}), &DataType::Bool, 11).unwrap();
     assert_eq!(numcodecs.encode_items(bools.clone()).unwrap(), unhex("05 b0 c0"));
@@ -368,7 +368,7 @@ fn the_two_packbits_begin_at_different_ends() {
 }
 
 #[test]
-fn a_padding_that_is_not_the_arrays_is_corrupt() {
+fn a_padding_other_than_the_arrays_is_corrupt() {
     let chain = chain("numcodecs.packbits", &json!({}), &DataType::Bool, 11).unwrap();
     for padding in ["00", "04", "06", "0d", "ff"] {
         assert!(is_corrupt(&chain.decode_items(unhex(&format!("{padding} b1 a0")))), "{padding}");
@@ -378,7 +378,7 @@ fn a_padding_that_is_not_the_arrays_is_corrupt() {
 }
 
 #[test]
-fn packed_bits_are_extended_as_their_type_is() {
+fn packed_bits_of_signed_types_are_sign_extended() {
     let pack =
         |data_type: DataType, config: Value| bind(json!([["packbits", config]]), data_type, &[3]).unwrap();
     let nibbles = json!({"first_bit": 2, "last_bit": 5});
@@ -388,7 +388,7 @@ fn packed_bits_are_extended_as_their_type_is() {
     assert_eq!(signed.encode_items(values.clone()).unwrap(), unhex("6d 01"));
     assert_eq!(signed.decode_items(unhex("6d 01")).unwrap(), unhex("f4 18 04"));
     assert_eq!(pack(DataType::UInt8, nibbles).decode_items(unhex("6d 01")).unwrap(), unhex("34 18 04"));
-    // All bits of any type are what `bytes` makes.
+    // With all bits of a type it encodes the same bytes as `bytes`.
     for data_type in [DataType::UInt16, DataType::Int64, DataType::Float32, DataType::Complex128] {
         let value = sample(3 * data_type.item_bytes());
         let chain = pack(data_type, json!({}));
@@ -406,7 +406,7 @@ fn packed_bits_are_extended_as_their_type_is() {
     }
 }
 
-/// What hostile documents say.
+/// Configurations of hostile documents.
 fn anything() -> impl Strategy<Value = Value> {
     prop_oneof![
         prop::sample::select(NUMBERS.map(|(dtype, _)| json!(dtype)).to_vec()),
@@ -439,7 +439,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn no_configuration_and_no_bytes_panic(
+    fn configurations_and_bytes_never_panic(
         codec in prop::sample::select(vec!["numcodecs.delta", "numcodecs.astype", "numcodecs.fixedscaleoffset",
             "numcodecs.quantize", "numcodecs.packbits", "bitround", "packbits", "numcodecs.shuffle",
             "numcodecs.lzma", "numcodecs.bz2", "numcodecs.lz4", "numcodecs.jenkins_lookup3"]),

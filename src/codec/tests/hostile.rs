@@ -1,4 +1,4 @@
-//! Hostile blosc frames and hostile shards, each made by hand around one lie.
+//! Hostile blosc frames and hostile shards, each handmade with one wrong value.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn lz4_part(distance: u16, more: u8) -> Vec<u8> {
 }
 
 #[test]
-fn an_lz4_match_reaches_back_no_further_than_the_beginning() {
+fn an_lz4_match_before_the_beginning_is_corrupt() {
     let decode =
         |distance| blosc(33).decode_items(Bytes::from(frame(LZ4, 1, 33, 33, &lz4_part(distance, 1))));
     assert_eq!(decode(8).unwrap(), "abcdefghabcdefghabcdefghabcdvwxyz");
@@ -45,11 +45,11 @@ fn an_lz4_match_reaches_back_no_further_than_the_beginning() {
 }
 
 #[test]
-fn an_lz4_match_of_nothing_shows_zeros_and_no_old_memory() {
+fn an_lz4_match_at_distance_zero_decodes_to_zeros_and_not_old_memory() {
     for more in 0..254 {
         let length = 8 + 19 + usize::from(more) + 5;
         for shuffled in [0, 1, 4] {
-            // Whatever was there before is in the memory the allocator gives out next.
+            // The allocator is likely to return this memory next.
             drop((0..8).map(|_| vec![0xee_u8; length]).collect::<Vec<_>>());
             let block = i32::try_from(length).unwrap();
             let value = frame(LZ4 | shuffled, 2, block, block, &lz4_part(0, more));
@@ -159,7 +159,7 @@ fn an_inner_shard_cannot_reach_into_its_neighbours() {
 }
 
 #[test]
-fn a_shard_cut_off_anywhere_is_corrupt() {
+fn a_shard_truncated_anywhere_is_corrupt() {
     let chain = nested();
     let value = chain.encode_items(sample(48)).unwrap();
     for length in 0..value.len() {

@@ -1,4 +1,4 @@
-//! Tests of whole chains, through the door that the rooms above use.
+//! Tests of chains, through the interface that other modules use.
 
 mod bombs;
 mod chains;
@@ -9,8 +9,9 @@ mod filters;
 mod hostile;
 mod numbers;
 mod objects;
-mod parts;
+mod partial;
 mod pitfalls;
+mod registry;
 mod sharding;
 mod values;
 
@@ -35,7 +36,7 @@ fn inside(list: &Value) -> Value {
     list.map(|codec| json!({"name": codec[0], "configuration": codec[1]})).collect()
 }
 
-/// Chains whose elements are of a fixed size: nothing but their items.
+/// Encodes and decodes elements of a fixed size by their items.
 trait Items {
     fn decode_items(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
     fn encode_items(&self, items: Bytes) -> Result<Bytes, CodecError>;
@@ -56,7 +57,7 @@ fn bind(list: Value, data_type: impl Borrow<DataType>, shape: &[u64]) -> Result<
     CodecChain::bind(&codecs(list), data_type, shape, &FillValue::zero(data_type), &CodecLimits::default())
 }
 
-/// A chain of bytes of the given number: `bytes` and what follows it.
+/// A chain for `length` bytes: `bytes` and these compressors.
 fn byte_chain(compressors: Value, length: u64) -> CodecChain {
     let Value::Array(mut list) = compressors else { panic!("a list of codecs") };
     list.insert(0, json!(["bytes", {}]));

@@ -1,4 +1,4 @@
-//! Codecs that know numbers for what they are: pcodec, zfp. And base64, which knows nothing.
+//! Codecs of numbers (pcodec, zfp), and base64.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn date() -> DataType {
     DataType::DateTime64(TimeStep::new(TimeUnit::Second, 1).unwrap())
 }
 
-/// The types that pcodec has.
+/// The types that pcodec supports.
 fn pcodec_types() -> Vec<DataType> {
     vec![
         DataType::Int8,
@@ -30,12 +30,12 @@ fn pcodec_types() -> Vec<DataType> {
     ]
 }
 
-/// The types that zfp has.
+/// The types that zfp supports.
 fn zfp_types() -> [DataType; 5] {
     [DataType::Int32, DataType::Int64, DataType::Float32, DataType::Float64, date()]
 }
 
-/// Numbers of any type: smooth ones, and not.
+/// Numbers of any type, smooth and random.
 fn numbers(data_type: &DataType, count: usize) -> Bytes {
     let noise = sample(count * 8);
     let number = |index: usize| {
@@ -62,7 +62,7 @@ fn pcodec_options() -> Vec<Value> {
 }
 
 #[test]
-fn pcodec_gives_back_every_number_of_every_type() {
+fn pcodec_restores_every_number_of_every_type() {
     for data_type in pcodec_types() {
         for options in pcodec_options() {
             for count in [0, 1, 255, 257, 9000] {
@@ -78,7 +78,7 @@ fn pcodec_gives_back_every_number_of_every_type() {
 }
 
 #[test]
-fn pcodec_gives_back_every_bit_of_a_nan() {
+fn pcodec_restores_every_bit_of_a_nan() {
     let chain = bind(json!([["numcodecs.pcodec", {}]]), DataType::Float64, &[4]).unwrap();
     let bits = [0x7ff8_0000_0000_0001_u64, 0xfff0_0000_0000_0123, 1 << 63, f64::INFINITY.to_bits()];
     let given: Bytes = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
@@ -86,7 +86,7 @@ fn pcodec_gives_back_every_bit_of_a_nan() {
 }
 
 #[test]
-fn pcodec_of_other_numbers_than_the_chunk_has_is_corrupt() {
+fn pcodec_with_another_number_of_numbers_is_corrupt() {
     let list = json!([["numcodecs.pcodec", {"equal_pages_up_to": 1000}]]);
     let good = bind(list.clone(), DataType::Int32, &[5000]).unwrap();
     let value = good.encode_items(numbers(&DataType::Int32, 5000)).unwrap();
@@ -101,7 +101,7 @@ fn pcodec_of_other_numbers_than_the_chunk_has_is_corrupt() {
     for length in (0..value.len()).step_by(7) {
         assert!(is_corrupt(&good.decode_items(value.slice(..length))), "{length}");
     }
-    // Numbers that are all alike cost next to nothing.
+    // Equal numbers take almost no bytes.
     let zeros = bind(list.clone(), DataType::Int64, &[1 << 22]).unwrap();
     let bomb = zeros.encode_items(Bytes::from(vec![0; 8 << 22])).unwrap();
     assert!(bomb.len() < 256 << 10);
@@ -110,7 +110,7 @@ fn pcodec_of_other_numbers_than_the_chunk_has_is_corrupt() {
 }
 
 #[test]
-fn what_pcodec_cannot_do_is_said_when_it_is_bound() {
+fn binding_rejects_what_pcodec_does_not_support() {
     for data_type in [DataType::Bool, DataType::Complex64, DataType::RawBits { bytes: 4 }, DataType::String] {
         let result = bind(json!([["numcodecs.pcodec", {}]]), data_type, &[4]);
         assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
@@ -122,7 +122,7 @@ fn what_pcodec_cannot_do_is_said_when_it_is_bound() {
 }
 
 #[test]
-fn zfp_without_loss_gives_back_every_number() {
+fn lossless_zfp_restores_every_number() {
     for data_type in zfp_types() {
         for list in [
             json!([["numcodecs.zfpy", {"mode": 4, "tolerance": -1, "rate": -1, "precision": -1}]]),
@@ -142,7 +142,7 @@ fn zfp_without_loss_gives_back_every_number() {
 }
 
 #[test]
-fn zfp_with_loss_comes_near_every_number() {
+fn lossy_zfp_approximates_every_number() {
     for (list, tolerance) in [
         (json!([["numcodecs.zfpy", {"mode": 4, "tolerance": 0.01}]]), 0.01),
         (json!([["numcodecs.zfpy", {"mode": 3, "precision": 20}]]), 0.1),
@@ -167,7 +167,7 @@ fn zfp_with_loss_comes_near_every_number() {
 }
 
 #[test]
-fn zfp_of_other_numbers_than_the_chunk_has_is_corrupt() {
+fn zfp_with_another_number_of_numbers_is_corrupt() {
     let list = json!([["numcodecs.zfpy", {}]]);
     let good = bind(list.clone(), DataType::Float32, &[10, 30]).unwrap();
     let value = good.encode_items(numbers(&DataType::Float32, 300)).unwrap();
@@ -180,13 +180,13 @@ fn zfp_of_other_numbers_than_the_chunk_has_is_corrupt() {
     for length in (0..value.len() - 8).step_by(8) {
         assert!(is_corrupt(&good.decode_items(value.slice(..length))), "{length}");
     }
-    // The same numbers in other dimensions are the same chunk: that is how flat arrays are written.
+    // The same numbers in other dimensions are the same chunk: flat arrays are written so.
     let flat = bind(list, DataType::Float32, &[300]).unwrap();
     assert!(flat.decode_items(value).is_ok());
 }
 
 #[test]
-fn what_zfp_cannot_do_is_said_when_it_is_bound() {
+fn binding_rejects_what_zfp_does_not_support() {
     for data_type in [DataType::Int16, DataType::UInt32, DataType::Float16, DataType::String] {
         for list in [json!([["numcodecs.zfpy", {}]]), json!([["zfp", {"mode": "reversible"}]])] {
             let result = bind(list, data_type.clone(), &[4]);
@@ -210,11 +210,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn mutated_numbers_are_an_error_or_numbers_and_never_a_panic(
+    fn mutated_numbers_decode_or_fail_and_never_panic(
         data_type in prop::sample::select(pcodec_types()),
         options in prop::sample::select(pcodec_options()),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
-        // What counts stands at the beginning.
+        // The significant bytes are at the beginning.
         head in prop::collection::vec((0_usize..64, any::<u8>()), 0..3),
         end in prop::option::of(any::<prop::sample::Index>()),
     ) {

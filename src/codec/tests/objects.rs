@@ -1,4 +1,4 @@
-//! Elements of variable length and texts: what becomes of them in whole chains, and of chunks that lie about them.
+//! Variable-length elements and strings in whole chains, and chunks with wrong declarations about them.
 
 use std::sync::Arc;
 
@@ -47,14 +47,14 @@ fn shard(chunk_shape: [u64; 2], location: &str, list: &Value) -> Value {
     }]])
 }
 
-/// Chains of a chunk of 4 × 6 elements around a codec of elements of variable length.
+/// Chains for a chunk of 4 × 6 variable-length elements, around their codec.
 fn chains(codec: &str) -> Vec<Value> {
     let plain = json!([[codec, {}]]);
     let turned = json!([["transpose", {"order": [1, 0]}], [codec, {}]]);
     let packed = json!([[codec, {}], ["zstd", {}], ["crc32c", {}]]);
     let mut behind_transpose = shard([3, 2], "start", &turned);
     behind_transpose.as_array_mut().unwrap().insert(0, json!(["transpose", {"order": [1, 0]}]));
-    // As many shards of bytes without a bound of their own as there can be, and compressors behind them.
+    // As many nested shards of unbounded bytes as allowed, and compressors after them.
     let behind = |compressors: Value| {
         let mut list = shard([1, 1], "end", &packed);
         list.as_array_mut().unwrap().extend(compressors.as_array().unwrap().iter().cloned());
@@ -76,7 +76,7 @@ fn chains(codec: &str) -> Vec<Value> {
     ]
 }
 
-/// The types of variable length and the codecs they have.
+/// The variable-length types and their codecs.
 fn variable() -> [(DataType, &'static str); 3] {
     [
         (DataType::String, "vlen-utf8"),
@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn texts_come_back_from_every_chain(given in arb_texts()) {
+    fn every_chain_restores_strings(given in arb_texts()) {
         for (data_type, codec) in variable() {
             let given: Vec<Vec<u8>> = match data_type {
                 DataType::VariableArray(_) => given.iter().map(|text| text.as_bytes().repeat(2)).collect(),
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_texts_are_an_error_or_texts_and_never_a_panic(
+    fn mutated_strings_decode_or_fail_and_never_panic(
         given in arb_texts(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         end in prop::option::of(any::<prop::sample::Index>()),
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_json_is_an_error_or_json_and_never_a_panic(
+    fn mutated_json_decodes_or_fails_and_never_panics(
         edits in prop::collection::vec(
             (any::<prop::sample::Index>(), prop::sample::select(b"[]{},:\"\\ 0e-|Onull".to_vec())), 1..5),
     ) {
@@ -153,7 +153,7 @@ proptest! {
 }
 
 #[test]
-fn texts_stand_behind_their_number_and_their_lengths() {
+fn strings_are_stored_after_their_number_and_their_lengths() {
     let chain = bind(json!([["vlen-utf8", {}]]), DataType::String, &[3]).unwrap();
     let encoded = unhex("03000000 01000000 61 00000000 02000000 c3a9");
     assert_eq!(texts(&chain.decode(encoded.clone()).unwrap()), [&b"a"[..], b"", "é".as_bytes()]);
@@ -161,7 +161,7 @@ fn texts_stand_behind_their_number_and_their_lengths() {
 }
 
 #[test]
-fn texts_of_an_array_in_order_f_stand_column_by_column() {
+fn strings_of_an_array_in_order_f_are_stored_by_column() {
     let chain =
         bind(json!([["transpose", {"order": [2, 1, 0]}], ["vlen-utf8", {}]]), DataType::String, &[2, 3, 2])
             .unwrap();
@@ -175,7 +175,7 @@ fn texts_of_an_array_in_order_f_stand_column_by_column() {
 }
 
 #[test]
-fn absent_inner_chunks_read_as_the_text_that_fills_them() {
+fn absent_inner_chunks_read_as_the_fill_string() {
     let list = shard([1, 2], "end", &json!([["vlen-utf8", {}]]));
     let chain = limited(list, &DataType::String, &[2, 4], "gefüllt".as_bytes(), 1 << 20).unwrap();
     let mut given = ["gefüllt"; 8];
@@ -187,7 +187,7 @@ fn absent_inner_chunks_read_as_the_text_that_fills_them() {
 }
 
 #[test]
-fn every_lie_about_numbers_and_lengths_is_corrupt() {
+fn every_wrong_number_and_length_is_corrupt() {
     let chain = bind(json!([["vlen-utf8", {}]]), DataType::String, &[3]).unwrap();
     let good = unhex("03000000 01000000 61 00000000 02000000 c3a9");
     for at in [0, 4, 9, 13] {
@@ -203,13 +203,13 @@ fn every_lie_about_numbers_and_lengths_is_corrupt() {
         assert!(is_corrupt(&chain.decode(good.slice(..length))), "{length}");
     }
     assert!(is_corrupt(&chain.decode([&good[..], &[0]].concat().into())));
-    // Whatever a chunk says of itself, the array has so many elements.
+    // The array has this many elements, whatever the chunk declares.
     let many = bind(json!([["vlen-utf8", {}]]), DataType::String, &[1 << 20]).unwrap();
     assert!(is_corrupt(&many.decode(good)));
 }
 
 #[test]
-fn text_must_be_utf8_and_arrays_whole_items_and_bytes_are_anything() {
+fn strings_must_be_utf8_arrays_whole_items_and_bytes_may_be_anything() {
     let encoded = unhex("01000000 03000000 ffc3e9");
     for (data_type, codec) in variable() {
         let chain = bind(json!([[codec, {}]]), data_type.clone(), &[1]).unwrap();
@@ -224,7 +224,7 @@ fn text_must_be_utf8_and_arrays_whole_items_and_bytes_are_anything() {
 }
 
 #[test]
-fn a_codec_of_texts_takes_no_other_type() {
+fn string_codecs_reject_other_types() {
     for (data_type, codec) in variable() {
         for other in variable().map(|(other, _)| other).into_iter().chain([DataType::Int8, DataType::Json]) {
             let result = bind(json!([[codec, {}]]), other.clone(), &[3]);
@@ -234,7 +234,7 @@ fn a_codec_of_texts_takes_no_other_type() {
 }
 
 #[test]
-fn more_text_than_the_limit_is_refused_wherever_it_comes_together() {
+fn rejects_strings_beyond_the_limit_in_every_chain() {
     let large = |text: &str| elements(&[text.repeat(60), text.repeat(60), String::new(), String::new()]);
     let plain = json!([["vlen-utf8", {}]]);
     let packed = json!([["vlen-utf8", {}], ["zstd", {}]]);
@@ -259,7 +259,7 @@ fn json_chunk(shape: &[u64]) -> CodecChain {
 }
 
 #[test]
-fn json_values_are_nested_as_the_array_is_and_come_out_in_canonical_form() {
+fn json_values_are_nested_like_the_array_and_decode_to_canonical_form() {
     let text = r#" [ ["a\"],[", {"b": 1, "a": [1.0, [], {}]}], [null , NaN], "|O", [2, 2] ] "#;
     let decoded = json_chunk(&[2, 2]).decode(text.into()).unwrap();
     let expected = [r#""a\"],[""#, r#"{"a":[1.0,[],{}],"b":1}"#, "null", r#""NaN""#];
@@ -269,7 +269,7 @@ fn json_values_are_nested_as_the_array_is_and_come_out_in_canonical_form() {
 }
 
 #[test]
-fn json_may_be_flat_without_a_shape_of_no_dimension_or_of_nothing() {
+fn json_may_be_flat_without_a_shape_scalar_or_empty() {
     for (text, shape, expected) in [
         (r#"[1,2,3,4,"|O",[4]]"#, &[2, 2][..], &["1", "2", "3", "4"][..]),
         (r#"[1,2,3,4,"|O",[2,2]]"#, &[2, 2], &["1", "2", "3", "4"]),
@@ -289,7 +289,7 @@ fn json_may_be_flat_without_a_shape_of_no_dimension_or_of_nothing() {
 }
 
 #[test]
-fn json_that_is_not_the_chunk_is_corrupt() {
+fn json_that_does_not_match_the_chunk_is_corrupt() {
     let deep = format!("[{}{},1,\"|O\",[2]]", "[".repeat(100), "]".repeat(100));
     let unclosed = "[".repeat(100_000);
     for text in [
@@ -324,14 +324,14 @@ fn json_that_is_not_the_chunk_is_corrupt() {
         &unclosed,
     ] {
         let result = json_chunk(&[2]).decode(Bytes::copy_from_slice(text.as_bytes()));
-        // A list of lists is what it says, if it says so.
+        // Nested lists are elements themselves if the shape says so.
         assert!(is_corrupt(&result), "{text}: {result:?}");
     }
     assert!(is_corrupt(&json_chunk(&[2]).decode(b"[\"\xff\",1,\"|O\",[2]]".as_slice().into())));
 }
 
 #[test]
-fn json_holds_numbers_and_texts_of_arrays_that_are_of_them() {
+fn json_encodes_arrays_of_numbers_and_of_strings() {
     let list = json!([["numcodecs.json2", {}]]);
     let int = bind(list.clone(), DataType::Int16, &[3]).unwrap();
     let items: Bytes = [1_i16, -2, 300].iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -356,7 +356,7 @@ fn json_holds_numbers_and_texts_of_arrays_that_are_of_them() {
 }
 
 #[test]
-fn more_json_than_the_limit_is_refused() {
+fn rejects_json_beyond_the_limit() {
     let list = json!([["numcodecs.json2", {}]]);
     let chain = limited(list, &DataType::Json, &[2], b"null", 40).unwrap();
     let text = format!("[\"{}\",1,\"|O\",[2]]", "x".repeat(40));
@@ -371,7 +371,7 @@ fn categorize(data_type: &DataType, labels: &Value) -> Result<CodecChain, CodecE
 }
 
 #[test]
-fn texts_are_the_numbers_of_their_labels() {
+fn strings_are_stored_as_the_numbers_of_their_labels() {
     let chain = categorize(&DataType::String, &json!(["x", "yy", "é"])).unwrap();
     let encoded = Bytes::from_static(&[2, 0, 3, 1, 200]);
     let decoded = chain.decode(encoded).unwrap();
@@ -381,7 +381,7 @@ fn texts_are_the_numbers_of_their_labels() {
 }
 
 #[test]
-fn texts_of_fixed_length_have_labels_and_too_long_ones_are_cut_off() {
+fn labels_of_fixed_length_strings_are_truncated() {
     let data_type = DataType::FixedLengthUtf32 { code_points: 2 };
     let chain = categorize(&data_type, &json!(["x", "yy", "éàü"])).unwrap();
     let decoded = chain.decode_items(Bytes::from_static(&[1, 2, 3, 0, 4])).unwrap();
@@ -391,12 +391,12 @@ fn texts_of_fixed_length_have_labels_and_too_long_ones_are_cut_off() {
         text
     };
     assert_eq!(decoded, ["x", "yy", "éà", "", ""].map(text).concat());
-    // What is cut off is no label.
+    // A truncated label is no label.
     assert_eq!(chain.encode_items(decoded).unwrap(), [1, 2, 0, 0, 0].as_slice());
 }
 
 #[test]
-fn labels_must_be_texts_for_texts_and_not_more_than_there_are_numbers() {
+fn labels_must_be_strings_and_no_more_than_the_type_can_count() {
     for labels in [json!(null), json!("x"), json!([1]), json!({"x": 1})] {
         assert!(
             matches!(categorize(&DataType::String, &labels), Err(CodecError::Invalid { .. })),
@@ -412,7 +412,7 @@ fn labels_must_be_texts_for_texts_and_not_more_than_there_are_numbers() {
 }
 
 #[test]
-fn many_texts_of_one_long_label_hold_it_once() {
+fn many_strings_with_one_long_label_share_it() {
     let label = "x".repeat(1000);
     let list = json!([["numcodecs.categorize", {"labels": [label], "astype": "<u2"}], ["bytes", {"endian": "little"}]]);
     let chain = limited(list, &DataType::String, &[1000], b"", 10_000).unwrap();
@@ -422,7 +422,7 @@ fn many_texts_of_one_long_label_hold_it_once() {
 }
 
 #[test]
-fn zstd_frames_around_texts_may_be_several_and_end_at_the_limit() {
+fn strings_may_be_in_several_zstd_frames_up_to_the_limit() {
     let list = json!([["vlen-bytes", {}], ["zstd", {}]]);
     let chain = limited(list, &DataType::VariableBytes, &[2], b"", 1 << 16).unwrap();
     let value = [&2_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc", &0_u32.to_le_bytes()].concat();

@@ -1,4 +1,4 @@
-//! What other encoders have got wrong, asked of ours; and blosc frames of nothing.
+//! Known mistakes of other encoders, checked in this one; and empty blosc frames.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::{Items, bind, byte_chain, codecs, inside, is_corrupt, sample, unhex};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
 use crate::metadata::{CodecMetadata, DataType, FillValue};
 
-/// The element size in the header of the frame that is made of four elements.
+/// The element size in the header of the encoded frame of four elements.
 fn frame_element(data_type: &DataType, config: &Value) -> u8 {
     let list = json!([["bytes", {"endian": "little"}], ["blosc", config]]);
     let chain = bind(list, data_type, &[4]).unwrap();
@@ -16,7 +16,7 @@ fn frame_element(data_type: &DataType, config: &Value) -> u8 {
 }
 
 #[test]
-fn blosc_is_told_the_size_of_a_whole_element_and_1_where_it_has_no_number_for_it() {
+fn blosc_gets_the_size_of_an_element_or_1_if_its_header_cannot_hold_it() {
     let structure = |bytes: u32| {
         DataType::from_v2(&json!([["a", ">i4"], ["b", [["x", "<f8"]]], ["c", format!("|S{bytes}")]]))
             .unwrap()
@@ -44,8 +44,8 @@ fn blosc_is_told_the_size_of_a_whole_element_and_1_where_it_has_no_number_for_it
 }
 
 #[test]
-fn a_blosc_frame_of_nothing_is_nothing() {
-    // What numcodecs 0.16 makes of no bytes; the same without the mark of stored bytes; one that claims a byte.
+fn an_empty_blosc_frame_decodes_to_no_bytes() {
+    // No bytes as encoded by numcodecs 0.16; the same without the flag of stored bytes; one that declares a byte.
     let chain = byte_chain(json!([["blosc", {}]]), 0);
     assert_eq!(chain.decode_items(unhex("02013301 00000000 01000000 10000000")).unwrap(), Bytes::new());
     assert!(is_corrupt(&chain.decode_items(unhex("02013301 01000000 01000000 10000000"))));
@@ -53,7 +53,7 @@ fn a_blosc_frame_of_nothing_is_nothing() {
 }
 
 #[test]
-fn an_inner_chunk_that_is_not_the_fill_value_bit_for_bit_is_stored() {
+fn an_inner_chunk_that_differs_from_the_fill_value_in_any_bit_is_stored() {
     let endian = json!([["bytes", {"endian": "little"}]]);
     let list = json!([["sharding_indexed",
         {"chunk_shape": [1], "codecs": inside(&endian), "index_codecs": inside(&endian)}]]);
@@ -73,8 +73,8 @@ fn an_inner_chunk_that_is_not_the_fill_value_bit_for_bit_is_stored() {
 }
 
 #[test]
-fn our_zstd_frames_say_how_long_their_content_is() {
-    // Old readers cannot do without: the frame header's size flag (RFC 8878, 3.1.1.1.1) must not be 0, or the frame be
+fn encoded_zstd_frames_declare_their_content_size() {
+    // Old readers need it: the frame header's size flag (RFC 8878, 3.1.1.1.1) must not be 0, or the frame must be
     // a single segment.
     for (length, config) in [(100, json!({})), (70_000, json!({"level": 9, "checksum": true}))] {
         let encoded = byte_chain(json!([["zstd", config]]), length)

@@ -1,12 +1,12 @@
-//! Shards: the vectors of the format, geometry, whole reads and writes, reads by index.
+//! Shards: test vectors of the format, geometry, whole reads and writes, reads by index.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Items, bind, codecs, inside, is_corrupt, sample, unhex};
-use crate::codec::sharding_indexed::{IndexLocation, Sharding};
 use crate::codec::{CodecChain, CodecError, CodecLimits};
+use crate::codec::{IndexLocation, Sharded};
 use crate::metadata::{DataType, FillValue};
 
 /// A sharding codec; its inner and index codecs as `[["name", {}], …]`.
@@ -32,7 +32,7 @@ fn with_fill(
     CodecChain::bind(&codecs(list), data_type, shape, &FillValue::from_bytes(fill), &CodecLimits::default())
 }
 
-/// The chain of the vectors: four bytes in two inner chunks, filled with 9.
+/// The chain of the test vectors: four bytes in two inner chunks, fill value 9.
 fn vector_chain(location: &str) -> CodecChain {
     let list = json!([sharded(&[2], &json!([["bytes", {}]]), &usual_index(), location)]);
     with_fill(list, &DataType::UInt8, &[4], &[9]).unwrap()
@@ -42,7 +42,7 @@ const AT_END: &str = "0102 0000000000000000 0200000000000000 ffffffffffffffff ff
 const AT_START: &str = "2400000000000000 0200000000000000 ffffffffffffffff ffffffffffffffff 2609790d 0102";
 
 #[test]
-fn the_vectors_of_the_format_decode_and_encode() {
+fn test_vectors_of_the_format_decode_and_encode() {
     for (location, vector) in [("end", AT_END), ("start", AT_START)] {
         let chain = vector_chain(location);
         assert_eq!(chain.decode_items(unhex(vector)).unwrap(), &[1, 2, 9, 9][..], "{location}");
@@ -58,7 +58,7 @@ fn the_vectors_of_the_format_decode_and_encode() {
 }
 
 #[test]
-fn a_shard_of_nothing_but_the_fill_value_is_its_index() {
+fn a_shard_of_only_the_fill_value_is_just_an_index() {
     for location in ["start", "end"] {
         let chain = vector_chain(location);
         let encoded = chain.encode_items(Bytes::from_static(&[9; 4])).unwrap();
@@ -78,7 +78,7 @@ fn a_fill_value_is_compared_bit_for_bit() {
 }
 
 #[test]
-fn an_index_that_lies_is_corrupt() {
+fn a_wrong_index_is_corrupt() {
     let chain = vector_chain("end");
     for vector in [
         // Offset + length wraps; the checksum is right.
@@ -105,7 +105,7 @@ fn index(entries: &[(u64, u64)]) -> Vec<u8> {
 }
 
 #[test]
-fn every_entry_lies_inside_the_shard_and_outside_the_index() {
+fn every_accepted_entry_is_inside_the_shard_and_outside_the_index() {
     const MAX: u64 = u64::MAX;
     for location in ["start", "end"] {
         let little = json!([["bytes", {"endian": "little"}]]);
@@ -113,7 +113,7 @@ fn every_entry_lies_inside_the_shard_and_outside_the_index() {
         let chain = bind(list, DataType::UInt8, &[4]).unwrap();
         let sharding = chain.sharding().unwrap();
         assert_eq!(sharding.index_bytes(), 32);
-        // Ten bytes of data, before or behind the index.
+        // Ten bytes of data, before or after the index.
         let base = if location == "start" { 32 } else { 0 };
         let decode = |entries: &[(u64, u64)]| sharding.decode_index(&index(entries), 42);
         let good = decode(&[(base, 10), (MAX, MAX)]).unwrap();
@@ -142,7 +142,7 @@ fn every_entry_lies_inside_the_shard_and_outside_the_index() {
         assert!(is_corrupt(&sharding.decode_index(&index(&[(base, 2)]), 42)));
         assert!(is_corrupt(&sharding.decode_index(&index(&[(base, 2); 3]), 42)));
         assert!(is_corrupt(&sharding.decode_index(&index(&[(MAX, MAX); 2]), 31)));
-        // A present inner chunk of no bytes decodes to nothing, which is not what it should.
+        // A present inner chunk of no bytes does not decode to its elements.
         let mut value = index(&[(base, 2), (base + 2, 0)]);
         if location == "start" {
             value.extend([1, 2]);
@@ -174,7 +174,7 @@ fn index_codecs_may_be_any_of_fixed_size() {
 }
 
 #[test]
-fn configurations_that_cannot_be_are_refused() {
+fn rejects_impossible_shard_configurations() {
     let good = |key: &str, value: Value| {
         let mut codec = sharded(&[2, 2], &json!([["bytes", {}]]), &usual_index(), "end");
         codec[1][key] = value;
@@ -208,7 +208,7 @@ fn configurations_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn shards_are_limited_in_number_of_inner_chunks_and_in_depth() {
+fn the_number_of_inner_chunks_and_the_depth_of_shards_are_limited() {
     let bytes = json!([["bytes", {}]]);
     let wide = |edge: u64| {
         bind(json!([sharded(&[1, 1], &bytes, &usual_index(), "end")]), DataType::UInt8, &[edge, edge])
@@ -225,7 +225,7 @@ fn shards_are_limited_in_number_of_inner_chunks_and_in_depth() {
 }
 
 #[test]
-fn a_shard_beyond_the_limit_binds_and_is_not_decoded_whole() {
+fn a_shard_beyond_the_limit_binds_but_is_not_decoded_whole() {
     let sharding = sharded(&[1024, 1024], &json!([["bytes", {}], ["zstd", {}]]), &usual_index(), "end");
     let shape = [1 << 20, 1 << 20];
     let chain = bind(json!([sharding]), DataType::UInt8, &shape).unwrap();
@@ -234,14 +234,14 @@ fn a_shard_beyond_the_limit_binds_and_is_not_decoded_whole() {
     let too_large = CodecError::ChunkTooLarge { bytes: 1 << 40, limit: 512 << 20 };
     assert_eq!(chain.decode_items(sample(100)), Err(too_large.clone()));
     assert_eq!(chain.encode_items(sample(100)), Err(too_large.clone()));
-    // Nothing of it can be read in parts if something stands behind it.
+    // With a codec after it, no inner chunk can be read on its own.
     assert_eq!(bind(json!([sharding, ["zstd", {}]]), DataType::UInt8, &shape).unwrap_err(), too_large);
     let inner = sharded(&[1 << 15, 1 << 15], &json!([["bytes", {}]]), &usual_index(), "end");
     assert!(matches!(bind(json!([inner]), DataType::UInt8, &shape), Err(CodecError::ChunkTooLarge { .. })));
 }
 
 #[test]
-fn only_transposes_before_a_shard_leave_it_readable_in_parts() {
+fn a_shard_is_readable_by_inner_chunk_only_after_transposes() {
     let shard = |shape: &[u64]| sharded(shape, &json!([["bytes", {}]]), &usual_index(), "end");
     let chain = bind(json!([shard(&[1, 2])]), DataType::UInt8, &[2, 4]).unwrap();
     assert_eq!(chain.sharding().unwrap().order(), [0, 1]);
@@ -275,7 +275,7 @@ fn shards_of_rank_zero_have_one_inner_chunk() {
     assert_eq!(chain.decode_items(value).unwrap(), &[1, 2][..]);
 }
 
-/// Reads every element of a shard by its index alone, as a partial reader does.
+/// Reads every element of a shard through its index, as a partial reader does.
 fn by_index(chain: &CodecChain, value: &Bytes, shape: &[u64], item: usize, fill: &[u8]) -> Vec<u8> {
     let Some(sharding) = chain.sharding() else { return chain.decode_items(value.clone()).unwrap().to_vec() };
     let range = |range: std::ops::Range<u64>| {
@@ -300,7 +300,7 @@ fn by_index(chain: &CodecChain, value: &Bytes, shape: &[u64], item: usize, fill:
 
 /// The element of this C-order number in the chunk.
 fn element(
-    sharding: &Sharding,
+    sharding: &dyn Sharded,
     inners: &[Option<Vec<u8>>],
     shape: &[u64],
     number: u64,
@@ -353,7 +353,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn nested_shards_under_transposes_read_the_same_whole_and_by_index(
+    fn nested_shards_after_transposes_read_the_same_whole_and_by_index(
         (edges, [outer_order, middle_order, inner_order]) in geometry(),
         data_type in prop::sample::select(vec![DataType::UInt8, DataType::Int16, DataType::Complex128,
             DataType::RawBits { bytes: 3 }]),

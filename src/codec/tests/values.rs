@@ -1,4 +1,4 @@
-//! `cast_value` and `scale_offset`: what the extensions promise of numbers, and nothing that panics.
+//! `cast_value` and `scale_offset`: the promises of the extensions, and no panics.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -44,14 +44,14 @@ fn named(name: &str) -> DataType {
     DataType::from_v3(&json!(name)).unwrap()
 }
 
-/// Elements of a type from numbers as fill values are written.
+/// Elements of a type from numbers in the spelling of fill values.
 fn elements(data_type: &DataType, numbers: Value) -> Bytes {
     let Value::Array(numbers) = numbers else { panic!("a list of numbers") };
     let element = |number| FillValue::from_v3(data_type, Some(number)).unwrap().as_bytes().to_vec();
     numbers.iter().flat_map(element).collect()
 }
 
-/// What the codec makes of numbers of one type, as numbers of another, and those back.
+/// The encoded numbers of a chain, and those numbers decoded.
 fn both_ways(
     codec: Value,
     from: &str,
@@ -75,7 +75,7 @@ fn is_refused<T>(result: &Result<T, CodecError>) -> bool {
 }
 
 #[test]
-fn casts_are_those_of_the_reference() {
+fn casts_agree_with_the_reference() {
     let vectors = include_str!("../../../tests/data/extensions/cast_value.txt");
     for vector in vectors.lines() {
         let parts: Vec<&str> = vector.split(' ').collect();
@@ -112,7 +112,7 @@ fn decoding_casts_back_by_the_same_rules() {
 }
 
 #[test]
-fn a_scalar_map_comes_before_everything_else() {
+fn a_scalar_map_takes_precedence() {
     let map = json!({
         "encode": [["NaN", 0], ["Infinity", 255], [3.5, 7], [3.5, 8], [0.0, 9]],
         "decode": [[0, "NaN"], [255, "-Infinity"]],
@@ -126,7 +126,7 @@ fn a_scalar_map_comes_before_everything_else() {
 }
 
 #[test]
-fn the_extension_s_own_example_is_read() {
+fn reads_the_example_of_the_extension() {
     let map = json!({"encode": [["NaN", 0], ["+Infinity", 0], ["-Infinity", 0]]});
     let config =
         json!({"data_type": "uint8", "rounding": "towards-zero", "out_of_range": "wrap", "scalar_map": map});
@@ -166,7 +166,7 @@ fn small_integers_and_bfloat16_are_cast_too() {
 }
 
 #[test]
-fn a_cast_that_is_configured_wrongly_is_invalid() {
+fn rejects_a_wrongly_configured_cast() {
     for config in [
         json!({}),
         json!({"data_type": "uint8", "more": 1}),
@@ -209,7 +209,7 @@ fn a_cast_that_is_configured_wrongly_is_invalid() {
 }
 
 #[test]
-fn scaling_is_done_in_the_arithmetic_of_the_type() {
+fn scaling_uses_the_arithmetic_of_the_type() {
     for (data_type, config, numbers, expected) in [
         ("uint16", json!({"offset": 1000}), json!([1000, 1255]), json!([0, 255])),
         ("int8", json!({"offset": -3, "scale": -2}), json!([0, -5, 60]), json!([-6, 4, -126])),
@@ -237,7 +237,7 @@ fn scaling_is_done_in_the_arithmetic_of_the_type() {
 }
 
 #[test]
-fn an_integer_that_the_type_has_not_is_an_error_at_every_step() {
+fn an_integer_out_of_range_is_an_error_at_every_step() {
     for (data_type, config, number) in [
         ("uint8", json!({"offset": 1}), json!(0)),
         ("int8", json!({"offset": 100}), json!(-100)),
@@ -245,7 +245,7 @@ fn an_integer_that_the_type_has_not_is_an_error_at_every_step() {
         ("uint2", json!({"scale": 2}), json!(2)),
         ("uint64", json!({"scale": 2}), json!(1_u64 << 63)),
         ("int64", json!({"scale": -1}), json!(i64::MIN)),
-        // The product would be a number of the type again.
+        // The difference is out of range, though the product would not be.
         ("int8", json!({"offset": 28, "scale": -1}), json!(-128)),
     ] {
         let codec = json!([["scale_offset", config]]);
@@ -269,7 +269,7 @@ fn an_integer_that_the_type_has_not_is_an_error_at_every_step() {
 }
 
 #[test]
-fn a_scale_that_is_configured_wrongly_is_invalid() {
+fn rejects_a_wrongly_configured_scale() {
     for (data_type, config) in [
         ("float32", json!({"scale": 0})),
         ("float32", json!({"scale": -0.0})),
@@ -298,9 +298,9 @@ fn a_scale_that_is_configured_wrongly_is_invalid() {
     assert!(matches!(result, Err(CodecError::Unsupported(_))), "{result:?}");
 }
 
-/// What is absent from a shard reads as the array's fill value, through what stands before the shard and inside it.
+/// Absent inner chunks read as the array's fill value, through codecs before and inside the shard.
 #[test]
-fn an_absent_inner_chunk_is_the_fill_value_of_what_was_made() {
+fn an_absent_inner_chunk_has_the_fill_value_of_the_encoded_array() {
     let packed = json!([
         ["scale_offset", {"offset": -10, "scale": 0.5}],
         ["cast_value", {"data_type": "uint8", "scalar_map": {"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}}],
@@ -330,7 +330,7 @@ fn reals() -> impl Strategy<Value = DataType> {
     prop::sample::select(REALS.to_vec())
 }
 
-/// Elements as they are after decoding: no integer of less than 8 bits has upper bits of its own.
+/// Elements in canonical form: the upper bits of integers of less than 8 bits are sign or zero.
 fn canonical(data_type: &DataType, bytes: Vec<u8>) -> Bytes {
     let plain = CodecChain::bind(
         &codecs(json!([["bytes", {"endian": "little"}]])),
@@ -346,7 +346,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_both_types_have_comes_back(from in reals(), to in reals(), numbers in prop::collection::vec(-2_i8..2, 1..20)) {
+    fn numbers_that_both_types_represent_are_restored(from in reals(), to in reals(), numbers in prop::collection::vec(-2_i8..2, 1..20)) {
         let wide = |number: i8| if from.name().starts_with('u') || to.name().starts_with('u') { number.abs() % 2 } else { number };
         let numbers: Vec<i8> = numbers.into_iter().map(wide).collect();
         let elements = elements(&from, json!(numbers));
@@ -357,7 +357,7 @@ proptest! {
     }
 
     #[test]
-    fn every_integer_of_64_bits_comes_back_or_is_refused(number: i64, to in reals(), signed: bool) {
+    fn every_integer_of_64_bits_is_restored_or_refused(number: i64, to in reals(), signed: bool) {
         let from = if signed { DataType::Int64 } else { DataType::UInt64 };
         let strict = chain(json!([["cast_value", {"data_type": to.name()}]]), &from, 1, &json!(0)).unwrap();
         let element = Bytes::copy_from_slice(&number.to_le_bytes());
@@ -372,7 +372,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_cast_panic(
+    fn a_cast_never_panics(
         from in reals(), to in reals(),
         rounding in prop::sample::select(vec!["nearest-even", "towards-zero", "towards-positive", "towards-negative", "nearest-away"]),
         mode in prop::sample::select(vec![json!(null), json!("clamp"), json!("wrap")]),
@@ -396,7 +396,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_scaled_exactly_comes_back(
+    fn exactly_scaled_numbers_are_restored(
         data_type in reals(), number in -3_i64..4, offset in -2_i64..3, scale in prop::sample::select(vec![-2_i64, -1, 1, 2]),
     ) {
         let signed = !data_type.name().starts_with('u');
@@ -411,7 +411,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_a_scale_panic(
+    fn a_scale_never_panics(
         data_type in reals(), offset: i64, scale: i64, words in prop::collection::vec(any::<u64>(), 1..20),
     ) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

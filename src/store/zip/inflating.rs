@@ -11,7 +11,7 @@ use futures::stream::{StreamExt, TryStreamExt, once, try_unfold};
 
 use super::ZipError;
 use super::directory::Entry;
-use crate::codec::{CodecError, Inflated, Inflater};
+use crate::codec::{CodecError, InflateProgress, Inflater};
 use crate::cpu::ComputePool;
 use crate::store::{StoreError, ValueBody, ValueStream};
 
@@ -127,7 +127,7 @@ impl Decoder {
             }
             // Of input behind the end, it complains.
             let room = self.room.get_mut(self.filled..).unwrap_or_default();
-            let Inflated { consumed, written } = self.inflater.inflate(&self.input, room)?;
+            let InflateProgress { consumed, written } = self.inflater.inflate(&self.input, room)?;
             self.input.advance(consumed);
             self.filled += written;
             if consumed == 0 && written == 0 {

@@ -7,7 +7,7 @@ use super::super::context::Context;
 use super::super::{Coord, VectorError, parse_dotted};
 use super::{CellArray, Kind};
 use crate::array::ChunkData;
-use crate::codec::sharding_indexed::Sharding;
+use crate::codec::Sharded;
 use crate::key::StorePrefix;
 use crate::store::StoreError;
 
@@ -148,7 +148,7 @@ impl CellArray {
         &self,
         context: &Context,
         shard: &[u64],
-        sharding: &Sharding,
+        sharding: &dyn Sharded,
     ) -> Result<Vec<Coord>, VectorError> {
         let Some(array) = self.array() else { return Ok(Vec::new()) };
         let chain = array.first_chain();

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use zarrd::chunk::ChunkGrid;
-use zarrd::codec::{CodecChain, CodecLimits};
+use zarrd::codec::{CodecChain, CodecLimits, v2_codec};
 use zarrd::metadata::v3::V3Node;
 use zarrd::metadata::{ArrayMetadata, MetadataLimits, v1, v2, v3};
 
@@ -18,7 +18,7 @@ fuzz_target!(|input: &[u8]| {
             Ok(V3Node::Group(group)) => return drop(group.to_document()),
             Err(_) => return,
         },
-        1 => match v2::parse_array(document, None, &limits) {
+        1 => match v2::parse_array(document, None, v2_codec, &limits) {
             Ok(array) => array,
             Err(_) => return,
         },
@@ -26,13 +26,13 @@ fuzz_target!(|input: &[u8]| {
             // Both documents from one input: what stands before and behind a zero byte.
             let mut parts = document.splitn(2, |&byte| byte == 0);
             let (zarray, zattrs) = (parts.next().unwrap_or_default(), parts.next());
-            match v2::parse_array(zarray, zattrs, &limits) {
+            match v2::parse_array(zarray, zattrs, v2_codec, &limits) {
                 Ok(array) => array,
                 Err(_) => return,
             }
         }
         3 => return drop(v2::parse_group(document, None, &limits)),
-        _ => match v1::parse_array(document, Some(b"{}"), &limits) {
+        _ => match v1::parse_array(document, Some(b"{}"), v2_codec, &limits) {
             Ok(Some(array)) => array,
             Ok(None) | Err(_) => return,
         },

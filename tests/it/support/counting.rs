@@ -11,8 +11,7 @@ use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use zarrd::array::{ArrayError, ChunkData, ChunkLookup, ChunkSource, ReadContext, StoredKey, StoredValue};
 use zarrd::chunk::Elements;
-use zarrd::codec::CodecChain;
-use zarrd::codec::sharding_indexed::ShardIndex;
+use zarrd::codec::{CodecChain, ShardIndex};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{
     ByteRange, DirEntries, ListEntry, SetResult, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo,

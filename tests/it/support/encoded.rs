@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use zarrd::chunk::{ChunkGrid, ChunkKeyEncoding, Elements, VarSlice};
-use zarrd::codec::{CodecChain, CodecLimits};
+use zarrd::codec::{CodecChain, CodecLimits, v2_codec};
 use zarrd::metadata::{ArrayMetadata, DataType, MetadataLimits, v2, v3};
 
 use super::hierarchy::noise;
@@ -146,7 +146,7 @@ impl Encoded {
 pub fn parsed((name, document): &(&'static str, Value)) -> ArrayMetadata {
     let (text, limits) = (document.to_string(), MetadataLimits::default());
     let metadata = match *name {
-        ".zarray" => v2::parse_array(text.as_bytes(), None, &limits),
+        ".zarray" => v2::parse_array(text.as_bytes(), None, v2_codec, &limits),
         _ => v3::parse(text.as_bytes(), &limits).map(|node| match node {
             v3::V3Node::Array(array) => array,
             other @ v3::V3Node::Group(_) => panic!("{other:?}"),

@@ -1,0 +1,31 @@
+//! `crc32`: the checksum of RFC 1952, by default before the bytes (numcodecs, "crc32").
+
+use super::checksum::{Checksum, Location, Sum};
+use crate::codec::CodecError;
+use crate::codec::contract::BytesToBytes;
+use crate::codec::factory::{BindContext, Codec, CodecFactory};
+use crate::codec::support::config::Config;
+use crate::metadata::V2Codec;
+
+pub(crate) const CODEC: Codec = Codec {
+    names: &["numcodecs.crc32"],
+    v2: &[V2Codec::new("crc32", "numcodecs.crc32")],
+    factory: CodecFactory::BytesToBytes(bind),
+};
+
+#[derive(Debug)]
+struct Crc32;
+
+fn bind(config: &Config, _context: &BindContext) -> Result<Box<dyn BytesToBytes>, CodecError> {
+    Ok(Box::new(Checksum { sum: Crc32, location: Location::from_config(config, Location::Start)? }))
+}
+
+impl Sum for Crc32 {
+    const NAME: &'static str = "numcodecs.crc32";
+
+    fn sum(&self, body: &[u8]) -> u32 {
+        let mut crc = flate2::Crc::new();
+        crc.update(body);
+        crc.sum()
+    }
+}
