@@ -2,8 +2,7 @@
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::locate::Node;
-use super::{Hierarchy, HierarchyError};
+use super::{Hierarchy, HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::{ConsolidatedChildren, GroupMetadata, NodeKind, ZarrFormat};
 use crate::store::StoreError;

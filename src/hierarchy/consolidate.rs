@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures::future::try_join3;
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::locate::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
-use super::shared_build::SharedBuild;
+use super::consolidated::{Consolidated, How};
+use super::documents::{ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key};
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{DocumentCopy, MetadataError, MetadataLimits, NodeKind, to_inline, to_zmetadata};
@@ -26,31 +26,6 @@ struct Copied {
     path: NodePath,
     kind: NodeKind,
     documents: Vec<(&'static str, DocumentCopy)>,
-}
-
-/// Consolidated metadata that was made. Clones share it.
-#[derive(Clone, Debug)]
-pub struct Consolidated {
-    /// The document.
-    pub text: Bytes,
-    /// Its version.
-    pub version: Version,
-}
-
-/// Documents that are being made, by what they show, where they stand, and how.
-pub(super) type Makings =
-    SharedBuild<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
-
-/// No document in the making. Those who wait for one share it, and its failure where that is about what is stored.
-pub(super) fn makings() -> Makings {
-    Makings::new(|made| !made.as_ref().is_err_and(HierarchyError::is_of_caller))
-}
-
-/// How a document is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum How {
-    Zmetadata,
-    Inline { anew: bool, below_arrays: bool },
 }
 
 impl Hierarchy {
@@ -71,7 +46,7 @@ impl Hierarchy {
     }
 
     /// The `zarr.json` of a v3 group with consolidated metadata made of the documents as they are now. `None` if there
-    /// is no such group; also, if `anew` is false, if its document holds copies already. What is below arrays is left out
+    /// is no such group; also, if `rebuild` is false, if its document holds copies already. What is below arrays is left out
     /// but if `below_arrays` is asked for: not every reader takes it. Otherwise as [`Hierarchy::make_zmetadata`].
     ///
     /// # Errors
@@ -79,13 +54,13 @@ impl Hierarchy {
     pub async fn make_inline(
         &self,
         path: &NodePath,
-        anew: bool,
+        rebuild: bool,
         below_arrays: bool,
         room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
-        let key = (Arc::clone(&self.name), path.clone(), How::Inline { anew, below_arrays });
+        let key = (Arc::clone(&self.name), path.clone(), How::Inline { rebuild, below_arrays });
         let caller = room.client();
-        self.makings.get(&key, caller, self.inline(path, anew, below_arrays, room)).await
+        self.makings.get(&key, caller, self.inline(path, rebuild, below_arrays, room)).await
     }
 
     async fn zmetadata(
@@ -112,13 +87,15 @@ impl Hierarchy {
     async fn inline(
         &self,
         path: &NodePath,
-        anew: bool,
+        rebuild: bool,
         below_arrays: bool,
         room: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let making = Making { below_arrays, ..Making::new(self, path, &room) };
         let group = match making.copy(path, ZARR_JSON).await? {
-            Some(group) if group.kind == Some(NodeKind::Group) && (anew || !group.is_consolidated) => group,
+            Some(group) if group.kind == Some(NodeKind::Group) && (rebuild || !group.is_consolidated) => {
+                group
+            }
             _ => return Ok(None),
         };
         let _turn = self.makers.acquire().await;

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
+use super::documents::{Documents, ZARR_JSON, conditions};
 use super::key_claims::{KeyClaim, key_claims};
-use super::locate::{Documents, META, TRIES, ZARR_JSON, ZARRAY, ZGROUP, document_key};
+use super::load::TRIES;
 use super::{Hierarchy, HierarchyError, Located};
-use crate::key::{NodePath, StoreKey};
+use crate::key::NodePath;
 use crate::metadata::dependents::{
     DependentError, Diagnostic, DiagnosticCode, Family, MOST_DEPTH, Member, Reading, parse_primary,
 };
 use crate::metadata::{ArrayMetadata, MetadataLimits};
-use crate::store::{StoreError, Version};
+use crate::store::StoreError;
 
 /// A dependent array, opened.
 #[derive(Clone, Debug)]
@@ -108,41 +109,6 @@ pub struct DeclaredArray {
 
 /// Bytes of the documents of one family that are made at once.
 const MOST_REBASED_BYTES: usize = 16 << 20;
-
-/// The keys that must have these versions, or (`None`) no value, if a dependent is to stay what it is: nothing is stored
-/// in its place, and the primary's document is still the nearest and the same.
-pub(super) fn conditions<'v>(
-    path: &NodePath,
-    primary: &NodePath,
-    zarr_json: &'v Version,
-) -> Result<Vec<(StoreKey, Option<&'v Version>)>, HierarchyError> {
-    let mut keys = vec![(document_key(primary, ZARR_JSON)?, Some(zarr_json))];
-    for name in [ZARRAY, ZGROUP, META] {
-        keys.push((document_key(path, name)?, None));
-    }
-    let mut above = Some(path.clone());
-    while let Some(at) = above.filter(|at| at != primary) {
-        keys.push((document_key(&at, ZARR_JSON)?, None));
-        above = at.parent();
-    }
-    Ok(keys)
-}
-
-impl Located {
-    /// Whether this is a dependent.
-    #[must_use]
-    pub fn is_dependent(&self) -> bool {
-        matches!(self.documents, Documents::Dependent { .. })
-    }
-
-    /// What a dependent is located by, where this is what its primary is located by.
-    #[must_use]
-    pub fn of_dependent(&self, primary: &NodePath) -> Option<Self> {
-        let Documents::V3 { zarr_json } = &self.documents else { return None };
-        let documents = Documents::Dependent { primary: primary.clone(), zarr_json: zarr_json.clone() };
-        Some(Self { documents, bytes: self.bytes })
-    }
-}
 
 impl Hierarchy {
     /// The document above a path that may declare the node there: the nearest one, if it is of Zarr v3.

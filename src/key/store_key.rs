@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{KeyError, MAX_KEY_BYTES, check_key};
+use super::check::check_key;
+use super::{KeyError, MAX_KEY_BYTES};
 
 /// The key of a value in a store.
 ///

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::MetadataError;
 use super::compact::{Compact, Span, part};
-use super::json::{MetadataLimits, Parser, parse_zattrs};
+use super::limits::MetadataLimits;
+use super::parser::{Parser, Repeated, whole};
 
 /// Parsed attributes are kept beside their text if they take at most so many bytes. Others are parsed whenever they are
 /// asked for.
@@ -151,6 +152,29 @@ impl fmt::Debug for Attributes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
+}
+
+/// Parses a v2 `.zattrs` and keeps it as text: an object that is the user's throughout. Otherwise as [`parse_document`].
+///
+/// # Errors
+/// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
+pub(super) fn parse_zattrs(document: &[u8], limits: &MetadataLimits) -> Result<Attributes, MetadataError> {
+    whole(
+        document,
+        limits,
+        |_| false,
+        |parser| {
+            parser.skip_whitespace();
+            match parser.peek() {
+                Some(b'{') => Attributes::parse(parser, limits.depth).map(Ok),
+                _ => parser.value(limits.depth, Repeated::LastWins).map(|_| Err(not_an_object())),
+            }
+        },
+    )?
+}
+
+pub(super) fn not_an_object() -> MetadataError {
+    MetadataError::invalid(".zattrs", "must be an object")
 }
 
 #[cfg(test)]

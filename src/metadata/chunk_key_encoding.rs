@@ -5,10 +5,10 @@
 //! could make a key that no store holds, or that is somebody else's document, is refused here, before there is any
 //! key. How coordinates become one is the `chunk` room's business.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::extension::Extension;
-use super::key_template::KeyTemplate;
+use super::key_template::{KeyTemplate, check_literal};
 use super::{MetadataError, Separator};
 use crate::key::StoreKey;
 
@@ -187,7 +187,7 @@ pub(super) fn parse(value: &Value, rank: usize) -> Result<Parsed, MetadataError>
 
 /// The encoding inside of all others, and a suffix of its own.
 fn core(encoding: &Extension, rank: usize) -> Result<(KeyCore, String), MetadataError> {
-    let separated = |default| separator(encoding.configuration.get(SEPARATOR), SEPARATOR, default);
+    let separated = |default| Separator::parse(encoding.configuration.get(SEPARATOR), SEPARATOR, default);
     let core = match encoding.name.as_str() {
         "default" => {
             encoding.require_only(&[SEPARATOR])?;
@@ -257,37 +257,6 @@ fn literal(encoding: &Extension, member: &str) -> Result<String, MetadataError> 
     }
     check_literal(encoding, text)?;
     Ok(text.to_owned())
-}
-
-/// Refuses what no part of a key may hold.
-pub(super) fn check_literal(encoding: &Extension, text: &str) -> Result<(), MetadataError> {
-    const REFUSED: [&str; 5] = ["..", "\\", "\0", "//", "zarr.json"];
-    match REFUSED.into_iter().find(|&refused| text.contains(refused)) {
-        None => Ok(()),
-        Some(refused) => Err(encoding.invalid(&format!("a key cannot hold {refused:?}"))),
-    }
-}
-
-/// A separator, or the default where there is none.
-pub(super) fn separator(
-    value: Option<&Value>,
-    member: &str,
-    default: Separator,
-) -> Result<Separator, MetadataError> {
-    match value.map(Value::as_str) {
-        None => Ok(default),
-        Some(Some("/")) => Ok(Separator::Slash),
-        Some(Some(".")) => Ok(Separator::Dot),
-        Some(_) => Err(MetadataError::invalid(member, "must be \"/\" or \".\"")),
-    }
-}
-
-/// Members of a configuration of which both may be there if they are the same.
-pub(super) fn either<'a>(
-    configuration: &'a Map<String, Value>,
-    [one, other]: [&str; 2],
-) -> Option<&'a Value> {
-    configuration.get(one).or_else(|| configuration.get(other))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::MetadataError;
-use super::json::Parser;
+use super::parser::Parser;
 
 /// A text in the making, and what its values would take in memory.
 #[derive(Debug, Default)]

@@ -11,7 +11,8 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::extension::into_object;
-use super::json::{parse_attributes, parse_document, visit_members};
+use super::json::{parse_attributes, parse_document};
+use super::parser::visit_members;
 use super::{MetadataError, MetadataLimits, NodeKind};
 use crate::key::{NodePath, StoreKey, is_reserved_in_v3};
 

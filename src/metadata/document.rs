@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::codec_spelling::spell_out_codecs;
-use super::json::ATTRIBUTES;
+use super::parser::ATTRIBUTES;
 use super::{ArrayMetadata, Attributes, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {

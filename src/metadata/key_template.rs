@@ -4,10 +4,9 @@
 //! takes, with a separator between; `:03` fills with zeros; `{{` and `}}` are braces. Every coordinate has exactly one
 //! place, so a template is read for the rank of its array.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::MetadataError;
-use super::chunk_key_encoding::{check_literal, either};
 use super::extension::Extension;
 
 const SEPARATOR: &str = "separator";
@@ -206,5 +205,19 @@ fn push_literal(parts: &mut Vec<KeyPart>, text: &str) {
         _ if text.is_empty() => {}
         Some(KeyPart::Literal(before)) => before.push_str(text),
         _ => parts.push(KeyPart::Literal(text.to_owned())),
+    }
+}
+
+/// Members of a configuration of which both may be there if they are the same.
+fn either<'a>(configuration: &'a Map<String, Value>, [one, other]: [&str; 2]) -> Option<&'a Value> {
+    configuration.get(one).or_else(|| configuration.get(other))
+}
+
+/// Refuses what no part of a key may hold.
+pub(super) fn check_literal(encoding: &Extension, text: &str) -> Result<(), MetadataError> {
+    const REFUSED: [&str; 5] = ["..", "\\", "\0", "//", "zarr.json"];
+    match REFUSED.into_iter().find(|&refused| text.contains(refused)) {
+        None => Ok(()),
+        Some(refused) => Err(encoding.invalid(&format!("a key cannot hold {refused:?}"))),
     }
 }

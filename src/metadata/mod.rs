@@ -21,7 +21,10 @@ mod extension;
 mod fill_value;
 mod json;
 mod key_template;
+mod limits;
 mod model;
+mod parser;
+mod separator;
 mod text;
 pub mod v1;
 pub mod v2;
@@ -41,9 +44,11 @@ pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
 pub use error::MetadataError;
 pub(crate) use error::shortened;
 pub use fill_value::FillValue;
-pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
+pub use json::{parse_attributes, parse_document, parse_value};
 pub use key_template::{KeyPart, KeyTemplate};
-pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat};
+pub use limits::MetadataLimits;
+pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, ZarrFormat};
+pub use separator::Separator;
 pub use text::{canonical_json, utf32_text, without_padding};
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The one model of nodes: what is left of a document once its format version no longer matters.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue};
@@ -114,28 +113,6 @@ fn value_bytes(value: &Value) -> u64 {
         }
     };
     inside.saturating_add(2 * size_of::<Value>() as u64)
-}
-
-/// What stands between the coordinates in a chunk's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Separator {
-    /// `/`
-    #[serde(rename = "/")]
-    Slash,
-    /// `.`
-    #[serde(rename = ".")]
-    Dot,
-}
-
-impl Separator {
-    /// The character.
-    #[must_use]
-    pub const fn as_char(self) -> char {
-        match self {
-            Self::Slash => '/',
-            Self::Dot => '.',
-        }
-    }
 }
 
 /// One codec of a chain, as the document gives it.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::chunk_key_encoding::separator;
+use super::attributes::parse_zattrs;
 use super::extension::{self, into_object, optional, required};
-use super::json::{parse_document, parse_zattrs};
+use super::json::parse_document;
 use super::{
     ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
     Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
@@ -115,7 +115,7 @@ fn chunk_key_encoding(
     const MEMBER: &str = "dimension_separator";
     match optional(members, MEMBER) {
         None if rank >= 2 => Ok(ChunkKeyEncodingMetadata::V2Unspecified),
-        given => separator(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
+        given => Separator::parse(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
     }
 }
 

@@ -6,7 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::extension::{self, Extension, into_object, optional, required};
-use super::json::{ATTRIBUTES, parse_with_attributes};
+use super::json::parse_with_attributes;
+use super::parser::ATTRIBUTES;
 use super::{
     ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
     FillValue, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,

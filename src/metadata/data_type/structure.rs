@@ -5,31 +5,14 @@
 
 use std::sync::Arc;
 
-use super::{DataType, MAX_ITEM_BYTES};
+use super::names::MAX_ITEM_BYTES;
+use super::{DataType, Field, StructType, SubarrayType};
 use crate::metadata::MetadataError;
 
 /// Most fields of a struct, with those of the structs in it.
 const MAX_FIELDS: usize = 1024;
 /// Deepest nesting of structs and subarrays.
 const MAX_DEPTH: usize = 16;
-
-/// A field of a struct.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
-    /// Its name, of which the struct has no other.
-    pub name: Arc<str>,
-    /// Its type, of a fixed size.
-    pub data_type: DataType,
-}
-
-/// The fields of a struct: at least one, no two of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StructType {
-    fields: Vec<Field>,
-    item_bytes: usize,
-    leaves: usize,
-    depth: usize,
-}
 
 impl StructType {
     /// A struct of these fields.
@@ -89,16 +72,6 @@ impl StructType {
             self.fields.iter().map(|field| format!("{}: {}", field.name, field.data_type.name())).collect();
         format!("struct{{{}}}", fields.join(", "))
     }
-}
-
-/// The type of a field that holds several elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SubarrayType {
-    item: DataType,
-    shape: Vec<u32>,
-    elements: usize,
-    leaves: usize,
-    depth: usize,
 }
 
 impl SubarrayType {

@@ -6,9 +6,8 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    DataType, Endianness, Field, NAMED, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal,
-};
+use super::names::{NAMED, is_decimal};
+use super::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 
 impl DataType {

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DataType, Field, NAMED, SmallFloat, StructType, TimeStep, TimeUnit, is_decimal};
+use super::names::{NAMED, is_decimal};
+use super::{DataType, Field, SmallFloat, StructType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 use crate::metadata::extension::Extension;
 

@@ -7,7 +7,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::{FillValue, NOT_A_TIME};
+use super::FillValue;
+use super::element::NOT_A_TIME;
 use crate::metadata::{DataType, Field, decimal, text};
 
 impl FillValue {

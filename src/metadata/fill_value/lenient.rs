@@ -7,8 +7,9 @@
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, base64_bytes, integer, invalid, padded, v3, whole};
-use crate::metadata::DataType;
+use super::element::{base64_bytes, integer, invalid, padded, whole};
+use super::{FillValue, v3};
+use crate::metadata::{DataType, MetadataError};
 
 impl FillValue {
     /// The fill value that a v3 document gives, also in the spellings of numbers that the specification does not permit
@@ -208,7 +209,7 @@ fn integral(text: &str) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{MetadataLimits, parse_document};
     use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {

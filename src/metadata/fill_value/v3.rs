@@ -6,8 +6,9 @@
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
-use crate::metadata::{DataType, SmallFloat, StructType, decimal, text};
+use super::FillValue;
+use super::element::{NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
+use crate::metadata::{DataType, MetadataError, SmallFloat, StructType, decimal, text};
 
 impl FillValue {
     /// The fill value that a v3 document gives, as the specification has it; `None` is a document that gives none. See
@@ -227,7 +228,7 @@ fn raw(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{MetadataLimits, parse_document};
     use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {

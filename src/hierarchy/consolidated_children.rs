@@ -3,7 +3,7 @@
 //! It answers for stores that cannot list, and spares the others a look at each node. It may be stale or hostile:
 //! what of it cannot be read counts as not there, and a node is only ever opened by its own documents.
 
-use super::locate::{ZARR_JSON, document_key};
+use super::documents::{ZARR_JSON, document_key};
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{
