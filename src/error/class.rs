@@ -1,48 +1,48 @@
 //! [`ErrorClass`]: the kind of a failure; [`Classify`]: the trait by which an error names its class.
 
-/// The kind of a failure: who is at fault, and whether asking again can help.
+/// The class of a failure: which side is at fault, and whether a retry can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// The request itself is malformed: a bad key, a bad selection, a bad option.
     InvalidRequest,
-    /// What was asked for does not exist. A store says this only when the backend said so.
+    /// The requested resource does not exist. A store returns this only if the backend confirmed the absence.
     NotFound,
     /// The mount or backend does not offer the operation (a write to a read-only mount).
     NotAllowed,
-    /// The operation clashes with what is there (a key below a key on a file system).
+    /// The operation conflicts with stored data (a key below a key on a file system).
     Conflict,
-    /// A condition the request made does not hold.
+    /// A condition of the request does not hold.
     PreconditionFailed,
-    /// The request asks for more than the configured limits allow.
+    /// The request exceeds a configured limit.
     TooLarge,
     /// A byte range lies outside the value.
     RangeNotSatisfiable,
     /// A stored metadata document breaks the specification.
     InvalidMetadata,
-    /// Stored bytes do not decode to what the metadata promises.
+    /// Stored bytes do not decode to what the metadata describes.
     CorruptData,
-    /// A symbolic link among what is stored leads to nothing that may be served.
+    /// A stored symbolic link points to nothing that may be served.
     UnusableLink,
     /// Valid by the specification, but not implemented here.
     Unsupported,
-    /// It takes more memory than whoever runs the server has set aside for such things.
+    /// The operation needs more memory than the operator has configured for its kind.
     OverBudget,
-    /// The backend refused, failed or answered nonsense.
+    /// The backend refused the request, failed, or returned an invalid response.
     BackendFailed,
-    /// The backend or this server is too busy now; asking again later can help.
+    /// The backend or this server is too busy; a later retry can succeed.
     Overloaded,
-    /// A deadline passed.
+    /// A timeout expired.
     TimedOut,
-    /// The backend has no room left.
+    /// The backend has no free space.
     StorageFull,
-    /// A defect of this server.
+    /// A bug in this server.
     Internal,
 }
 
 impl ErrorClass {
-    /// The class as a stable, kebab-case word for problem documents, logs and metrics.
+    /// The class as a stable kebab-case name for problem documents, logs and metrics.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid-request",
             Self::NotFound => "not-found",
@@ -64,9 +64,9 @@ impl ErrorClass {
         }
     }
 
-    /// Whether the caller is at fault, so that the error's own text may be shown to them.
+    /// Whether the caller is at fault. If so, the response may include the error's text.
     #[must_use]
-    pub const fn is_callers(self) -> bool {
+    pub const fn is_caller_fault(self) -> bool {
         matches!(
             self,
             Self::InvalidRequest
@@ -80,21 +80,21 @@ impl ErrorClass {
     }
 }
 
-/// What a write that failed has done.
+/// The effect of a failed write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Written {
-    /// Nothing.
+    /// Nothing was written.
     No,
-    /// That cannot be told: all of it, or nothing.
+    /// Unknown: either everything or nothing was written.
     Unknown,
 }
 
 /// An error that knows its [`ErrorClass`].
 pub trait Classify: std::error::Error + Send + Sync + 'static {
-    /// The class of this error. Implementations match every variant by name, with no catch-all arm.
+    /// The class of this error. Implementations match every variant by name, without a catch-all arm.
     fn class(&self) -> ErrorClass;
 
-    /// What the write that failed has done, where the error itself says so.
+    /// The effect of the failed write, if the error knows it.
     fn written(&self) -> Option<Written> {
         None
     }

@@ -1,7 +1,7 @@
-//! What kind of failure something is, in words that no protocol owns.
+//! Classes of failures, independent of any protocol.
 //!
-//! Every room has an error type of its own and says, through [`Classify`], which [`ErrorClass`] each variant is.
-//! `http` turns the class into a status; nothing below it knows what a status is.
+//! Every module has an error type of its own. Its [`Classify`] implementation gives the [`ErrorClass`] of each variant.
+//! Only `http` maps classes to status codes.
 
 mod class;
 mod nearest;

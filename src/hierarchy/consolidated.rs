@@ -1,4 +1,4 @@
-//! [`Consolidated`]: a consolidated metadata document built from the documents of nodes, and the builds in flight.
+//! [`Consolidated`]: consolidated metadata built on request, and the builds in flight.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::shared_build::SharedBuild;
 use crate::key::NodePath;
 use crate::store::Version;
 
-/// Consolidated metadata that was made. Clones share it.
+/// Consolidated metadata built from the documents of nodes. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Consolidated {
     /// The document.
@@ -18,18 +18,18 @@ pub struct Consolidated {
     pub version: Version,
 }
 
-/// Documents that are being made, by what they show, where they stand, and how.
-pub(super) type Makings =
-    SharedBuild<(Arc<str>, NodePath, How), Result<Option<Consolidated>, HierarchyError>>;
+/// The builds in flight, by name of the view, path of the group, and target.
+pub(super) type Builds =
+    SharedBuild<(Arc<str>, NodePath, BuildTarget), Result<Option<Consolidated>, HierarchyError>>;
 
-/// No document in the making. Those who wait for one share it, and its failure where that is about what is stored.
-pub(super) fn makings() -> Makings {
-    Makings::new(|made| !made.as_ref().is_err_and(HierarchyError::is_of_caller))
+/// No builds. Waiting callers share a result, and also an error unless it is specific to one caller.
+pub(super) fn new_builds() -> Builds {
+    Builds::new(|made| !made.as_ref().is_err_and(HierarchyError::is_caller_specific))
 }
 
-/// How a document is made.
+/// The document to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum How {
+pub(super) enum BuildTarget {
     Zmetadata,
     Inline { rebuild: bool, below_arrays: bool },
 }

@@ -1,21 +1,21 @@
-//! Dependent arrays as nodes: what stands at `<array>/<dependent>`, where nothing is stored (the Zarr convention
+//! Dependent arrays as nodes: the paths `<array>/<dependent>`, where nothing is stored (Zarr convention
 //! "dependent-arrays").
 //!
-//! A stored node always wins over a declared one. The family is read from the primary's document each time: whoever
-//! opens a dependent remembers it by the version of that document, and by there being nothing in the dependent's place.
+//! A stored node takes precedence over a declared one. The family is parsed from the primary's document each time. The
+//! opener of a dependent caches it by that document's version and by the absence of a stored node at its path.
 
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::documents::{Documents, ZARR_JSON, conditions};
-use super::key_claims::{KeyClaim, key_claims};
-use super::load::TRIES;
+use super::documents::{Documents, ZARR_JSON, version_conditions};
+use super::key_claims::{KeyDiagnostics, key_claims};
+use super::load::MAX_ATTEMPTS;
 use super::{Hierarchy, HierarchyError, Located};
 use crate::key::NodePath;
 use crate::metadata::dependents::{
-    DependentError, Diagnostic, DiagnosticCode, Family, MOST_DEPTH, Member, Reading, parse_primary,
+    DependentError, Diagnostic, DiagnosticCode, Family, MAX_DEPENDENT_DEPTH, Member, Reading, parse_primary,
 };
 use crate::metadata::{ArrayMetadata, MetadataLimits};
 use crate::store::StoreError;
@@ -23,61 +23,61 @@ use crate::store::StoreError;
 /// A dependent array, opened.
 #[derive(Clone, Debug)]
 pub struct Dependent {
-    /// The outermost primary, below whose prefix the chunks stand.
+    /// The outermost primary; the chunks are stored below its prefix.
     pub primary: NodePath,
     /// The path below the primary.
     pub below: String,
-    /// The array; its chunks' keys are relative to the primary's prefix.
+    /// The array; its chunk keys are relative to the primary's prefix.
     pub array: Arc<ArrayMetadata>,
-    /// The document as the convention completes it.
+    /// The document, completed from the primary's as the convention says.
     pub complete: String,
-    /// The document to be served from the dependent's own path, with default keys. `None` if the keys there are, or may
-    /// be, somebody else's.
+    /// The document to serve from the dependent's own path, with default chunk keys. `None` if those keys belong, or may
+    /// belong, to another array.
     pub rebased: Option<String>,
-    /// What the declaration says of it.
+    /// Its declaration, as JSON.
     pub partial: String,
-    /// The members that are the primary's.
+    /// The members inherited from the primary.
     pub inherited: Vec<String>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Dependent {
-    /// Bytes of its documents.
+    /// Total size of its documents in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
         let texts = [Some(&self.complete), self.rebased.as_ref(), Some(&self.partial)];
         texts.into_iter().flatten().map(|text| text.len() as u64).sum()
     }
 
-    /// Why some of its chunks are none: another array takes them for something else.
+    /// The collision diagnostic, if another array interprets some of its chunks differently.
     #[must_use]
     pub fn collision(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| diagnostic.code == DiagnosticCode::KeyCollision)
     }
 
-    /// Why there is nothing to be served from its own path.
+    /// The diagnostic for which it cannot be served from its own path, if any.
     #[must_use]
     pub fn hidden(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| hides(diagnostic))
     }
 }
 
-/// Whether chunks cannot be served from their array's own path.
+/// Whether a diagnostic means that chunks cannot be served from the array's own path.
 fn hides(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.code, DiagnosticCode::NameShadowsChunkKey | DiagnosticCode::CollisionUnknown)
 }
 
-/// What a primary's document says of itself and its dependents.
+/// A primary and the dependents that its document declares.
 #[derive(Clone, Debug)]
 pub struct Dependents {
-    /// Why the primary is no whole array by the convention's rules.
+    /// Why the primary itself is not a valid array by the convention's rules.
     pub error: Option<DependentError>,
-    /// What is odd about the primary and its declaration.
+    /// The diagnostics about the primary and its declaration.
     pub diagnostics: Vec<Diagnostic>,
-    /// The primary's own document for readers that do not know its chunk key encoding, if it was asked for.
+    /// The primary's document with default chunk keys, for readers that do not know its chunk key encoding; if requested.
     pub rebased: Option<String>,
-    /// The dependents, those of dependents behind them.
+    /// The dependents; nested dependents follow their parent.
     pub dependents: Vec<DependentEntry>,
 }
 
@@ -88,30 +88,30 @@ pub struct DependentEntry {
     pub name: String,
     /// Its path below the primary.
     pub below: String,
-    /// Its shape and its data type as in a document; why there is no such array.
+    /// Its shape, and its data type as in a v3 document; or why it is invalid.
     pub array: Result<(Vec<u64>, Value), DependentError>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An array that another declares, as far as its chunks go: whatever is wrong with others of its family is not told.
+/// A valid declared array, without the errors of other arrays of its family.
 #[derive(Clone, Debug)]
 pub struct DeclaredArray {
     /// Its path.
     pub path: NodePath,
-    /// The array, without its attributes; its chunks' keys are relative to the primary's prefix.
+    /// The array, without its attributes; its chunk keys are relative to the primary's prefix.
     pub array: Arc<ArrayMetadata>,
     /// Whether it cannot be served from its own path.
-    pub is_withheld: bool,
-    /// The document to be served from there, if all of them together are no longer than is remembered.
+    pub is_hidden: bool,
+    /// The document to serve from there; `None` if hidden or if the family's documents exceed 16 MiB.
     pub rebased: Option<String>,
 }
 
-/// Bytes of the documents of one family that are made at once.
-const MOST_REBASED_BYTES: usize = 16 << 20;
+/// Approximate limit on the total size of the rebased documents of one family, in bytes.
+const MAX_REBASED_BYTES: usize = 16 << 20;
 
 impl Hierarchy {
-    /// The document above a path that may declare the node there: the nearest one, if it is of Zarr v3.
+    /// The nearest `zarr.json` above a path, which may declare a node there; at most 8 levels above.
     ///
     /// # Errors
     /// Failures of the store.
@@ -120,9 +120,9 @@ impl Hierarchy {
         path: &NodePath,
     ) -> Result<Option<(NodePath, Located)>, HierarchyError> {
         let mut above = path.parent();
-        for _ in 0..MOST_DEPTH {
+        for _ in 0..MAX_DEPENDENT_DEPTH {
             let Some(primary) = above else { return Ok(None) };
-            if let Some(info) = self.look(&primary, ZARR_JSON).await? {
+            if let Some(info) = self.head_document(&primary, ZARR_JSON).await? {
                 let documents = Documents::V3 { zarr_json: info.version };
                 return Ok(Some((primary, Located { documents, bytes: info.size })));
             }
@@ -131,42 +131,42 @@ impl Hierarchy {
         Ok(None)
     }
 
-    /// Whether a dependent is what it was located as: asks for all that it depends on at once.
+    /// Whether a dependent is unchanged since it was located. Sends HEAD requests for all keys it depends on concurrently.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn is_declared_still(
+    pub async fn revalidate_dependent(
         &self,
         path: &NodePath,
         located: &Located,
     ) -> Result<bool, HierarchyError> {
         let Documents::Dependent { primary, zarr_json } = &located.documents else { return Ok(false) };
-        let looks = conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
-            let found = self.store.head(&key).await;
-            let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
-            Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
-        });
+        let looks =
+            version_conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
+                let found = self.store.head(&key).await;
+                let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
+                Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
+            });
         Ok(try_join_all(looks).await?.into_iter().all(|is_still| is_still))
     }
 
-    /// The dependents that the array at a path declares and that can be used, by their paths. None, if its declaration
-    /// cannot be read.
+    /// The valid dependents that the array at a path declares. Empty if the declaration cannot be parsed.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn declared(
+    pub async fn declared_dependents(
         &self,
         path: &NodePath,
         located: &Located,
     ) -> Result<Vec<DeclaredArray>, HierarchyError> {
         let primary = path.clone();
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, standings) = family(document, Reading::Lenient, &limits);
-            let (mut declared, mut bytes_left) = (Vec::new(), MOST_REBASED_BYTES);
+            let (family, standings) = parse_family(document, Reading::Lenient, &limits);
+            let (mut declared, mut bytes_left) = (Vec::new(), MAX_REBASED_BYTES);
             // First is the primary.
             for (member, standing) in family.members.iter().zip(standings).skip(1) {
                 let Ok(array) = &member.array else { continue };
-                // Too long a path has no keys.
+                // A path that is too long has no keys.
                 let path = NodePath::parse(&format!("{}{}", primary.prefix(), member.path));
                 let Ok(path) = path else { continue };
                 let is_withheld = standing.iter().any(hides);
@@ -174,7 +174,12 @@ impl Hierarchy {
                 let rebased = if is_made { member.rebased() } else { None };
                 let rebased = rebased.map(|document| Value::Object(document).to_string());
                 bytes_left = bytes_left.saturating_sub(rebased.as_ref().map_or(0, String::len));
-                declared.push(DeclaredArray { path, array: Arc::new(array.clone()), is_withheld, rebased });
+                declared.push(DeclaredArray {
+                    path,
+                    array: Arc::new(array.clone()),
+                    is_hidden: is_withheld,
+                    rebased,
+                });
             }
             Ok(declared)
         });
@@ -187,7 +192,7 @@ impl Hierarchy {
     /// The dependents that the array at a path declares.
     ///
     /// # Errors
-    /// Failures of the store. A declaration that cannot be read is told, and is no failure.
+    /// Failures of the store. An invalid declaration is reported in [`Dependents::error`].
     pub async fn dependents(
         &self,
         path: &NodePath,
@@ -196,7 +201,7 @@ impl Hierarchy {
         is_rebased: bool,
     ) -> Result<Dependents, HierarchyError> {
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, mut standings) = family(document, reading, &limits);
+            let (family, mut standings) = parse_family(document, reading, &limits);
             let mut of = |member: &Member, place: usize| {
                 let mut diagnostics = member.diagnostics.clone();
                 diagnostics.append(&mut standings.get_mut(place).map(std::mem::take).unwrap_or_default());
@@ -234,8 +239,8 @@ impl Hierarchy {
     /// The dependent at a path that the array at `primary` declares.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchDependent`]; [`HierarchyError::Dependent`] if it is declared and cannot be used; failures
-    /// of the store.
+    /// [`HierarchyError::NoSuchDependent`]; [`HierarchyError::Dependent`] if it is declared but invalid; failures of the
+    /// store.
     pub async fn dependent(
         &self,
         path: &NodePath,
@@ -246,7 +251,7 @@ impl Hierarchy {
         let below = path.as_str().strip_prefix(primary.prefix().as_str()).unwrap_or_default().to_owned();
         let at = primary.clone();
         let dependent = self.with_document(path, primary, located, move |document, limits| {
-            let (family, standings) = family(document, reading, &limits);
+            let (family, standings) = parse_family(document, reading, &limits);
             let Some(member) = family.find(&below)? else { return Ok(None) };
             let array = Arc::new(member.array()?);
             let place = family.members.iter().position(|other| other.path == member.path);
@@ -269,8 +274,7 @@ impl Hierarchy {
         dependent.await?.map(Arc::new).ok_or_else(error)
     }
 
-    /// Reads the document of a primary at its version, or if a writer was faster, at a newer one, and works on it for
-    /// what is asked.
+    /// Reads the document of a primary at its located version or a newer one, and runs `work` on it in the compute pool.
     async fn with_document<T: Send + 'static>(
         &self,
         asked: &NodePath,
@@ -283,9 +287,11 @@ impl Hierarchy {
         let mut tries = 1;
         let text = loop {
             let Documents::V3 { zarr_json } = &located.documents else { return Err(no_such_node()) };
-            let room = self.room_for(located.bytes).await;
-            match self.read(path, ZARR_JSON, zarr_json).await {
-                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) if tries < TRIES => {
+            let room = self.acquire_document_slot(located.bytes).await;
+            match self.read_document(path, ZARR_JSON, zarr_json).await {
+                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. })
+                    if tries < MAX_ATTEMPTS =>
+                {
                     tries += 1;
                     drop(room);
                     located = self.locate(path).await?;
@@ -301,13 +307,13 @@ impl Hierarchy {
     }
 }
 
-/// A family, and for each of its arrays how its keys stand to those of the others.
-fn family<'a>(
+/// The family of a primary, and the key diagnostics of each of its arrays.
+fn parse_family<'a>(
     document: &'a Map<String, Value>,
     reading: Reading,
     limits: &MetadataLimits,
-) -> (Family<'a>, Vec<KeyClaim>) {
-    let family = Family::of(document, reading, limits);
+) -> (Family<'a>, Vec<KeyDiagnostics>) {
+    let family = Family::from_primary(document, reading, limits);
     let standings = key_claims(&family);
     (family, standings)
 }

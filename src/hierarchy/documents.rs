@@ -11,7 +11,7 @@ pub(super) const ZATTRS: &str = ".zattrs";
 pub(super) const META: &str = "meta";
 pub(super) const ATTRS: &str = "attrs";
 
-/// The documents of a node and their versions. Equal values of one path mean an unchanged node.
+/// The documents of a node with their versions. For one path, equal values mean that the node is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Located {
     pub(super) documents: Documents,
@@ -35,7 +35,7 @@ pub(super) enum Documents {
         meta: Version,
         attrs: Option<Version>,
     },
-    /// Nothing is stored under the path itself: the array above declares it.
+    /// A dependent array: nothing is stored under its path, the array `primary` declares it.
     Dependent {
         primary: NodePath,
         zarr_json: Version,
@@ -54,35 +54,37 @@ impl Located {
         [Some(first), second].into_iter()
     }
 
-    /// Whether another look at unchanged documents is sure to find the same.
+    /// Whether unchanged documents are certain to keep these versions.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.versions().flatten().all(Version::is_settled)
     }
 
-    /// Bytes of the documents together.
+    /// Total size of the documents in bytes.
     #[must_use]
     pub fn document_bytes(&self) -> u64 {
         self.bytes
     }
-    /// Whether this is a dependent.
+    /// Whether this is a dependent array.
     #[must_use]
     pub fn is_dependent(&self) -> bool {
         matches!(self.documents, Documents::Dependent { .. })
     }
 
-    /// What a dependent is located by, where this is what its primary is located by.
+    /// The location of a dependent array, if this is the location of its primary.
     #[must_use]
-    pub fn of_dependent(&self, primary: &NodePath) -> Option<Self> {
+    pub fn for_dependent(&self, primary: &NodePath) -> Option<Self> {
         let Documents::V3 { zarr_json } = &self.documents else { return None };
         let documents = Documents::Dependent { primary: primary.clone(), zarr_json: zarr_json.clone() };
         Some(Self { documents, bytes: self.bytes })
     }
 }
 
-/// The keys that must have these versions, or (`None`) no value, if a dependent is to stay what it is: nothing is stored
-/// in its place, and the primary's document is still the nearest and the same.
-pub(super) fn conditions<'v>(
+/// The conditions under which a dependent array is unchanged: keys with the version that each must have, or `None` if it
+/// must be absent.
+///
+/// Nothing may be stored at the dependent's path, and the primary's document must be unchanged and the nearest above.
+pub(super) fn version_conditions<'v>(
     path: &NodePath,
     primary: &NodePath,
     zarr_json: &'v Version,

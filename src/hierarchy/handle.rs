@@ -1,10 +1,10 @@
-//! [`Hierarchy`]: the nodes of one store, and what all requests for them share.
+//! [`Hierarchy`]: the nodes of one store, with the limits and builds that all requests share.
 
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::consolidated::{Makings, makings};
+use super::consolidated::{Builds, new_builds};
 use crate::cpu::ComputePool;
 use crate::metadata::{MetadataLimits, Separator};
 use crate::store::SharedStore;
@@ -16,41 +16,42 @@ pub struct Hierarchy {
     pub(super) limits: MetadataLimits,
     pub(super) cpu: ComputePool,
     pub(super) separator: Option<Separator>,
-    /// How many long documents are held in memory at a time.
-    gate: Arc<Semaphore>,
-    /// How many consolidated metadata are being made at a time.
-    pub(super) makers: Arc<Semaphore>,
-    /// Those that are being made.
-    pub(super) makings: Arc<Makings>,
-    /// What this shows of the store that it shares all this with.
+    /// Bounds the number of long documents in memory.
+    long_document_slots: Arc<Semaphore>,
+    /// Bounds the number of builds of consolidated metadata in flight.
+    pub(super) build_slots: Arc<Semaphore>,
+    /// Coalesces equal builds.
+    pub(super) builds: Arc<Builds>,
+    /// Name of the view; empty for the store itself.
     pub(super) name: Arc<str>,
 }
 
-/// Documents longer than a node's may be that are held in memory at a time, of one store.
-const LONG_DOCUMENTS: usize = 4;
-/// Consolidated metadata being made at a time, of one store: each may hold as much and asks for many documents.
-const MAKERS: usize = 2;
+/// Maximum number of documents of one store in memory that are longer than `MetadataLimits::document_bytes`.
+const MAX_LONG_DOCUMENTS: usize = 4;
+/// Maximum number of builds in flight for one store: each may hold `MetadataLimits::consolidated_bytes` and sends many
+/// requests.
+const MAX_BUILDS: usize = 2;
 
 impl Hierarchy {
-    /// The hierarchy in a store, whose long documents are parsed on `cpu`.
+    /// The hierarchy of a store. Long documents are parsed on `cpu`.
     #[must_use]
     pub fn new(store: SharedStore, limits: MetadataLimits, cpu: ComputePool) -> Self {
-        let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
-        let (makings, name) = (Arc::new(makings()), Arc::default());
-        Self { store, limits, cpu, separator: None, gate, makers, makings, name }
+        let (long_document_slots, build_slots) =
+            (Arc::new(Semaphore::new(MAX_LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAX_BUILDS)));
+        let (builds, name) = (Arc::new(new_builds()), Arc::default());
+        Self { store, limits, cpu, separator: None, long_document_slots, build_slots, builds, name }
     }
 
-    /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,
-    /// each such array is asked for it.
+    /// Sets the separator for chunk keys of v2 arrays whose documents give none. Without it, the separator is detected
+    /// from the keys of each such array.
     #[must_use]
     pub fn with_separator(self, separator: Option<Separator>) -> Self {
         Self { separator, ..self }
     }
 
-    /// The nodes of another store, as a view of this one of this name, within the same limits: what may be done at a time
-    /// is counted for both together.
+    /// The nodes of another store that is a view of this one, under a name. Both share the concurrency limits.
     #[must_use]
-    pub fn over(&self, store: SharedStore, name: &Arc<str>) -> Self {
+    pub fn view_over(&self, store: SharedStore, name: &Arc<str>) -> Self {
         Self { store, name: Arc::clone(name), ..self.clone() }
     }
 
@@ -60,12 +61,12 @@ impl Hierarchy {
         &self.store
     }
 
-    /// Waits for room for a document, if it is longer than a node's may be.
-    pub(super) async fn room_for(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+    /// Waits for a slot if a document is longer than `MetadataLimits::document_bytes`.
+    pub(super) async fn acquire_document_slot(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
         if bytes <= self.limits.document_bytes as u64 {
             return None;
         }
-        // The gate is never closed.
-        self.gate.acquire().await.ok()
+        // The semaphore is never closed.
+        self.long_document_slots.acquire().await.ok()
     }
 }

@@ -1,4 +1,4 @@
-//! [`Node`]: what the documents of a node say together, read at the versions at which they were located.
+//! [`Node`]: the parsed documents of a node, read at the versions at which they were located.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::metadata::v3::V3Node;
 use crate::metadata::{ArrayMetadata, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, v1, v2, v3};
 use crate::store::{ByteRange, StoreError, Version};
 
-/// Each document is read at the version it was located at; a writer in between makes us start again this often.
-pub(super) const TRIES: usize = 3;
+/// Maximum attempts to read a node's documents at their located versions while a writer changes them.
+pub(super) const MAX_ATTEMPTS: usize = 3;
 
-/// A node: what its documents say.
+/// A node of a hierarchy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// An array.
@@ -25,7 +25,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// The version of its documents.
+    /// The Zarr format of its documents.
     #[must_use]
     pub fn zarr_format(&self) -> ZarrFormat {
         match self {
@@ -39,17 +39,17 @@ impl Hierarchy {
     /// The node at a path.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchNode`]; a document that cannot be read or used.
+    /// [`HierarchyError::NoSuchNode`]; a document that cannot be read or is invalid.
     pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
         let located = self.locate(path).await?;
         self.load(path, &located).await
     }
 
-    /// Reads and parses the documents of a located node, at the versions it was located at or, if a writer was faster,
-    /// at newer ones. What the documents leave open about the keys of chunks is settled.
+    /// Reads and parses the documents of a located node, at the located versions or newer ones. Detects the separator of
+    /// chunk keys if the document gives none.
     ///
     /// # Errors
-    /// A document that cannot be read or used; [`HierarchyError::NoSuchNode`] if it went away.
+    /// A document that cannot be read or is invalid; [`HierarchyError::NoSuchNode`] if it was erased.
     pub async fn load(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
         match self.load_documents(path, located).await? {
             Node::Array(array) => self.detect_separator(path, array).await.map(Node::Array),
@@ -57,14 +57,14 @@ impl Hierarchy {
         }
     }
 
-    /// What the documents of a located node say, and no more.
+    /// Reads and parses the documents of a located node without detecting the separator.
     pub(super) async fn load_documents(
         &self,
         path: &NodePath,
         located: &Located,
     ) -> Result<Node, HierarchyError> {
         let mut located = located.clone();
-        for _ in 1..TRIES {
+        for _ in 1..MAX_ATTEMPTS {
             match self.load_at(path, &located).await {
                 Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) => {
                     located = self.locate(path).await?;
@@ -76,25 +76,29 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
-        let _room = self.room_for(located.bytes).await;
+        let _room = self.acquire_document_slot(located.bytes).await;
         let texts = match &located.documents {
-            Documents::V3 { zarr_json } => Texts::V3(self.read(path, ZARR_JSON, zarr_json).await?),
-            // What is not stored has no document of its own; `dependent` reads the primary's.
+            Documents::V3 { zarr_json } => {
+                DocumentTexts::V3(self.read_document(path, ZARR_JSON, zarr_json).await?)
+            }
+            // A dependent array has no document of its own; `dependent` reads the primary's.
             Documents::Dependent { .. } => return Err(HierarchyError::NoSuchNode { path: path.clone() }),
-            Documents::V2Array { zarray, zattrs } => Texts::V2Array(
-                self.read(path, ZARRAY, zarray).await?,
+            Documents::V2Array { zarray, zattrs } => DocumentTexts::V2Array(
+                self.read_document(path, ZARRAY, zarray).await?,
                 self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
             ),
-            Documents::V2Group { zgroup, zattrs } => Texts::V2Group(
-                self.read(path, ZGROUP, zgroup).await?,
+            Documents::V2Group { zgroup, zattrs } => DocumentTexts::V2Group(
+                self.read_document(path, ZGROUP, zgroup).await?,
                 self.read_if_present(path, ZATTRS, zattrs.as_ref()).await?,
             ),
             Documents::V1Array { meta, attrs } => {
-                let texts =
-                    try_join(self.read(path, META, meta), self.read_if_present(path, ATTRS, attrs.as_ref()));
+                let texts = try_join(
+                    self.read_document(path, META, meta),
+                    self.read_if_present(path, ATTRS, attrs.as_ref()),
+                );
                 match texts.await {
-                    Ok((meta, attrs)) => Texts::V1Array(meta, attrs),
-                    // Too long for a document: these are somebody else's.
+                    Ok((meta, attrs)) => DocumentTexts::V1Array(meta, attrs),
+                    // Too long for a document of Zarr: `meta` and `attrs` are unrelated files.
                     Err(HierarchyError::Metadata { source: MetadataError::TooLarge { .. }, .. }) => {
                         return Err(HierarchyError::NoSuchNode { path: path.clone() });
                     }
@@ -118,12 +122,12 @@ impl Hierarchy {
         version: Option<&Version>,
     ) -> Result<Option<Bytes>, HierarchyError> {
         match version {
-            Some(version) => self.read(path, name, version).await.map(Some),
+            Some(version) => self.read_document(path, name, version).await.map(Some),
             None => Ok(None),
         }
     }
 
-    pub(super) async fn read(
+    pub(super) async fn read_document(
         &self,
         path: &NodePath,
         name: &str,
@@ -131,11 +135,11 @@ impl Hierarchy {
     ) -> Result<Bytes, HierarchyError> {
         let key = document_key(path, name)?;
         let document = async {
-            // Present a moment ago: an absence now is a change.
+            // The document was present when it was located, so an absence is a change.
             let value = self.store.get(&key, ByteRange::Whole, version.pin()).await?;
             let value =
                 value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
-            // The copies that it may hold do not count as the document's own; its parser looks closer.
+            // Inline consolidated metadata does not count towards the document's own limit; its parser checks that.
             let most = match name {
                 ZARR_JSON => self.limits.document_bytes.max(self.limits.consolidated_bytes),
                 _ => self.limits.document_bytes,
@@ -153,15 +157,15 @@ impl Hierarchy {
 }
 
 /// The texts of a node's documents.
-enum Texts {
+enum DocumentTexts {
     V3(Bytes),
     V2Array(Bytes, Option<Bytes>),
     V2Group(Bytes, Option<Bytes>),
     V1Array(Bytes, Option<Bytes>),
 }
 
-impl Texts {
-    /// The name of the first document, and the node they describe; `None` if they are no documents of Zarr.
+impl DocumentTexts {
+    /// The name of the main document, and the node; `None` if the documents are not Zarr metadata.
     fn parse(&self, limits: &MetadataLimits) -> (&'static str, Result<Option<Node>, MetadataError>) {
         let array = |array: ArrayMetadata| Some(Node::Array(Arc::new(array)));
         let group = |group: GroupMetadata| Some(Node::Group(Arc::new(group)));

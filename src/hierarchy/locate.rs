@@ -1,27 +1,31 @@
-//! Which documents stand under a path, and at which versions.
+//! Locating the documents of a node: which ones are stored under a path, and at which versions.
 
 use futures::future::try_join3;
 
 use super::documents::{
-    ATTRS, Documents, Located, META, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, conditions, document_key,
+    ATTRS, Documents, Located, META, ZARR_JSON, ZARRAY, ZATTRS, ZGROUP, document_key, version_conditions,
 };
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::store::ValueInfo;
 
 impl Hierarchy {
-    /// Which documents stand under the path. Reads none of them, so that a `meta` that is no document of Zarr v1 counts
-    /// until it is read.
+    /// Finds the documents stored under a path. It does not read them, so a `meta` counts even if it is not a document of
+    /// Zarr v1.
     ///
     /// # Errors
     /// [`HierarchyError::NoSuchNode`] if there is none; failures of the store.
     pub async fn locate(&self, path: &NodePath) -> Result<Located, HierarchyError> {
-        if let Some(zarr_json) = self.look(path, ZARR_JSON).await? {
+        if let Some(zarr_json) = self.head_document(path, ZARR_JSON).await? {
             let bytes = zarr_json.size;
             return Ok(Located { documents: Documents::V3 { zarr_json: zarr_json.version }, bytes });
         }
-        let (zarray, zgroup, zattrs) =
-            try_join3(self.look(path, ZARRAY), self.look(path, ZGROUP), self.look(path, ZATTRS)).await?;
+        let (zarray, zgroup, zattrs) = try_join3(
+            self.head_document(path, ZARRAY),
+            self.head_document(path, ZGROUP),
+            self.head_document(path, ZATTRS),
+        )
+        .await?;
         let (is_array, document) = match (zarray, zgroup) {
             (Some(zarray), _) => (true, zarray),
             (None, Some(zgroup)) => (false, zgroup),
@@ -37,9 +41,9 @@ impl Hierarchy {
         Ok(Located { documents, bytes })
     }
 
-    /// Whether it is plain, without any waiting, that these documents still stand under the path as they were located.
+    /// Whether the documents are known, without I/O, to be unchanged since they were located.
     #[must_use]
-    pub fn is_still(&self, path: &NodePath, located: &Located) -> bool {
+    pub fn validate_cached(&self, path: &NodePath, located: &Located) -> bool {
         let still = |name, version| {
             document_key(path, name).is_ok_and(|key| self.store.validate_cached(&key, version))
         };
@@ -54,26 +58,25 @@ impl Hierarchy {
                     && still(ZGROUP, Some(zgroup))
                     && still(ZATTRS, zattrs.as_ref())
             }
-            Documents::Dependent { primary, zarr_json } => {
-                conditions(path, primary, zarr_json).is_ok_and(|keys| {
+            Documents::Dependent { primary, zarr_json } => version_conditions(path, primary, zarr_json)
+                .is_ok_and(|keys| {
                     keys.iter().all(|(key, version)| self.store.validate_cached(key, *version))
-                })
-            }
+                }),
             Documents::V1Array { .. } => false,
         }
     }
 
     async fn locate_v1(&self, path: &NodePath) -> Result<Located, HierarchyError> {
-        let Some(meta) = self.look(path, META).await? else {
+        let Some(meta) = self.head_document(path, META).await? else {
             return Err(HierarchyError::NoSuchNode { path: path.clone() });
         };
-        let attrs = self.look(path, ATTRS).await?;
+        let attrs = self.head_document(path, ATTRS).await?;
         let bytes = meta.size.saturating_add(attrs.as_ref().map_or(0, |attrs| attrs.size));
         let attrs = attrs.map(|attrs| attrs.version);
         Ok(Located { documents: Documents::V1Array { meta: meta.version, attrs }, bytes })
     }
 
-    pub(super) async fn look(
+    pub(super) async fn head_document(
         &self,
         path: &NodePath,
         name: &str,

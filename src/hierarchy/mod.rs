@@ -1,8 +1,8 @@
-//! Nodes: which metadata documents stand under a path, and what they say.
+//! Nodes of a hierarchy: the metadata documents stored under a path, and what they describe.
 //!
-//! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
-//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is
-//! not a node, unless the array above declares it (the convention "dependent-arrays"). Chunks are not this room's business.
+//! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` takes precedence over
+//! `.zarray` and `.zgroup`, and these over the `meta` of Zarr v1. A prefix without a document is not a node, unless an
+//! array above declares it (convention "dependent-arrays"). This module does not read chunks.
 
 mod children;
 mod consolidate;

@@ -249,7 +249,7 @@ impl MountState {
     pub(super) fn why(self) -> Option<&'static str> {
         match self {
             Self::Ready => None,
-            Self::Unavailable(class) => Some(class.name()),
+            Self::Unavailable(class) => Some(class.as_str()),
         }
     }
 }

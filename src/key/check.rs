@@ -1,4 +1,4 @@
-//! The rules that every key and prefix keeps (Zarr core 3.1, "Abstract store interface", and what no store can hold).
+//! The rules for every key and prefix (Zarr core 3.1, "Abstract store interface"), and what no store can hold.
 
 use super::error::{KeyError, MAX_KEY_BYTES, MAX_KEY_SEGMENTS};
 
@@ -13,7 +13,7 @@ fn check_segment(segment: &str) -> Result<(), KeyError> {
     }
 }
 
-/// Checks the segments and the measures of a key without a trailing slash.
+/// Checks the segments and the length of a key without a trailing slash.
 pub(super) fn check_key(text: &str) -> Result<(), KeyError> {
     if text.is_empty() {
         return Err(KeyError::Empty);

@@ -1,10 +1,9 @@
-//! Store keys, store prefixes and node paths: parsed once, and valid ever after.
+//! Store keys, store prefixes and node paths: types that hold only valid values.
 //!
-//! Zarr core 3.1, "Abstract store interface" (keys and prefixes) and "Node names" (paths). Beyond the
-//! specification's rules, what no store can hold safely is refused here, at the only door: empty, `.` and `..`
-//! segments, control characters, and keys no object store accepts for their length. There is no Unicode
-//! normalisation and no case folding: keys are compared byte for byte. Percent-decoding is not done here: it
-//! belongs to `http`, which decodes a URL's segments exactly once.
+//! Zarr core 3.1, "Abstract store interface" (keys and prefixes) and "Node names" (paths). The parsers also reject what
+//! no store can hold safely: empty, `.` and `..` segments, control characters, and keys too long for object stores. Keys
+//! are compared byte for byte, without Unicode normalisation or case folding. Percent-decoding belongs to `http`, which
+//! decodes a URL's segments exactly once.
 
 mod check;
 mod error;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::not_an_object;
 use super::limits::MetadataLimits;
-use super::parser::{ATTRIBUTES, Repeated, whole};
+use super::parser::{ATTRIBUTES, DuplicateNames, parse_entire};
 use super::{Attributes, MetadataError};
 
 /// Parses a document, of which everything but the members named `attributes` is structure.
@@ -20,7 +20,7 @@ use super::{Attributes, MetadataError};
 /// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
 /// `limits.depth`, or gives a name twice outside attributes.
 pub fn parse_document(document: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(document, limits, Repeated::Refused, |_| false)
+    parse(document, limits, DuplicateNames::Reject, |_| false)
 }
 
 /// Parses a document in whose attributes some members, told by their names, are structure. Otherwise as
@@ -33,7 +33,7 @@ pub(super) fn parse_declaring(
     limits: &MetadataLimits,
     is_structure: fn(&str) -> bool,
 ) -> Result<Value, MetadataError> {
-    parse(document, limits, Repeated::Refused, is_structure)
+    parse(document, limits, DuplicateNames::Reject, is_structure)
 }
 
 /// Parses a document, and keeps its attributes apart, as text; `None` if they are missing or no object. Otherwise as
@@ -46,26 +46,26 @@ pub(super) fn parse_with_attributes(
     limits: &MetadataLimits,
 ) -> Result<(Value, Option<Attributes>), MetadataError> {
     let mut attributes = None;
-    let value = whole(
+    let value = parse_entire(
         document,
         limits,
         |_| false,
         |parser| {
             parser.skip_whitespace();
             if parser.peek() != Some(b'{') {
-                return parser.value(limits.depth, Repeated::Refused);
+                return parser.value(limits.depth, DuplicateNames::Reject);
             }
-            let depth = parser.deeper(limits.depth)?;
+            let depth = parser.descend(limits.depth)?;
             let mut members = Map::new();
-            parser.members(Repeated::Refused, &mut |parser, name| {
+            parser.members(DuplicateNames::Reject, &mut |parser, name| {
                 parser.skip_whitespace();
                 let value = if name == ATTRIBUTES && parser.peek() == Some(b'{') {
                     attributes = Some(Attributes::parse(parser, depth)?);
                     Value::Object(Map::new())
                 } else {
-                    parser.value(depth, parser.within(&name, Repeated::Refused))?
+                    parser.value(depth, parser.duplicates_within(&name, DuplicateNames::Reject))?
                 };
-                parser.insert(&mut members, name, value, Repeated::Refused)
+                parser.insert(&mut members, name, value, DuplicateNames::Reject)
             })?;
             Ok(Value::Object(members))
         },
@@ -81,7 +81,7 @@ pub fn parse_attributes(
     document: &[u8],
     limits: &MetadataLimits,
 ) -> Result<Map<String, Value>, MetadataError> {
-    match parse(document, limits, Repeated::LastWins, |_| false)? {
+    match parse(document, limits, DuplicateNames::LastWins, |_| false)? {
         Value::Object(attributes) => Ok(attributes),
         _ => Err(not_an_object()),
     }
@@ -93,16 +93,16 @@ pub fn parse_attributes(
 /// # Errors
 /// As [`parse_document`], but for names given twice: the last one counts.
 pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(text, limits, Repeated::LastWins, |_| false)
+    parse(text, limits, DuplicateNames::LastWins, |_| false)
 }
 
 fn parse(
     document: &[u8],
     limits: &MetadataLimits,
-    repeated: Repeated,
+    repeated: DuplicateNames,
     is_structure: fn(&str) -> bool,
 ) -> Result<Value, MetadataError> {
-    whole(document, limits, is_structure, |parser| parser.value(limits.depth, repeated))
+    parse_entire(document, limits, is_structure, |parser| parser.value(limits.depth, repeated))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const SEPARATOR: &str = "separator";
 /// What the extension's own text calls it in one place and another.
 const FORMATS: [&str; 2] = ["format", "template"];
 /// Most digits that a coordinate is filled to.
-const MOST_DIGITS: usize = 255;
+const MAX_DIGITS: usize = 255;
 
 /// A template, for arrays of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ fn token(expression: &str) -> Option<Token> {
         None => (expression, 0),
         Some((what, digits)) => {
             let digits = digits.strip_prefix('0').filter(|digits| is_number(digits))?;
-            (what, digits.parse().ok().filter(|&digits| digits <= MOST_DIGITS)?)
+            (what, digits.parse().ok().filter(|&digits| digits <= MAX_DIGITS)?)
         }
     };
     if what == "*" {

@@ -1,9 +1,9 @@
-//! Metadata documents as written (v1, v2, v3) and the one model the house uses.
+//! Metadata documents (v1, v2, v3), and the common model of arrays and groups.
 //!
-//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse documents from hostile bytes
-//! and make of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
-//! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
-//! What a codec means by its configuration is the `codec` room's business: here it is JSON.
+//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse untrusted documents into
+//! [`ArrayMetadata`] or [`GroupMetadata`], which hide the differences between the versions. Parsers accept known
+//! deviations of writers and are bounded by [`MetadataLimits`]; `to_document` writes strict v3. Codec configurations stay
+//! JSON here; the module `codec` interprets them.
 
 mod attributes;
 mod chunk_grid;

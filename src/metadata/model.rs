@@ -39,7 +39,7 @@ pub enum NodeKind {
 impl NodeKind {
     /// The word of the specification's `node_type`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Array => "array",
             Self::Group => "group",

@@ -12,9 +12,9 @@ use super::limits::MetadataLimits;
 
 /// What a name that an object gives twice means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Repeated {
+pub(super) enum DuplicateNames {
     /// An error: two readers would differ about the structure.
-    Refused,
+    Reject,
     /// The last one counts, as nearly every JSON reader has it.
     LastWins,
 }
@@ -26,7 +26,7 @@ pub(super) const ATTRIBUTES: &str = "attributes";
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What `read` makes of a whole document.
-pub(super) fn whole<T>(
+pub(super) fn parse_entire<T>(
     document: &[u8],
     limits: &MetadataLimits,
     is_structure: fn(&str) -> bool,
@@ -62,7 +62,7 @@ pub(super) fn visit_members(
     mut visit: impl FnMut(String, Range<usize>) -> Result<(), MetadataError>,
 ) -> Result<(), MetadataError> {
     let mut parser = Parser { text, at: 0, is_structure: |_| false };
-    parser.take(BYTE_ORDER_MARK);
+    parser.consume(BYTE_ORDER_MARK);
     parser.skip_whitespace();
     if parser.peek() != Some(b'{') {
         return Err(parser.error("expected an object"));
@@ -106,7 +106,7 @@ impl Parser<'_> {
     }
 
     /// Whether `token` stands here; if so, it is behind us afterwards.
-    fn take(&mut self, token: &[u8]) -> bool {
+    fn consume(&mut self, token: &[u8]) -> bool {
         let found = self.rest().starts_with(token);
         if found {
             self.at += token.len();
@@ -114,53 +114,57 @@ impl Parser<'_> {
         found
     }
 
-    pub(super) fn value(&mut self, depth: usize, repeated: Repeated) -> Result<Value, MetadataError> {
+    pub(super) fn value(&mut self, depth: usize, repeated: DuplicateNames) -> Result<Value, MetadataError> {
         self.skip_whitespace();
         match self.peek() {
-            Some(b'{') => self.object(self.deeper(depth)?, repeated).map(Value::Object),
-            Some(b'[') => self.array(self.deeper(depth)?, repeated).map(Value::Array),
+            Some(b'{') => self.object(self.descend(depth)?, repeated).map(Value::Object),
+            Some(b'[') => self.array(self.descend(depth)?, repeated).map(Value::Array),
             Some(b'"') => self.string().map(Value::String),
             Some(b'-' | b'0'..=b'9') if !self.rest().starts_with(b"-I") => self.number().map(Value::Number),
-            _ => self.word(),
+            _ => self.literal(),
         }
     }
 
-    pub(super) fn deeper(&self, depth: usize) -> Result<usize, MetadataError> {
+    pub(super) fn descend(&self, depth: usize) -> Result<usize, MetadataError> {
         depth.checked_sub(1).ok_or_else(|| self.error("nested too deeply"))
     }
 
     /// The words of JSON, and the three that are not JSON but stand in many documents.
-    pub(super) fn word(&mut self) -> Result<Value, MetadataError> {
+    pub(super) fn literal(&mut self) -> Result<Value, MetadataError> {
         const WORDS: [(&str, Value); 3] =
             [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))];
         const BARE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
         for (word, value) in WORDS {
-            if self.take(word.as_bytes()) {
+            if self.consume(word.as_bytes()) {
                 return Ok(value);
             }
         }
         for word in BARE {
-            if self.take(word.as_bytes()) {
+            if self.consume(word.as_bytes()) {
                 return Ok(Value::from(word));
             }
         }
         Err(self.error("expected a value"))
     }
 
-    fn object(&mut self, depth: usize, repeated: Repeated) -> Result<Map<String, Value>, MetadataError> {
+    fn object(
+        &mut self,
+        depth: usize,
+        repeated: DuplicateNames,
+    ) -> Result<Map<String, Value>, MetadataError> {
         let mut members = Map::new();
         self.members(repeated, &mut |parser, name| {
-            let value = parser.value(depth, parser.within(&name, repeated))?;
+            let value = parser.value(depth, parser.duplicates_within(&name, repeated))?;
             parser.insert(&mut members, name, value, repeated)
         })?;
         Ok(members)
     }
 
     /// What repeated names mean in the value of a member.
-    pub(super) fn within(&self, name: &str, repeated: Repeated) -> Repeated {
+    pub(super) fn duplicates_within(&self, name: &str, repeated: DuplicateNames) -> DuplicateNames {
         match name {
-            ATTRIBUTES => Repeated::LastWins,
-            name if (self.is_structure)(name) => Repeated::Refused,
+            ATTRIBUTES => DuplicateNames::LastWins,
+            name if (self.is_structure)(name) => DuplicateNames::Reject,
             _ => repeated,
         }
     }
@@ -170,9 +174,9 @@ impl Parser<'_> {
         members: &mut Map<String, Value>,
         name: String,
         value: Value,
-        repeated: Repeated,
+        repeated: DuplicateNames,
     ) -> Result<(), MetadataError> {
-        if members.insert(name, value).is_some() && repeated == Repeated::Refused {
+        if members.insert(name, value).is_some() && repeated == DuplicateNames::Reject {
             return Err(self.error("a name given twice, before here"));
         }
         Ok(())
@@ -181,16 +185,16 @@ impl Parser<'_> {
     /// Reads the members of an object: `read` is given the name of each, and reads its value.
     pub(super) fn members(
         &mut self,
-        repeated: Repeated,
+        repeated: DuplicateNames,
         read: &mut dyn FnMut(&mut Self, String) -> Result<(), MetadataError>,
     ) -> Result<(), MetadataError> {
-        self.each(b'}', "expected `,` or `}`", &mut |parser| {
+        self.each_item(b'}', "expected `,` or `}`", &mut |parser| {
             parser.skip_whitespace();
             if parser.peek() != Some(b'"') {
                 return Err(parser.error("expected a name"));
             }
             let name = parser.string()?;
-            if repeated == Repeated::Refused && name.contains('\0') {
+            if repeated == DuplicateNames::Reject && name.contains('\0') {
                 // Readers that end a text there would see another name.
                 return Err(parser.error("a name with a NUL, before here"));
             }
@@ -201,11 +205,11 @@ impl Parser<'_> {
 
     pub(super) fn colon(&mut self) -> Result<(), MetadataError> {
         self.skip_whitespace();
-        if self.take(b":") { Ok(()) } else { Err(self.error("expected `:`")) }
+        if self.consume(b":") { Ok(()) } else { Err(self.error("expected `:`")) }
     }
 
     /// Reads what stands between the bracket that is here and the one that closes it: `read` is called for each item.
-    pub(super) fn each(
+    pub(super) fn each_item(
         &mut self,
         close: u8,
         expected: &str,
@@ -213,24 +217,24 @@ impl Parser<'_> {
     ) -> Result<(), MetadataError> {
         self.at += 1;
         self.skip_whitespace();
-        if self.take(&[close]) {
+        if self.consume(&[close]) {
             return Ok(());
         }
         loop {
             read(self)?;
             self.skip_whitespace();
-            if self.take(&[close]) {
+            if self.consume(&[close]) {
                 return Ok(());
             }
-            if !self.take(b",") {
+            if !self.consume(b",") {
                 return Err(self.error(expected));
             }
         }
     }
 
-    fn array(&mut self, depth: usize, repeated: Repeated) -> Result<Vec<Value>, MetadataError> {
+    fn array(&mut self, depth: usize, repeated: DuplicateNames) -> Result<Vec<Value>, MetadataError> {
         let mut items = Vec::new();
-        self.each(b']', "expected `,` or `]`", &mut |parser| {
+        self.each_item(b']', "expected `,` or `]`", &mut |parser| {
             items.push(parser.value(depth, repeated)?);
             Ok(())
         })?;
@@ -245,8 +249,8 @@ impl Parser<'_> {
         name: fn(&mut Self) -> Result<N, MetadataError>,
         visit: &mut dyn FnMut(N, Range<usize>) -> Result<(), MetadataError>,
     ) -> Result<(), MetadataError> {
-        let depth = self.deeper(depth)?;
-        self.each(b'}', "expected `,` or `}`", &mut |parser| {
+        let depth = self.descend(depth)?;
+        self.each_item(b'}', "expected `,` or `}`", &mut |parser| {
             parser.skip_whitespace();
             if parser.peek() != Some(b'"') {
                 return Err(parser.error("expected a name"));
@@ -275,8 +279,8 @@ impl Parser<'_> {
                 self.skip_members(depth, skipped, &mut |(), _| Ok(()))
             }
             Some(b'[') => {
-                let depth = self.deeper(depth)?;
-                self.each(b']', "expected `,` or `]`", &mut |parser| {
+                let depth = self.descend(depth)?;
+                self.each_item(b']', "expected `,` or `]`", &mut |parser| {
                     parser.skip_whitespace();
                     parser.skip(depth)
                 })
@@ -303,7 +307,7 @@ impl Parser<'_> {
     }
 
     /// Moves past the next bytes, and gives them.
-    pub(super) fn pass(&mut self, length: usize) -> &[u8] {
+    pub(super) fn advance(&mut self, length: usize) -> &[u8] {
         let start = self.at;
         self.at = start.saturating_add(length).min(self.text.len());
         self.text.get(start..self.at).unwrap_or_default()

@@ -56,7 +56,7 @@ pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, Metadat
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
-    draft::refuse(members)?;
+    draft::check_not_draft(members)?;
     match required(members, "zarr_format")?.as_u64() {
         Some(3) => Ok(()),
         _ => Err(MetadataError::invalid("zarr_format", "must be 3")),

@@ -1,8 +1,11 @@
-//! [`Lines`]: lines of the log on their way to whoever reads them, without anybody waiting.
+//! [`LogWriter`]: writes log lines from a thread of its own, so that a blocked reader delays no request.
 //!
-//! A thread of its own writes them, so that a reader who takes nothing (a full pipe, a stopped terminal) holds up nobody
-//! else. It writes many lines at once: waking a thread and a system call for each line would take longer than a small
-//! answer does. What waits is bounded in bytes; what does not fit is dropped, and counted.
+//! A full pipe or a stopped terminal blocks only this thread. It writes lines in batches, because one wake-up and one
+//! system call for each line would take longer than a small response. The queue is bounded in bytes; lines that do not
+//! fit are dropped and counted.
+//!
+//! `tracing-appender` is not used: it bounds its queue in lines instead of bytes, allocates and writes each line
+//! separately, and waits at most about one second at exit.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,51 +14,51 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that wait at most.
-const MOST_BYTES: usize = 4 << 20;
-/// Lines are written once so many bytes of them wait,
+/// Maximum bytes of queued lines, including the batch being written.
+const MAX_BUFFERED_BYTES: usize = 4 << 20;
+/// The thread writes a batch once this many bytes are queued,
 const BATCH_BYTES: usize = 64 << 10;
-/// or so long after the first of them came.
+/// or this long after the first line of the batch.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
 
-/// Lines that were dropped.
+/// Number of dropped lines.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// How many lines were dropped so far.
-pub(super) fn dropped() -> u64 {
+/// The number of lines dropped since the start of the process.
+pub(super) fn dropped_lines() -> u64 {
     DROPPED.load(Relaxed)
 }
 
-/// The way to the thread that writes. Clones share it.
+/// A handle to the thread that writes log lines. Clones share the queue.
 #[derive(Clone, Debug)]
-pub(super) struct Lines(Arc<Shared>);
+pub(super) struct LogWriter(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is something for the thread to do.
-    work: Condvar,
-    /// A batch was written.
-    written: Condvar,
+    /// Notifies the thread that a batch is due.
+    wake: Condvar,
+    /// Notifies flushes that a batch was written.
+    batch_written: Condvar,
 }
 
-/// Lines on their way. They are counted from the start.
+/// The queued lines, with byte counters since the start of the process.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Lines that nobody has taken yet, one after the other.
-    waiting: Vec<u8>,
-    /// Bytes that the thread took and has not written yet.
-    taken_bytes: usize,
-    /// Bytes that were ever added, and ever written.
-    added: u64,
-    done: u64,
-    /// Whoever waits for what waits.
-    flushes: usize,
+    /// Lines that the thread has not taken yet, concatenated.
+    pending: Vec<u8>,
+    /// Bytes of the batch being written.
+    writing_bytes: usize,
+    /// Bytes enqueued, and bytes written.
+    enqueued_bytes: u64,
+    written_bytes: u64,
+    /// Number of callers that wait for a flush.
+    flush_waiters: usize,
 }
 
-impl Lines {
-    /// Has a thread write lines to `output`. If there can be no thread, what waits is never written, and what does not fit
-    /// is dropped.
+impl LogWriter {
+    /// Starts a thread that writes lines to `output`. If the thread cannot start, queued lines are never written, and
+    /// lines that do not fit are dropped.
     pub(super) fn start(output: impl Write + Send + 'static) -> Self {
         let shared = Arc::new(Shared::default());
         let lines = Self(Arc::clone(&shared));
@@ -64,74 +67,75 @@ impl Lines {
         lines
     }
 
-    /// Waits until what was added so far has been written, but no longer than this.
+    /// Waits until all lines enqueued so far are written, but at most `longest`.
     pub(super) fn flush(&self, longest: Duration) {
         let Self(shared) = self;
         let mut queue = shared.lock();
-        let added = queue.added;
-        queue.flushes += 1;
-        shared.work.notify_one();
-        let waited = shared.written.wait_timeout_while(queue, longest, |queue| queue.done < added);
-        waited.unwrap_or_else(PoisonError::into_inner).0.flushes -= 1;
+        let added = queue.enqueued_bytes;
+        queue.flush_waiters += 1;
+        shared.wake.notify_one();
+        let waited =
+            shared.batch_written.wait_timeout_while(queue, longest, |queue| queue.written_bytes < added);
+        waited.unwrap_or_else(PoisonError::into_inner).0.flush_waiters -= 1;
     }
 
-    fn add(&self, line: &[u8]) {
+    fn enqueue(&self, line: &[u8]) {
         let Self(shared) = self;
         let mut queue = shared.lock();
-        let before = queue.waiting.len();
-        if before + queue.taken_bytes + line.len() > MOST_BYTES {
+        let before = queue.pending.len();
+        if before + queue.writing_bytes + line.len() > MAX_BUFFERED_BYTES {
             drop(queue);
             DROPPED.fetch_add(1, Relaxed);
             return;
         }
-        queue.waiting.extend_from_slice(line);
-        queue.added += line.len() as u64;
-        // It sleeps where nothing waits, and waits for a batch where something does.
-        let is_due = before == 0 || (before < BATCH_BYTES && queue.waiting.len() >= BATCH_BYTES);
+        queue.pending.extend_from_slice(line);
+        queue.enqueued_bytes += line.len() as u64;
+        // The thread sleeps while the queue is empty, else until the batch is full or its delay has passed.
+        let is_due = before == 0 || (before < BATCH_BYTES && queue.pending.len() >= BATCH_BYTES);
         drop(queue);
         if is_due {
-            shared.work.notify_one();
+            shared.wake.notify_one();
         }
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Nothing that can panic is done under the lock.
+        // No code panics while it holds the lock.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_all(&self, mut output: impl Write) {
         let mut batch = Vec::new();
         loop {
-            let queue = self.work.wait_while(self.lock(), |queue| queue.waiting.is_empty());
+            let queue = self.wake.wait_while(self.lock(), |queue| queue.pending.is_empty());
             let queue = queue.unwrap_or_else(PoisonError::into_inner);
-            let is_short = |queue: &mut Queue| queue.waiting.len() < BATCH_BYTES && queue.flushes == 0;
-            let queue = self.work.wait_timeout_while(queue, BATCH_DELAY, is_short);
+            let is_short = |queue: &mut Queue| queue.pending.len() < BATCH_BYTES && queue.flush_waiters == 0;
+            let queue = self.wake.wait_timeout_while(queue, BATCH_DELAY, is_short);
             let mut queue = queue.unwrap_or_else(PoisonError::into_inner).0;
-            std::mem::swap(&mut queue.waiting, &mut batch);
-            queue.taken_bytes = batch.len();
+            std::mem::swap(&mut queue.pending, &mut batch);
+            queue.writing_bytes = batch.len();
             drop(queue);
-            // Nobody may be reading; that is no reason to stop.
+            // The reader may be gone; logging continues.
             let _ = output.write_all(&batch);
             let _ = output.flush();
             let mut queue = self.lock();
-            queue.taken_bytes = 0;
-            queue.done += batch.len() as u64;
+            queue.writing_bytes = 0;
+            queue.written_bytes += batch.len() as u64;
             drop(queue);
             batch.clear();
-            self.written.notify_all();
+            self.batch_written.notify_all();
         }
     }
 }
 
-/// One line: it is written in one piece.
+/// The writer of one line; each call of `write` enqueues its bytes as one unit.
 #[derive(Debug)]
-pub(super) struct Line<'a>(&'a Lines);
+pub(super) struct LogLine<'a>(&'a LogWriter);
 
-impl Write for Line<'_> {
+impl Write for LogLine<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.add(line);
+        self.0.enqueue(line);
         Ok(line.len())
     }
 
@@ -140,11 +144,11 @@ impl Write for Line<'_> {
     }
 }
 
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Line<'a>;
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = LogLine<'a>;
 
-    fn make_writer(&'a self) -> Line<'a> {
-        Line(self)
+    fn make_writer(&'a self) -> LogLine<'a> {
+        LogLine(self)
     }
 }
 
@@ -154,10 +158,10 @@ mod tests {
 
     use super::*;
 
-    /// Takes nothing before it is told to; counts how often it is given something.
-    struct Stopped(Receiver<()>, Arc<Mutex<(usize, Vec<u8>)>>);
+    /// An output that blocks until it is released and counts its writes.
+    struct BlockedOutput(Receiver<()>, Arc<Mutex<(usize, Vec<u8>)>>);
 
-    impl Write for Stopped {
+    impl Write for BlockedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.0.recv();
             let mut written = self.1.lock().unwrap();
@@ -172,24 +176,24 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_takes_nothing_holds_up_nobody_and_costs_bounded_memory() {
+    fn a_blocked_output_blocks_no_writer_and_bounds_memory() {
         let (go, stopped) = sync_channel(0);
         let written = Arc::new(Mutex::new((0, Vec::new())));
-        let lines = Lines::start(Stopped(stopped, Arc::clone(&written)));
+        let lines = LogWriter::start(BlockedOutput(stopped, Arc::clone(&written)));
         let line = [b'x'; 1 << 10];
-        let sent = 2 * MOST_BYTES / line.len();
-        let before = dropped();
+        let sent = 2 * MAX_BUFFERED_BYTES / line.len();
+        let before = dropped_lines();
         for _ in 0..sent {
             assert_eq!(lines.make_writer().write(&line).unwrap(), line.len());
         }
-        let lost = usize::try_from(dropped() - before).unwrap();
+        let lost = usize::try_from(dropped_lines() - before).unwrap();
         assert_eq!(lost, sent / 2);
         drop(go);
         lines.flush(Duration::from_mins(1));
         {
             let (writes, bytes) = &*written.lock().unwrap();
             assert_eq!(bytes.len(), (sent - lost) * line.len());
-            // What came while the reader took nothing is written in one go.
+            // Lines queued while the output was blocked are written in one call.
             assert!(*writes <= 2, "{writes} writes");
         }
         lines.make_writer().write_all(b"more").unwrap();

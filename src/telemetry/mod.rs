@@ -1,8 +1,8 @@
-//! What the process tells of itself while it runs: lines of a log on standard error (so that standard output stays the
-//! user's), and, where a collector is configured, spans of traces.
+//! Logs and traces of the process: log lines on standard error, which leaves standard output to the user, and trace
+//! spans for the configured collector.
 //!
-//! Neither ever holds up a request: both wait in queues of bounded size, and what does not fit is dropped and counted.
-//! Metrics are not here: they are asked for, and `http` answers.
+//! Neither delays a request: both have bounded queues, and what does not fit is dropped and counted. Metrics are in
+//! `http`, which serves them on request.
 
 mod install;
 mod log_writer;

@@ -7,7 +7,7 @@ use crate::metadata::MetadataError;
 pub(super) const MAX_ITEM_BYTES: u32 = 1 << 20;
 
 /// The types with a name and a size of their own: name in v3, kind (if v2 has the type) and bytes of an element.
-pub(super) const NAMED: [(DataType, &str, Option<u8>, u32); 24] = [
+pub(super) const SIMPLE_TYPES: [(DataType, &str, Option<u8>, u32); 24] = [
     (DataType::Bool, "bool", Some(b'b'), 1),
     (DataType::Int2, "int2", None, 1),
     (DataType::Int4, "int4", None, 1),
@@ -51,7 +51,7 @@ impl DataType {
             Self::Subarray(subarray) => subarray.name(),
             Self::VariableArray(item) => format!("variable_array[{}]", item.name()),
             named => {
-                let found = NAMED.iter().find(|(known, ..)| known == named);
+                let found = SIMPLE_TYPES.iter().find(|(known, ..)| known == named);
                 // Always found: the table holds all the others, and a test says so.
                 found.map_or_else(String::new, |(_, name, ..)| (*name).to_owned())
             }
@@ -60,17 +60,17 @@ impl DataType {
 
     /// Raw bits of so many bytes. `written` is what the document calls them.
     pub(super) fn raw_bits(bytes: u32, written: &str) -> Result<Self, MetadataError> {
-        length(bytes, written).map(|bytes| Self::RawBits { bytes })
+        check_length(bytes, written).map(|bytes| Self::RawBits { bytes })
     }
 
     /// Text of so many bytes. `written` is what the document calls it.
     pub(super) fn null_terminated_bytes(bytes: u32, written: &str) -> Result<Self, MetadataError> {
-        length(bytes, written).map(|bytes| Self::NullTerminatedBytes { bytes })
+        check_length(bytes, written).map(|bytes| Self::NullTerminatedBytes { bytes })
     }
 
     /// Text of so many bytes, four for each character. `written` is what the document calls it.
     pub(super) fn fixed_length_utf32(bytes: u32, written: &str) -> Result<Self, MetadataError> {
-        match length(bytes, written)? {
+        match check_length(bytes, written)? {
             bytes if bytes.is_multiple_of(4) => Ok(Self::FixedLengthUtf32 { code_points: bytes / 4 }),
             _ => Err(MetadataError::invalid("data type", format!("`{written}` has parts of characters"))),
         }
@@ -78,7 +78,7 @@ impl DataType {
 }
 
 /// A length in bytes that an element may have.
-fn length(bytes: u32, written: &str) -> Result<u32, MetadataError> {
+fn check_length(bytes: u32, written: &str) -> Result<u32, MetadataError> {
     match bytes {
         0 => Err(MetadataError::invalid("data type", format!("`{written}` has no bytes"))),
         1..=MAX_ITEM_BYTES => Ok(bytes),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_table_and_the_sizes_of_elements_agree() {
-        for (data_type, _, _, bytes) in &NAMED {
+        for (data_type, _, _, bytes) in &SIMPLE_TYPES {
             let bytes = *bytes;
             assert_eq!(data_type.item_bytes(), usize::try_from(bytes).unwrap());
         }

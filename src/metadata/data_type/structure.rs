@@ -39,10 +39,10 @@ impl StructType {
                 return Err(invalid(format!("the field `{}` is of variable length", field.name)));
             }
             bytes = bytes.saturating_add(field.data_type.item_bytes());
-            leaves = leaves.saturating_add(leaves_of(&field.data_type));
-            depth = depth.max(depth_of(&field.data_type));
+            leaves = leaves.saturating_add(leaf_count(&field.data_type));
+            depth = depth.max(nesting_depth(&field.data_type));
         }
-        let item_bytes = checked(bytes, leaves, depth + 1)?;
+        let item_bytes = check_limits(bytes, leaves, depth + 1)?;
         Ok(Arc::new(Self { fields, item_bytes, leaves, depth: depth + 1 }))
     }
 
@@ -86,9 +86,9 @@ impl SubarrayType {
         }
         let elements = shape.iter().fold(1_usize, |elements, &edge| elements.saturating_mul(edge as usize));
         // One kind of field, however often.
-        let leaves = leaves_of(&item);
-        let depth = depth_of(&item) + 1;
-        checked(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
+        let leaves = leaf_count(&item);
+        let depth = nesting_depth(&item) + 1;
+        check_limits(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
         Ok(Arc::new(Self { item, shape, elements, leaves, depth }))
     }
 
@@ -121,7 +121,7 @@ impl SubarrayType {
     }
 }
 
-fn leaves_of(data_type: &DataType) -> usize {
+fn leaf_count(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(structure) => structure.leaves,
         DataType::Subarray(subarray) => subarray.leaves,
@@ -129,7 +129,7 @@ fn leaves_of(data_type: &DataType) -> usize {
     }
 }
 
-fn depth_of(data_type: &DataType) -> usize {
+fn nesting_depth(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(structure) => structure.depth,
         DataType::Subarray(subarray) => subarray.depth,
@@ -138,7 +138,7 @@ fn depth_of(data_type: &DataType) -> usize {
 }
 
 /// The size of an element, if it is within the limits.
-fn checked(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
+fn check_limits(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
     if bytes > MAX_ITEM_BYTES as usize || leaves > MAX_FIELDS || depth > MAX_DEPTH {
         return Err(too_large());
     }

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::names::{NAMED, is_decimal};
+use super::names::{SIMPLE_TYPES, is_decimal};
 use super::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 
@@ -23,8 +23,10 @@ impl DataType {
             // How deep this goes is limited by how deep a document may be nested.
             Value::Array(fields) => {
                 let mut orders = Vec::new();
-                let fields =
-                    fields.iter().map(|written| field(written, &mut orders)).collect::<Result<_, _>>()?;
+                let fields = fields
+                    .iter()
+                    .map(|written| parse_field(written, &mut orders))
+                    .collect::<Result<_, _>>()?;
                 Ok((Self::Struct(StructType::new(fields)?), orders))
             }
             _ => Err(MetadataError::invalid("dtype", "must be a string or a list of fields")),
@@ -49,10 +51,10 @@ impl DataType {
             Self::FixedLengthUtf32 { code_points } => Some(simple('U', code_points)),
             Self::DateTime64(step) => time('M', step),
             Self::TimeDelta64(step) => time('m', step),
-            Self::Struct(structure) => structure.fields().iter().map(written).collect(),
+            Self::Struct(structure) => structure.fields().iter().map(field_to_v2).collect(),
             variable if variable.is_variable() => Some(Value::from("|O")),
             named => {
-                let (.., kind, bytes) = NAMED.iter().find(|(known, ..)| known == named)?;
+                let (.., kind, bytes) = SIMPLE_TYPES.iter().find(|(known, ..)| known == named)?;
                 kind.map(|kind| simple(char::from(kind), bytes))
             }
         }
@@ -64,7 +66,7 @@ impl DataType {
     /// [`MetadataError::Unsupported`] for types that are known but not implemented, and for elements larger than 1 MiB;
     /// [`MetadataError::Invalid`] for what is no type.
     pub fn from_typestr(text: &str) -> Result<(Self, Option<Endianness>), MetadataError> {
-        if let Some(data_type) = named(text) {
+        if let Some(data_type) = tensorstore_type(text) {
             let order = (data_type.endian_unit_bytes() != Some(1)).then_some(Endianness::Little);
             return Ok((data_type, order));
         }
@@ -81,10 +83,10 @@ impl DataType {
         let size = text.get(2..).ok_or_else(invalid)?;
         let data_type = match kind {
             b'O' => return Err(MetadataError::unsupported("data type", text)),
-            b'M' => Self::DateTime64(step(size).ok_or_else(invalid)?),
-            b'm' => Self::TimeDelta64(step(size).ok_or_else(invalid)?),
+            b'M' => Self::DateTime64(parse_step(size).ok_or_else(invalid)?),
+            b'm' => Self::TimeDelta64(parse_step(size).ok_or_else(invalid)?),
             _ if !is_decimal(size) => return Err(invalid()),
-            _ => sized(kind, size, text)?.ok_or_else(invalid)?,
+            _ => sized_type(kind, size, text)?.ok_or_else(invalid)?,
         };
         match order {
             _ if data_type.endian_unit_bytes() == Some(1) => Ok((data_type, None)),
@@ -95,7 +97,7 @@ impl DataType {
 }
 
 /// A field as `[name, dtype]` or `[name, dtype, shape]`.
-fn written(field: &Field) -> Option<Value> {
+fn field_to_v2(field: &Field) -> Option<Value> {
     let name = &*field.name;
     Some(match &field.data_type {
         DataType::Subarray(subarray) => json!([name, subarray.item().to_v2()?, subarray.shape()]),
@@ -104,7 +106,7 @@ fn written(field: &Field) -> Option<Value> {
 }
 
 /// The type of a name that tensorstore writes where numpy has no type string: small numbers, little-endian.
-fn named(name: &str) -> Option<DataType> {
+fn tensorstore_type(name: &str) -> Option<DataType> {
     match name {
         "bfloat16" => Some(DataType::BFloat16),
         "int2" => Some(DataType::Int2),
@@ -116,7 +118,7 @@ fn named(name: &str) -> Option<DataType> {
 }
 
 /// A field as `[name, dtype]` or `[name, dtype, shape]`; the byte orders of its parts are added to `orders`.
-fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, MetadataError> {
+fn parse_field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, MetadataError> {
     let invalid =
         || MetadataError::invalid("dtype", "a field must be a name, a data type and perhaps a shape");
     let (name, dtype, shape) = match written.as_array().map(Vec::as_slice) {
@@ -143,7 +145,7 @@ fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, Metadat
 }
 
 /// The type of a kind and a number: of characters for text, else of bytes.
-fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataError> {
+fn sized_type(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataError> {
     let unsupported = || MetadataError::unsupported("data type", text);
     let size: u32 = size.parse().ok().ok_or_else(unsupported)?;
     match (kind, size) {
@@ -153,7 +155,7 @@ fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataE
             DataType::fixed_length_utf32(size.checked_mul(4).ok_or_else(unsupported)?, text).map(Some)
         }
         (b'f', 12 | 16) | (b'c', 24 | 32) => Err(unsupported()),
-        _ => Ok(NAMED
+        _ => Ok(SIMPLE_TYPES
             .iter()
             .find(|(.., known, bytes)| (*known, *bytes) == (Some(kind), size))
             .map(|(data_type, ..)| data_type.clone())),
@@ -161,7 +163,7 @@ fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataE
 }
 
 /// What stands behind `M` or `m`: `8[ns]`, `8[25us]`; the bare `8` is numpy's spelling of the generic unit.
-fn step(size: &str) -> Option<TimeStep> {
+fn parse_step(size: &str) -> Option<TimeStep> {
     let brackets = size.strip_prefix('8')?;
     if brackets.is_empty() {
         return TimeStep::new(TimeUnit::Generic, 1);

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::names::{NAMED, is_decimal};
+use super::names::{SIMPLE_TYPES, is_decimal};
 use super::{DataType, Field, SmallFloat, StructType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 use crate::metadata::extension::Extension;
@@ -24,22 +24,22 @@ impl DataType {
         extension.require_understood()?;
         let (name, configuration) = (extension.name.as_str(), &extension.configuration);
         match name {
-            "numpy.datetime64" => step(name, configuration).map(Self::DateTime64),
-            "numpy.timedelta64" => step(name, configuration).map(Self::TimeDelta64),
-            "fixed_length_utf32" => sized(name, configuration, Self::fixed_length_utf32),
-            "null_terminated_bytes" => sized(name, configuration, Self::null_terminated_bytes),
+            "numpy.datetime64" => parse_step(name, configuration).map(Self::DateTime64),
+            "numpy.timedelta64" => parse_step(name, configuration).map(Self::TimeDelta64),
+            "fixed_length_utf32" => sized_type(name, configuration, Self::fixed_length_utf32),
+            "null_terminated_bytes" => sized_type(name, configuration, Self::null_terminated_bytes),
             // What zarr-python calls the raw bits of the specification.
-            "raw_bytes" => sized(name, configuration, Self::raw_bits),
+            "raw_bytes" => sized_type(name, configuration, Self::raw_bits),
             // Names that were written before there was a registered one.
             "variable_length_bytes" | "binary" => {
-                only(name, configuration, &[]).map(|()| Self::VariableBytes)
+                check_configuration(name, configuration, &[]).map(|()| Self::VariableBytes)
             }
-            "complex_float32" => only(name, configuration, &[]).map(|()| Self::Complex64),
-            "complex_float64" => only(name, configuration, &[]).map(|()| Self::Complex128),
-            "struct" | "structured" => structure(name, configuration),
+            "complex_float32" => check_configuration(name, configuration, &[]).map(|()| Self::Complex64),
+            "complex_float64" => check_configuration(name, configuration, &[]).map(|()| Self::Complex128),
+            "struct" | "structured" => parse_struct(name, configuration),
             _ => {
                 let known = from_name(name)?.ok_or_else(|| MetadataError::unsupported("data type", name))?;
-                only(name, configuration, &[]).map(|()| known)
+                check_configuration(name, configuration, &[]).map(|()| known)
             }
         }
     }
@@ -108,7 +108,7 @@ impl DataType {
 
 /// The type of this name alone, if it is one. `r12` is an error: raw bits come in whole bytes.
 fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
-    if let Some((named, ..)) = NAMED.iter().find(|(_, known, ..)| *known == name) {
+    if let Some((named, ..)) = SIMPLE_TYPES.iter().find(|(_, known, ..)| *known == name) {
         // A JSON value is what a filter of v2 makes.
         return Ok((*named != DataType::Json).then(|| named.clone()));
     }
@@ -134,15 +134,19 @@ fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
 }
 
 /// Refuses members of a configuration other than these.
-fn only(name: &str, configuration: &Map<String, Value>, members: &[&str]) -> Result<(), MetadataError> {
+fn check_configuration(
+    name: &str,
+    configuration: &Map<String, Value>,
+    members: &[&str],
+) -> Result<(), MetadataError> {
     match configuration.keys().find(|member| !members.contains(&member.as_str())) {
         None => Ok(()),
         Some(other) => Err(MetadataError::invalid(MEMBER, format!("`{other}` does not belong to `{name}`"))),
     }
 }
 
-fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, MetadataError> {
-    only(name, configuration, &["unit", "scale_factor"])?;
+fn parse_step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, MetadataError> {
+    check_configuration(name, configuration, &["unit", "scale_factor"])?;
     let unit = configuration.get("unit").and_then(Value::as_str).and_then(TimeUnit::from_name);
     let unit = unit.ok_or_else(|| {
         MetadataError::invalid(MEMBER, format!("the `unit` of `{name}` is missing or unknown"))
@@ -155,9 +159,9 @@ fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, Meta
 }
 
 /// A struct from its `fields`: objects, or pairs of name and type as early writers have it.
-fn structure(name: &str, configuration: &Map<String, Value>) -> Result<DataType, MetadataError> {
+fn parse_struct(name: &str, configuration: &Map<String, Value>) -> Result<DataType, MetadataError> {
     const FIELDS: &str = "fields";
-    only(name, configuration, &[FIELDS])?;
+    check_configuration(name, configuration, &[FIELDS])?;
     let invalid = || {
         let reason = format!("the `fields` of `{name}` must be a list of objects of `name` and `data_type`");
         MetadataError::invalid(MEMBER, reason)
@@ -179,13 +183,13 @@ fn structure(name: &str, configuration: &Map<String, Value>) -> Result<DataType,
 }
 
 /// The type that `make` makes of the one member that the configuration has.
-fn sized(
+fn sized_type(
     name: &str,
     configuration: &Map<String, Value>,
     make: fn(u32, &str) -> Result<DataType, MetadataError>,
 ) -> Result<DataType, MetadataError> {
     const LENGTH_BYTES: &str = "length_bytes";
-    only(name, configuration, &[LENGTH_BYTES])?;
+    check_configuration(name, configuration, &[LENGTH_BYTES])?;
     let length = configuration.get(LENGTH_BYTES).and_then(Value::as_u64).ok_or_else(|| {
         MetadataError::invalid(MEMBER, format!("the `length_bytes` of `{name}` must be an integer"))
     })?;
@@ -222,7 +226,7 @@ mod tests {
             DataType::FixedLengthUtf32 { code_points: 5 },
             DataType::NullTerminatedBytes { bytes: 7 },
         ];
-        for data_type in NAMED
+        for data_type in SIMPLE_TYPES
             .iter()
             .map(|(named, ..)| named.clone())
             .filter(|named| *named != DataType::Json)

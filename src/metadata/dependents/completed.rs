@@ -33,7 +33,7 @@ enum Attributes<'a> {
 
 impl<'a> Completed<'a> {
     /// The document of the outermost primary, which is complete as it is.
-    pub(super) fn primary(document: &'a Map<String, Value>) -> Self {
+    pub(super) fn from_primary(document: &'a Map<String, Value>) -> Self {
         let others = document.iter().filter(|(name, _)| *name != ATTRIBUTES);
         let members = others.map(|(name, value)| (name.as_str(), value)).collect();
         Self { members, attributes: document.get(ATTRIBUTES).map_or(Attributes::Absent, Attributes::Own) }

@@ -59,7 +59,7 @@ pub enum DiagnosticCode {
 impl DiagnosticCode {
     /// The code as a stable word.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::AliasKey => "alias_key",
             Self::DuplicateDeclaration => "duplicate_declaration",

@@ -153,7 +153,7 @@ impl DependentError {
     }
 
     /// What a whole document's reader says of a member, which is the primary's or not.
-    pub(super) fn of_document(error: MetadataError, inherited: bool) -> Self {
+    pub(super) fn from_metadata_error(error: MetadataError, inherited: bool) -> Self {
         match error {
             MetadataError::Invalid { member, reason } => Self::BadField { field: member, reason, inherited },
             MetadataError::Unsupported { what, name } => Self::Unsupported { what, name },

@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 use super::completed::Completed;
 use super::declaration::check_name;
 use super::rebased::rebased;
-use super::validate::Check;
+use super::validate::Validation;
 use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
 use crate::metadata::{ArrayMetadata, MetadataLimits};
 
 /// Deepest nesting of dependents.
-pub const MOST_DEPTH: usize = 8;
+pub const MAX_DEPENDENT_DEPTH: usize = 8;
 /// Most arrays of a family.
-const MOST_MEMBERS: usize = 1024;
+const MAX_MEMBERS: usize = 1024;
 /// Most JSON values looked at for one family, over all its arrays: what a thousand of them inherit counts a thousand
 /// times.
-const MOST_VALUES: usize = 1 << 20;
+const MAX_VALUES: usize = 1 << 20;
 
 /// A primary and its dependents, in the order of their paths' names.
 #[derive(Debug)]
@@ -42,11 +42,17 @@ pub struct Member<'a> {
 impl<'a> Family<'a> {
     /// The family of a primary with this document.
     #[must_use]
-    pub fn of(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
-        let mut walk = Walk { members: Vec::new(), values_left: MOST_VALUES, is_cut: false, reading, limits };
-        let document = Completed::primary(primary);
-        walk.member(String::new(), String::new(), document, None, Vec::new(), 0);
-        if walk.is_cut {
+    pub fn from_primary(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
+        let mut walk = FamilyBuilder {
+            members: Vec::new(),
+            values_left: MAX_VALUES,
+            is_truncated: false,
+            reading,
+            limits,
+        };
+        let document = Completed::from_primary(primary);
+        walk.add_member(String::new(), String::new(), document, None, Vec::new(), 0);
+        if walk.is_truncated {
             let detail = "there are more dependent arrays, or longer ones, than are looked at";
             let remark = Diagnostic::new(DiagnosticCode::TooMany, detail);
             walk.members.first_mut().into_iter().for_each(|primary| primary.diagnostics.push(remark.clone()));
@@ -109,22 +115,22 @@ impl Member<'_> {
 }
 
 /// A way through a declaration.
-struct Walk<'a, 'l> {
+struct FamilyBuilder<'a, 'l> {
     members: Vec<Member<'a>>,
     values_left: usize,
     /// Whether there is more than was looked at.
-    is_cut: bool,
+    is_truncated: bool,
     reading: Reading,
     limits: &'l MetadataLimits,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> FamilyBuilder<'a, '_> {
     fn is_full(&self) -> bool {
-        self.values_left == 0 || self.members.len() >= MOST_MEMBERS
+        self.values_left == 0 || self.members.len() >= MAX_MEMBERS
     }
 
     /// Takes the array of a completed document, and then its dependents. Deep as dependents are nested.
-    fn member(
+    fn add_member(
         &mut self,
         path: String,
         name: String,
@@ -134,7 +140,7 @@ impl<'a> Walk<'a, '_> {
         depth: usize,
     ) {
         for (_, value) in document.members() {
-            weigh(value, &mut self.values_left);
+            charge_value(value, &mut self.values_left);
         }
         let array = if self.values_left == 0 {
             Err(DependentError::TooMany)
@@ -142,7 +148,7 @@ impl<'a> Walk<'a, '_> {
             let (reading, limits) = (self.reading, self.limits);
             let partial = partial.and_then(Value::as_object);
             let diagnostics = &mut diagnostics;
-            Check { document: &mut document, partial, reading, limits, diagnostics }.run()
+            Validation { document: &mut document, partial, reading, limits, diagnostics }.run()
         };
         // A primary that is no array by itself may still have dependents that are.
         let declared = if array.is_ok() || depth == 0 {
@@ -157,14 +163,14 @@ impl<'a> Walk<'a, '_> {
         names.sort_unstable_by_key(|(name, _)| *name);
         for (name, partial) in names {
             if self.is_full() {
-                self.is_cut = true;
+                self.is_truncated = true;
                 return;
             }
-            self.dependent(&path, name, &document, partial, depth + 1);
+            self.add_dependent(&path, name, &document, partial, depth + 1);
         }
     }
 
-    fn dependent(
+    fn add_dependent(
         &mut self,
         parent: &str,
         name: &str,
@@ -175,37 +181,39 @@ impl<'a> Walk<'a, '_> {
         let mut diagnostics = Vec::new();
         let error = match (check_name(name, &mut diagnostics), partial.as_object()) {
             (Err(error), _) => error,
-            (Ok(()), _) if depth > MOST_DEPTH => DependentError::TooDeep { limit: MOST_DEPTH },
+            (Ok(()), _) if depth > MAX_DEPENDENT_DEPTH => {
+                DependentError::TooDeep { limit: MAX_DEPENDENT_DEPTH }
+            }
             (Ok(()), None) => DependentError::NotObject,
             (Ok(()), Some(members)) => {
                 // To complete it costs as much as it has members.
                 let cost = primary.len().saturating_add(members.len());
                 self.values_left = self.values_left.saturating_sub(cost);
                 if self.values_left == 0 {
-                    self.is_cut = true;
+                    self.is_truncated = true;
                     return;
                 }
-                let (path, name) = (joined(parent, name), name.to_owned());
+                let (path, name) = (join_path(parent, name), name.to_owned());
                 let document = primary.complete(members);
-                return self.member(path, name, document, Some(partial), diagnostics, depth);
+                return self.add_member(path, name, document, Some(partial), diagnostics, depth);
             }
         };
         let name = match &error {
             DependentError::InvalidName { name, .. } => name.as_str(),
             _ => name,
         };
-        let (path, name) = (joined(parent, name), name.to_owned());
+        let (path, name) = (join_path(parent, name), name.to_owned());
         let partial = Some(partial);
         self.members.push(Member { path, name, array: Err(error), diagnostics, document: None, partial });
     }
 }
 
-fn joined(parent: &str, name: &str) -> String {
+fn join_path(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
 }
 
 /// Takes what a value weighs: one for each value in it, and for each 64 bytes of text.
-fn weigh(value: &Value, left: &mut usize) {
+fn charge_value(value: &Value, left: &mut usize) {
     let own = match value {
         Value::String(text) => 1 + text.len() / 64,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 1,
@@ -217,7 +225,7 @@ fn weigh(value: &Value, left: &mut usize) {
                 if *left == 0 {
                     return;
                 }
-                weigh(item, left);
+                charge_value(item, left);
             }
         }
         Value::Object(members) => {
@@ -226,7 +234,7 @@ fn weigh(value: &Value, left: &mut usize) {
                 if *left == 0 {
                     return;
                 }
-                weigh(member, left);
+                charge_value(member, left);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -17,7 +17,7 @@ mod validate;
 pub use declaration::{Reading, is_declaration, is_declared, parse_primary};
 pub use diagnostic::{Diagnostic, DiagnosticCode};
 pub use error::DependentError;
-pub use family::{Family, MOST_DEPTH, Member};
+pub use family::{Family, MAX_DEPENDENT_DEPTH, Member};
 
 #[cfg(test)]
 mod tests;

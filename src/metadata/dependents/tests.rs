@@ -24,9 +24,9 @@ fn outcome(
     reading: Reading,
 ) -> (Result<Map<String, Value>, &'static str>, Vec<&'static str>) {
     let document = primary(&json!({"unit": "m", "dependent-arrays": {"d": dependent}}));
-    let family = Family::of(&document, reading, &MetadataLimits::default());
+    let family = Family::from_primary(&document, reading, &MetadataLimits::default());
     let member = family.find("d").unwrap().unwrap();
-    let codes = member.diagnostics.iter().map(|remark| remark.code.name()).collect();
+    let codes = member.diagnostics.iter().map(|remark| remark.code.as_str()).collect();
     (member.array().map(|_| member.complete().unwrap()).map_err(|error| error.code()), codes)
 }
 
@@ -88,7 +88,7 @@ fn each_way_to_be_unusable_has_its_code() {
     assert_eq!(errors(&json!({"other": {"must_understand": false}})), [None; 2]);
     let mut incomplete = primary(&json!({"dependent-arrays": {"d": {}, "e": {"fill_value": 1}}}));
     incomplete.remove("fill_value");
-    let family = Family::of(&incomplete, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&incomplete, Reading::Lenient, &MetadataLimits::default());
     let codes: Vec<_> =
         family.members.iter().map(|member| member.array.as_ref().err().map(DependentError::code)).collect();
     assert_eq!(codes, [Some("incomplete"), Some("incomplete"), None]);
@@ -119,8 +119,8 @@ fn what_a_lenient_reader_lets_pass_with_a_remark_a_strict_one_refuses() {
 /// The codes of the primary's remarks, and the paths of its dependents.
 fn read(attributes: &Value, reading: Reading) -> (Vec<&'static str>, Vec<String>) {
     let document = primary(attributes);
-    let family = Family::of(&document, reading, &MetadataLimits::default());
-    let remarks = family.members[0].diagnostics.iter().map(|remark| remark.code.name()).collect();
+    let family = Family::from_primary(&document, reading, &MetadataLimits::default());
+    let remarks = family.members[0].diagnostics.iter().map(|remark| remark.code.as_str()).collect();
     (remarks, family.members[1..].iter().map(|member| member.path.clone()).collect())
 }
 
@@ -172,7 +172,7 @@ fn a_bad_name_is_told_and_keeps_nobody_else_from_being_read() {
     let names = ["", "a/b", "..", "__a", "zarr.json", "a\nb", "good", "été"];
     let declaration: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
     let document = primary(&json!({"dependent-arrays": declaration}));
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     let good: Vec<&str> = family
         .members
         .iter()
@@ -192,7 +192,7 @@ fn dependents_nest_eight_deep_and_no_deeper() {
         (0..depth).fold(json!({}), |inner, _| json!({"attributes": {"dependent-arrays": {"d": inner}}}))
     };
     let document = primary(&nested(9)["attributes"]);
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert_eq!(family.members.len(), 10);
     assert_eq!(family.members[8].path, ["d"; 8].join("/"));
     assert!(family.members[8].array.is_ok());
@@ -203,7 +203,7 @@ fn dependents_nest_eight_deep_and_no_deeper() {
 fn a_declaration_of_any_size_is_looked_at_only_so_far() {
     let many: Map<String, Value> = (0..3000).map(|number| (format!("d{number:04}"), json!({}))).collect();
     let document = primary(&json!({"dependent-arrays": many, "long": vec!["x"; 100_000]}));
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert_eq!(family.members.len(), 1024);
     assert_eq!(family.members[0].diagnostics[0].code, DiagnosticCode::TooMany);
     assert!(family.find("d0001").unwrap().is_some());
@@ -214,7 +214,7 @@ fn a_declaration_of_any_size_is_looked_at_only_so_far() {
     let edges: Vec<u64> = vec![1; 200_000];
     document["chunk_grid"] =
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [edges, 2]}});
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert!(family.members.len() < 10, "{}", family.members.len());
     assert_eq!(family.members[0].diagnostics[0].code, DiagnosticCode::TooMany);
 }
@@ -280,7 +280,7 @@ proptest! {
         }
         let document = primary(&attributes);
         for reading in [Reading::Lenient, Reading::Strict] {
-            let family = Family::of(&document, reading, &MetadataLimits::default());
+            let family = Family::from_primary(&document, reading, &MetadataLimits::default());
             for member in &family.members {
                 let _ = (member.complete(), member.rebased(), member.inherited(), member.array());
                 // What is said to be an array reads as one, also for readers that do not know the convention.

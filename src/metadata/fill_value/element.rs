@@ -15,10 +15,10 @@ pub(super) fn invalid(data_type: &DataType, reason: &str) -> MetadataError {
 /// An integer as an element of an integer type; an error if it is out of range.
 pub(super) fn integer(data_type: &DataType, value: i128) -> Result<Vec<u8>, MetadataError> {
     let element = match data_type {
-        DataType::Int2 => return small(data_type, value, -2..=1),
-        DataType::Int4 => return small(data_type, value, -8..=7),
-        DataType::UInt2 => return small(data_type, value, 0..=3),
-        DataType::UInt4 => return small(data_type, value, 0..=15),
+        DataType::Int2 => return small_integer(data_type, value, -2..=1),
+        DataType::Int4 => return small_integer(data_type, value, -8..=7),
+        DataType::UInt2 => return small_integer(data_type, value, 0..=3),
+        DataType::UInt4 => return small_integer(data_type, value, 0..=15),
         DataType::Int8 => i8::try_from(value).map(|value| value.to_le_bytes().to_vec()),
         DataType::Int16 => i16::try_from(value).map(|value| value.to_le_bytes().to_vec()),
         DataType::Int32 => i32::try_from(value).map(|value| value.to_le_bytes().to_vec()),
@@ -37,7 +37,11 @@ pub(super) fn integer(data_type: &DataType, value: i128) -> Result<Vec<u8>, Meta
 }
 
 /// An integer of less than 8 bits: the lowest byte, if the value is within the range.
-fn small(data_type: &DataType, value: i128, range: RangeInclusive<i128>) -> Result<Vec<u8>, MetadataError> {
+fn small_integer(
+    data_type: &DataType,
+    value: i128,
+    range: RangeInclusive<i128>,
+) -> Result<Vec<u8>, MetadataError> {
     if range.contains(&value) {
         Ok(value.to_le_bytes().into_iter().take(1).collect())
     } else {
@@ -54,7 +58,7 @@ pub(super) fn base64_bytes(data_type: &DataType, text: &str) -> Result<Vec<u8>, 
 }
 
 /// Bytes as an element of this type, if they are as many as it has.
-pub(super) fn whole(data_type: &DataType, element: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
+pub(super) fn check_length(data_type: &DataType, element: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
     if element.len() == data_type.item_bytes() {
         Ok(element)
     } else {

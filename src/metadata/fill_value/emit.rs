@@ -16,7 +16,7 @@ impl FillValue {
     /// `null`; neither can come from the readers here.
     #[must_use]
     pub fn to_json(&self, data_type: &DataType) -> Value {
-        json(data_type, self.as_bytes()).unwrap_or(Value::Null)
+        element_to_json(data_type, self.as_bytes()).unwrap_or(Value::Null)
     }
 
     /// What a v2 document's `fill_value` is: as [`FillValue::to_json`], but where v2 has bytes in base64, a count, or one
@@ -30,7 +30,9 @@ impl FillValue {
             }
             DataType::DateTime64(_) | DataType::TimeDelta64(_) => <[u8; 8]>::try_from(self.as_bytes())
                 .map_or(Value::Null, |count| i64::from_le_bytes(count).into()),
-            float if float.complex_half().is_some() || is_float(float) => one_nan(self.to_json(data_type)),
+            float if float.complex_half().is_some() || is_float(float) => {
+                canonical_nan(self.to_json(data_type))
+            }
             _ => self.to_json(data_type),
         }
     }
@@ -41,15 +43,15 @@ fn is_float(data_type: &DataType) -> bool {
 }
 
 /// A float, or a pair of them, without the bits of a NaN.
-fn one_nan(float: Value) -> Value {
+fn canonical_nan(float: Value) -> Value {
     match float {
         Value::String(bits) if bits.starts_with("0x") => Value::from("NaN"),
-        Value::Array(pair) => Value::Array(pair.into_iter().map(one_nan).collect()),
+        Value::Array(pair) => Value::Array(pair.into_iter().map(canonical_nan).collect()),
         other => other,
     }
 }
 
-fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
+fn element_to_json(data_type: &DataType, element: &[u8]) -> Option<Value> {
     if element.len() != data_type.item_bytes() && !data_type.is_variable() {
         return None;
     }
@@ -73,7 +75,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7e00 {
                 Value::from(format!("{bits:#06x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::BFloat16 => {
@@ -82,7 +85,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7fc0 {
                 Value::from(format!("{bits:#06x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::Float32 => {
@@ -91,7 +95,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7fc0_0000 {
                 Value::from(format!("{bits:#010x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::Float64 => {
@@ -100,7 +105,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7ff8_0000_0000_0000 {
                 Value::from(format!("{bits:#018x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::SmallFloat(format) => {
@@ -109,30 +115,31 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && Some(byte) != format.nan() {
                 Value::from(format!("{byte:#04x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::ComplexFloat16
         | DataType::ComplexBFloat16
         | DataType::ComplexSmallFloat(_)
         | DataType::Complex64
-        | DataType::Complex128 => pair(&data_type.complex_half()?, element)?,
+        | DataType::Complex128 => pair_to_json(&data_type.complex_half()?, element)?,
         DataType::Struct(structure) => {
             let member = |(at, field): (usize, &Field)| {
                 let bytes = element.get(at..at + field.data_type.item_bytes())?;
-                Some((field.name.to_string(), json(&field.data_type, bytes)?))
+                Some((field.name.to_string(), element_to_json(&field.data_type, bytes)?))
             };
             Value::Object(structure.fields_at().map(member).collect::<Option<_>>()?)
         }
         DataType::Subarray(subarray) => {
             let items = element.chunks_exact(subarray.item().item_bytes());
-            Value::Array(items.map(|item| json(subarray.item(), item)).collect::<Option<_>>()?)
+            Value::Array(items.map(|item| element_to_json(subarray.item(), item)).collect::<Option<_>>()?)
         }
         DataType::String => Value::from(std::str::from_utf8(element).ok()?),
         DataType::VariableBytes => Value::from(BASE64_STANDARD.encode(element)),
         DataType::VariableArray(item) => {
             let items = element.chunks_exact(item.item_bytes());
-            Value::Array(items.map(|element| json(item, element)).collect::<Option<_>>()?)
+            Value::Array(items.map(|element| element_to_json(item, element)).collect::<Option<_>>()?)
         }
         DataType::Json => serde_json::from_slice(element).ok()?,
         DataType::RawBits { .. } => Value::from(element),
@@ -150,7 +157,7 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
 }
 
 /// The name of a float that JSON has no number for.
-fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
+fn named_float(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
     match (nan, infinite, negative) {
         (true, ..) => Some(Value::from("NaN")),
         (_, true, false) => Some(Value::from("Infinity")),
@@ -159,9 +166,9 @@ fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
     }
 }
 
-fn pair(half: &DataType, element: &[u8]) -> Option<Value> {
+fn pair_to_json(half: &DataType, element: &[u8]) -> Option<Value> {
     let (real, imaginary) = element.split_at_checked(half.item_bytes())?;
-    Some(Value::Array(vec![json(half, real)?, json(half, imaginary)?]))
+    Some(Value::Array(vec![element_to_json(half, real)?, element_to_json(half, imaginary)?]))
 }
 
 #[cfg(test)]

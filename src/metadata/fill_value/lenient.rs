@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::element::{base64_bytes, integer, invalid, padded, whole};
+use super::element::{base64_bytes, check_length, integer, invalid, padded};
 use super::{FillValue, v3};
 use crate::metadata::{DataType, MetadataError};
 
@@ -69,7 +69,7 @@ fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
 
 fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match data_type {
-        DataType::Bool => match (value, number(value).and_then(integral)) {
+        DataType::Bool => match (value, number(value).and_then(parse_integral)) {
             (Value::Bool(value), _) => Ok(vec![u8::from(*value)]),
             (_, Some(0)) => Ok(vec![0]),
             (_, Some(1)) => Ok(vec![1]),
@@ -89,7 +89,7 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::UInt64
         | DataType::DateTime64(_)
         | DataType::TimeDelta64(_) => {
-            let whole = number(value).and_then(integral);
+            let whole = number(value).and_then(parse_integral);
             integer(data_type, whole.ok_or_else(|| invalid(data_type, "must be a whole number"))?)
         }
         DataType::Float16
@@ -104,7 +104,7 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::Complex128 => complex(data_type, value),
         DataType::VariableBytes => match value {
             Value::String(text) => Ok(text.as_bytes().to_vec()),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
         // Text of characters is never base64: "0" is one character.
         DataType::RawBits { .. }
@@ -115,21 +115,21 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::VariableArray(_)
         | DataType::Json => match value {
             Value::String(_) => v3::element(data_type, value),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
         DataType::NullTerminatedBytes { .. } => match value {
             Value::String(text) => base64_bytes(data_type, text)
                 .or_else(|_| Ok(text.as_bytes().to_vec()))
                 .and_then(|text| padded(data_type, text)),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
     }
 }
 
 /// The number 0, which stood for the empty element of every type.
-fn zero(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn empty_element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match value {
-        Value::Number(number) if integral(number.as_str()) == Some(0) => {
+        Value::Number(number) if parse_integral(number.as_str()) == Some(0) => {
             Ok(FillValue::zero(data_type).as_bytes().to_vec())
         }
         _ => Err(invalid(data_type, "must be text, base64 or 0")),
@@ -144,14 +144,14 @@ fn float(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> 
         return v3::decimal_float(data_type, text).or_else(|error| infinity().ok_or(error));
     }
     match value {
-        Value::String(text) => v3::named_float(data_type, text).or_else(|| named(data_type, text)),
+        Value::String(text) => v3::named_float(data_type, text).or_else(|| named_as_in_c(data_type, text)),
         _ => None,
     }
     .ok_or_else(|| invalid(data_type, "must be a number or the name of one"))
 }
 
 /// What is no number, by the names that Python and C have for it.
-fn named(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
+fn named_as_in_c(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
     let (sign, name) = match text.strip_prefix('-') {
         Some(name) => ("-", name),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
@@ -173,7 +173,7 @@ fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
     match float(&half, value) {
         Ok(real) => Ok([real, vec![0; half.item_bytes()]].concat()),
         Err(error) => {
-            value.as_str().map_or(Err(error), |text| whole(data_type, base64_bytes(data_type, text)?))
+            value.as_str().map_or(Err(error), |text| check_length(data_type, base64_bytes(data_type, text)?))
         }
     }
 }
@@ -197,7 +197,7 @@ fn number(value: &Value) -> Option<&str> {
 ///
 /// A text with a fraction or an exponent was written from a float and means that float: `-9.2233720368547758e18`
 /// is −2^63.
-fn integral(text: &str) -> Option<i128> {
+fn parse_integral(text: &str) -> Option<i128> {
     if let Ok(whole) = text.parse() {
         return Some(whole);
     }

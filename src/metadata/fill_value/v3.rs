@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::FillValue;
-use super::element::{NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
+use super::element::{NOT_A_TIME, base64_bytes, check_length, integer, invalid, padded, utf32};
 use crate::metadata::{DataType, MetadataError, SmallFloat, StructType, decimal, text};
 
 impl FillValue {
@@ -42,7 +42,7 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => plain_integer(data_type, value),
+        | DataType::UInt64 => strict_integer(data_type, value),
         DataType::Float16
         | DataType::BFloat16
         | DataType::Float32
@@ -54,12 +54,12 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
         | DataType::Complex64
         | DataType::Complex128 => pair(data_type, value, float),
         DataType::RawBits { .. } => match value {
-            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
-            _ => raw(data_type, value),
+            Value::String(text) => check_length(data_type, base64_bytes(data_type, text)?),
+            _ => raw_bytes(data_type, value),
         },
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => match value.as_str() {
             Some(NOT_A_TIME) => integer(data_type, i64::MIN.into()),
-            _ => plain_integer(data_type, value),
+            _ => strict_integer(data_type, value),
         },
         DataType::FixedLengthUtf32 { .. } => match value {
             Value::String(text) => utf32(data_type, text),
@@ -70,8 +70,8 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
             _ => Err(invalid(data_type, "must be base64")),
         },
         DataType::Struct(structure) => match value {
-            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
-            _ => fields(data_type, structure, value),
+            Value::String(text) => check_length(data_type, base64_bytes(data_type, text)?),
+            _ => struct_element(data_type, structure, value),
         },
         DataType::Subarray(subarray) => {
             let items = value.as_array().filter(|items| items.len() == subarray.elements());
@@ -99,7 +99,11 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
 }
 
 /// A struct from an object that has every field and nothing else.
-fn fields(data_type: &DataType, structure: &StructType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn struct_element(
+    data_type: &DataType,
+    structure: &StructType,
+    value: &Value,
+) -> Result<Vec<u8>, MetadataError> {
     let members = value.as_object().filter(|members| members.len() == structure.fields().len());
     let members = members.ok_or_else(|| invalid(data_type, "must be an object of all fields"))?;
     let mut all = Vec::with_capacity(structure.item_bytes());
@@ -116,9 +120,9 @@ fn byte_list(value: &Value) -> Option<Vec<u8>> {
     value.as_array()?.iter().map(byte).collect()
 }
 
-fn plain_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn strict_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match value {
-        Value::Number(number) if is_plain(number.as_str()) => {
+        Value::Number(number) if is_integer_text(number.as_str()) => {
             let value: Option<i128> = number.as_str().parse().ok();
             integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
         }
@@ -127,7 +131,7 @@ fn plain_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Metadat
 }
 
 /// Whether a JSON number has neither fraction nor exponent.
-fn is_plain(number: &str) -> bool {
+fn is_integer_text(number: &str) -> bool {
     number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
@@ -219,7 +223,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
     }
 }
 
-fn raw(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn raw_bytes(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     byte_list(value)
         .filter(|bytes| bytes.len() == data_type.item_bytes())
         .ok_or_else(|| invalid(data_type, "must be an array of one integer from 0 to 255 for each byte"))
