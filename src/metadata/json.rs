@@ -1,8 +1,7 @@
-//! JSON from hostile bytes: bounded in size and depth, and lenient about bare `NaN`, `Infinity`, `-Infinity`.
+//! Parsing untrusted JSON documents, bounded in size and depth (RFC 8259; Zarr core 3.1, "Metadata").
 //!
-//! RFC 8259, as Zarr core 3.1 "Metadata" asks. The structure is read here, so that depth, repeated names and the
-//! bare tokens are ours to judge; single strings and numbers are `serde_json`'s. Numbers keep their text. What a
-//! member means is not decided here.
+//! Bare `NaN`, `Infinity` and `-Infinity` are accepted, as many writers emit them. The meaning of members is the
+//! business of the callers.
 
 use serde_json::{Map, Value};
 
@@ -11,23 +10,23 @@ use super::limits::MetadataLimits;
 use super::parser::{ATTRIBUTES, DuplicateNames, parse_entire};
 use super::{Attributes, MetadataError};
 
-/// Parses a document, of which everything but the members named `attributes` is structure.
+/// Parses a document. Everything outside members named `attributes` is structure, in which repeated names are errors.
 ///
-/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, in attributes
-/// too, as JSON has no other way to say them: they are never emitted bare again.
+/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become strings of those names, also in attributes,
+/// because JSON has no other spelling for them; they are never emitted bare.
 ///
 /// # Errors
-/// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
-/// `limits.depth`, or gives a name twice outside attributes.
+/// [`MetadataError::TooLarge`]; [`MetadataError::Json`] for text that is not JSON, is nested deeper than `limits.depth`, or
+/// repeats a name outside attributes.
 pub fn parse_document(document: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
     parse(document, limits, DuplicateNames::Reject, |_| false)
 }
 
-/// Parses a document in whose attributes some members, told by their names, are structure. Otherwise as
+/// Parses a document in whose attributes the members chosen by `is_structure` are structure. Otherwise as
 /// [`parse_document`].
 ///
 /// # Errors
-/// As [`parse_document`], also for names given twice in these members.
+/// As [`parse_document`], also for repeated names in these members.
 pub(super) fn parse_declaring(
     document: &[u8],
     limits: &MetadataLimits,
@@ -36,8 +35,8 @@ pub(super) fn parse_declaring(
     parse(document, limits, DuplicateNames::Reject, is_structure)
 }
 
-/// Parses a document, and keeps its attributes apart, as text; `None` if they are missing or no object. Otherwise as
-/// [`parse_document`].
+/// Parses a document and returns its attributes separately, as text; `None` if they are absent or not an object. Otherwise
+/// as [`parse_document`].
 ///
 /// # Errors
 /// As [`parse_document`].
@@ -73,7 +72,7 @@ pub(super) fn parse_with_attributes(
     Ok((value, attributes))
 }
 
-/// Parses a v2 `.zattrs`: an object that is the user's throughout. Otherwise as [`parse_document`].
+/// Parses a v2 `.zattrs`. All of it is user data. Otherwise as [`parse_document`].
 ///
 /// # Errors
 /// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
@@ -87,11 +86,11 @@ pub fn parse_attributes(
     }
 }
 
-/// Parses a value that is the user's throughout, such as an element of an array of JSON values. Otherwise as
-/// [`parse_document`].
+/// Parses a value that is user data, such as an element of an array of JSON values. Of a repeated name, the last value
+/// counts. Otherwise as [`parse_document`].
 ///
 /// # Errors
-/// As [`parse_document`], but for names given twice: the last one counts.
+/// As [`parse_document`], except for repeated names.
 pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
     parse(text, limits, DuplicateNames::LastWins, |_| false)
 }
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_nan_tokens_are_read_as_strings_and_never_emitted_bare() {
+    fn parses_bare_nan_tokens_as_strings() {
         assert_eq!(
             emitted(r#"{"a":[NaN, Infinity,-Infinity ],"b":"NaN, -Infinity","c":NaN}"#),
             r#"{"a":["NaN","Infinity","-Infinity"],"b":"NaN, -Infinity","c":"NaN"}"#
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_an_error() {
+    fn rejects_text_that_is_not_json() {
         for text in [
             "",
             " ",
@@ -195,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_document_over_the_limit_is_too_large() {
+    fn rejects_a_document_over_the_size_limit() {
         let limits = MetadataLimits { document_bytes: 4, ..MetadataLimits::default() };
         assert_eq!(parse_document(b"[  ]", &limits), Ok(Value::Array(Vec::new())));
         assert_eq!(parse_document(b"[   ]", &limits), Err(MetadataError::TooLarge { size: 5, limit: 4 }));
     }
 
     #[test]
-    fn nesting_up_to_the_limit_is_read_and_beyond_it_refused() {
+    fn accepts_nesting_up_to_the_limit_and_rejects_deeper_nesting() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(document(&nested(64)).is_ok());
         assert!(document(&nested(65)).is_err());
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_is_refused_in_the_structure_and_the_last_one_wins_in_attributes() {
+    fn rejects_repeated_names_in_the_structure_and_takes_the_last_in_attributes() {
         assert!(document(r#"{"shape":[1],"shape":[2]}"#).is_err());
         assert!(document(r#"{"codecs":[{"a":1,"a":1}]}"#).is_err());
         assert!(document(r#"{"attributes":{},"attributes":{}}"#).is_err());
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_nul_is_refused_in_the_structure_and_kept_in_attributes() {
+    fn rejects_names_with_nul_in_the_structure_and_keeps_them_in_attributes() {
         assert!(document(r#"{"shape\u0000": [1]}"#).is_err());
         assert!(document(r#"{"codecs": [{"na\u0000me": 1}]}"#).is_err());
         let attributes = r#"{"attributes":{"a\u0000b":{"\u0000":1}}}"#;
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_of_any_kind_and_the_last_of_a_repeated_name_wins() {
+    fn parses_a_value_of_any_kind_and_takes_the_last_of_repeated_names() {
         let limits = MetadataLimits { depth: 2, ..MetadataLimits::default() };
         let value = parse_value(br#" [{"a":1,"a":NaN}] "#, &limits).unwrap();
         assert_eq!(value.to_string(), r#"[{"a":"NaN"}]"#);

@@ -1,19 +1,19 @@
-//! [`MetadataLimits`]: how large and how deep a metadata document may be.
+//! [`MetadataLimits`]: limits on the size and nesting of metadata documents.
 
-/// Limits on what a metadata document may be.
+/// Limits on metadata documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataLimits {
-    /// Longest document, in bytes.
+    /// Maximum length of a document, in bytes.
     pub document_bytes: usize,
-    /// Deepest nesting of arrays and objects.
+    /// Maximum nesting of arrays and objects.
     pub depth: usize,
-    /// Most dimensions of an array.
+    /// Maximum number of dimensions of an array.
     pub rank: usize,
-    /// Most codecs in one chain.
+    /// Maximum number of codecs in one chain.
     pub codecs: usize,
-    /// Longest document that holds copies of others (consolidated metadata), in bytes, read or made.
+    /// Maximum length of consolidated metadata, read or built, in bytes.
     pub consolidated_bytes: usize,
-    /// Most nodes looked at to make one.
+    /// Maximum number of nodes visited to build consolidated metadata.
     pub consolidated_nodes: usize,
 }
 

@@ -1,7 +1,7 @@
-//! [`Parser`]: JSON from hostile bytes, bounded in size and depth (RFC 8259).
+//! [`Parser`]: a parser of untrusted JSON, bounded in size and depth (RFC 8259).
 //!
-//! The structure is read here, so that depth, repeated names and the bare tokens `NaN`, `Infinity` and `-Infinity` are
-//! ours to judge. `serde_json` reads single strings and numbers. Numbers keep their text.
+//! The structure is parsed here and not by `serde_json`, to control depth, repeated names and the bare tokens `NaN`,
+//! `Infinity` and `-Infinity`. `serde_json` parses single strings and numbers. Numbers keep their text.
 
 use std::ops::Range;
 
@@ -10,22 +10,22 @@ use serde_json::{Map, Number, Value};
 use super::MetadataError;
 use super::limits::MetadataLimits;
 
-/// What a name that an object gives twice means.
+/// The treatment of a repeated name in an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum DuplicateNames {
-    /// An error: two readers would differ about the structure.
+    /// An error, because readers could disagree about the structure.
     Reject,
-    /// The last one counts, as nearly every JSON reader has it.
+    /// The last one counts, as in nearly every JSON parser.
     LastWins,
 }
 
-/// The member whose value is the user's, in which repeated names are tolerated.
+/// The member with user data, in which repeated names are accepted.
 pub(super) const ATTRIBUTES: &str = "attributes";
 
-/// U+FEFF, which some editors put before a text.
+/// U+FEFF, which some editors write at the start of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// What `read` makes of a whole document.
+/// Checks the size and encoding of a document, runs `read` on it, and rejects trailing characters.
 pub(super) fn parse_entire<T>(
     document: &[u8],
     limits: &MetadataLimits,
@@ -51,11 +51,11 @@ pub(super) fn parse_entire<T>(
     }
 }
 
-/// Shows each member of an object: its name, and where in `text` its value stands. Nothing is made of the values, so
-/// that a long document costs no more than its text; that they are valid JSON is not checked.
+/// Calls `visit` for each member of an object, with its name and the byte range of its value in `text`. Values are neither
+/// built nor fully validated, so a long document needs no memory beside its text.
 ///
 /// # Errors
-/// [`MetadataError::Json`] for what is no object or nested deeper than `depth`; those of `visit`.
+/// [`MetadataError::Json`] if the text is not an object or is nested deeper than `depth`; those of `visit`.
 pub(super) fn visit_members(
     text: &[u8],
     depth: usize,
@@ -75,11 +75,11 @@ pub(super) fn visit_members(
     }
 }
 
-/// A place in a text. Descends one call for each level of nesting, so never deeper than the limit.
+/// A position in a text. The parser is recursive in the nesting, which the depth limit bounds.
 pub(super) struct Parser<'a> {
     text: &'a [u8],
     at: usize,
-    /// Which members are structure although they stand in what is the user's.
+    /// Whether a member within user data is structure.
     is_structure: fn(&str) -> bool,
 }
 
@@ -105,7 +105,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether `token` stands here; if so, it is behind us afterwards.
+    /// Moves past `token` if it is next. Returns whether it was.
     fn consume(&mut self, token: &[u8]) -> bool {
         let found = self.rest().starts_with(token);
         if found {
@@ -129,7 +129,7 @@ impl Parser<'_> {
         depth.checked_sub(1).ok_or_else(|| self.error("nested too deeply"))
     }
 
-    /// The words of JSON, and the three that are not JSON but stand in many documents.
+    /// Parses a literal of JSON, or one of the three bare tokens that many documents have.
     pub(super) fn literal(&mut self) -> Result<Value, MetadataError> {
         const WORDS: [(&str, Value); 3] =
             [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))];
@@ -160,7 +160,7 @@ impl Parser<'_> {
         Ok(members)
     }
 
-    /// What repeated names mean in the value of a member.
+    /// The treatment of repeated names within the value of a member.
     pub(super) fn duplicates_within(&self, name: &str, repeated: DuplicateNames) -> DuplicateNames {
         match name {
             ATTRIBUTES => DuplicateNames::LastWins,
@@ -177,12 +177,12 @@ impl Parser<'_> {
         repeated: DuplicateNames,
     ) -> Result<(), MetadataError> {
         if members.insert(name, value).is_some() && repeated == DuplicateNames::Reject {
-            return Err(self.error("a name given twice, before here"));
+            return Err(self.error("repeated name, before here"));
         }
         Ok(())
     }
 
-    /// Reads the members of an object: `read` is given the name of each, and reads its value.
+    /// Parses the members of an object: `read` gets the name of each and parses its value.
     pub(super) fn members(
         &mut self,
         repeated: DuplicateNames,
@@ -195,7 +195,7 @@ impl Parser<'_> {
             }
             let name = parser.string()?;
             if repeated == DuplicateNames::Reject && name.contains('\0') {
-                // Readers that end a text there would see another name.
+                // Readers with NUL-terminated strings would see another name.
                 return Err(parser.error("a name with a NUL, before here"));
             }
             parser.colon()?;
@@ -208,7 +208,7 @@ impl Parser<'_> {
         if self.consume(b":") { Ok(()) } else { Err(self.error("expected `:`")) }
     }
 
-    /// Reads what stands between the bracket that is here and the one that closes it: `read` is called for each item.
+    /// Parses the items between the opening bracket at the position and its closing one: `read` is called for each item.
     pub(super) fn each_item(
         &mut self,
         close: u8,
@@ -241,8 +241,7 @@ impl Parser<'_> {
         Ok(items)
     }
 
-    /// Moves past an object, and shows its members: `name` reads or skips the name of each, and `visit` is given where its
-    /// value stands.
+    /// Moves past an object: for each member, `name` parses or skips the name, and `visit` gets the byte range of the value.
     fn skip_members<N>(
         &mut self,
         depth: usize,
@@ -306,14 +305,14 @@ impl Parser<'_> {
         self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
     }
 
-    /// Moves past the next bytes, and gives them.
+    /// Moves past the next bytes and returns them.
     pub(super) fn advance(&mut self, length: usize) -> &[u8] {
         let start = self.at;
         self.at = start.saturating_add(length).min(self.text.len());
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Bytes of the string that begins here, its quotes included; more than there are, if it does not end.
+    /// Length in bytes of the string at the position, including quotes; more than the remaining bytes if it does not end.
     pub(super) fn string_length(&self) -> usize {
         let mut escaped = false;
         let inside = self.rest().iter().skip(1).take_while(|&&byte| {
@@ -329,7 +328,7 @@ impl Parser<'_> {
         self.token(length, "a number")
     }
 
-    /// Bytes of what may be a number that begins here.
+    /// Length in bytes of the possible number at the position.
     pub(super) fn number_length(&self) -> usize {
         let digits = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
         self.rest().iter().take_while(digits).count()
@@ -355,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_shown_with_the_text_of_their_values() {
+    fn visits_members_with_the_text_of_their_values() {
         let text =
             "\u{feff} {\"a\" : [1, {\"b\": \"}\\\"]\"}] ,\"\\u0062\":NaN,\"c\":\"\",\"a\":{ } }\n".as_bytes();
         let mut found = Vec::new();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::MetadataError;
 
-/// What stands between the coordinates in a chunk's key.
+/// The character between the coordinates in a chunk's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Separator {
     /// `/`
@@ -26,7 +26,7 @@ impl Separator {
         }
     }
 
-    /// The separator that a member gives, or `default` where there is none.
+    /// Parses the value of `member`; `default` if there is none.
     pub(super) fn parse(value: Option<&Value>, member: &str, default: Self) -> Result<Self, MetadataError> {
         match value.map(Value::as_str) {
             None => Ok(default),

@@ -1,7 +1,8 @@
 //! Zarr v2 documents: `.zarray`, `.zgroup` and `.zattrs` (Zarr v2, "Metadata").
 //!
-//! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
-//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is read in `consolidated`.
+//! Documents are converted to the common model: order F to a `transpose`, the byte order of `dtype` to a `bytes` codec,
+//! filters and compressor to codecs with their v3 names. Unknown members are ignored, as v2 requires. The module
+//! `consolidated` parses `.zmetadata`.
 
 use std::sync::Arc;
 
@@ -15,15 +16,15 @@ use super::{
     Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, ZarrFormat,
 };
 
-/// The attribute in which xarray keeps the names of the dimensions.
+/// The attribute in which xarray stores the dimension names.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// The codecs that v3 has under the same name.
 const V3_NAMES: [&str; 6] = ["blosc", "gzip", "vlen-bytes", "vlen-utf8", "zlib", "zstd"];
 
-/// Parses `.zarray`, and `.zattrs` if there is one.
+/// Parses `.zarray`, and `.zattrs` if present.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong and where.
+/// [`MetadataError`] names the invalid or unsupported member.
 pub fn parse_array(
     zarray: &[u8],
     zattrs: Option<&[u8]>,
@@ -34,7 +35,7 @@ pub fn parse_array(
     array(&members, attributes(zattrs, limits)?, limits)
 }
 
-/// The array that the members of a document describe.
+/// The array described by the members of a document.
 pub(super) fn array(
     members: &Map<String, Value>,
     attributes: Attributes,
@@ -57,10 +58,10 @@ pub(super) fn array(
     })
 }
 
-/// Parses `.zgroup`, and `.zattrs` if there is one.
+/// Parses `.zgroup`, and `.zattrs` if present.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong and where.
+/// [`MetadataError`] names the invalid or unsupported member.
 pub fn parse_group(
     zgroup: &[u8],
     zattrs: Option<&[u8]>,
@@ -71,7 +72,7 @@ pub fn parse_group(
     Ok(GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes })
 }
 
-/// The fill value. Of a struct it is the bytes of an element as they are stored, in the orders of its parts.
+/// The fill value. For a struct, it is an element in stored byte orders, which are reversed here.
 fn fill_value(
     data_type: &DataType,
     orders: &[Endianness],
@@ -99,7 +100,7 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
     }
 }
 
-/// What an optional document of attributes holds.
+/// Parses an optional `.zattrs`; no attributes if absent.
 pub(super) fn attributes(
     zattrs: Option<&[u8]>,
     limits: &MetadataLimits,
@@ -107,7 +108,7 @@ pub(super) fn attributes(
     zattrs.map_or_else(|| Ok(Attributes::default()), |document| parse_zattrs(document, limits))
 }
 
-/// Where there is one coordinate or none, no separator stands in a key, so none is missing.
+/// The chunk key encoding. Keys of arrays with at most one dimension have no separator, so none is missing for them.
 fn chunk_key_encoding(
     members: &Map<String, Value>,
     rank: usize,
@@ -119,7 +120,7 @@ fn chunk_key_encoding(
     }
 }
 
-/// The names that the attributes give, if there is one for each dimension.
+/// The dimension names in the attributes, if there is one for each dimension.
 fn dimension_names(attributes: &Attributes, rank: usize) -> Option<Vec<Option<String>>> {
     let names = attributes.get(ARRAY_DIMENSIONS)?;
     let names = names.as_array().filter(|names| names.len() == rank)?;
@@ -129,7 +130,7 @@ fn dimension_names(attributes: &Attributes, rank: usize) -> Option<Vec<Option<St
 /// The filters that make bytes of objects.
 const OBJECT_CODECS: [&str; 5] = ["json", "json2", "vlen-array", "vlen-bytes", "vlen-utf8"];
 
-/// The type of the elements, and the byte order of each of its parts.
+/// The data type, and the byte order of each of its parts.
 fn data_type(members: &Map<String, Value>) -> Result<(DataType, Vec<Endianness>), MetadataError> {
     let dtype = required(members, "dtype")?;
     match dtype.as_str() {
@@ -141,7 +142,7 @@ fn data_type(members: &Map<String, Value>) -> Result<(DataType, Vec<Endianness>)
     }
 }
 
-/// What an object is: only its codec says, and there must be one of them.
+/// The data type of objects (`|O`), which only their codec determines; there must be exactly one such codec.
 fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> {
     let codecs = optional(members, "filters")
         .and_then(Value::as_array)
@@ -151,7 +152,7 @@ fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> 
         .filter_map(|codec| Some((codec.get("id")?.as_str()?, codec)));
     let mut known = Vec::new();
     for (id, codec) in codecs {
-        // Whatever else there is: to read these is to run what they say.
+        // Rejected even beside other codecs: decoding a pickle runs its code.
         if matches!(id, "pickle" | "msgpack" | "msgpack2") {
             return Err(MetadataError::unsupported("object codec", id));
         }
@@ -170,10 +171,8 @@ fn object_type(members: &Map<String, Value>) -> Result<DataType, MetadataError> 
             }
             Ok(DataType::VariableArray(Arc::new(item)))
         }
-        [] => {
-            Err(MetadataError::unsupported("data type", "|O without a codec that says what the objects are"))
-        }
-        _ => Err(MetadataError::invalid("filters", "must hold one codec of objects, and not several")),
+        [] => Err(MetadataError::unsupported("data type", "|O without an object codec")),
+        _ => Err(MetadataError::invalid("filters", "must have exactly one object codec")),
     }
 }
 
@@ -202,8 +201,8 @@ const BYTES_FILTERS: [&str; 14] = [
     "zstd",
 ];
 
-/// The chain in encoding order: `transpose` if the order is F, the filters that work on elements (which see them
-/// in stored order), what makes bytes of the elements, the filters that work on bytes, the compressor.
+/// The chain in encoding order: `transpose` if the order is F, the filters on elements (which see them in stored order),
+/// the codec that encodes elements as bytes, the filters on bytes, the compressor.
 fn codecs(
     members: &Map<String, Value>,
     rank: usize,
@@ -235,14 +234,17 @@ fn codecs(
     for (place, (id, configuration)) in written.into_iter().enumerate() {
         let is_of_numbers = NUMBER_CODECS.contains(&id.as_str());
         if is_of_numbers && order.is_big() {
-            return Err(MetadataError::unsupported("compressor", format!("{id} of the other byte order")));
+            return Err(MetadataError::unsupported("compressor", format!("{id} for big-endian elements")));
         }
         let makes_bytes = is_of_numbers || OBJECT_CODECS.contains(&id.as_str());
         let takes_bytes = place == filters || BYTES_FILTERS.contains(&id.as_str());
         if makes_bytes && are_bytes {
-            return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
+            return Err(MetadataError::invalid(
+                "filters",
+                format!("`{id}` follows a codec whose output is bytes"),
+            ));
         }
-        // The codec that makes bytes of numbers stands in no v2 document.
+        // v2 documents do not contain the codec that encodes numbers as bytes.
         if takes_bytes && !makes_bytes && !are_bytes {
             codecs.push(order.bytes_codec());
             are_bytes = true;
@@ -259,9 +261,9 @@ fn codecs(
     Ok(codecs)
 }
 
-/// The byte orders of the elements at some place of the chain.
+/// The byte orders of the elements at a point of the chain.
 enum ByteOrder {
-    /// None, or not known.
+    /// No byte order, or an unknown one.
     None,
     /// One for all parts of an element.
     One(Endianness),
@@ -278,7 +280,7 @@ impl ByteOrder {
         }
     }
 
-    /// Whether anything is the most significant byte first.
+    /// Whether any part is big-endian.
     fn is_big(&self) -> bool {
         match self {
             Self::None => false,
@@ -298,26 +300,26 @@ impl ByteOrder {
         CodecMetadata::new("bytes", configuration)
     }
 
-    /// The byte order of what a filter on elements makes: filters name their types, and their types' byte orders. One
-    /// that takes its elements for numbers of the other order is refused.
+    /// The byte order of the output of a filter on elements: filters name their types with byte orders. Rejects a filter
+    /// whose input type has the other byte order.
     fn behind(self, id: &str, configuration: &Map<String, Value>) -> Result<Self, MetadataError> {
         let (taken, made) = match id {
             "delta" | "fixedscaleoffset" | "quantize" => ("dtype", "astype"),
             "astype" => ("decode_dtype", "encode_dtype"),
-            // Labels are not numbers; which one it was is.
+            // The input is text; the output is the index of the label.
             "categorize" => ("", "astype"),
             "packbits" => return Ok(Self::None),
             _ => return Ok(self),
         };
         let order = |member| {
-            // What is no type is refused by the filter itself.
+            // The filter itself rejects invalid types.
             let (_, order) = DataType::from_numpy(configuration.get(member)?.as_str()?).ok()?;
             Some(order.map_or(Self::None, Self::One))
         };
         match (&self, order(taken)) {
-            (Self::One(before), Some(Self::One(taken))) if *before != taken => {
-                Err(MetadataError::unsupported("filter", format!("{id} of the other byte order")))
-            }
+            (Self::One(before), Some(Self::One(taken))) if *before != taken => Err(
+                MetadataError::unsupported("filter", format!("{id} for elements of the other byte order")),
+            ),
             (_, taken) => Ok(order(made).or(taken).unwrap_or(self)),
         }
     }
@@ -335,7 +337,7 @@ fn codec(value: &Value, member: &str) -> Result<(String, Map<String, Value>), Me
     }
 }
 
-/// A codec under the name that v3 has for it, which is one with a prefix for most.
+/// A codec with its v3 name, which for most is the `id` with a prefix.
 fn renamed(id: String, configuration: Map<String, Value>) -> CodecMetadata {
     let name = match id.as_str() {
         "json" => "numcodecs.json2".to_owned(),
@@ -349,7 +351,7 @@ fn renamed(id: String, configuration: Map<String, Value>) -> CodecMetadata {
 mod tests {
     use super::*;
 
-    /// A good array document of shape [20, 30], with some members put in place of its own.
+    /// A valid array document of shape [20, 30] with some members replaced.
     fn zarray_with(members: Value) -> Vec<u8> {
         let mut document = json!({
             "zarr_format": 2, "shape": [20, 30], "chunks": [7, 8], "dtype": "<i4", "compressor": null,
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_document_becomes_the_model() {
+    fn parses_an_array_document() {
         let array = array_with(json!({"dtype": ">f4", "fill_value": "NaN", "unknown": 1})).unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V2);
         assert_eq!(array.shape, [20, 30]);
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn order_f_is_a_transpose_that_reverses_the_dimensions() {
+    fn converts_order_f_to_a_transpose_that_reverses_the_dimensions() {
         let codecs = codecs_with(json!({"order": "F", "shape": [2, 3, 4], "chunks": [1, 2, 3]}));
         assert_eq!(codecs.first(), Some(&CodecMetadata::new("transpose", json!({"order": [2, 1, 0]}))));
         assert_eq!(codecs.len(), 2);
@@ -399,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressor_keeps_its_configuration_under_its_v3_name() {
+    fn keeps_the_configuration_of_a_compressor_under_its_v3_name() {
         let blosc = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         let expected = json!({"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         assert_eq!(
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_on_elements_stand_before_the_bytes_and_filters_on_bytes_behind() {
+    fn places_filters_on_elements_before_bytes_and_filters_on_bytes_after() {
         let filters = json!([{"id": "delta", "dtype": "<i4"}, {"id": "zlib"}]);
         let names: Vec<String> =
             codecs_with(json!({"filters": filters, "order": "F", "compressor": {"id": "zstd"}}))
@@ -425,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codec_that_knows_numbers_stands_where_their_bytes_are_made() {
+    fn a_number_codec_replaces_the_bytes_codec() {
         let names = |members: Value| -> Vec<String> {
             codecs_with(members).into_iter().map(|codec| codec.name).collect()
         };
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_order_is_that_of_what_the_last_filter_made() {
+    fn uses_the_byte_order_of_the_last_filters_output() {
         let endian = |dtype: &str, filters: Value| {
             let codecs = codecs_with(json!({"dtype": dtype, "fill_value": null, "filters": filters}));
             codecs
@@ -473,14 +475,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_reads_elements_in_the_other_byte_order_is_unsupported() {
+    fn rejects_filters_for_the_other_byte_order() {
         let filters = json!([{"id": "delta", "dtype": "<i4", "astype": "<i4"}]);
         let result = array_with(json!({"dtype": ">i4", "filters": filters}));
         assert!(matches!(result, Err(MetadataError::Unsupported { .. })), "{result:?}");
     }
 
     #[test]
-    fn no_filters_may_be_written_as_an_empty_list() {
+    fn accepts_an_empty_list_of_filters() {
         assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
     }
 
@@ -489,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn the_codec_of_objects_says_what_they_are_and_makes_bytes_of_them() {
+    fn the_object_codec_determines_the_data_type() {
         let item = DataType::VariableArray(Arc::new(DataType::Int16));
         for (codec, data_type, name) in [
             (json!({"id": "vlen-utf8"}), DataType::String, "vlen-utf8"),
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn pickles_are_refused_by_name_wherever_they_stand() {
+    fn rejects_pickles_at_any_position() {
         let pickle = json!({"id": "pickle"});
         let text = json!({"id": "vlen-utf8"});
         for (filters, compressor) in [
@@ -521,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_need_one_codec_of_objects_and_no_more() {
+    fn requires_exactly_one_object_codec() {
         let none = objects(&json!([{"id": "zlib"}]), &json!(null));
         assert!(matches!(none, Err(MetadataError::Unsupported { .. })), "{none:?}");
         let two = objects(&json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), &json!(null));
@@ -531,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_writers_leave_out_have_a_meaning() {
+    fn applies_defaults_for_members_that_writers_omit() {
         let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
         let array = parse_array(document, None, &MetadataLimits::default()).unwrap();
         assert_eq!(array.fill_value, FillValue::zero(&DataType::UInt16));
@@ -539,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dimension_separator_is_kept() {
+    fn keeps_the_dimension_separator() {
         use ChunkKeyEncodingMetadata::{V2, V2Unspecified};
         for (separator, expected) in [
             (json!("/"), V2(Separator::Slash)),
@@ -554,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn dimension_names_come_from_the_attribute_if_it_fits() {
+    fn takes_dimension_names_from_the_attribute_if_it_fits() {
         let limits = MetadataLimits::default();
         let names = |zattrs: &str| {
             parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), &limits).unwrap().dimension_names
@@ -568,14 +570,14 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_of_0_is_fine_where_the_array_has_no_length() {
+    fn accepts_an_edge_of_0_only_where_the_length_is_0() {
         assert!(array_with(json!({"shape": [0, 30], "chunks": [0, 8]})).is_ok());
         assert!(array_with(json!({"shape": [0], "chunks": [1]})).is_ok());
         assert!(array_with(json!({"shape": [1], "chunks": [0]})).is_err());
     }
 
     #[test]
-    fn a_group_has_its_attributes_if_there_are_some() {
+    fn parses_a_group_with_and_without_attributes() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
         let expected = GroupMetadata {

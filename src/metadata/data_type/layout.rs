@@ -1,12 +1,12 @@
-//! How many bytes an element has, and which of them a byte order reverses.
+//! The size of elements, and the units within them that a byte order reverses.
 
 use super::{DataType, Endianness};
 
-/// Bytes of an element of variable length, without the bytes in the heap that belong to it: an offset and a length.
+/// Size in bytes of an element of variable length: its offset and length in the heap.
 pub(crate) const VARIABLE_ITEM_BYTES: usize = 8;
 
 impl DataType {
-    /// Bytes of one element; at least 1. For types of variable length, without what stands in the heap.
+    /// Size of an element in bytes; at least 1. For types of variable length, without the bytes in the heap.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         match self {
@@ -35,7 +35,7 @@ impl DataType {
         }
     }
 
-    /// Whether elements differ in length, so that their bytes stand in a heap.
+    /// Whether elements have variable length, so that their bytes are in a heap.
     #[must_use]
     pub fn is_variable(&self) -> bool {
         matches!(self, Self::String | Self::VariableBytes | Self::VariableArray(_) | Self::Json)
@@ -54,8 +54,8 @@ impl DataType {
         }
     }
 
-    /// Bytes of the unit whose order a byte order is about: half of a complex number, a character of text; 1 where
-    /// there is none. `None` for structs whose fields differ in it (see [`endian_units`](Self::endian_units)).
+    /// Size in bytes of the unit to which a byte order applies, such as half of a complex number or a UTF-32 character; 1 for
+    /// types without byte order. `None` for structs whose fields differ (see [`endian_units`](Self::endian_units)).
     #[must_use]
     pub fn endian_unit_bytes(&self) -> Option<usize> {
         let mut units = self.endian_units().into_iter();
@@ -63,13 +63,13 @@ impl DataType {
         units.all(|(_, unit)| unit == first).then_some(first)
     }
 
-    /// An element as runs of units of one size: bytes of the run, bytes of a unit of it.
+    /// An element as runs of units of equal size: bytes of the run, bytes of a unit.
     #[must_use]
     pub fn endian_units(&self) -> Vec<(usize, usize)> {
         self.stored_units(&vec![Endianness::Big; self.simple_parts()])
     }
 
-    /// Bytes of the unit whose order a byte order is about, of a type that is no struct.
+    /// Size in bytes of the unit to which a byte order applies, for a type that is not a struct.
     fn simple_unit_bytes(&self) -> usize {
         match self {
             Self::FixedLengthUtf32 { .. } => 4,
@@ -79,9 +79,8 @@ impl DataType {
         }
     }
 
-    /// An element as runs of bytes whose units of some size are reversed where it is stored with these byte orders,
-    /// one for each simple part: bytes of the run, bytes of a unit to be reversed (1 if none is). Parts without an
-    /// order of their own are little-endian.
+    /// An element as runs of bytes, for elements stored with these byte orders, one for each simple part: bytes of the run,
+    /// bytes of the units to reverse (1 for no reversal). Parts without an order are little-endian.
     #[must_use]
     pub fn stored_units(&self, orders: &[Endianness]) -> Vec<(usize, usize)> {
         let mut units = Vec::new();
@@ -113,7 +112,7 @@ impl DataType {
         }
     }
 
-    /// The number of its simple parts, each of which has a byte order: 1 but for structs.
+    /// The number of simple parts, each with its own byte order: 1 except for structs.
     #[must_use]
     pub fn simple_parts(&self) -> usize {
         match self {

@@ -1,7 +1,6 @@
-//! [`DataType`]: the types of elements.
+//! [`DataType`]: the data types of elements (Zarr core 3.1 "Data types", and extensions).
 //!
-//! Zarr core 3.1 "Data types" and the extensions to it. `v2` and `v3` read and write what documents call them; the
-//! rules of fill values are next door.
+//! `v2` and `v3` parse and write the names in documents. Rules of fill values are in the module `fill_value`.
 
 mod layout;
 mod names;

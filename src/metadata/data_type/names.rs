@@ -1,12 +1,12 @@
-//! The names of types that have no parameters, and the short names that people read.
+//! The types without parameters, and short names of all types for users.
 
 use super::DataType;
 use crate::metadata::MetadataError;
 
-/// Largest element, in bytes: a fill value is held in memory for every array.
+/// Maximum size of an element in bytes, because the fill value of every opened array is in memory.
 pub(super) const MAX_ITEM_BYTES: u32 = 1 << 20;
 
-/// The types with a name and a size of their own: name in v3, kind (if v2 has the type) and bytes of an element.
+/// The types without parameters: type, name in v3, kind character in v2 (if v2 has the type), size of an element in bytes.
 pub(super) const SIMPLE_TYPES: [(DataType, &str, Option<u8>, u32); 24] = [
     (DataType::Bool, "bool", Some(b'b'), 1),
     (DataType::Int2, "int2", None, 1),
@@ -35,8 +35,8 @@ pub(super) const SIMPLE_TYPES: [(DataType, &str, Option<u8>, u32); 24] = [
 ];
 
 impl DataType {
-    /// A short name, such as `float32`, `r24`, `numpy.datetime64[25us]` or `fixed_length_utf32[20]` (bytes of an
-    /// element). It is for people; what documents have is [`to_metadata`](Self::to_metadata).
+    /// A short name for users, such as `float32`, `r24`, `numpy.datetime64[25us]` or `fixed_length_utf32[20]` (with the size
+    /// of an element in bytes). The name in documents is [`to_metadata`](Self::to_metadata).
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -52,32 +52,35 @@ impl DataType {
             Self::VariableArray(item) => format!("variable_array[{}]", item.name()),
             named => {
                 let found = SIMPLE_TYPES.iter().find(|(known, ..)| known == named);
-                // Always found: the table holds all the others, and a test says so.
+                // The table has all other types, which a test checks.
                 found.map_or_else(String::new, |(_, name, ..)| (*name).to_owned())
             }
         }
     }
 
-    /// Raw bits of so many bytes. `written` is what the document calls them.
+    /// Raw bits with a size in bytes. `written` is the name in the document.
     pub(super) fn raw_bits(bytes: u32, written: &str) -> Result<Self, MetadataError> {
         check_length(bytes, written).map(|bytes| Self::RawBits { bytes })
     }
 
-    /// Text of so many bytes. `written` is what the document calls it.
+    /// Byte text with a size in bytes. `written` is the name in the document.
     pub(super) fn null_terminated_bytes(bytes: u32, written: &str) -> Result<Self, MetadataError> {
         check_length(bytes, written).map(|bytes| Self::NullTerminatedBytes { bytes })
     }
 
-    /// Text of so many bytes, four for each character. `written` is what the document calls it.
+    /// UTF-32 text with a size in bytes, four for each character. `written` is the name in the document.
     pub(super) fn fixed_length_utf32(bytes: u32, written: &str) -> Result<Self, MetadataError> {
         match check_length(bytes, written)? {
             bytes if bytes.is_multiple_of(4) => Ok(Self::FixedLengthUtf32 { code_points: bytes / 4 }),
-            _ => Err(MetadataError::invalid("data type", format!("`{written}` has parts of characters"))),
+            _ => Err(MetadataError::invalid(
+                "data type",
+                format!("`{written}` is not a whole number of characters"),
+            )),
         }
     }
 }
 
-/// A length in bytes that an element may have.
+/// Checks the size of an element in bytes.
 fn check_length(bytes: u32, written: &str) -> Result<u32, MetadataError> {
     match bytes {
         0 => Err(MetadataError::invalid("data type", format!("`{written}` has no bytes"))),
@@ -86,7 +89,7 @@ fn check_length(bytes: u32, written: &str) -> Result<u32, MetadataError> {
     }
 }
 
-/// Whether a text is decimal digits that no zero leads.
+/// Whether a text is decimal digits without a leading zero.
 pub(super) fn is_decimal(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_and_the_sizes_of_elements_agree() {
+    fn element_sizes_match_the_table() {
         for (data_type, _, _, bytes) in &SIMPLE_TYPES {
             let bytes = *bytes;
             assert_eq!(data_type.item_bytes(), usize::try_from(bytes).unwrap());

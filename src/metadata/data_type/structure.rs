@@ -1,7 +1,6 @@
-//! [`StructType`] and [`SubarrayType`]: elements made of elements (Zarr extensions, "struct"; Zarr v2, "Data type
-//! encoding").
+//! [`StructType`] and [`SubarrayType`]: composite elements (Zarr extensions, "struct"; Zarr v2, "Data type encoding").
 //!
-//! Fields stand one behind the other without gaps. How documents write them is the business of `v2` and `v3`.
+//! Fields follow each other without gaps. `v2` and `v3` parse and write them.
 
 use std::sync::Arc;
 
@@ -9,9 +8,9 @@ use super::names::MAX_ITEM_BYTES;
 use super::{DataType, Field, StructType, SubarrayType};
 use crate::metadata::MetadataError;
 
-/// Most fields of a struct, with those of the structs in it.
+/// Maximum number of fields of a struct, including those of nested structs.
 const MAX_FIELDS: usize = 1024;
-/// Deepest nesting of structs and subarrays.
+/// Maximum nesting of structs and subarrays.
 const MAX_DEPTH: usize = 16;
 
 impl StructType {
@@ -52,7 +51,7 @@ impl StructType {
         &self.fields
     }
 
-    /// The fields, each with where its bytes begin in the element.
+    /// The fields, each with the offset of its bytes in the element.
     pub fn fields_at(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields.iter().scan(0, |at, field| {
             let start = *at;
@@ -61,7 +60,7 @@ impl StructType {
         })
     }
 
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
@@ -75,7 +74,7 @@ impl StructType {
 }
 
 impl SubarrayType {
-    /// Elements of `item` in C order, as many as the shape says: at least one dimension, none of them 0.
+    /// Elements of type `item` with a shape, in C order. The shape needs at least one dimension, and no length of 0.
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] for another shape or elements of variable length; [`MetadataError::Unsupported`]
@@ -85,7 +84,7 @@ impl SubarrayType {
             return Err(MetadataError::invalid("data type", "a subarray must have elements of fixed size"));
         }
         let elements = shape.iter().fold(1_usize, |elements, &edge| elements.saturating_mul(edge as usize));
-        // One kind of field, however often.
+        // All elements of the subarray count as one field.
         let leaves = leaf_count(&item);
         let depth = nesting_depth(&item) + 1;
         check_limits(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
@@ -110,7 +109,7 @@ impl SubarrayType {
         self.elements
     }
 
-    /// Bytes of the field.
+    /// Size of the field in bytes.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.elements.saturating_mul(self.item.item_bytes())
@@ -137,7 +136,7 @@ fn nesting_depth(data_type: &DataType) -> usize {
     }
 }
 
-/// The size of an element, if it is within the limits.
+/// The size of an element, if type and size are within the limits.
 fn check_limits(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
     if bytes > MAX_ITEM_BYTES as usize || leaves > MAX_FIELDS || depth > MAX_DEPTH {
         return Err(too_large());

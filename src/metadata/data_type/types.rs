@@ -1,12 +1,12 @@
 //! [`DataType`]: the types of elements, and the types they contain.
 //!
-//! What a type means in bytes is in `layout`, its names are in `names`.
+//! The bytes of each type are in `layout`, its names in `names`, `v2` and `v3`.
 
 use std::sync::Arc;
 
 use super::{SmallFloat, TimeStep};
 
-/// The order of a number's bytes, as written.
+/// The byte order of a stored number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Endianness {
     /// Least significant byte first.
@@ -17,7 +17,7 @@ pub enum Endianness {
 }
 
 impl Endianness {
-    /// The word the `bytes` codec has for it.
+    /// The value of `endian` in the `bytes` codec.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -29,11 +29,10 @@ impl Endianness {
 
 /// The type of an array's elements.
 ///
-/// In memory an element is always its canonical form: little-endian and packed, a `bool` one byte of 0 or 1, an
-/// integer of less than 8 bits the `int8` or `uint8` of the same value, a complex number its real part and then its
-/// imaginary part, text shorter than its element filled up with zeros, a struct its fields one behind the other. Of
-/// a type of variable length, the element itself is only where its bytes stand in a heap (see
-/// [`ElementsRequest`](crate::chunk::Elements)).
+/// In memory, elements have a canonical form: little-endian and packed; a `bool` is one byte of 0 or 1; an integer of less
+/// than 8 bits is the `int8` or `uint8` of the same value; a complex number is its real part followed by its imaginary
+/// part; text shorter than its element is padded with zeros; a struct is its fields without gaps. An element of variable
+/// length is the offset and length of its bytes in a heap (see [`Elements`](crate::chunk::Elements)).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataType {
     /// `bool`
@@ -82,49 +81,49 @@ pub enum DataType {
     Complex64,
     /// `complex128`: two `float64`
     Complex128,
-    /// `r<bits>`: so many raw bytes
+    /// `r<bits>`: raw bytes
     RawBits {
         /// Bytes of an element, at least 1.
         bytes: u32,
     },
-    /// `numpy.datetime64`: steps since the beginning of 1970, an `int64`. The smallest is no time at all, `NaT`.
+    /// `numpy.datetime64`: steps since the start of 1970, an `int64`. The smallest value is `NaT`.
     DateTime64(TimeStep),
-    /// `numpy.timedelta64`: steps, an `int64`. The smallest is no time span at all, `NaT`.
+    /// `numpy.timedelta64`: steps, an `int64`. The smallest value is `NaT`.
     TimeDelta64(TimeStep),
-    /// `fixed_length_utf32`: characters of four bytes each. Zeros at the end do not belong to the text.
+    /// `fixed_length_utf32`: characters of four bytes each. Zeros at the end are padding.
     FixedLengthUtf32 {
         /// Characters of an element, at least 1.
         code_points: u32,
     },
-    /// `null_terminated_bytes`: text in an encoding that is not known. Zeros at the end do not belong to it.
+    /// `null_terminated_bytes`: text in an unknown encoding. Zeros at the end are padding.
     NullTerminatedBytes {
         /// Bytes of an element, at least 1.
         bytes: u32,
     },
-    /// `struct`: named fields, each of a type of its own
+    /// `struct`: named fields
     Struct(Arc<StructType>),
-    /// Several elements of one type, as the field of a struct (v2 only).
+    /// Several elements of one type, as a field of a struct (v2 only)
     Subarray(Arc<SubarrayType>),
     /// `string`: text of any length, in UTF-8
     String,
     /// `bytes`: any number of bytes
     VariableBytes,
-    /// Any number of elements of a fixed size (v2 only, by the filter `vlen-array`).
+    /// Any number of elements of a fixed size (v2 only, by the filter `vlen-array`)
     VariableArray(Arc<DataType>),
-    /// A JSON value (v2 only, by the filter `json2`); its bytes are its text, with the members of objects in order.
+    /// A JSON value (v2 only, by the filter `json2`); its bytes are its text, with the members of objects sorted by name
     Json,
 }
 
 /// A field of a struct.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Field {
-    /// Its name, of which the struct has no other.
+    /// Its name, unique within the struct.
     pub name: Arc<str>,
     /// Its type, of a fixed size.
     pub data_type: DataType,
 }
 
-/// The fields of a struct: at least one, no two of the same name.
+/// The type of a struct: at least one field, each with a unique name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StructType {
     pub(super) fields: Vec<Field>,
@@ -133,7 +132,7 @@ pub struct StructType {
     pub(super) depth: usize,
 }
 
-/// The type of a field that holds several elements.
+/// The type of a field with several elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SubarrayType {
     pub(super) item: DataType,

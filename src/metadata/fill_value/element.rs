@@ -1,4 +1,4 @@
-//! Elements in canonical form from integers, base64 and text.
+//! Conversion of integers, base64 and text to elements in canonical form.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 
 use crate::metadata::{DataType, MetadataError};
 
-/// A fill value that its data type does not permit.
+/// The error for a fill value that its data type does not permit.
 pub(super) fn invalid(data_type: &DataType, reason: &str) -> MetadataError {
     MetadataError::invalid("fill_value", format!("{reason} (data type {})", data_type.name()))
 }
@@ -49,15 +49,15 @@ fn small_integer(
     }
 }
 
-/// The name of the date or time span that is none; its element is the smallest `int64`.
+/// The name of the missing date or time span; its element is the smallest `int64`.
 pub(super) const NOT_A_TIME: &str = "NaT";
 
-/// The bytes that a text in base64 stands for.
+/// The bytes encoded in base64.
 pub(super) fn base64_bytes(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
     BASE64_STANDARD.decode(text).ok().ok_or_else(|| invalid(data_type, "must be base64"))
 }
 
-/// Bytes as an element of this type, if they are as many as it has.
+/// The bytes as an element of this type; an error if their number differs from the element's size.
 pub(super) fn check_length(data_type: &DataType, element: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
     if element.len() == data_type.item_bytes() {
         Ok(element)
@@ -66,7 +66,7 @@ pub(super) fn check_length(data_type: &DataType, element: Vec<u8>) -> Result<Vec
     }
 }
 
-/// Text as an element of this type: with zeros behind it, an error if it is too long.
+/// Text as an element of this type, padded with zeros; an error if it is too long.
 pub(super) fn padded(data_type: &DataType, mut text: Vec<u8>) -> Result<Vec<u8>, MetadataError> {
     if text.len() > data_type.item_bytes() {
         return Err(invalid(data_type, "is longer than an element"));
@@ -75,7 +75,7 @@ pub(super) fn padded(data_type: &DataType, mut text: Vec<u8>) -> Result<Vec<u8>,
     Ok(text)
 }
 
-/// Text as characters of four bytes.
+/// Text as an element of little-endian UTF-32, padded with zeros.
 pub(super) fn utf32(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
     padded(data_type, text.chars().flat_map(|character| u32::from(character).to_le_bytes()).collect())
 }

@@ -1,7 +1,7 @@
-//! [`FillValue`]: the element that absent chunks consist of (Zarr core 3.1, "Fill value").
+//! [`FillValue`]: the value of all elements of absent chunks (Zarr core 3.1, "Fill value").
 //!
-//! `v3` reads what the specification permits, `lenient` that and what writers of either version put there besides, `emit`
-//! writes. All work on exact bits. How large an element may be is the data type's business.
+//! `v3` parses the spellings that the specification permits, `lenient` also others that writers use, and `emit` writes. All
+//! keep exact bits. The module `data_type` limits the size of elements.
 
 mod element;
 mod emit;

@@ -4,13 +4,13 @@ use bytes::Bytes;
 
 use crate::metadata::DataType;
 
-/// One element in canonical form (see [`DataType`]), bit for bit: a NaN keeps its payload, `-0.0` is not `0.0`. Of a type
-/// of variable length, the bytes that belong to the element and nothing else.
+/// An element in canonical form (see [`DataType`]), bit for bit: a NaN keeps its payload, `-0.0` differs from `0.0`. For a
+/// type of variable length, the bytes of the element without offset and length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FillValue(Bytes);
 
 impl FillValue {
-    /// The element of zero bits or of no length, which is also what a v2 `null` reads as.
+    /// The element with all bits zero or of length 0; `null` in JSON. It is also the value of a v2 `null`.
     #[must_use]
     pub fn zero(data_type: &DataType) -> Self {
         match data_type {
@@ -20,7 +20,7 @@ impl FillValue {
         }
     }
 
-    /// The element's bytes: as many as [`DataType::item_bytes`], unless its length is variable.
+    /// The element's bytes: [`DataType::item_bytes`] of them, unless its length is variable.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
