@@ -100,7 +100,7 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     for (name, answer) in &answers {
         match answer {
             Ok(()) => print_note(format_args!("the mount `{name}` answers")),
-            Err(trouble) => print_note(format_args!("the mount `{name}` does not answer: {trouble}")),
+            Err(error) => print_note(format_args!("the mount `{name}` does not answer: {error}")),
         }
     }
     let all = answers.iter().all(|(_, answer)| answer.is_ok());
@@ -127,13 +127,13 @@ fn with_mount_origin(error: AppError, origins: &BTreeMap<String, Origin>) -> any
 
 /// Returns success if the configured listener responds.
 fn health(arguments: ServeArgs) -> ExitCode {
-    let asked = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
+    let alive = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
         |config| {
             let listen = config.server.listen;
             is_alive(&config).with_context(|| format!("{listen} does not answer"))
         },
     );
-    match asked {
+    match alive {
         Ok(true) => return ExitCode::SUCCESS,
         Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is unhealthy")),
         Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),

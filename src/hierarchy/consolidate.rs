@@ -31,7 +31,7 @@ struct NodeCopy {
 
 impl Hierarchy {
     /// Builds the `.zmetadata` of a v2 group from the current documents; concurrent requests share one build. `None` if
-    /// there is no such group. Memory is reserved in `room` for the build, and for the text for as long as it lives.
+    /// there is no such group. Memory is reserved in `budget` for the build, and for the text for as long as it lives.
     ///
     /// # Errors
     /// [`HierarchyError::TooManyNodes`], [`HierarchyError::TooLong`], [`HierarchyError::NotListable`],
@@ -39,11 +39,11 @@ impl Hierarchy {
     pub async fn build_zmetadata(
         &self,
         path: &NodePath,
-        room: Arc<dyn MemoryBudget>,
+        budget: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), BuildTarget::Zmetadata);
-        let caller = room.client();
-        self.builds.get_or_build(&key, caller, self.assemble_zmetadata(path, room)).await
+        let caller = budget.client();
+        self.builds.get_or_build(&key, caller, self.assemble_zmetadata(path, budget)).await
     }
 
     /// Builds the `zarr.json` of a v3 group with inline consolidated metadata from the current documents. `None` if there
@@ -57,33 +57,35 @@ impl Hierarchy {
         path: &NodePath,
         rebuild: bool,
         below_arrays: bool,
-        room: Arc<dyn MemoryBudget>,
+        budget: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
         let key = (Arc::clone(&self.name), path.clone(), BuildTarget::Inline { rebuild, below_arrays });
-        let caller = room.client();
-        self.builds.get_or_build(&key, caller, self.assemble_inline(path, rebuild, below_arrays, room)).await
+        let caller = budget.client();
+        self.builds
+            .get_or_build(&key, caller, self.assemble_inline(path, rebuild, below_arrays, budget))
+            .await
     }
 
     async fn assemble_zmetadata(
         &self,
         path: &NodePath,
-        room: Arc<dyn MemoryBudget>,
+        budget: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
-        let making = Build::new(self, path, &room);
-        let Some(group) = making.v2_node(path.clone()).await?.filter(|node| node.kind == NodeKind::Group)
+        let build = Build::new(self, path, &budget);
+        let Some(group) = build.v2_node(path.clone()).await?.filter(|node| node.kind == NodeKind::Group)
         else {
             return Ok(None);
         };
-        let _turn = self.build_slots.acquire().await;
+        let _slot = self.build_slots.acquire().await;
         let mut copies = BTreeMap::new();
-        for node in std::iter::once(group).chain(making.nodes_below(GroupFormat::V2).await?) {
-            let prefix = making.relative(&node.path);
+        for node in std::iter::once(group).chain(build.nodes_below(GroupFormat::V2).await?) {
+            let prefix = build.relative(&node.path);
             let slash = if prefix.is_empty() { "" } else { "/" };
             for (name, copy) in node.documents {
                 copies.insert(format!("{prefix}{slash}{name}"), copy.text);
             }
         }
-        making.finish(move || to_zmetadata(&copies)).await.map(Some)
+        build.finish(move || to_zmetadata(&copies)).await.map(Some)
     }
 
     async fn assemble_inline(
@@ -91,29 +93,29 @@ impl Hierarchy {
         path: &NodePath,
         rebuild: bool,
         below_arrays: bool,
-        room: Arc<dyn MemoryBudget>,
+        budget: Arc<dyn MemoryBudget>,
     ) -> Result<Option<Consolidated>, HierarchyError> {
-        let making = Build { below_arrays, ..Build::new(self, path, &room) };
-        let group = match making.read_copy(path, ZARR_JSON).await? {
+        let build = Build { below_arrays, ..Build::new(self, path, &budget) };
+        let group = match build.read_copy(path, ZARR_JSON).await? {
             Some(group) if group.kind == Some(NodeKind::Group) && (rebuild || !group.is_consolidated) => {
                 group
             }
             _ => return Ok(None),
         };
-        let _turn = self.build_slots.acquire().await;
+        let _slot = self.build_slots.acquire().await;
         let mut copies = BTreeMap::new();
-        for node in making.nodes_below(GroupFormat::V3).await? {
+        for node in build.nodes_below(GroupFormat::V3).await? {
             let text = node.documents.into_iter().map(|(_, copy)| copy.text).collect();
-            copies.insert(making.relative(&node.path).to_owned(), text);
+            copies.insert(build.relative(&node.path).to_owned(), text);
         }
-        making.finish(move || to_inline(&group, &copies)).await.map(Some)
+        build.finish(move || to_inline(&group, &copies)).await.map(Some)
     }
 }
 
 /// A text and the memory reserved for it.
 struct ReservedText {
     text: String,
-    _lot: Reservation,
+    _reservation: Reservation,
 }
 
 impl AsRef<[u8]> for ReservedText {
@@ -144,17 +146,17 @@ struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, room: &Arc<dyn MemoryBudget>) -> Self {
+    fn new(hierarchy: &'a Hierarchy, root: &'a NodePath, budget: &Arc<dyn MemoryBudget>) -> Self {
         let bytes_left = AtomicU64::new(hierarchy.limits.consolidated_bytes as u64);
-        let store = hierarchy.store.with_budget(room).unwrap_or_else(|| Arc::clone(&hierarchy.store));
-        let reservation = Mutex::new(Reservation::of(Some(room)));
+        let store = hierarchy.store.with_budget(budget).unwrap_or_else(|| Arc::clone(&hierarchy.store));
+        let reservation = Mutex::new(Reservation::of(Some(budget)));
         Self { hierarchy, root, bytes_left, store, reservation, below_arrays: false }
     }
 
     /// Bytes of the documents in memory.
     fn copied_bytes(&self) -> u64 {
-        let most = self.hierarchy.limits.consolidated_bytes as u64;
-        most.saturating_sub(self.bytes_left.load(Ordering::Relaxed))
+        let limit = self.hierarchy.limits.consolidated_bytes as u64;
+        limit.saturating_sub(self.bytes_left.load(Ordering::Relaxed))
     }
 
     /// Resizes the reservation to a total number of bytes.
@@ -186,8 +188,8 @@ impl<'a> Build<'a> {
         };
         let (text, version) = self.hierarchy.cpu.run_document(copied, work).await?;
         self.reserve(text.len() as u64)?;
-        let lot = std::mem::take(&mut *self.reservation());
-        let text = Bytes::from_owner(ReservedText { text, _lot: lot });
+        let reservation = std::mem::take(&mut *self.reservation());
+        let text = Bytes::from_owner(ReservedText { text, _reservation: reservation });
         Ok(Consolidated { text, version })
     }
 
@@ -199,7 +201,7 @@ impl<'a> Build<'a> {
     /// All nodes below the root.
     async fn nodes_below(&self, format: GroupFormat) -> Result<Vec<NodeCopy>, HierarchyError> {
         let limit = self.hierarchy.limits.consolidated_nodes;
-        let (mut nodes, mut looked_at) = (Vec::new(), 0_usize);
+        let (mut nodes, mut visited) = (Vec::new(), 0_usize);
         let mut groups = vec![self.root.clone()];
         // Each level is one segment deeper than the last, and the number of segments of a key is bounded.
         while !groups.is_empty() {
@@ -207,8 +209,8 @@ impl<'a> Build<'a> {
             let mut listings =
                 stream::iter(groups).map(|group| self.list_children(group, format)).buffered(CONCURRENCY);
             while let Some(listing) = listings.try_next().await? {
-                looked_at = looked_at.saturating_add(listing.len());
-                if looked_at > limit {
+                visited = visited.saturating_add(listing.len());
+                if visited > limit {
                     return Err(HierarchyError::TooManyNodes { path: self.root.clone(), limit });
                 }
                 candidates.extend(listing);
@@ -288,7 +290,7 @@ impl<'a> Build<'a> {
         let Some(value) = value else { return Ok(None) };
         let length = value.len();
         self.charge(length)?;
-        let _room = self.hierarchy.acquire_document_slot(length).await;
+        let _slot = self.hierarchy.acquire_document_slot(length).await;
         let document = value.bytes(length).await.map_err(failed)?;
         let (is_attributes, limits) = (name == ZATTRS, self.hierarchy.limits);
         let cpu = &self.hierarchy.cpu;

@@ -24,7 +24,7 @@ pub(super) type Builds =
 
 /// No builds. Waiting callers share a result, and also an error unless it is specific to one caller.
 pub(super) fn new_builds() -> Builds {
-    Builds::new(|made| !made.as_ref().is_err_and(HierarchyError::is_caller_specific))
+    Builds::new(|result| !result.as_ref().is_err_and(HierarchyError::is_caller_specific))
 }
 
 /// The document to build.

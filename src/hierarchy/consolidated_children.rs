@@ -16,32 +16,32 @@ use crate::store::{ByteRange, StoreError};
 pub(super) const ZMETADATA: &str = ".zmetadata";
 
 impl Hierarchy {
-    /// The first `most` children of a group in its own consolidated metadata.
+    /// The first `limit` children of a group in its own consolidated metadata.
     pub(super) async fn own_consolidated_children(
         &self,
         path: &NodePath,
         group: &GroupMetadata,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
         if group.zarr_format == ZarrFormat::V3 && !group.is_consolidated {
             return Ok(None);
         }
-        self.read_consolidated_children(path, group.zarr_format, NodePath::root(), most).await
+        self.read_consolidated_children(path, group.zarr_format, NodePath::root(), limit).await
     }
 
-    /// The first `most` children of a group in the consolidated metadata of the nearest group above.
+    /// The first `limit` children of a group in the consolidated metadata of the nearest group above.
     pub(super) async fn inherited_consolidated_children(
         &self,
         path: &NodePath,
         format: ZarrFormat,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
         let mut above = path.parent();
         while let Some(at) = above {
             let below = path.as_str().strip_prefix(at.prefix().as_str()).unwrap_or_default();
             let below = NodePath::parse(below)
                 .map_err(|source| HierarchyError::Path { path: path.clone(), source })?;
-            if let Some(found) = self.read_consolidated_children(&at, format, below, most).await? {
+            if let Some(found) = self.read_consolidated_children(&at, format, below, limit).await? {
                 return Ok(Some(found));
             }
             above = at.parent();
@@ -55,7 +55,7 @@ impl Hierarchy {
         at: &NodePath,
         format: ZarrFormat,
         below: NodePath,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
         let (name, read): (_, ReadChildren) = match format {
             ZarrFormat::V1 => return Ok(None),
@@ -66,7 +66,7 @@ impl Hierarchy {
         let failed = |source| HierarchyError::Store { key: key.to_string(), source };
         let value = self.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
-        let _room = self.acquire_document_slot(value.len()).await;
+        let _slot = self.acquire_document_slot(value.len()).await;
         let document = match value.bytes(self.limits.consolidated_bytes as u64).await {
             Ok(document) => document,
             Err(StoreError::ValueTooLarge { .. }) => return Ok(None),
@@ -74,7 +74,7 @@ impl Hierarchy {
         };
         let limits = self.limits;
         let bytes = document.len() as u64;
-        let found = self.cpu.run_document(bytes, move || read(&document, &below, most, &limits)).await?;
+        let found = self.cpu.run_document(bytes, move || read(&document, &below, limit, &limits)).await?;
         Ok(found.unwrap_or_else(|error| {
             tracing::debug!(%key, %error, "ignoring invalid consolidated metadata");
             None

@@ -141,13 +141,13 @@ impl Hierarchy {
         located: &Located,
     ) -> Result<bool, HierarchyError> {
         let Documents::Dependent { primary, zarr_json } = &located.documents else { return Ok(false) };
-        let looks =
+        let checks =
             version_conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
                 let found = self.store.head(&key).await;
                 let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
                 Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
             });
-        Ok(try_join_all(looks).await?.into_iter().all(|is_still| is_still))
+        Ok(try_join_all(checks).await?.into_iter().all(|is_unchanged| is_unchanged))
     }
 
     /// The valid dependents that the array at a path declares. Empty if the declaration cannot be parsed.
@@ -161,25 +161,20 @@ impl Hierarchy {
     ) -> Result<Vec<DeclaredArray>, HierarchyError> {
         let primary = path.clone();
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, standings) = parse_family(document, Reading::Lenient, &limits);
+            let (family, key_diagnostics) = parse_family(document, Reading::Lenient, &limits);
             let (mut declared, mut bytes_left) = (Vec::new(), MAX_REBASED_BYTES);
             // First is the primary.
-            for (member, standing) in family.members.iter().zip(standings).skip(1) {
+            for (member, own_key_diagnostics) in family.members.iter().zip(key_diagnostics).skip(1) {
                 let Ok(array) = &member.array else { continue };
                 // A path that is too long has no keys.
                 let path = NodePath::parse(&format!("{}{}", primary.prefix(), member.path));
                 let Ok(path) = path else { continue };
-                let is_withheld = standing.iter().any(hides);
-                let is_made = !is_withheld && bytes_left > 0;
-                let rebased = if is_made { member.rebased() } else { None };
+                let is_hidden = own_key_diagnostics.iter().any(hides);
+                let is_rebased = !is_hidden && bytes_left > 0;
+                let rebased = if is_rebased { member.rebased() } else { None };
                 let rebased = rebased.map(|document| Value::Object(document).to_string());
                 bytes_left = bytes_left.saturating_sub(rebased.as_ref().map_or(0, String::len));
-                declared.push(DeclaredArray {
-                    path,
-                    array: Arc::new(array.clone()),
-                    is_hidden: is_withheld,
-                    rebased,
-                });
+                declared.push(DeclaredArray { path, array: Arc::new(array.clone()), is_hidden, rebased });
             }
             Ok(declared)
         });
@@ -201,23 +196,24 @@ impl Hierarchy {
         is_rebased: bool,
     ) -> Result<Dependents, HierarchyError> {
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, mut standings) = parse_family(document, reading, &limits);
-            let mut of = |member: &Member, place: usize| {
+            let (family, mut key_diagnostics) = parse_family(document, reading, &limits);
+            let mut all_diagnostics = |member: &Member, index: usize| {
                 let mut diagnostics = member.diagnostics.clone();
-                diagnostics.append(&mut standings.get_mut(place).map(std::mem::take).unwrap_or_default());
+                diagnostics
+                    .append(&mut key_diagnostics.get_mut(index).map(std::mem::take).unwrap_or_default());
                 diagnostics
             };
             let mut members = family.members.iter().enumerate();
-            let (place, primary) = members.next().ok_or(DependentError::NotObject)?;
-            let diagnostics = of(primary, place);
-            let dependents = members.map(|(place, member)| DependentEntry {
+            let (index, primary) = members.next().ok_or(DependentError::NotObject)?;
+            let diagnostics = all_diagnostics(primary, index);
+            let dependents = members.map(|(index, member)| DependentEntry {
                 name: member.name.clone(),
                 below: member.path.clone(),
                 array: match &member.array {
                     Ok(array) => Ok((array.shape.clone(), array.data_type.to_metadata())),
                     Err(error) => Err(error.clone()),
                 },
-                diagnostics: of(member, place),
+                diagnostics: all_diagnostics(member, index),
             });
             let rebased = if is_rebased { primary.rebased() } else { None };
             Ok(Dependents {
@@ -251,19 +247,20 @@ impl Hierarchy {
         let below = path.as_str().strip_prefix(primary.prefix().as_str()).unwrap_or_default().to_owned();
         let at = primary.clone();
         let dependent = self.with_document(path, primary, located, move |document, limits| {
-            let (family, standings) = parse_family(document, reading, &limits);
+            let (family, key_diagnostics) = parse_family(document, reading, &limits);
             let Some(member) = family.find(&below)? else { return Ok(None) };
             let array = Arc::new(member.array()?);
-            let place = family.members.iter().position(|other| other.path == member.path);
-            let standing = place.and_then(|place| standings.get(place).cloned()).unwrap_or_default();
+            let index = family.members.iter().position(|other| other.path == member.path);
+            let own_key_diagnostics =
+                index.and_then(|index| key_diagnostics.get(index).cloned()).unwrap_or_default();
             let text = |document| Value::Object(document).to_string();
-            let diagnostics = [member.diagnostics.clone(), standing].concat();
-            let is_withheld = diagnostics.iter().any(hides);
+            let diagnostics = [member.diagnostics.clone(), own_key_diagnostics].concat();
+            let is_hidden = diagnostics.iter().any(hides);
             Ok(Some(Dependent {
                 primary: at,
                 array,
                 complete: member.complete().map(text).unwrap_or_default(),
-                rebased: member.rebased().filter(|_| !is_withheld).map(text),
+                rebased: member.rebased().filter(|_| !is_hidden).map(text),
                 partial: member.partial().map(Value::to_string).unwrap_or_default(),
                 inherited: member.inherited().into_iter().map(str::to_owned).collect(),
                 diagnostics,
@@ -277,23 +274,23 @@ impl Hierarchy {
     /// Reads the document of a primary at its located version or a newer one, and runs `work` on it in the compute pool.
     async fn with_document<T: Send + 'static>(
         &self,
-        asked: &NodePath,
+        requested: &NodePath,
         path: &NodePath,
         located: &Located,
         work: impl FnOnce(&Map<String, Value>, MetadataLimits) -> Result<T, DependentError> + Send + 'static,
     ) -> Result<T, HierarchyError> {
         let no_such_node = || HierarchyError::NoSuchNode { path: path.clone() };
         let mut located = located.clone();
-        let mut tries = 1;
+        let mut attempts = 1;
         let text = loop {
             let Documents::V3 { zarr_json } = &located.documents else { return Err(no_such_node()) };
-            let room = self.acquire_document_slot(located.bytes).await;
+            let slot = self.acquire_document_slot(located.bytes).await;
             match self.read_document(path, ZARR_JSON, zarr_json).await {
                 Err(HierarchyError::Store { source: StoreError::VersionChanged, .. })
-                    if tries < MAX_ATTEMPTS =>
+                    if attempts < MAX_ATTEMPTS =>
                 {
-                    tries += 1;
-                    drop(room);
+                    attempts += 1;
+                    drop(slot);
                     located = self.locate(path).await?;
                 }
                 text => break text?,
@@ -302,7 +299,7 @@ impl Hierarchy {
         let limits = self.limits;
         let bytes = text.len() as u64;
         let result = self.cpu.run_document(bytes, move || work(&parse_primary(&text, &limits)?, limits));
-        let failed = |source| HierarchyError::Dependent { path: asked.clone(), source };
+        let failed = |source| HierarchyError::Dependent { path: requested.clone(), source };
         result.await?.map_err(failed)
     }
 }
@@ -314,6 +311,6 @@ fn parse_family<'a>(
     limits: &MetadataLimits,
 ) -> (Family<'a>, Vec<KeyDiagnostics>) {
     let family = Family::from_primary(document, reading, limits);
-    let standings = key_claims(&family);
-    (family, standings)
+    let key_diagnostics = key_claims(&family);
+    (family, key_diagnostics)
 }

@@ -13,13 +13,13 @@ pub enum HierarchyError {
     /// The backend confirmed that no metadata document is stored under the path.
     #[error("there is no array or group at `{path}`")]
     NoSuchNode {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
     },
     /// Nothing is stored under the path, and the array above does not declare it.
     #[error("the array `{primary}` declares no dependent array `{path}`")]
     NoSuchDependent {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// The array.
         primary: NodePath,
@@ -27,7 +27,7 @@ pub enum HierarchyError {
     /// A dependent array, or the document that declares it, is invalid.
     #[error("`{path}`: {source}")]
     Dependent {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// Why.
         source: DependentError,
@@ -99,7 +99,7 @@ pub enum HierarchyError {
     /// The path is too long for the key of a document below it.
     #[error("the path `{path}` is too long: {source}")]
     Path {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// Why.
         source: KeyError,

@@ -38,11 +38,12 @@ impl KeyedArray<'_> {
 
 /// The diagnostics about the chunk keys of each array of a family, in the family's order.
 pub(crate) fn key_claims(family: &Family) -> Vec<KeyDiagnostics> {
-    let mut standings: Vec<KeyDiagnostics> = family.members.iter().map(|_| Vec::new()).collect();
-    let mut remark = |keys: &KeyedArray, code, detail: &dyn Fn() -> String| {
-        let Some(standing) = standings.get_mut(keys.index) else { return };
-        if standing.len() < MAX_DIAGNOSTICS || standing.iter().all(|remark| remark.code != code) {
-            standing.push(Diagnostic::new(code, detail()));
+    let mut claims: Vec<KeyDiagnostics> = family.members.iter().map(|_| Vec::new()).collect();
+    let mut report = |keys: &KeyedArray, code, detail: &dyn Fn() -> String| {
+        let Some(diagnostics) = claims.get_mut(keys.index) else { return };
+        if diagnostics.len() < MAX_DIAGNOSTICS || diagnostics.iter().all(|diagnostic| diagnostic.code != code)
+        {
+            diagnostics.push(Diagnostic::new(code, detail()));
         }
     };
     let mut views = HashMap::new();
@@ -50,12 +51,12 @@ pub(crate) fn key_claims(family: &Family) -> Vec<KeyDiagnostics> {
         .members
         .iter()
         .enumerate()
-        .filter_map(|(place, member)| {
+        .filter_map(|(index, member)| {
             let array = member.array.as_ref().ok()?;
             let keys = KeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding);
             let views_before = views.len();
             let view = *views.entry(chunk_view(array)).or_insert(views_before);
-            Some(KeyedArray { index: place, path: &member.path, view_id: view, keys })
+            Some(KeyedArray { index, path: &member.path, view_id: view, keys })
         })
         .collect();
     let mut budget = MAX_COMPARED_KEYS;
@@ -70,21 +71,21 @@ pub(crate) fn key_claims(family: &Family) -> Vec<KeyDiagnostics> {
                 }
                 Overlap::Shared { .. } => DiagnosticCode::KeyCollision,
             };
-            remark(one, code, &|| overlap_detail(&overlap, other));
-            remark(other, code, &|| overlap_detail(&overlap, one));
+            report(one, code, &|| overlap_detail(&overlap, other));
+            report(other, code, &|| overlap_detail(&overlap, one));
         }
     }
     let primary = known.first().filter(|first| first.path.is_empty());
     for dependent in known.iter().filter(|keys| !keys.path.is_empty()) {
         if let Some((code, detail)) = find_shadow(dependent, &known, &mut budget) {
-            remark(dependent, code, &|| detail.clone());
+            report(dependent, code, &|| detail.clone());
         }
         if primary.is_some_and(|primary| primary.keys.has_first_segment(dependent.path)) {
             let detail = || "chunk keys of the primary begin with this name".to_owned();
-            remark(dependent, DiagnosticCode::NameResemblesChunkPrefix, &detail);
+            report(dependent, DiagnosticCode::NameResemblesChunkPrefix, &detail);
         }
     }
-    standings
+    claims
 }
 
 /// A text that is equal for arrays that interpret the same chunks alike.
@@ -167,7 +168,9 @@ mod tests {
         });
         let family =
             Family::from_primary(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
-        let names = |standing: &KeyDiagnostics| standing.iter().map(|remark| remark.code.as_str()).collect();
+        let names = |diagnostics: &KeyDiagnostics| {
+            diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
+        };
         key_claims(&family).iter().map(names).collect()
     }
 

@@ -76,7 +76,7 @@ impl Hierarchy {
     }
 
     async fn load_at(&self, path: &NodePath, located: &Located) -> Result<Node, HierarchyError> {
-        let _room = self.acquire_document_slot(located.bytes).await;
+        let _slot = self.acquire_document_slot(located.bytes).await;
         let texts = match &located.documents {
             Documents::V3 { zarr_json } => {
                 DocumentTexts::V3(self.read_document(path, ZARR_JSON, zarr_json).await?)
@@ -140,11 +140,11 @@ impl Hierarchy {
             let value =
                 value.filter(|value| value.info.version == *version).ok_or(StoreError::VersionChanged)?;
             // Inline consolidated metadata does not count towards the document's own limit; its parser checks that.
-            let most = match name {
+            let limit = match name {
                 ZARR_JSON => self.limits.document_bytes.max(self.limits.consolidated_bytes),
                 _ => self.limits.document_bytes,
             };
-            value.bytes(most as u64).await
+            value.bytes(limit as u64).await
         };
         match document.await {
             Ok(document) => Ok(document),

@@ -44,19 +44,21 @@ impl Hierarchy {
     /// Whether the documents are known, without I/O, to be unchanged since they were located.
     #[must_use]
     pub fn validate_cached(&self, path: &NodePath, located: &Located) -> bool {
-        let still = |name, version| {
+        let is_current = |name, version| {
             document_key(path, name).is_ok_and(|key| self.store.validate_cached(&key, version))
         };
         match &located.documents {
-            Documents::V3 { zarr_json } => still(ZARR_JSON, Some(zarr_json)),
+            Documents::V3 { zarr_json } => is_current(ZARR_JSON, Some(zarr_json)),
             Documents::V2Array { zarray, zattrs } => {
-                still(ZARR_JSON, None) && still(ZARRAY, Some(zarray)) && still(ZATTRS, zattrs.as_ref())
+                is_current(ZARR_JSON, None)
+                    && is_current(ZARRAY, Some(zarray))
+                    && is_current(ZATTRS, zattrs.as_ref())
             }
             Documents::V2Group { zgroup, zattrs } => {
-                still(ZARR_JSON, None)
-                    && still(ZARRAY, None)
-                    && still(ZGROUP, Some(zgroup))
-                    && still(ZATTRS, zattrs.as_ref())
+                is_current(ZARR_JSON, None)
+                    && is_current(ZARRAY, None)
+                    && is_current(ZGROUP, Some(zgroup))
+                    && is_current(ZATTRS, zattrs.as_ref())
             }
             Documents::Dependent { primary, zarr_json } => version_conditions(path, primary, zarr_json)
                 .is_ok_and(|keys| {

@@ -37,19 +37,19 @@ impl<K: Eq + Hash + Clone, T: Clone> SharedBuild<K, T> {
     /// Returns a result whose build started after this call and that this caller may share, or else runs `make`. If a
     /// caller is cancelled during its build, the next waiting caller builds.
     pub(crate) async fn get_or_build(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let last = self.last_build(key);
         let mut last = last.lock().await;
         if let Some(last) = &*last
-            && last.started_at >= asked
+            && last.started_at >= requested_at
             && (last.caller == caller || (self.is_shareable)(&last.result))
         {
             return last.result.clone();
         }
-        let began = Instant::now();
-        let made = make.await;
-        *last = Some(Built { started_at: began, caller, result: made.clone() });
-        made
+        let started_at = Instant::now();
+        let result = make.await;
+        *last = Some(Built { started_at, caller, result: result.clone() });
+        result
     }
 
     fn last_build(&self, key: &K) -> Arc<LastBuild<T>> {
@@ -75,14 +75,14 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_callers_share_one_build_that_started_after_their_requests() {
-        let (together, makings) = (SharedBuild::<u8, usize>::new(|_| true), AtomicUsize::new(0));
+        let (builds, count) = (SharedBuild::<u8, usize>::new(|_| true), AtomicUsize::new(0));
         let get = async |key: u8| {
-            let making = async {
-                let number = makings.fetch_add(1, SeqCst);
+            let build = async {
+                let number = count.fetch_add(1, SeqCst);
                 tokio::task::yield_now().await;
                 number
             };
-            together.get_or_build(&key, 0, making).await
+            builds.get_or_build(&key, 0, build).await
         };
         assert_eq!(join_all([get(1), get(1), get(1), get(1)]).await, [0, 1, 1, 1]);
         assert_eq!(get(1).await, 2, "nothing is cached");
@@ -91,10 +91,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_caller_builds_after_a_cancelled_build() {
-        let together = SharedBuild::<u8, u8>::new(|_| true);
-        let mut left = Box::pin(together.get_or_build(&1, 0, std::future::pending()));
+        let builds = SharedBuild::<u8, u8>::new(|_| true);
+        let mut left = Box::pin(builds.get_or_build(&1, 0, std::future::pending()));
         assert!(futures::poll!(left.as_mut()).is_pending());
-        let mut next = Box::pin(together.get_or_build(&1, 0, async { 2 }));
+        let mut next = Box::pin(builds.get_or_build(&1, 0, async { 2 }));
         assert!(futures::poll!(next.as_mut()).is_pending());
         drop(left);
         assert_eq!(next.await, 2);
@@ -102,17 +102,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_result_specific_to_one_caller_is_not_shared() {
-        let together = SharedBuild::<u8, Result<u8, u8>>::new(Result::is_ok);
-        let get = |caller, made: Result<u8, u8>| {
-            let making = async move {
+        let builds = SharedBuild::<u8, Result<u8, u8>>::new(Result::is_ok);
+        let get = |caller, results: Result<u8, u8>| {
+            let build = async move {
                 tokio::task::yield_now().await;
-                made
+                results
             };
-            together.get_or_build(&1, caller, making)
+            builds.get_or_build(&1, caller, build)
         };
         // The first build is in flight when the others wait. The second result is for its own caller, the fourth for all.
-        let made =
+        let results =
             [get(7, Err(1)), get(7, Err(2)), get(7, Err(3)), get(8, Ok(4)), get(9, Err(5)), get(7, Err(6))];
-        assert_eq!(join_all(made).await, [Err(1), Err(2), Err(2), Ok(4), Ok(4), Ok(4)]);
+        assert_eq!(join_all(results).await, [Err(1), Err(2), Err(2), Ok(4), Ok(4), Ok(4)]);
     }
 }

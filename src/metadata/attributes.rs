@@ -64,8 +64,8 @@ impl Attributes {
     #[must_use]
     pub fn member_text(&self, name: &str) -> Option<&str> {
         let (text, name) = (self.text(), Value::from(name).to_string());
-        let place = self.0.spans.binary_search_by(|span| slice(text, &span.name).cmp(&name)).ok()?;
-        self.0.spans.get(place).map(|span| slice(text, &span.value))
+        let index = self.0.spans.binary_search_by(|span| slice(text, &span.name).cmp(&name)).ok()?;
+        self.0.spans.get(index).map(|span| slice(text, &span.value))
     }
 
     /// The value of an attribute, if present. Each call parses it.

@@ -93,11 +93,11 @@ impl ChunkKeyEncodingMetadata {
     /// The encoding split into base and texts.
     #[must_use]
     pub fn to_extended(&self) -> ExtendedKeys {
-        let plain = |core| ExtendedKeys { before: String::new(), core, after: String::new() };
+        let without_texts = |core| ExtendedKeys { before: String::new(), core, after: String::new() };
         match self {
-            Self::Default(separator) => plain(KeyCore::Default(*separator)),
-            Self::V2(separator) => plain(KeyCore::V2(*separator)),
-            Self::V2Unspecified => plain(KeyCore::V2(Separator::Dot)),
+            Self::Default(separator) => without_texts(KeyCore::Default(*separator)),
+            Self::V2(separator) => without_texts(KeyCore::V2(*separator)),
+            Self::V2Unspecified => without_texts(KeyCore::V2(Separator::Dot)),
             Self::Extended(keys) => (**keys).clone(),
         }
     }

@@ -30,8 +30,8 @@ pub(super) struct MemberSpan {
 }
 
 /// The part of a text in a byte range.
-pub(super) fn slice<'a>(text: &'a str, place: &Range<u32>) -> &'a str {
-    text.get(place.start as usize..place.end as usize).unwrap_or_default()
+pub(super) fn slice<'a>(text: &'a str, range: &Range<u32>) -> &'a str {
+    text.get(range.start as usize..range.end as usize).unwrap_or_default()
 }
 
 /// Memory of a member beside its value, in bytes: its name and its entries in a table.
@@ -118,26 +118,26 @@ impl CompactWriter {
         once.sort_unstable_by_key(|span| span.name.start);
         let written = self.text.split_off(start);
         let base = u32::try_from(start).unwrap_or(u32::MAX);
-        let of = |place: &Range<u32>| slice(&written, &(place.start - base..place.end - base));
+        let old = |range: &Range<u32>| slice(&written, &(range.start - base..range.end - base));
         self.text.push('{');
-        let place = |text: &mut String, part: &str| {
+        let append = |text: &mut String, part: &str| {
             let from = u32::try_from(text.len()).unwrap_or(u32::MAX);
             text.push_str(part);
             from..u32::try_from(text.len()).unwrap_or(u32::MAX)
         };
-        let mut anew = Vec::with_capacity(once.len());
+        let mut rewritten = Vec::with_capacity(once.len());
         for span in &once {
-            if !anew.is_empty() {
+            if !rewritten.is_empty() {
                 self.text.push(',');
             }
-            let name = place(&mut self.text, of(&span.name));
+            let name = append(&mut self.text, old(&span.name));
             self.text.push(':');
-            let value = place(&mut self.text, of(&span.value));
-            anew.push(MemberSpan { name, value });
+            let value = append(&mut self.text, old(&span.value));
+            rewritten.push(MemberSpan { name, value });
         }
         self.text.push('}');
-        by_name(&self.text, &mut anew);
-        anew
+        by_name(&self.text, &mut rewritten);
+        rewritten
     }
 
     fn value(&mut self, parser: &mut Parser<'_>, depth: usize) -> Result<(), MetadataError> {

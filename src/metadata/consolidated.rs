@@ -32,7 +32,7 @@ pub struct ConsolidatedChildren {
 
 impl ConsolidatedChildren {
     /// Adds a node if it is directly below the group.
-    fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, most: usize) {
+    fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, max_children: usize) {
         let Some(name) = path.as_str().strip_prefix(below.prefix().as_str()) else { return };
         if name.contains('/') {
             return;
@@ -41,14 +41,14 @@ impl ConsolidatedChildren {
         if kind == NodeKind::Array {
             *known = kind;
         }
-        if self.children.len() > most {
+        if self.children.len() > max_children {
             self.children.pop_last();
             self.truncated = true;
         }
     }
 }
 
-/// The first `most` nodes directly below `below`, which is relative to the group of this `.zmetadata`. `None` if the
+/// The first `max_children` nodes directly below `below`, which is relative to the group of this `.zmetadata`. `None` if the
 /// document is not consolidated metadata.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ impl ConsolidatedChildren {
 pub fn zmetadata_children(
     zmetadata: &[u8],
     below: &NodePath,
-    most: usize,
+    max_children: usize,
     limits: &MetadataLimits,
 ) -> Result<Option<ConsolidatedChildren>, MetadataError> {
     check_size(zmetadata, limits)?;
@@ -71,14 +71,14 @@ pub fn zmetadata_children(
         if let Some((path, kind)) = node
             && let Ok(path) = StoreKey::parse(path)
         {
-            found.add(&path, kind, below, most);
+            found.add(&path, kind, below, max_children);
         }
         Ok(())
     })?;
     Ok(Some(found))
 }
 
-/// The first `most` nodes directly below `below`, which is relative to the group of this `zarr.json`. `None` if the
+/// The first `max_children` nodes directly below `below`, which is relative to the group of this `zarr.json`. `None` if the
 /// document holds no copies.
 ///
 /// # Errors
@@ -86,7 +86,7 @@ pub fn zmetadata_children(
 pub fn inline_children(
     zarr_json: &[u8],
     below: &NodePath,
-    most: usize,
+    max_children: usize,
     limits: &MetadataLimits,
 ) -> Result<Option<ConsolidatedChildren>, MetadataError> {
     check_size(zarr_json, limits)?;
@@ -108,7 +108,7 @@ pub fn inline_children(
         if let Ok(path) = StoreKey::parse(&key)
             && !is_reserved_in_v3(path.name())
         {
-            found.add(&path, kind, below, most);
+            found.add(&path, kind, below, max_children);
         }
         Ok(())
     })?;
@@ -266,8 +266,8 @@ fn find_members<'a, const N: usize>(
 ) -> Result<[Option<&'a [u8]>; N], MetadataError> {
     let mut found = [None; N];
     visit_members(text, depth, |name, span| {
-        if let Some(place) = names.iter().zip(&mut found).find(|(wanted, _)| **wanted == name) {
-            *place.1 = text.get(span);
+        if let Some((_, value)) = names.iter().zip(&mut found).find(|(requested, _)| **requested == name) {
+            *value = text.get(span);
         }
         Ok(())
     })?;
@@ -296,10 +296,10 @@ mod tests {
         found.children.iter().map(|(name, kind)| (name.as_str(), kind.as_str())).collect()
     }
 
-    fn zmetadata(metadata: &Value, below: &str, most: usize) -> ConsolidatedChildren {
+    fn zmetadata(metadata: &Value, below: &str, max_children: usize) -> ConsolidatedChildren {
         let document = json!({"zarr_consolidated_format": 1, "metadata": metadata}).to_string();
         let below = NodePath::parse(below).unwrap();
-        zmetadata_children(document.as_bytes(), &below, most, &limits()).unwrap().unwrap()
+        zmetadata_children(document.as_bytes(), &below, max_children, &limits()).unwrap().unwrap()
     }
 
     fn inline(metadata: &Value, below: &str) -> ConsolidatedChildren {
@@ -432,9 +432,9 @@ mod tests {
             r#"{"zarr_consolidated_format":1,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#
         );
         assert_eq!(to_zmetadata(&BTreeMap::new()), r#"{"zarr_consolidated_format":1,"metadata":{}}"#);
-        let made = to_inline(&attributes, &copies);
+        let result = to_inline(&attributes, &copies);
         let inline = r#"{"kind":"inline","must_understand":false,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#;
-        assert_eq!(made, format!(r#"{{"b":"NaN","consolidated_metadata":{inline}}}"#));
+        assert_eq!(result, format!(r#"{{"b":"NaN","consolidated_metadata":{inline}}}"#));
     }
 
     #[test]

@@ -88,8 +88,8 @@ impl Digits {
         let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
         digits.drain(..zeros);
-        let kept = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
-        digits.truncate(kept);
+        let length = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+        digits.truncate(length);
         if digits.is_empty() {
             return Some(Self { exponent: i64::MIN, digits });
         }

@@ -102,18 +102,23 @@ pub(super) fn optional<'a>(members: &'a Map<String, Value>, member: &str) -> Opt
     members.get(member).filter(|value| !value.is_null())
 }
 
-/// An array of at most `most` items.
-pub(super) fn items<'a>(value: &'a Value, member: &str, most: usize) -> Result<&'a [Value], MetadataError> {
+/// An array of at max_items `max_items` items.
+pub(super) fn items<'a>(
+    value: &'a Value,
+    member: &str,
+    max_items: usize,
+) -> Result<&'a [Value], MetadataError> {
     match value {
-        Value::Array(items) if items.len() <= most => Ok(items),
-        Value::Array(items) => {
-            Err(MetadataError::invalid(member, format!("has {} items; the limit is {most}", items.len())))
-        }
+        Value::Array(items) if items.len() <= max_items => Ok(items),
+        Value::Array(items) => Err(MetadataError::invalid(
+            member,
+            format!("has {} items; the limit is {max_items}", items.len()),
+        )),
         _ => Err(MetadataError::invalid(member, "must be an array")),
     }
 }
 
-/// An array of at most `rank` lengths: integers without fraction or exponent, from 0 to 2^63 − 1.
+/// An array of at max_items `rank` lengths: integers without fraction or exponent, from 0 to 2^63 − 1.
 pub(super) fn lengths(value: &Value, member: &str, rank: usize) -> Result<Vec<u64>, MetadataError> {
     let length = |item: &Value| item.as_u64().filter(|&length| i64::try_from(length).is_ok());
     items(value, member, rank)?

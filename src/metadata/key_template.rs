@@ -103,22 +103,22 @@ fn tokens(encoding: &Extension, format: &str) -> Result<Vec<Token>, MetadataErro
     let unbalanced = || encoding.invalid("has an unbalanced brace; write `{{` and `}}` for braces");
     let (mut tokens, mut literal, mut rest) = (Vec::new(), String::new(), format);
     while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix("{{") {
+        if let Some(after) = rest.strip_prefix("{{") {
             literal.push('{');
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix("}}") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("}}") {
             literal.push('}');
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix('{') {
-            let (expression, behind) = behind.split_once('}').ok_or_else(unbalanced)?;
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('{') {
+            let (expression, after) = after.split_once('}').ok_or_else(unbalanced)?;
             let token = token(expression).ok_or_else(unbalanced)?;
             tokens.extend([Token::Literal(std::mem::take(&mut literal)), token]);
-            rest = behind;
+            rest = after;
         } else {
             let end = rest.find(['{', '}']).unwrap_or(rest.len());
-            let (text, behind) = rest.split_at_checked(end).filter(|_| end > 0).ok_or_else(unbalanced)?;
+            let (text, after) = rest.split_at_checked(end).filter(|_| end > 0).ok_or_else(unbalanced)?;
             literal.push_str(text);
-            rest = behind;
+            rest = after;
         }
     }
     if format.starts_with('/') {
@@ -173,8 +173,8 @@ fn parts(
         }
     }
     let others: Vec<usize> = (0..rank).filter(|&axis| is_taken.get(axis) == Some(&false)).collect();
-    let places = tokens.iter().filter(|token| matches!(token, Token::Others { .. })).count();
-    match (places, others.is_empty(), separator) {
+    let placeholders = tokens.iter().filter(|token| matches!(token, Token::Others { .. })).count();
+    match (placeholders, others.is_empty(), separator) {
         (0, true, _) if rank > 0 => {}
         (1, false, Some(_)) => {}
         (1, false, None) => return Err(encoding.invalid("`{*}` needs a `separator`")),
@@ -188,8 +188,8 @@ fn parts(
                 parts.extend(axis_of(*index).map(|axis| KeyPart::Number { axis, digits: *digits }));
             }
             Token::Others { digits } => {
-                for (place, &axis) in others.iter().enumerate() {
-                    if place > 0 {
+                for (index, &axis) in others.iter().enumerate() {
+                    if index > 0 {
                         push_literal(&mut parts, separator.unwrap_or_default());
                     }
                     parts.push(KeyPart::Number { axis, digits: *digits });

@@ -388,8 +388,8 @@ fn check_fixtures(folder: &str) -> usize {
             continue;
         }
         // `expected.json` gives fill values as JSON of either version; the elements must be equal.
-        let meant = FillValue::from_v2(&array.data_type, entry.get("fill_value")).unwrap();
-        assert_eq!(array.fill_value, meant, "{path}");
+        let expected = FillValue::from_v2(&array.data_type, entry.get("fill_value")).unwrap();
+        assert_eq!(array.fill_value, expected, "{path}");
     }
     read
 }

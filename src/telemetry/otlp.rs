@@ -121,8 +121,10 @@ impl ExportTask {
         batch.clear();
         let request = self.client.post(&self.url).header(CONTENT_TYPE, "application/json").body(document);
         match request.send().await {
-            Ok(answer) if answer.status().is_success() => {}
-            Ok(answer) => tracing::warn!(status = answer.status().as_u16(), "the collector rejected traces"),
+            Ok(response) if response.status().is_success() => {}
+            Ok(response) => {
+                tracing::warn!(status = response.status().as_u16(), "the collector rejected traces")
+            }
             Err(error) => tracing::warn!(error = %error.without_url(), "the collector cannot be reached"),
         }
     }

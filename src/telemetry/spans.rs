@@ -58,8 +58,8 @@ pub(super) struct SpanContext {
 
 impl SpanContext {
     fn traceparent(&self) -> String {
-        let Self { trace, span, is_sampled: is_kept, .. } = self;
-        format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*is_kept))
+        let Self { trace, span, is_sampled, .. } = self;
+        format!("00-{trace:032x}-{span:016x}-{:02x}", u8::from(*is_sampled))
     }
 }
 
@@ -95,14 +95,14 @@ impl SpanLayer {
     /// The context of a span without a local parent.
     fn root_context(&self, traceparent: Option<&str>) -> SpanContext {
         let span = self.next_id();
-        if let Some((trace, parent, is_kept)) = traceparent.and_then(parse_traceparent) {
-            return SpanContext { trace, span, parent, is_sampled: is_kept };
+        if let Some((trace, parent, is_sampled)) = traceparent.and_then(parse_traceparent) {
+            return SpanContext { trace, span, parent, is_sampled };
         }
         let trace = u128::from(self.next_id()) << 64 | u128::from(self.next_id());
         // 53 pseudo-random bits as a fraction from 0 to 1.
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-        let part = (self.next_id() >> 11) as f64 / (1_u64 << 53) as f64;
-        SpanContext { trace, span, parent: 0, is_sampled: part < self.sample }
+        let fraction = (self.next_id() >> 11) as f64 / (1_u64 << 53) as f64;
+        SpanContext { trace, span, parent: 0, is_sampled: fraction < self.sample }
     }
 }
 
@@ -113,9 +113,9 @@ fn parse_traceparent(text: &str) -> Option<(u128, u64, bool)> {
     let is_hex = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     };
-    let is_whole = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
+    let is_valid = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
     // Later versions may have more fields; version 00 has exactly four.
-    if !is_whole || version == "ff" || (version == "00" && parts.next().is_some()) {
+    if !is_valid || version == "ff" || (version == "00" && parts.next().is_some()) {
         return None;
     }
     let trace = u128::from_str_radix(trace, 16).ok().filter(|trace| *trace != 0)?;
@@ -128,14 +128,14 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanLayer {
         let Some(span) = context.span(id) else { return };
         let mut fields = SpanFields::default();
         attributes.record(&mut fields);
-        let above =
+        let parent =
             span.parent().and_then(|parent| parent.extensions().get::<OpenSpan>().map(|open| open.context));
-        let place = match above {
-            Some(above) => SpanContext { span: self.next_id(), parent: above.span, ..above },
+        let span_context = match parent {
+            Some(parent) => SpanContext { span: self.next_id(), parent: parent.span, ..parent },
             None => self.root_context(fields.take(TRACEPARENT).as_deref()),
         };
         span.extensions_mut().insert(OpenSpan {
-            context: place,
+            context: span_context,
             started_at: (self.clock)(),
             started: Instant::now(),
             fields,
@@ -152,17 +152,17 @@ impl<S: Subscriber + for<'l> LookupSpan<'l>> Layer<S> for SpanLayer {
 
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let Some(span) = context.span(&id) else { return };
-        let Some(OpenSpan { context: place, started_at: began, started: since, fields }) =
+        let Some(OpenSpan { context: span_context, started_at, started, fields }) =
             span.extensions_mut().remove::<OpenSpan>()
         else {
             return;
         };
         let metadata: &Metadata<'static> = span.metadata();
-        let (name, took, fields) = (metadata.name(), since.elapsed(), fields.0);
-        if place.is_sampled
+        let (name, duration, fields) = (metadata.name(), started.elapsed(), fields.0);
+        if span_context.is_sampled
             && self
                 .queue
-                .try_send(FinishedSpan { context: place, name, started_at: began, duration: took, fields })
+                .try_send(FinishedSpan { context: span_context, name, started_at, duration, fields })
                 .is_err()
         {
             DROPPED.fetch_add(1, Relaxed);
@@ -176,8 +176,8 @@ struct SpanFields(Vec<(&'static str, String)>);
 
 impl SpanFields {
     fn take(&mut self, name: &str) -> Option<String> {
-        let place = self.0.iter().position(|(known, _)| *known == name)?;
-        Some(self.0.remove(place).1)
+        let index = self.0.iter().position(|(known, _)| *known == name)?;
+        Some(self.0.remove(index).1)
     }
 }
 

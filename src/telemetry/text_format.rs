@@ -136,29 +136,29 @@ mod tests {
     }
 
     /// The line of an event, without the time.
-    fn line(is_coloured: bool, tell: impl FnOnce()) -> String {
+    fn line(is_coloured: bool, emit: impl FnOnce()) -> String {
         let written = CapturedOutput::default();
         let layer = layers::layer().event_format(TextFormat { is_coloured }).with_writer(written.clone());
-        tracing::subscriber::with_default(registry().with(layer), tell);
+        tracing::subscriber::with_default(registry().with(layer), emit);
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         line.split_once("Z ").unwrap().1.to_owned()
     }
 
     #[test]
     fn writes_an_event_as_one_line_of_message_and_named_values() {
-        let told = line(false, || {
+        let text = line(false, || {
             tracing::info!(status = 200, complete = true, path = "/a/b", empty = "", "request");
         });
-        assert_eq!(told, " INFO request status=200 complete=true path=/a/b empty=\"\"\n");
+        assert_eq!(text, " INFO request status=200 complete=true path=/a/b empty=\"\"\n");
         assert_eq!(line(true, || tracing::warn!("slow")), "\x1b[33m WARN\x1b[0m slow\n");
     }
 
     #[test]
     fn a_value_cannot_forge_a_line_or_a_field() {
         let hostile = "a\nb c=\"d\" \u{1b}[31m";
-        let told = line(false, || tracing::error!(error = hostile, shown = %hostile, "no {hostile}"));
+        let text = line(false, || tracing::error!(error = hostile, shown = %hostile, "no {hostile}"));
         assert_eq!(
-            told,
+            text,
             "ERROR no a\\nb c=\"d\" \\u{1b}[31m error=\"a\\nb c=\\\"d\\\" \\u{1b}[31m\" shown=a\\nb c=\"d\" \\u{1b}[31m\n"
         );
     }

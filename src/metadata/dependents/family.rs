@@ -1,4 +1,4 @@
-//! [`Family`]: a primary and all its dependents, those of dependents included.
+//! [`Family`]: a primary and all its dependents, including nested ones.
 
 use serde_json::{Map, Value};
 
@@ -9,38 +9,37 @@ use super::validate::Validation;
 use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
 use crate::metadata::{ArrayMetadata, MetadataLimits};
 
-/// Deepest nesting of dependents.
+/// Maximum nesting of dependents.
 pub const MAX_DEPENDENT_DEPTH: usize = 8;
-/// Most arrays of a family.
+/// Maximum number of arrays of a family.
 const MAX_MEMBERS: usize = 1024;
-/// Most JSON values looked at for one family, over all its arrays: what a thousand of them inherit counts a thousand
-/// times.
+/// Maximum number of JSON values processed for all arrays of a family. Inherited values count for each array.
 const MAX_VALUES: usize = 1 << 20;
 
-/// A primary and its dependents, in the order of their paths' names.
+/// A primary and its dependents. Siblings are sorted by name; nested dependents follow their parent.
 #[derive(Debug)]
 pub struct Family<'a> {
-    /// First the primary.
+    /// The arrays; the first is the primary.
     pub members: Vec<Member<'a>>,
 }
 
 /// An array of a family.
 #[derive(Debug)]
 pub struct Member<'a> {
-    /// Its path below the primary: `s1`, or `s1/mask` for the dependent of a dependent. Empty for the primary.
+    /// Its path below the primary: `s1`, or `s1/mask` for a nested dependent. Empty for the primary.
     pub path: String,
-    /// The last name of the path, or what stands in its place.
+    /// Its name, shortened if it is invalid.
     pub name: String,
-    /// What the array is, without its attributes; why it is none.
+    /// The array, without its attributes; or why it is invalid.
     pub array: Result<ArrayMetadata, DependentError>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
     document: Option<Completed<'a>>,
     partial: Option<&'a Value>,
 }
 
 impl<'a> Family<'a> {
-    /// The family of a primary with this document.
+    /// The family of the primary with this document.
     #[must_use]
     pub fn from_primary(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
         let mut walk = FamilyBuilder {
@@ -53,17 +52,17 @@ impl<'a> Family<'a> {
         let document = Completed::from_primary(primary);
         walk.add_member(String::new(), String::new(), document, None, Vec::new(), 0);
         if walk.is_truncated {
-            let detail = "there are more dependent arrays, or longer ones, than are looked at";
+            let detail = "there are more dependent arrays, or longer ones, than the limits allow";
             let remark = Diagnostic::new(DiagnosticCode::TooMany, detail);
             walk.members.first_mut().into_iter().for_each(|primary| primary.diagnostics.push(remark.clone()));
         }
         Self { members: walk.members }
     }
 
-    /// The array at a path below the primary. What was not looked at may be there.
+    /// The array at a path below the primary.
     ///
     /// # Errors
-    /// [`DependentError::TooMany`] if not all was looked at, and this was not.
+    /// [`DependentError::TooMany`] if the family was truncated and does not have the path.
     pub fn find(&self, path: &str) -> Result<Option<&Member<'a>>, DependentError> {
         let is_named = |member: &&Member| !matches!(member.array, Err(DependentError::InvalidName { .. }));
         let found = self.members.iter().filter(is_named).find(|member| member.path == path);
@@ -78,7 +77,7 @@ impl Member<'_> {
     /// The array with its attributes.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the array is invalid.
     pub fn array(&self) -> Result<ArrayMetadata, DependentError> {
         let mut array = self.array.clone()?;
         let attributes = self.document.as_ref().and_then(|document| document.attributes(true));
@@ -86,25 +85,25 @@ impl Member<'_> {
         Ok(array)
     }
 
-    /// The document as the convention completes it; `None` if there is nothing to complete.
+    /// The document, completed from the primary's; `None` if the name or the declaration is invalid.
     #[must_use]
     pub fn complete(&self) -> Option<Map<String, Value>> {
         self.document.as_ref().map(Completed::to_document)
     }
 
-    /// The document for readers that do not know the convention, with default keys: to be served from a path of its own.
+    /// The document with default chunk keys, to serve from the array's own path to readers that do not know the convention.
     #[must_use]
     pub fn rebased(&self) -> Option<Map<String, Value>> {
         self.document.as_ref().map(rebased)
     }
 
-    /// What the dependent says itself; `None` for the primary.
+    /// The declaration of the dependent; `None` for the primary.
     #[must_use]
     pub fn partial(&self) -> Option<&Value> {
         self.partial
     }
 
-    /// The members that are the primary's.
+    /// The members inherited from the primary.
     #[must_use]
     pub fn inherited(&self) -> Vec<&str> {
         match (&self.document, self.partial.and_then(Value::as_object)) {
@@ -114,11 +113,11 @@ impl Member<'_> {
     }
 }
 
-/// A way through a declaration.
+/// Builds a family from a declaration within the limits.
 struct FamilyBuilder<'a, 'l> {
     members: Vec<Member<'a>>,
     values_left: usize,
-    /// Whether there is more than was looked at.
+    /// Whether a limit ended the build early.
     is_truncated: bool,
     reading: Reading,
     limits: &'l MetadataLimits,
@@ -129,7 +128,7 @@ impl<'a> FamilyBuilder<'a, '_> {
         self.values_left == 0 || self.members.len() >= MAX_MEMBERS
     }
 
-    /// Takes the array of a completed document, and then its dependents. Deep as dependents are nested.
+    /// Adds the array of a completed document and then its dependents. Recursive in the nesting of dependents.
     fn add_member(
         &mut self,
         path: String,
@@ -150,7 +149,7 @@ impl<'a> FamilyBuilder<'a, '_> {
             let diagnostics = &mut diagnostics;
             Validation { document: &mut document, partial, reading, limits, diagnostics }.run()
         };
-        // A primary that is no array by itself may still have dependents that are.
+        // A primary that is not a valid array may have valid dependents.
         let declared = if array.is_ok() || depth == 0 {
             document.declared(self.reading, &mut diagnostics)
         } else {
@@ -186,7 +185,7 @@ impl<'a> FamilyBuilder<'a, '_> {
             }
             (Ok(()), None) => DependentError::NotObject,
             (Ok(()), Some(members)) => {
-                // To complete it costs as much as it has members.
+                // The cost of completing a document is its number of members.
                 let cost = primary.len().saturating_add(members.len());
                 self.values_left = self.values_left.saturating_sub(cost);
                 if self.values_left == 0 {
@@ -212,7 +211,7 @@ fn join_path(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
 }
 
-/// Takes what a value weighs: one for each value in it, and for each 64 bytes of text.
+/// Subtracts the cost of a value: one for each value in it, and one for each 64 bytes of text.
 fn charge_value(value: &Value, left: &mut usize) {
     let own = match value {
         Value::String(text) => 1 + text.len() / 64,

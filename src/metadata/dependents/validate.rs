@@ -1,8 +1,7 @@
-//! Whether a completed document is an array's, said in the convention's terms.
+//! [`Validation`]: checks a completed document by the convention's rules, and parses it.
 //!
-//! The order of the checks is that of the convention's rules; what they leave open is said by the reader of whole
-//! documents, in whose model the array is given. `fill_value` is required here, though the reader of whole documents
-//! lets it pass: nobody has written dependents without.
+//! The checks are in the order of the convention's rules. The parser of v3 documents checks the rest and returns the array.
+//! `fill_value` is required here, although that parser accepts documents without it: no known dependents lack it.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,7 @@ use crate::metadata::extension::Extension;
 use crate::metadata::v3::{self, ARRAY_MEMBERS};
 use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataError, MetadataLimits};
 
-/// The members that every array has.
+/// The required members of an array.
 const REQUIRED: [&str; 8] = [
     "zarr_format",
     "node_type",
@@ -24,13 +23,13 @@ const REQUIRED: [&str; 8] = [
     "fill_value",
     "codecs",
 ];
-/// The members in which `null` means that the primary's is not wanted.
+/// The members that a dependent can drop by `null`, instead of inheriting them.
 const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
 
-/// One document under examination.
+/// The validation of one document.
 pub(super) struct Validation<'d, 'a> {
     pub(super) document: &'d mut Completed<'a>,
-    /// What the dependent says itself; `None` for the primary.
+    /// The declaration of the dependent; `None` for the primary.
     pub(super) partial: Option<&'a Map<String, Value>>,
     pub(super) reading: Reading,
     pub(super) limits: &'d MetadataLimits,
@@ -75,7 +74,7 @@ impl Validation<'_, '_> {
             let inherited = match &error {
                 MetadataError::Invalid { member, .. } => {
                     let field = member.split(['[', '.']).next().unwrap_or_default();
-                    // Parts of a member are said by their own names.
+                    // Errors in parts of a member may have the part's name.
                     self.document.get(field).is_some() && self.is_inherited(field)
                 }
                 MetadataError::TooLarge { .. }
@@ -86,7 +85,7 @@ impl Validation<'_, '_> {
         })
     }
 
-    /// A member that is there.
+    /// A member that is known to be present.
     fn member(&self, field: &str) -> &Value {
         self.document.get(field).unwrap_or(&Value::Null)
     }
@@ -103,7 +102,7 @@ impl Validation<'_, '_> {
         self.diagnostics.push(Diagnostic::new(code, detail));
     }
 
-    /// `null` where a dependent could say nothing: it does not want what the primary has.
+    /// Removes members that the dependent sets to `null`, which drops the primary's.
     fn remove_nulls(&mut self) -> Result<(), DependentError> {
         for field in OPTIONAL {
             if !self.partial.and_then(|partial| partial.get(field)).is_some_and(Value::is_null) {
@@ -118,7 +117,7 @@ impl Validation<'_, '_> {
         Ok(())
     }
 
-    /// What is made for a rank: the chunk grid, and codecs that move dimensions.
+    /// Checks the rank of the chunk grid, and of codecs that depend on it.
     fn check_ranks(&self, rank: usize) -> Result<(), DependentError> {
         let length = |extension: &Value, member: &str| {
             extension.get("configuration")?.get(member)?.as_array().map(Vec::len)
@@ -147,7 +146,7 @@ impl Validation<'_, '_> {
         Ok(())
     }
 
-    /// Names of dimensions that do not fit: dropped if they are the primary's.
+    /// Checks the number of dimension names. Inherited names that do not fit are dropped.
     fn check_dimension_names(&mut self, rank: usize) -> Result<(), DependentError> {
         const FIELD: &str = "dimension_names";
         let Some(names) = self.document.get(FIELD).filter(|names| !names.is_null()) else { return Ok(()) };
@@ -183,10 +182,10 @@ impl Validation<'_, '_> {
         }
     }
 
-    /// The codecs, those that need a byte order with one.
+    /// The codecs, with a byte order added where it is missing.
     fn codecs_with_byte_order(&mut self, data_type: &DataType) -> Result<Value, DependentError> {
         let mut codecs = self.member("codecs").clone();
-        // A struct without one is read as it always was.
+        // A struct without byte order is little-endian, without a diagnostic.
         if data_type.is_variable()
             || data_type.endian_unit_bytes() == Some(1)
             || matches!(data_type, DataType::Struct(_))
@@ -227,16 +226,16 @@ impl Validation<'_, '_> {
         };
         if parsed.has_suffix_with_prefix {
             if self.reading == Reading::Strict {
-                return Err(invalid("`suffix` with a member `prefix`, and none `suffix`".to_owned()));
+                return Err(invalid("`suffix` has a member `prefix` instead of `suffix`".to_owned()));
             }
-            let detail = "read as the encoding `prefix`";
+            let detail = "parsed as the encoding `prefix`";
             self.add_diagnostic(DiagnosticCode::SuffixEncodingWithPrefixMember, detail);
         }
         Ok(())
     }
 }
 
-/// Gives each codec `bytes` that has none the byte order little; whether there was one.
+/// Sets the byte order of each codec `bytes` without one to little. Returns whether there was one.
 fn complete_byte_order(codecs: &mut Value) -> bool {
     let mut found = false;
     for codec in codecs.as_array_mut().into_iter().flatten() {
