@@ -56,7 +56,7 @@ impl Dependent {
         self.diagnostics.iter().find(|diagnostic| diagnostic.code == DiagnosticCode::KeyCollision)
     }
 
-    /// The diagnostic for which it cannot be served from its own path, if any.
+    /// The diagnostic that prevents serving it from its own path, if any.
     #[must_use]
     pub fn hidden(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| hides(diagnostic))
