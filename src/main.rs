@@ -1,4 +1,4 @@
-//! The binary: flags → configuration → logs → bind → serve, and the exit code of each outcome.
+//! The binary: flags → configuration → logs → listeners → requests, and the exit code of each outcome.
 
 mod telemetry;
 
@@ -76,19 +76,19 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     ended.map_err(|error| with_mount_origin(error, &origins))
 }
 
-/// Checks whether `serve` would start and prints the effective configuration; with `--connect` it also probes the backends.
+/// Reports whether `serve` would start, and prints the effective configuration; with `--connect`, contacts the backends, too.
 fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     let config = Sources::gather(serve)?.resolve()?;
     let (origins, shown) = (config.origins.clone(), config.to_toml());
     if let Some(warning) = config.server.warning() {
-        print_note(format_args!("warning: {warning}"));
+        note(format_args!("warning: {warning}"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
     let checked =
         runtime.block_on(zarrd::app::check(config)).map_err(|error| with_mount_origin(error, &origins))?;
     for name in &checked.in_use {
-        print_note(format_args!(
+        note(format_args!(
             "the mount `{name}`: another server has its directory open for writing now; `serve` would not wait for it"
         ));
     }
@@ -99,21 +99,21 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     let answers = runtime.block_on(checked.connect());
     for (name, answer) in &answers {
         match answer {
-            Ok(()) => print_note(format_args!("the mount `{name}` answers")),
-            Err(error) => print_note(format_args!("the mount `{name}` does not answer: {error}")),
+            Ok(()) => note(format_args!("the mount `{name}` answers")),
+            Err(error) => note(format_args!("the mount `{name}` does not answer: {error}")),
         }
     }
     let all = answers.iter().all(|(_, answer)| answer.is_ok());
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
 }
 
-/// Writes a line to standard error for the operator.
-fn print_note(line: std::fmt::Arguments<'_>) {
+/// Prints a line for the operator.
+fn note(line: std::fmt::Arguments<'_>) {
     // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "zarrd: {line}");
 }
 
-/// Adds to a mount's error the place in the configuration that defines the mount.
+/// An error, with the place where its mount is configured.
 fn with_mount_origin(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
     let place = match &error {
         AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
@@ -125,17 +125,17 @@ fn with_mount_origin(error: AppError, origins: &BTreeMap<String, Origin>) -> any
     }
 }
 
-/// Returns success if the configured listener responds.
+/// Success if the configured listener is alive.
 fn health(arguments: ServeArgs) -> ExitCode {
-    let alive = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
+    let answer = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
         |config| {
             let listen = config.server.listen;
             is_alive(&config).with_context(|| format!("{listen} does not answer"))
         },
     );
-    match alive {
+    match answer {
         Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is unhealthy")),
+        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not healthy")),
         Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),
     }
     ExitCode::from(EXIT_FAILURE)
