@@ -1,9 +1,9 @@
 //! zarrd: an HTTP array server for Zarr.
 //!
-//! The rooms stand from ground to roof: the ground is the format, the roof is HTTP. A room may look down, never
-//! up; `tests/it/tidy.rs` keeps the order below.
+//! The modules form layers: the format at the bottom, HTTP at the top. A module imports only from layers below its own;
+//! `tests/it/tidy.rs` enforces the order.
 
-// Tests may be blunt: a cast or a panic there fails the test and nothing else.
+// A failing cast or a panic in a test fails only that test.
 #![cfg_attr(
     test,
     allow(

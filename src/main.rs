@@ -1,4 +1,4 @@
-//! The binary: flags → configuration → logs → bind → serve, and what each end is as an exit code.
+//! The binary: flags → configuration → logs → listeners → requests, and the exit code of each outcome.
 
 mod telemetry;
 
@@ -20,11 +20,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const EXIT_CONFIGURATION: u8 = 78;
 /// `EX_UNAVAILABLE` of sysexits.h.
 const EXIT_BIND: u8 = 69;
-/// Anything else.
+/// Any other failure.
 const EXIT_FAILURE: u8 = 1;
 
-/// How long tasks that outlive the last connection may take.
-const LAST_TASKS: std::time::Duration = std::time::Duration::from_secs(5);
+/// Maximum time for tasks that outlive the last connection.
+const TASK_SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 fn main() -> ExitCode {
     match run(Cli::from_process().into_command()) {
@@ -51,7 +51,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Serves until a signal ends it.
+/// Serves until a signal stops the process.
 fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let read = move || Sources::gather(arguments.clone())?.resolve();
     let config = read()?;
@@ -63,20 +63,20 @@ fn serve(arguments: ServeArgs) -> anyhow::Result<()> {
     let runtime = runtime.enable_all().thread_name("zarrd").build().context("cannot start threads")?;
     let origins = config.origins.clone();
     let ended = runtime.block_on(async {
-        telemetry.export();
+        telemetry.start_export();
         let ended = match App::build(config).await {
-            Ok(app) => app.with_process_metrics(Telemetry::surroundings()).run(read).await,
+            Ok(app) => app.with_process_metrics(Telemetry::process_metrics()).run(read).await,
             Err(error) => Err(error),
         };
-        telemetry.finish().await;
+        telemetry.flush_spans().await;
         ended
     });
-    runtime.shutdown_timeout(LAST_TASKS);
-    telemetry.flush();
-    ended.map_err(|error| placed(error, &origins))
+    runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
+    telemetry.flush_log();
+    ended.map_err(|error| with_mount_origin(error, &origins))
 }
 
-/// Says whether `serve` would start, and prints the configuration in effect; on request asks the backends, too.
+/// Reports whether `serve` would start, and prints the effective configuration; with `--connect`, contacts the backends, too.
 fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     let config = Sources::gather(serve)?.resolve()?;
     let (origins, shown) = (config.origins.clone(), config.to_toml());
@@ -85,10 +85,11 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start threads")?;
-    let checked = runtime.block_on(zarrd::app::check(config)).map_err(|error| placed(error, &origins))?;
+    let checked =
+        runtime.block_on(zarrd::app::check(config)).map_err(|error| with_mount_origin(error, &origins))?;
     for name in &checked.in_use {
         note(format_args!(
-            "the mount `{name}`: another server has its directory open for writing now; `serve` waits for none"
+            "the mount `{name}`: another server has its directory open for writing now; `serve` would not wait for it"
         ));
     }
     print(&shown)?;
@@ -99,21 +100,21 @@ fn check(CheckArgs { serve, connect }: CheckArgs) -> anyhow::Result<ExitCode> {
     for (name, answer) in &answers {
         match answer {
             Ok(()) => note(format_args!("the mount `{name}` answers")),
-            Err(trouble) => note(format_args!("the mount `{name}` does not answer: {trouble}")),
+            Err(error) => note(format_args!("the mount `{name}` does not answer: {error}")),
         }
     }
     let all = answers.iter().all(|(_, answer)| answer.is_ok());
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILURE) })
 }
 
-/// A line for whoever runs the program.
+/// Prints a line for the operator.
 fn note(line: std::fmt::Arguments<'_>) {
-    // Nobody may be reading.
+    // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "zarrd: {line}");
 }
 
-/// An error, and where the mount was written that it is about.
-fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
+/// An error, with the place where its mount is configured.
+fn with_mount_origin(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error {
     let place = match &error {
         AppError::Mount { name, .. } => origins.get(name).map(|origin| format!("{origin}: `mounts.{name}`")),
         _ => None,
@@ -126,15 +127,15 @@ fn placed(error: AppError, origins: &BTreeMap<String, Origin>) -> anyhow::Error 
 
 /// Success if the configured listener is alive.
 fn health(arguments: ServeArgs) -> ExitCode {
-    let asked = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
+    let answer = Sources::gather(arguments).and_then(Sources::resolve).map_err(anyhow::Error::from).and_then(
         |config| {
             let listen = config.server.listen;
             is_alive(&config).with_context(|| format!("{listen} does not answer"))
         },
     );
-    match asked {
+    match answer {
         Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not well")),
+        Ok(false) => drop(writeln!(std::io::stderr(), "zarrd: the server is not healthy")),
         Err(error) => drop(writeln!(std::io::stderr(), "zarrd: {error:#}")),
     }
     ExitCode::from(EXIT_FAILURE)
@@ -149,7 +150,7 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
     let url = url.with_context(|| {
         let names: Vec<&str> = config.access.signing_keys.keys().map(String::as_str).collect();
         if names.contains(&by.as_str()) {
-            format!("`{key}` is no key or prefix of a store")
+            format!("`{key}` is not a valid key or prefix")
         } else {
             format!("there is no signing key `{by}`; the configuration has: {}", names.join(", "))
         }
@@ -157,7 +158,7 @@ fn sign(arguments: SignArgs) -> anyhow::Result<()> {
     if !config.mounts.contains_key(&mount) {
         writeln!(
             std::io::stderr(),
-            "zarrd: the configuration has no mount `{mount}`: the URL is good where one is served"
+            "zarrd: the configuration has no mount `{mount}`: the URL works only on a server that has one"
         )?;
     }
     print(&format!("{url}\n"))

@@ -89,7 +89,7 @@ pub(crate) fn check_collision(opened: &OpenNode, allowed: bool) -> Result<(), Pr
         None => Ok(()),
         Some(diagnostic) => {
             let detail = format!("{}; `allow_collision=1` reads them all the same", diagnostic.detail);
-            Err(Problem::new(StatusCode::CONFLICT, diagnostic.code.name()).detail(detail))
+            Err(Problem::new(StatusCode::CONFLICT, diagnostic.code.as_str()).detail(detail))
         }
     }
 }
@@ -121,7 +121,7 @@ fn hidden(dependent: &Dependent) -> Problem {
         None => Problem::from_class(ErrorClass::NotFound),
         Some(reason) => {
             let detail = format!("other readers would read other chunks than the array's: {}", reason.detail);
-            Problem::new(StatusCode::NOT_FOUND, reason.code.name()).detail(detail)
+            Problem::new(StatusCode::NOT_FOUND, reason.code.as_str()).detail(detail)
         }
     }
 }
@@ -171,6 +171,6 @@ fn failure(error: &DependentError) -> Value {
 
 /// Remarks, as documents have them.
 pub(crate) fn remarks(diagnostics: &[Diagnostic]) -> Value {
-    let remark = |one: &Diagnostic| json!({ "code": one.code.name(), "detail": one.detail });
+    let remark = |one: &Diagnostic| json!({ "code": one.code.as_str(), "detail": one.detail });
     diagnostics.iter().map(remark).collect()
 }

@@ -37,7 +37,7 @@ pub struct DeclaredArrays {
 
 impl Declared {
     fn of(declared: DeclaredArray) -> Option<Self> {
-        let DeclaredArray { path, array: metadata, is_withheld, rebased } = declared;
+        let DeclaredArray { path, array: metadata, is_hidden: is_withheld, rebased } = declared;
         let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
         let rebased = rebased.map(Arc::from);
         (!is_withheld).then(|| Self { path, rebased, metadata, keys, array: OnceLock::new() })
@@ -123,7 +123,7 @@ impl NodeOpener {
             Err(ArrayError::Hierarchy(HierarchyError::Metadata { .. })) => (true, true),
             Err(error) => return Err(error),
         };
-        let of_dependent = located.of_dependent(&primary).filter(|_| declares);
+        let of_dependent = located.for_dependent(&primary).filter(|_| declares);
         let Some(of_dependent) = of_dependent else { return Ok(None) };
         let id = NodeId { mount: Arc::clone(&self.mount), path: path.clone(), located: of_dependent };
         let opening = self.clone().load_dependent(id.clone(), primary, located, reading);
@@ -150,7 +150,7 @@ impl NodeOpener {
         opened: Option<&OpenNode>,
     ) -> Result<Arc<DeclaredArrays>, ArrayError> {
         let load = async |located: &Located| {
-            let declared = self.hierarchy.declared(path, located).await?;
+            let declared = self.hierarchy.declared_dependents(path, located).await?;
             let version = located.versions().next().flatten().cloned();
             let arrays = declared.into_iter().filter_map(Declared::of).collect();
             Ok::<_, ArrayError>(Arc::new(DeclaredArrays { version, arrays }))
@@ -159,7 +159,7 @@ impl NodeOpener {
             Some(opened) if !declares(opened) => Ok(Arc::default()),
             Some(opened) => opened.declared.get_or_try_init(|| load(&opened.located)).await.cloned(),
             None => match self.hierarchy.locate(path).await {
-                Ok(located) if located.of_dependent(path).is_some() => load(&located).await,
+                Ok(located) if located.for_dependent(path).is_some() => load(&located).await,
                 Ok(_) | Err(HierarchyError::NoSuchNode { .. }) => Ok(Arc::default()),
                 Err(error) => Err(error.into()),
             },

@@ -191,7 +191,7 @@ impl NodeOpener {
         }
         if let Some((opened, _)) = self.memo.last(&self.mount, path)
             && opened.located.is_dependent()
-            && Box::pin(self.hierarchy.is_declared_still(path, &opened.located)).await?
+            && Box::pin(self.hierarchy.revalidate_dependent(path, &opened.located)).await?
         {
             return Ok(Some(opened));
         }
@@ -222,7 +222,7 @@ impl NodeOpener {
         }
         let now = Instant::now();
         let is_still = now.saturating_duration_since(looked) < CHEAP_REVALIDATION_WINDOW
-            && self.hierarchy.is_still(path, &opened.located);
+            && self.hierarchy.validate_cached(path, &opened.located);
         is_still.then_some((opened, now))
     }
 

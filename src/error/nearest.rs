@@ -1,20 +1,20 @@
-//! The known word nearest to a mistyped one, for messages.
+//! The suggestion for a mistyped word in an error message.
 
-/// Longer words are not compared: the work grows with the product of the lengths.
-const MOST_BYTES: usize = 64;
+/// Maximum length of a compared word in bytes; the work grows with the product of the lengths.
+const MAX_WORD_BYTES: usize = 64;
 
-/// The known word nearest to `word`, if one is near.
+/// The known word nearest to `word` by Damerau-Levenshtein distance, ignoring case; `None` if none is near.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > MOST_BYTES {
+    if word.len() > MAX_WORD_BYTES {
         return None;
     }
     let word = word.to_lowercase();
-    // Two slips in a short word, one in three letters of a long one; further away a guess would mislead.
+    // Two edits in a short word, one per three letters in a long one; a suggestion further away would mislead.
     let reach = (word.chars().count() / 3).max(2);
     let distance = |candidate: &str| strsim::damerau_levenshtein(&word, &candidate.to_lowercase());
-    let near = known.into_iter().filter(|candidate| candidate.len() <= MOST_BYTES);
+    let near = known.into_iter().filter(|candidate| candidate.len() <= MAX_WORD_BYTES);
     near.map(|candidate| (distance(candidate), candidate))
-        // A word that shares no letter with another is not near it, however short both are.
+        // Words without a common letter are not near, however short both are.
         .filter(|(steps, candidate)| *steps <= reach && *steps < candidate.chars().count().max(word.len()))
         .min()
         .map(|(_, candidate)| candidate)
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistyped_word_is_answered_with_the_nearest_and_others_with_none() {
+    fn suggests_the_nearest_known_word_only_if_it_is_near() {
         let known = ["slice", "format", "t2m", "Precip"];
         for (word, found) in [
             ("slcie", Some("slice")),

@@ -1,14 +1,13 @@
-//! The nodes directly below a group.
+//! [`Children`]: the nodes directly below a group.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::locate::Node;
-use super::{Hierarchy, HierarchyError};
+use super::{Hierarchy, HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::{ConsolidatedChildren, GroupMetadata, NodeKind, ZarrFormat};
 use crate::store::StoreError;
 
-/// Documents asked for at a time while children are confirmed.
+/// Number of children whose documents are requested concurrently.
 const CONCURRENCY: usize = 16;
 
 /// A node below a group.
@@ -16,18 +15,18 @@ const CONCURRENCY: usize = 16;
 pub struct Child {
     /// Its name.
     pub name: String,
-    /// What it is; `None` if its documents cannot be used.
+    /// Array or group; `None` if its documents are invalid.
     pub kind: Option<NodeKind>,
 }
 
 /// The nodes below a group, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Children {
-    /// The children; `None` if nobody knows: the store cannot list, and there is no consolidated metadata.
+    /// The children; `None` if unknown, because the store cannot list and there is no consolidated metadata.
     pub children: Option<Vec<Child>>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more children than the limit.
     pub truncated: bool,
-    /// Whether the group has consolidated metadata stored.
+    /// Whether consolidated metadata of the group is stored.
     pub is_consolidated: bool,
 }
 
@@ -42,8 +41,8 @@ impl From<ConsolidatedChildren> for Children {
 impl Hierarchy {
     /// The first `limit` nodes directly below a group.
     ///
-    /// Where the store lists, each is below the group now, and is what consolidated metadata or a document of its own
-    /// says. Where it does not, they are those of consolidated metadata, the group's or of a group above.
+    /// If the store can list, the children are those stored now; their kinds come from consolidated metadata or from their
+    /// own documents. If it cannot, they come from the consolidated metadata of the group or of a group above.
     ///
     /// # Errors
     /// Failures of the store.
@@ -53,13 +52,13 @@ impl Hierarchy {
         group: &GroupMetadata,
         limit: usize,
     ) -> Result<Children, HierarchyError> {
-        let copies = self.copies(path, group, limit).await?;
+        let copies = self.own_consolidated_children(path, group, limit).await?;
         let is_consolidated = copies.is_some();
         let listing = match self.store.list_dir(path.prefix()).await {
             Ok(listing) => listing,
             Err(StoreError::NotListable) => {
                 let copies = match copies {
-                    None => self.copies_above(path, group.zarr_format, limit).await?,
+                    None => self.inherited_consolidated_children(path, group.zarr_format, limit).await?,
                     own => own,
                 };
                 return Ok(Children {
@@ -81,7 +80,7 @@ impl Hierarchy {
                 if let Some(&kind) = known.get(child.name()) {
                     return Ok(Some(Child { name: child.name().to_owned(), kind: Some(kind) }));
                 }
-                let kind = match self.peek(&child).await {
+                let kind = match self.load_child(&child).await {
                     Ok(node) if node.zarr_format() == ZarrFormat::V3 && child.is_reserved_in_v3() => {
                         return Ok(None);
                     }
@@ -96,8 +95,8 @@ impl Hierarchy {
                     Err(
                         error @ (HierarchyError::Store { .. }
                         | HierarchyError::Cpu(_)
-                        | HierarchyError::NoRoom { .. }
-                        | HierarchyError::NeverRoom { .. }
+                        | HierarchyError::BudgetExhausted { .. }
+                        | HierarchyError::OverBudget { .. }
                         | HierarchyError::TooManyNodes { .. }
                         | HierarchyError::TooLong { .. }
                         | HierarchyError::NotListable { .. }),
@@ -118,8 +117,8 @@ impl Hierarchy {
         Ok(Children { children: Some(children), truncated, is_consolidated })
     }
 
-    /// The node at a path as its documents have it: no chunk is looked at.
-    async fn peek(&self, path: &NodePath) -> Result<Node, HierarchyError> {
+    /// The node at a path, from its documents alone; it does not detect the separator of chunk keys.
+    async fn load_child(&self, path: &NodePath) -> Result<Node, HierarchyError> {
         let located = self.locate(path).await?;
         self.load_documents(path, &located).await
     }

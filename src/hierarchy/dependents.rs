@@ -1,82 +1,83 @@
-//! Dependent arrays as nodes: what stands at `<array>/<dependent>`, where nothing is stored (the Zarr convention
+//! Dependent arrays as nodes: the paths `<array>/<dependent>`, where nothing is stored (Zarr convention
 //! "dependent-arrays").
 //!
-//! A stored node always wins over a declared one. The family is read from the primary's document each time: whoever
-//! opens a dependent remembers it by the version of that document, and by there being nothing in the dependent's place.
+//! A stored node takes precedence over a declared one. The family is parsed from the primary's document each time. The
+//! opener of a dependent caches it by that document's version and by the absence of a stored node at its path.
 
 use std::sync::Arc;
 
 use futures::future::try_join_all;
 use serde_json::{Map, Value};
 
-use super::key_claims::{KeyClaim, key_claims};
-use super::locate::{Documents, META, TRIES, ZARR_JSON, ZARRAY, ZGROUP, document_key};
+use super::documents::{Documents, ZARR_JSON, version_conditions};
+use super::key_claims::{KeyDiagnostics, key_claims};
+use super::load::MAX_ATTEMPTS;
 use super::{Hierarchy, HierarchyError, Located};
-use crate::key::{NodePath, StoreKey};
+use crate::key::NodePath;
 use crate::metadata::dependents::{
-    DependentError, Diagnostic, DiagnosticCode, Family, MOST_DEPTH, Member, Reading, parse_primary,
+    DependentError, Diagnostic, DiagnosticCode, Family, MAX_DEPENDENT_DEPTH, Member, Reading, parse_primary,
 };
 use crate::metadata::{ArrayMetadata, MetadataLimits};
-use crate::store::{StoreError, Version};
+use crate::store::StoreError;
 
 /// A dependent array, opened.
 #[derive(Clone, Debug)]
 pub struct Dependent {
-    /// The outermost primary, below whose prefix the chunks stand.
+    /// The outermost primary; the chunks are stored below its prefix.
     pub primary: NodePath,
     /// The path below the primary.
     pub below: String,
-    /// The array; its chunks' keys are relative to the primary's prefix.
+    /// The array; its chunk keys are relative to the primary's prefix.
     pub array: Arc<ArrayMetadata>,
-    /// The document as the convention completes it.
+    /// The document, completed from the primary's as the convention says.
     pub complete: String,
-    /// The document to be served from the dependent's own path, with default keys. `None` if the keys there are, or may
-    /// be, somebody else's.
+    /// The document to serve from the dependent's own path, with default chunk keys. `None` if those keys belong, or may
+    /// belong, to another array.
     pub rebased: Option<String>,
-    /// What the declaration says of it.
+    /// Its declaration, as JSON.
     pub partial: String,
-    /// The members that are the primary's.
+    /// The members inherited from the primary.
     pub inherited: Vec<String>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Dependent {
-    /// Bytes of its documents.
+    /// Total size of its documents in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
         let texts = [Some(&self.complete), self.rebased.as_ref(), Some(&self.partial)];
         texts.into_iter().flatten().map(|text| text.len() as u64).sum()
     }
 
-    /// Why some of its chunks are none: another array takes them for something else.
+    /// The collision diagnostic, if another array interprets some of its chunks differently.
     #[must_use]
     pub fn collision(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| diagnostic.code == DiagnosticCode::KeyCollision)
     }
 
-    /// Why there is nothing to be served from its own path.
+    /// The diagnostic that prevents serving it from its own path, if any.
     #[must_use]
     pub fn hidden(&self) -> Option<&Diagnostic> {
         self.diagnostics.iter().find(|diagnostic| hides(diagnostic))
     }
 }
 
-/// Whether chunks cannot be served from their array's own path.
+/// Whether a diagnostic means that chunks cannot be served from the array's own path.
 fn hides(diagnostic: &Diagnostic) -> bool {
     matches!(diagnostic.code, DiagnosticCode::NameShadowsChunkKey | DiagnosticCode::CollisionUnknown)
 }
 
-/// What a primary's document says of itself and its dependents.
+/// A primary and the dependents that its document declares.
 #[derive(Clone, Debug)]
 pub struct Dependents {
-    /// Why the primary is no whole array by the convention's rules.
+    /// Why the primary itself is not a valid array by the convention's rules.
     pub error: Option<DependentError>,
-    /// What is odd about the primary and its declaration.
+    /// The diagnostics about the primary and its declaration.
     pub diagnostics: Vec<Diagnostic>,
-    /// The primary's own document for readers that do not know its chunk key encoding, if it was asked for.
+    /// The primary's document with default chunk keys, for readers that do not know its chunk key encoding; if requested.
     pub rebased: Option<String>,
-    /// The dependents, those of dependents behind them.
+    /// The dependents; nested dependents follow their parent.
     pub dependents: Vec<DependentEntry>,
 }
 
@@ -87,65 +88,30 @@ pub struct DependentEntry {
     pub name: String,
     /// Its path below the primary.
     pub below: String,
-    /// Its shape and its data type as in a document; why there is no such array.
+    /// Its shape, and its data type as in a v3 document; or why it is invalid.
     pub array: Result<(Vec<u64>, Value), DependentError>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An array that another declares, as far as its chunks go: whatever is wrong with others of its family is not told.
+/// A valid declared array, without the errors of other arrays of its family.
 #[derive(Clone, Debug)]
 pub struct DeclaredArray {
     /// Its path.
     pub path: NodePath,
-    /// The array, without its attributes; its chunks' keys are relative to the primary's prefix.
+    /// The array, without its attributes; its chunk keys are relative to the primary's prefix.
     pub array: Arc<ArrayMetadata>,
     /// Whether it cannot be served from its own path.
-    pub is_withheld: bool,
-    /// The document to be served from there, if all of them together are no longer than is remembered.
+    pub is_hidden: bool,
+    /// The document to serve from there; `None` if hidden or if the family's documents exceed 16 MiB.
     pub rebased: Option<String>,
 }
 
-/// Bytes of the documents of one family that are made at once.
-const MOST_REBASED_BYTES: usize = 16 << 20;
-
-/// The keys that must have these versions, or (`None`) no value, if a dependent is to stay what it is: nothing is stored
-/// in its place, and the primary's document is still the nearest and the same.
-pub(super) fn conditions<'v>(
-    path: &NodePath,
-    primary: &NodePath,
-    zarr_json: &'v Version,
-) -> Result<Vec<(StoreKey, Option<&'v Version>)>, HierarchyError> {
-    let mut keys = vec![(document_key(primary, ZARR_JSON)?, Some(zarr_json))];
-    for name in [ZARRAY, ZGROUP, META] {
-        keys.push((document_key(path, name)?, None));
-    }
-    let mut above = Some(path.clone());
-    while let Some(at) = above.filter(|at| at != primary) {
-        keys.push((document_key(&at, ZARR_JSON)?, None));
-        above = at.parent();
-    }
-    Ok(keys)
-}
-
-impl Located {
-    /// Whether this is a dependent.
-    #[must_use]
-    pub fn is_dependent(&self) -> bool {
-        matches!(self.documents, Documents::Dependent { .. })
-    }
-
-    /// What a dependent is located by, where this is what its primary is located by.
-    #[must_use]
-    pub fn of_dependent(&self, primary: &NodePath) -> Option<Self> {
-        let Documents::V3 { zarr_json } = &self.documents else { return None };
-        let documents = Documents::Dependent { primary: primary.clone(), zarr_json: zarr_json.clone() };
-        Some(Self { documents, bytes: self.bytes })
-    }
-}
+/// Approximate limit on the total size of the rebased documents of one family, in bytes.
+const MAX_REBASED_BYTES: usize = 16 << 20;
 
 impl Hierarchy {
-    /// The document above a path that may declare the node there: the nearest one, if it is of Zarr v3.
+    /// The nearest `zarr.json` above a path, which may declare a node there; at most 8 levels above.
     ///
     /// # Errors
     /// Failures of the store.
@@ -154,9 +120,9 @@ impl Hierarchy {
         path: &NodePath,
     ) -> Result<Option<(NodePath, Located)>, HierarchyError> {
         let mut above = path.parent();
-        for _ in 0..MOST_DEPTH {
+        for _ in 0..MAX_DEPENDENT_DEPTH {
             let Some(primary) = above else { return Ok(None) };
-            if let Some(info) = self.look(&primary, ZARR_JSON).await? {
+            if let Some(info) = self.head_document(&primary, ZARR_JSON).await? {
                 let documents = Documents::V3 { zarr_json: info.version };
                 return Ok(Some((primary, Located { documents, bytes: info.size })));
             }
@@ -165,50 +131,50 @@ impl Hierarchy {
         Ok(None)
     }
 
-    /// Whether a dependent is what it was located as: asks for all that it depends on at once.
+    /// Whether a dependent is unchanged since it was located. Sends HEAD requests for all keys it depends on concurrently.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn is_declared_still(
+    pub async fn revalidate_dependent(
         &self,
         path: &NodePath,
         located: &Located,
     ) -> Result<bool, HierarchyError> {
         let Documents::Dependent { primary, zarr_json } = &located.documents else { return Ok(false) };
-        let looks = conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
-            let found = self.store.head(&key).await;
-            let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
-            Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
-        });
-        Ok(try_join_all(looks).await?.into_iter().all(|is_still| is_still))
+        let checks =
+            version_conditions(path, primary, zarr_json)?.into_iter().map(|(key, version)| async move {
+                let found = self.store.head(&key).await;
+                let found = found.map_err(|source| HierarchyError::Store { key: key.to_string(), source })?;
+                Ok::<_, HierarchyError>(found.map(|found| found.version).as_ref() == version)
+            });
+        Ok(try_join_all(checks).await?.into_iter().all(|is_unchanged| is_unchanged))
     }
 
-    /// The dependents that the array at a path declares and that can be used, by their paths. None, if its declaration
-    /// cannot be read.
+    /// The valid dependents that the array at a path declares. Empty if the declaration cannot be parsed.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn declared(
+    pub async fn declared_dependents(
         &self,
         path: &NodePath,
         located: &Located,
     ) -> Result<Vec<DeclaredArray>, HierarchyError> {
         let primary = path.clone();
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, standings) = family(document, Reading::Lenient, &limits);
-            let (mut declared, mut bytes_left) = (Vec::new(), MOST_REBASED_BYTES);
+            let (family, key_diagnostics) = parse_family(document, Reading::Lenient, &limits);
+            let (mut declared, mut bytes_left) = (Vec::new(), MAX_REBASED_BYTES);
             // First is the primary.
-            for (member, standing) in family.members.iter().zip(standings).skip(1) {
+            for (member, own_key_diagnostics) in family.members.iter().zip(key_diagnostics).skip(1) {
                 let Ok(array) = &member.array else { continue };
-                // Too long a path has no keys.
+                // A path that is too long has no keys.
                 let path = NodePath::parse(&format!("{}{}", primary.prefix(), member.path));
                 let Ok(path) = path else { continue };
-                let is_withheld = standing.iter().any(hides);
-                let is_made = !is_withheld && bytes_left > 0;
-                let rebased = if is_made { member.rebased() } else { None };
+                let is_hidden = own_key_diagnostics.iter().any(hides);
+                let is_rebased = !is_hidden && bytes_left > 0;
+                let rebased = if is_rebased { member.rebased() } else { None };
                 let rebased = rebased.map(|document| Value::Object(document).to_string());
                 bytes_left = bytes_left.saturating_sub(rebased.as_ref().map_or(0, String::len));
-                declared.push(DeclaredArray { path, array: Arc::new(array.clone()), is_withheld, rebased });
+                declared.push(DeclaredArray { path, array: Arc::new(array.clone()), is_hidden, rebased });
             }
             Ok(declared)
         });
@@ -221,7 +187,7 @@ impl Hierarchy {
     /// The dependents that the array at a path declares.
     ///
     /// # Errors
-    /// Failures of the store. A declaration that cannot be read is told, and is no failure.
+    /// Failures of the store. An invalid declaration is reported in [`Dependents::error`].
     pub async fn dependents(
         &self,
         path: &NodePath,
@@ -230,23 +196,24 @@ impl Hierarchy {
         is_rebased: bool,
     ) -> Result<Dependents, HierarchyError> {
         let found = self.with_document(path, path, located, move |document, limits| {
-            let (family, mut standings) = family(document, reading, &limits);
-            let mut of = |member: &Member, place: usize| {
+            let (family, mut key_diagnostics) = parse_family(document, reading, &limits);
+            let mut all_diagnostics = |member: &Member, index: usize| {
                 let mut diagnostics = member.diagnostics.clone();
-                diagnostics.append(&mut standings.get_mut(place).map(std::mem::take).unwrap_or_default());
+                diagnostics
+                    .append(&mut key_diagnostics.get_mut(index).map(std::mem::take).unwrap_or_default());
                 diagnostics
             };
             let mut members = family.members.iter().enumerate();
-            let (place, primary) = members.next().ok_or(DependentError::NotObject)?;
-            let diagnostics = of(primary, place);
-            let dependents = members.map(|(place, member)| DependentEntry {
+            let (index, primary) = members.next().ok_or(DependentError::NotObject)?;
+            let diagnostics = all_diagnostics(primary, index);
+            let dependents = members.map(|(index, member)| DependentEntry {
                 name: member.name.clone(),
                 below: member.path.clone(),
                 array: match &member.array {
                     Ok(array) => Ok((array.shape.clone(), array.data_type.to_metadata())),
                     Err(error) => Err(error.clone()),
                 },
-                diagnostics: of(member, place),
+                diagnostics: all_diagnostics(member, index),
             });
             let rebased = if is_rebased { primary.rebased() } else { None };
             Ok(Dependents {
@@ -268,8 +235,8 @@ impl Hierarchy {
     /// The dependent at a path that the array at `primary` declares.
     ///
     /// # Errors
-    /// [`HierarchyError::NoSuchDependent`]; [`HierarchyError::Dependent`] if it is declared and cannot be used; failures
-    /// of the store.
+    /// [`HierarchyError::NoSuchDependent`]; [`HierarchyError::Dependent`] if it is declared but invalid; failures of the
+    /// store.
     pub async fn dependent(
         &self,
         path: &NodePath,
@@ -280,19 +247,20 @@ impl Hierarchy {
         let below = path.as_str().strip_prefix(primary.prefix().as_str()).unwrap_or_default().to_owned();
         let at = primary.clone();
         let dependent = self.with_document(path, primary, located, move |document, limits| {
-            let (family, standings) = family(document, reading, &limits);
+            let (family, key_diagnostics) = parse_family(document, reading, &limits);
             let Some(member) = family.find(&below)? else { return Ok(None) };
             let array = Arc::new(member.array()?);
-            let place = family.members.iter().position(|other| other.path == member.path);
-            let standing = place.and_then(|place| standings.get(place).cloned()).unwrap_or_default();
+            let index = family.members.iter().position(|other| other.path == member.path);
+            let own_key_diagnostics =
+                index.and_then(|index| key_diagnostics.get(index).cloned()).unwrap_or_default();
             let text = |document| Value::Object(document).to_string();
-            let diagnostics = [member.diagnostics.clone(), standing].concat();
-            let is_withheld = diagnostics.iter().any(hides);
+            let diagnostics = [member.diagnostics.clone(), own_key_diagnostics].concat();
+            let is_hidden = diagnostics.iter().any(hides);
             Ok(Some(Dependent {
                 primary: at,
                 array,
                 complete: member.complete().map(text).unwrap_or_default(),
-                rebased: member.rebased().filter(|_| !is_withheld).map(text),
+                rebased: member.rebased().filter(|_| !is_hidden).map(text),
                 partial: member.partial().map(Value::to_string).unwrap_or_default(),
                 inherited: member.inherited().into_iter().map(str::to_owned).collect(),
                 diagnostics,
@@ -303,25 +271,26 @@ impl Hierarchy {
         dependent.await?.map(Arc::new).ok_or_else(error)
     }
 
-    /// Reads the document of a primary at its version, or if a writer was faster, at a newer one, and works on it for
-    /// what is asked.
+    /// Reads the document of a primary at its located version or a newer one, and runs `work` on it in the compute pool.
     async fn with_document<T: Send + 'static>(
         &self,
-        asked: &NodePath,
+        requested: &NodePath,
         path: &NodePath,
         located: &Located,
         work: impl FnOnce(&Map<String, Value>, MetadataLimits) -> Result<T, DependentError> + Send + 'static,
     ) -> Result<T, HierarchyError> {
         let no_such_node = || HierarchyError::NoSuchNode { path: path.clone() };
         let mut located = located.clone();
-        let mut tries = 1;
+        let mut attempts = 1;
         let text = loop {
             let Documents::V3 { zarr_json } = &located.documents else { return Err(no_such_node()) };
-            let room = self.room_for(located.bytes).await;
-            match self.read(path, ZARR_JSON, zarr_json).await {
-                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. }) if tries < TRIES => {
-                    tries += 1;
-                    drop(room);
+            let slot = self.acquire_document_slot(located.bytes).await;
+            match self.read_document(path, ZARR_JSON, zarr_json).await {
+                Err(HierarchyError::Store { source: StoreError::VersionChanged, .. })
+                    if attempts < MAX_ATTEMPTS =>
+                {
+                    attempts += 1;
+                    drop(slot);
                     located = self.locate(path).await?;
                 }
                 text => break text?,
@@ -330,18 +299,18 @@ impl Hierarchy {
         let limits = self.limits;
         let bytes = text.len() as u64;
         let result = self.cpu.run_document(bytes, move || work(&parse_primary(&text, &limits)?, limits));
-        let failed = |source| HierarchyError::Dependent { path: asked.clone(), source };
+        let failed = |source| HierarchyError::Dependent { path: requested.clone(), source };
         result.await?.map_err(failed)
     }
 }
 
-/// A family, and for each of its arrays how its keys stand to those of the others.
-fn family<'a>(
+/// The family of a primary, and the key diagnostics of each of its arrays.
+fn parse_family<'a>(
     document: &'a Map<String, Value>,
     reading: Reading,
     limits: &MetadataLimits,
-) -> (Family<'a>, Vec<KeyClaim>) {
-    let family = Family::of(document, reading, limits);
-    let standings = key_claims(&family);
-    (family, standings)
+) -> (Family<'a>, Vec<KeyDiagnostics>) {
+    let family = Family::from_primary(document, reading, limits);
+    let key_diagnostics = key_claims(&family);
+    (family, key_diagnostics)
 }

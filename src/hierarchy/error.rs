@@ -1,4 +1,4 @@
-//! [`HierarchyError`]: why there is no node to be had.
+//! [`HierarchyError`]: why a node cannot be opened, listed or consolidated.
 
 use crate::cpu::ComputePoolError;
 use crate::error::{Classify, ErrorClass};
@@ -10,24 +10,24 @@ use crate::store::StoreError;
 /// Why a node cannot be opened or listed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum HierarchyError {
-    /// No metadata document stands under the path, by the backend's own word.
+    /// The backend confirmed that no metadata document is stored under the path.
     #[error("there is no array or group at `{path}`")]
     NoSuchNode {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
     },
-    /// Nothing is stored under the path, and the array above declares nothing there.
+    /// Nothing is stored under the path, and the array above does not declare it.
     #[error("the array `{primary}` declares no dependent array `{path}`")]
     NoSuchDependent {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// The array.
         primary: NodePath,
     },
-    /// A dependent array cannot be used, or the document that declares it.
+    /// A dependent array, or the document that declares it, is invalid.
     #[error("`{path}`: {source}")]
     Dependent {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// Why.
         source: DependentError,
@@ -40,7 +40,7 @@ pub enum HierarchyError {
         /// Why.
         source: StoreError,
     },
-    /// A document cannot be used.
+    /// A document is invalid or unsupported.
     #[error("`{key}`: {source}")]
     Metadata {
         /// The document's key.
@@ -48,9 +48,9 @@ pub enum HierarchyError {
         /// Why.
         source: MetadataError,
     },
-    /// Consolidated metadata of so many nodes is not made.
+    /// Consolidated metadata would have more nodes than the limit.
     #[error(
-        "more than {limit} nodes are below `{path}`: ask for the consolidated metadata of a group below it, or open \
+        "more than {limit} nodes are below `{path}`: request the consolidated metadata of a group below it, or open \
          its nodes one by one"
     )]
     TooManyNodes {
@@ -59,9 +59,9 @@ pub enum HierarchyError {
         /// Nodes allowed.
         limit: usize,
     },
-    /// Consolidated metadata of so many bytes is not made.
+    /// Consolidated metadata would have more bytes than the limit.
     #[error(
-        "the documents of the nodes below `{path}` have more than {limit} bytes: ask for the consolidated metadata of \
+        "the documents of the nodes below `{path}` have more than {limit} bytes: request the consolidated metadata of \
          a group below it, or open its nodes one by one"
     )]
     TooLong {
@@ -70,36 +70,36 @@ pub enum HierarchyError {
         /// Bytes allowed.
         limit: usize,
     },
-    /// Consolidated metadata cannot be made where nobody knows which nodes there are.
-    #[error("consolidated metadata of `{path}` cannot be made: the store cannot list the nodes below it")]
+    /// Consolidated metadata cannot be built because the store cannot list.
+    #[error("consolidated metadata of `{path}` cannot be built: the store cannot list the nodes below it")]
     NotListable {
         /// The group.
         path: NodePath,
     },
-    /// There is no room now for what would be held.
-    #[error("there is no room for the consolidated metadata of `{path}` now")]
-    NoRoom {
+    /// The memory budget is exhausted by other requests; a later retry can succeed.
+    #[error("too little memory is free to build the consolidated metadata of `{path}`: retry later")]
+    BudgetExhausted {
         /// The group.
         path: NodePath,
     },
-    /// There is never room for what would be held.
+    /// The build needs more memory than one request can have.
     #[error(
-        "to make the consolidated metadata of `{path}` takes more than the {limit} bytes of memory that one request can \
-         have (`http.inflight_bytes`): ask for that of a group below it, or open its nodes one by one"
+        "building the consolidated metadata of `{path}` needs more than the {limit} bytes of memory that one request can \
+         have (`http.inflight_bytes`): request that of a group below it, or open its nodes one by one"
     )]
-    NeverRoom {
+    OverBudget {
         /// The group.
         path: NodePath,
         /// Bytes that one request can have.
         limit: u64,
     },
-    /// Parsing had no result.
+    /// The compute pool returned no result.
     #[error(transparent)]
     Cpu(#[from] ComputePoolError),
-    /// The path leaves no room for the key of a document below it.
+    /// The path is too long for the key of a document below it.
     #[error("the path `{path}` is too long: {source}")]
     Path {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
         /// Why.
         source: KeyError,
@@ -107,14 +107,14 @@ pub enum HierarchyError {
 }
 
 impl HierarchyError {
-    /// Whether it comes of what the caller may hold, or of a server that is busy, and not of what is stored: another caller
-    /// who asks for the same need not meet it.
-    pub(super) fn is_of_caller(&self) -> bool {
+    /// Whether the error comes from the caller's memory budget or from load on the server, so that another caller may not
+    /// meet it. False for errors about stored data.
+    pub(super) fn is_caller_specific(&self) -> bool {
         match self {
-            Self::NoRoom { .. }
-            | Self::NeverRoom { .. }
+            Self::BudgetExhausted { .. }
+            | Self::OverBudget { .. }
             | Self::Store { source: StoreError::NoRoom | StoreError::NoRoomToRead(_), .. } => true,
-            // All would ask a backend that is busy, one after the other.
+            // If not shared, every waiting caller would in turn send requests to a busy backend.
             Self::Store { source: StoreError::Busy(_), .. } => false,
             error => error.class() == ErrorClass::Overloaded,
         }
@@ -128,9 +128,11 @@ impl Classify for HierarchyError {
             Self::Dependent { source, .. } => source.class(),
             Self::Store { source, .. } => source.class(),
             Self::Metadata { source, .. } => source.class(),
-            Self::TooManyNodes { .. } | Self::TooLong { .. } | Self::NeverRoom { .. } => ErrorClass::TooLarge,
+            Self::TooManyNodes { .. } | Self::TooLong { .. } | Self::OverBudget { .. } => {
+                ErrorClass::TooLarge
+            }
             Self::NotListable { .. } => ErrorClass::Unsupported,
-            Self::NoRoom { .. } => ErrorClass::Overloaded,
+            Self::BudgetExhausted { .. } => ErrorClass::Overloaded,
             Self::Cpu(error) => error.class(),
             Self::Path { source, .. } => source.class(),
         }

@@ -1,7 +1,7 @@
-//! Which arrays of a family read each other's chunks, and which would do so if they stood at their own paths.
+//! Chunk keys that arrays of a family share, or would share if they were served from their own paths.
 //!
-//! Exact, over the chunks there can be: nothing is asked of the store. What it would take too long to tell is called
-//! unknown. A thousand arrays are half a million pairs: what is said is put in words only where it is kept.
+//! The comparison is exact over all possible chunks and needs no I/O. Comparisons that would take too long are reported as
+//! unknown. A thousand arrays are half a million pairs, so the text of a diagnostic is formatted only if it is kept.
 
 use std::collections::HashMap;
 
@@ -11,86 +11,87 @@ use crate::chunk::{KeySet, Overlap};
 use crate::metadata::ArrayMetadata;
 use crate::metadata::dependents::{Diagnostic, DiagnosticCode, Family};
 
-/// Keys compared for one family, one by one.
-const MOST_KEYS: u64 = 1_000_000;
+/// Maximum number of keys compared one by one for one family.
+const MAX_COMPARED_KEYS: u64 = 1_000_000;
 
-/// Remarks on one array, but for those of a kind that it has none of yet.
-const MOST_REMARKS: usize = 16;
+/// Maximum number of diagnostics for one array; the first one of each code is kept even beyond it.
+const MAX_DIAGNOSTICS: usize = 16;
 
-/// What is to say about an array's keys.
-pub(crate) type KeyClaim = Vec<Diagnostic>;
+/// The diagnostics about an array's chunk keys.
+pub(crate) type KeyDiagnostics = Vec<Diagnostic>;
 
-/// An array whose keys are known.
-struct Placed<'a> {
-    /// Its place in the family.
-    place: usize,
+/// An array of the family with its set of chunk keys.
+struct KeyedArray<'a> {
+    /// Its index in the family.
+    index: usize,
     path: &'a str,
-    /// The same for arrays that take the same chunks for the same.
-    view: usize,
+    /// Equal for arrays that interpret the same chunks alike.
+    view_id: usize,
     keys: KeySet,
 }
 
-impl Placed<'_> {
-    fn shown(&self) -> String {
+impl KeyedArray<'_> {
+    fn display_name(&self) -> String {
         if self.path.is_empty() { "the primary".to_owned() } else { format!("`{}`", self.path) }
     }
 }
 
-/// What is to say about the keys of each array of a family.
-pub(crate) fn key_claims(family: &Family) -> Vec<KeyClaim> {
-    let mut standings: Vec<KeyClaim> = family.members.iter().map(|_| Vec::new()).collect();
-    let mut remark = |keys: &Placed, code, detail: &dyn Fn() -> String| {
-        let Some(standing) = standings.get_mut(keys.place) else { return };
-        if standing.len() < MOST_REMARKS || standing.iter().all(|remark| remark.code != code) {
-            standing.push(Diagnostic::new(code, detail()));
+/// The diagnostics about the chunk keys of each array of a family, in the family's order.
+pub(crate) fn key_claims(family: &Family) -> Vec<KeyDiagnostics> {
+    let mut claims: Vec<KeyDiagnostics> = family.members.iter().map(|_| Vec::new()).collect();
+    let mut report = |keys: &KeyedArray, code, detail: &dyn Fn() -> String| {
+        let Some(diagnostics) = claims.get_mut(keys.index) else { return };
+        if diagnostics.len() < MAX_DIAGNOSTICS || diagnostics.iter().all(|diagnostic| diagnostic.code != code)
+        {
+            diagnostics.push(Diagnostic::new(code, detail()));
         }
     };
     let mut views = HashMap::new();
-    let known: Vec<Placed> = family
+    let known: Vec<KeyedArray> = family
         .members
         .iter()
         .enumerate()
-        .filter_map(|(place, member)| {
+        .filter_map(|(index, member)| {
             let array = member.array.as_ref().ok()?;
             let keys = KeySet::new(&array.shape, &array.chunk_grid, &array.chunk_key_encoding);
             let views_before = views.len();
-            let view = *views.entry(view(array)).or_insert(views_before);
-            Some(Placed { place, path: &member.path, view, keys })
+            let view = *views.entry(chunk_view(array)).or_insert(views_before);
+            Some(KeyedArray { index, path: &member.path, view_id: view, keys })
         })
         .collect();
-    let mut budget = MOST_KEYS;
+    let mut budget = MAX_COMPARED_KEYS;
     for (index, one) in known.iter().enumerate() {
         for other in known.iter().skip(index + 1) {
             let overlap = one.keys.overlap(&other.keys, &mut budget);
             let code = match &overlap {
                 Overlap::Disjoint => continue,
                 Overlap::Unknown => DiagnosticCode::CollisionUnknown,
-                Overlap::Shared { same_coords: true, .. } if one.view == other.view => {
+                Overlap::Shared { same_coords: true, .. } if one.view_id == other.view_id => {
                     DiagnosticCode::AliasedChunks
                 }
                 Overlap::Shared { .. } => DiagnosticCode::KeyCollision,
             };
-            remark(one, code, &|| overlapping(&overlap, other));
-            remark(other, code, &|| overlapping(&overlap, one));
+            report(one, code, &|| overlap_detail(&overlap, other));
+            report(other, code, &|| overlap_detail(&overlap, one));
         }
     }
     let primary = known.first().filter(|first| first.path.is_empty());
     for dependent in known.iter().filter(|keys| !keys.path.is_empty()) {
-        if let Some((code, detail)) = shadow(dependent, &known, &mut budget) {
-            remark(dependent, code, &|| detail.clone());
+        if let Some((code, detail)) = find_shadow(dependent, &known, &mut budget) {
+            report(dependent, code, &|| detail.clone());
         }
         if primary.is_some_and(|primary| primary.keys.has_first_segment(dependent.path)) {
             let detail = || "chunk keys of the primary begin with this name".to_owned();
-            remark(dependent, DiagnosticCode::NameResemblesChunkPrefix, &detail);
+            report(dependent, DiagnosticCode::NameResemblesChunkPrefix, &detail);
         }
     }
-    standings
+    claims
 }
 
-/// What is equal for arrays that take the same chunks for the same.
-fn view(array: &ArrayMetadata) -> String {
+/// A text that is equal for arrays that interpret the same chunks alike.
+fn chunk_view(array: &ArrayMetadata) -> String {
     let codecs = array.codecs.iter().map(|codec| {
-        // The order of members says nothing.
+        // The order of members has no meaning.
         let mut configuration = Value::Object(codec.configuration.clone());
         configuration.sort_all_objects();
         (&codec.name, codec.must_understand, configuration.to_string())
@@ -98,12 +99,12 @@ fn view(array: &ArrayMetadata) -> String {
     format!("{:?}", (&array.shape, &array.chunk_grid, codecs.collect::<Vec<_>>()))
 }
 
-/// What is to say of chunk keys that are another array's as well, or may be.
-fn overlapping(overlap: &Overlap, other: &Placed) -> String {
-    let other = other.shown();
+/// The detail of a diagnostic about chunk keys that another array has, or may have, too.
+fn overlap_detail(overlap: &Overlap, other: &KeyedArray) -> String {
+    let other = other.display_name();
     match overlap {
         Overlap::Shared { count, example, .. } => {
-            format!("{count} chunk keys, such as `{example}`, are also those of {other}")
+            format!("{count} chunk keys, such as `{example}`, are also chunk keys of {other}")
         }
         Overlap::Unknown | Overlap::Disjoint => {
             format!("too many chunk keys to compare with those of {other}")
@@ -111,31 +112,38 @@ fn overlapping(overlap: &Overlap, other: &Placed) -> String {
     }
 }
 
-/// Whether the keys that a dependent's chunks would have at its own path are others' chunks, or its own others.
-fn shadow(dependent: &Placed, family: &[Placed], budget: &mut u64) -> Option<(DiagnosticCode, String)> {
+/// Checks whether the keys that a dependent's chunks would have at its own path are keys of other chunks.
+fn find_shadow(
+    dependent: &KeyedArray,
+    family: &[KeyedArray],
+    budget: &mut u64,
+) -> Option<(DiagnosticCode, String)> {
     let rebased = dependent.keys.below(&format!("{}/", dependent.path));
     match rebased.overlap(&dependent.keys, budget) {
-        // The keys are what they would be: whoever else has them reads the same chunks, and that has been said.
+        // All keys stay the same; arrays that share them are already reported.
         Overlap::Shared { count, same_coords: true, .. } if count == dependent.keys.len() => return None,
         Overlap::Shared { same_coords: true, .. } | Overlap::Disjoint => {}
-        Overlap::Shared { example, .. } => return Some(shadowed(&example, dependent)),
-        Overlap::Unknown => return Some(unknown()),
+        Overlap::Shared { example, .. } => return Some(shadow_diagnostic(&example, dependent)),
+        Overlap::Unknown => return Some(unknown_diagnostic()),
     }
-    family.iter().filter(|other| other.place != dependent.place).find_map(|other| {
+    family.iter().filter(|other| other.index != dependent.index).find_map(|other| {
         match rebased.overlap(&other.keys, budget) {
             Overlap::Disjoint => None,
-            Overlap::Shared { example, .. } => Some(shadowed(&example, other)),
-            Overlap::Unknown => Some(unknown()),
+            Overlap::Shared { example, .. } => Some(shadow_diagnostic(&example, other)),
+            Overlap::Unknown => Some(unknown_diagnostic()),
         }
     })
 }
 
-fn shadowed(key: &str, owner: &Placed) -> (DiagnosticCode, String) {
-    (DiagnosticCode::NameShadowsChunkKey, format!("`{key}` is the key of a chunk of {}", owner.shown()))
+fn shadow_diagnostic(key: &str, owner: &KeyedArray) -> (DiagnosticCode, String) {
+    (
+        DiagnosticCode::NameShadowsChunkKey,
+        format!("`{key}` is the key of a chunk of {}", owner.display_name()),
+    )
 }
 
-fn unknown() -> (DiagnosticCode, String) {
-    let detail = "too many chunk keys to tell whether those at its own path are another's".to_owned();
+fn unknown_diagnostic() -> (DiagnosticCode, String) {
+    let detail = "too many chunk keys to compare those at its own path with other arrays'".to_owned();
     (DiagnosticCode::CollisionUnknown, detail)
 }
 
@@ -151,26 +159,29 @@ mod tests {
         json!({"name": "prefix", "configuration": {"prefix": prefix, "base_encoding": "default"}})
     }
 
-    /// The codes of the primary and of each dependent, in the order of their names.
+    /// The diagnostic codes of the primary and of each dependent, in the order of their names.
     fn codes(shape: u64, encoding: &Value, dependents: &Value) -> Vec<Vec<&'static str>> {
         let document = json!({
             "zarr_format": 3, "node_type": "array", "shape": [shape], "data_type": "uint8", "fill_value": 0,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}, "codecs": ["bytes"],
             "chunk_key_encoding": encoding, "attributes": {"dependent-arrays": dependents},
         });
-        let family = Family::of(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
-        let names = |standing: &KeyClaim| standing.iter().map(|remark| remark.code.name()).collect();
+        let family =
+            Family::from_primary(document.as_object().unwrap(), Reading::Lenient, &MetadataLimits::default());
+        let names = |diagnostics: &KeyDiagnostics| {
+            diagnostics.iter().map(|diagnostic| diagnostic.code.as_str()).collect()
+        };
         key_claims(&family).iter().map(names).collect()
     }
 
     #[test]
-    fn a_dependent_stored_below_its_own_name_is_where_it_seems_to_be() {
+    fn reports_nothing_for_a_dependent_stored_below_its_own_name() {
         let dependents = json!({"s1": {"chunk_key_encoding": prefix("s1/")}});
         assert_eq!(codes(1 << 40, &json!("default"), &dependents), [[""; 0]; 2]);
     }
 
     #[test]
-    fn two_views_of_the_same_chunks_are_aliases_and_neither_shadows_anything() {
+    fn reports_equal_views_of_chunks_as_aliases_and_others_as_collisions() {
         let dependents = json!({
             "a": {"chunk_key_encoding": prefix("a/")},
             "b": {"chunk_key_encoding": prefix("a/"), "data_type": "int8"},
@@ -182,14 +193,14 @@ mod tests {
                 vec![],
                 vec!["aliased_chunks", "key_collision"],
                 vec!["aliased_chunks", "key_collision"],
-                // As a name, it is the first segment of the primary's keys as well.
+                // The name is also the first segment of the primary's keys.
                 vec!["key_collision", "key_collision", "name_resembles_chunk_prefix"],
             ]
         );
     }
 
     #[test]
-    fn a_name_below_which_the_primary_keeps_its_chunks_shadows_them() {
+    fn reports_a_dependent_whose_name_is_a_prefix_of_the_primarys_chunk_keys() {
         let dependents = json!({"s0": {"chunk_key_encoding": prefix("s1/")}});
         assert_eq!(
             codes(3, &prefix("s0/"), &dependents),
@@ -198,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_to_tell_is_unknown() {
+    fn reports_comparisons_that_take_too_long_as_unknown() {
         let affixed = |name: &str, text: &str| json!({"chunk_key_encoding": {"name": name, "configuration": {name: text, "base_encoding": "v2"}}});
         let dependents = json!({"a": affixed("prefix", "1"), "b": affixed("suffix", "1")});
         let found = codes(1 << 40, &json!("default"), &dependents);
@@ -206,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_arrays_of_the_same_chunks_are_told_in_a_few_words_each() {
+    fn bounds_the_diagnostics_of_a_thousand_arrays_with_the_same_chunks() {
         let dependents: Map<String, Value> =
             (0..1000).map(|number| (format!("d{number}"), json!({}))).collect();
         let found = codes(3, &json!("default"), &Value::Object(dependents));
         assert_eq!(found.len(), 1001);
-        assert!(found.iter().all(|codes| (1..=MOST_REMARKS + 2).contains(&codes.len())));
+        assert!(found.iter().all(|codes| (1..=MAX_DIAGNOSTICS + 2).contains(&codes.len())));
     }
 }

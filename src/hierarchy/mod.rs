@@ -1,103 +1,28 @@
-//! Nodes: which metadata documents stand under a path, and what they say.
+//! Nodes of a hierarchy: the metadata documents stored under a path, and what they describe.
 //!
-//! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` wins over `.zarray`
-//! and `.zgroup` beside it, and these over the `meta` of Zarr v1. A prefix without a document of its own is
-//! not a node, unless the array above declares it (the convention "dependent-arrays"). Chunks are not this room's business.
+//! Zarr core 3.1, "Hierarchy" and "Stored representation"; Zarr v2, "Hierarchies". `zarr.json` takes precedence over
+//! `.zarray` and `.zgroup`, and these over the `meta` of Zarr v1. A prefix without a document is not a node, unless an
+//! array above declares it (convention "dependent-arrays"). This module does not read chunks.
 
 mod children;
 mod consolidate;
-mod copies;
+mod consolidated;
+mod consolidated_children;
 mod dependents;
+mod documents;
 mod error;
+mod handle;
 mod key_claims;
+mod load;
 mod locate;
 mod missing_node;
 mod separator;
 mod shared_build;
 
 pub use children::{Child, Children};
-pub use consolidate::Consolidated;
+pub use consolidated::Consolidated;
 pub use dependents::{DeclaredArray, Dependent, DependentEntry, Dependents};
+pub use documents::Located;
 pub use error::HierarchyError;
-pub use locate::{Located, Node};
-
-use std::sync::Arc;
-
-use tokio::sync::{Semaphore, SemaphorePermit};
-
-use consolidate::{Makings, makings};
-
-use crate::cpu::ComputePool;
-use crate::key::NodePath;
-use crate::metadata::{MetadataLimits, Separator};
-use crate::store::SharedStore;
-
-/// The nodes of one store.
-#[derive(Clone, Debug)]
-pub struct Hierarchy {
-    store: SharedStore,
-    limits: MetadataLimits,
-    cpu: ComputePool,
-    separator: Option<Separator>,
-    /// How many long documents are held in memory at a time.
-    gate: Arc<Semaphore>,
-    /// How many consolidated metadata are being made at a time.
-    makers: Arc<Semaphore>,
-    /// Those that are being made.
-    makings: Arc<Makings>,
-    /// What this shows of the store that it shares all this with.
-    name: Arc<str>,
-}
-
-/// Documents longer than a node's may be that are held in memory at a time, of one store.
-const LONG_DOCUMENTS: usize = 4;
-/// Consolidated metadata being made at a time, of one store: each may hold as much and asks for many documents.
-const MAKERS: usize = 2;
-
-impl Hierarchy {
-    /// The hierarchy in a store, whose long documents are parsed on `cpu`.
-    #[must_use]
-    pub fn new(store: SharedStore, limits: MetadataLimits, cpu: ComputePool) -> Self {
-        let (gate, makers) = (Arc::new(Semaphore::new(LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAKERS)));
-        let (makings, name) = (Arc::new(makings()), Arc::default());
-        Self { store, limits, cpu, separator: None, gate, makers, makings, name }
-    }
-
-    /// The same, where `separator` stands in the chunks' keys of v2 arrays whose documents do not give one. Without it,
-    /// each such array is asked for it.
-    #[must_use]
-    pub fn with_separator(self, separator: Option<Separator>) -> Self {
-        Self { separator, ..self }
-    }
-
-    /// The nodes of another store, as a view of this one of this name, within the same limits: what may be done at a time
-    /// is counted for both together.
-    #[must_use]
-    pub fn over(&self, store: SharedStore, name: &Arc<str>) -> Self {
-        Self { store, name: Arc::clone(name), ..self.clone() }
-    }
-
-    /// The store.
-    #[must_use]
-    pub fn store(&self) -> &SharedStore {
-        &self.store
-    }
-
-    /// The node at a path.
-    ///
-    /// # Errors
-    /// [`HierarchyError::NoSuchNode`]; a document that cannot be read or used.
-    pub async fn open(&self, path: &NodePath) -> Result<Node, HierarchyError> {
-        let located = self.locate(path).await?;
-        self.load(path, &located).await
-    }
-
-    /// Waits for room for a document, if it is longer than a node's may be.
-    async fn room_for(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
-        if bytes <= self.limits.document_bytes as u64 {
-            return None;
-        }
-        // The gate is never closed.
-        self.gate.acquire().await.ok()
-    }
-}
+pub use handle::Hierarchy;
+pub use load::Node;

@@ -1,8 +1,8 @@
-//! What stands in the keys of the chunks of v2 arrays whose documents do not say (Zarr v2, "Chunks").
+//! Detection of the chunk key separator of v2 arrays whose documents give none (Zarr v2, "Chunks").
 //!
-//! The specification has `.`, but stores that nested their keys (`0/0`) wrote documents without a word of it for
-//! years. Taken for the other kind, an array would read as nothing but fill values. So the store is asked, once for
-//! each opening of such an array: documents that name their separator cost nothing here.
+//! The specification's default is `.`, but writers of nested keys (`0/0`) omitted the separator for years. With the
+//! wrong separator, the whole array would read as fill values. So each load of such an array checks the stored keys.
+//! Arrays whose documents give the separator cost no request.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::error::{Classify, ErrorClass};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, ChunkKeyEncodingMetadata, Separator};
 
-/// Keys of an array that are looked at where its first chunk is missing.
-const MOST_KEYS: usize = 100;
+/// Maximum number of keys to list if the first chunk is missing.
+const MAX_LISTED_KEYS: usize = 100;
 
 impl Hierarchy {
-    /// The array with its separator settled, unless there are no chunks to show it.
+    /// The array with its separator detected; unchanged if there are no chunks.
     pub(super) async fn detect_separator(
         &self,
         path: &NodePath,
@@ -29,9 +29,9 @@ impl Hierarchy {
         }
         let separator = match self.separator {
             Some(separator) => separator,
-            // An array without elements has no chunks to be missed.
+            // An array without elements has no chunks.
             None if array.shape.contains(&0) => Separator::Dot,
-            None => match self.separator_of_keys(path, array.shape.len()).await? {
+            None => match self.probe_separator(path, array.shape.len()).await? {
                 Some(separator) => separator,
                 None => return Ok(array),
             },
@@ -40,9 +40,9 @@ impl Hierarchy {
         Ok(Arc::new(ArrayMetadata { chunk_key_encoding, ..Arc::unwrap_or_clone(array) }))
     }
 
-    /// The separator of the first chunk's key, or of any chunk's; of the specification, if the store does not tell.
-    /// `None` if there are no chunks yet.
-    async fn separator_of_keys(
+    /// The separator of the first chunk's key or of any listed chunk key; the default `.` if the store cannot list.
+    /// `None` if there are no chunks.
+    async fn probe_separator(
         &self,
         path: &NodePath,
         rank: usize,
@@ -58,7 +58,7 @@ impl Hierarchy {
                 return Ok(Some(*separator));
             }
         }
-        let mut keys = self.store.list_prefix(path.prefix(), None).take(MOST_KEYS);
+        let mut keys = self.store.list_prefix(path.prefix(), None).take(MAX_LISTED_KEYS);
         loop {
             match keys.try_next().await {
                 Ok(Some(entry)) => {
@@ -70,13 +70,13 @@ impl Hierarchy {
                     }
                 }
                 Ok(None) => return Ok(None),
-                // Asked again, the store may answer, and the answer would be remembered.
+                // A retry may succeed, and a guess would be cached.
                 Err(source) if matches!(source.class(), ErrorClass::Overloaded | ErrorClass::TimedOut) => {
                     return Err(HierarchyError::Store { key: path.prefix().to_string(), source });
                 }
-                // Buckets that may be read but not listed are common.
+                // Buckets that allow reads but not listings are common.
                 Err(error) => {
-                    tracing::debug!(%path, %error, "cannot look for the separator of chunk keys");
+                    tracing::debug!(%path, %error, "cannot detect the separator of chunk keys");
                     return Ok(Some(Separator::Dot));
                 }
             }

@@ -1,60 +1,60 @@
-//! [`SharedBuild`]: one making for all who ask for the same thing at the same time.
+//! [`SharedBuild`]: coalesces concurrent builds of the same value.
 //!
-//! What is made is as new as a request: who asks while something is being made is not given that, which may have begun before
-//! a write that the caller knows of. All who wait share the next one, unless it is about the caller who made it alone: then
-//! others who wait make it anew. Nothing is remembered once nobody waits.
+//! A result is at least as new as the request: a caller does not get the build in flight, which may have started before a
+//! write that the caller knows of. All waiting callers share the next build. If its result concerns only the caller that
+//! ran it, the other callers build again. Nothing is cached once no caller waits.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// What was made last of one thing. Held while it is made.
-type Last<T> = tokio::sync::Mutex<Option<Built<T>>>;
+/// The last result for one key. Locked during a build.
+type LastBuild<T> = tokio::sync::Mutex<Option<Built<T>>>;
 
-/// What was made, when that began, and for whom.
+/// A result, the start of its build, and the caller that ran it.
 #[derive(Debug)]
 struct Built<T> {
-    began: Instant,
+    started_at: Instant,
     caller: u64,
     result: T,
 }
 
-/// Makings under way, by what is made.
+/// Builds in flight, by key.
 #[derive(Debug)]
 pub(crate) struct SharedBuild<K, T> {
-    makings: Mutex<HashMap<K, Weak<Last<T>>>>,
-    /// Whether what was made is for others too: a failure may come of what one caller may hold.
-    is_for_others: fn(&T) -> bool,
+    builds: Mutex<HashMap<K, Weak<LastBuild<T>>>>,
+    /// Whether other callers may share a result: an error may concern the memory budget of one caller.
+    is_shareable: fn(&T) -> bool,
 }
 
 impl<K: Eq + Hash + Clone, T: Clone> SharedBuild<K, T> {
-    /// No making yet; those for which `is_for_others` is false are not shared.
-    pub(crate) fn new(is_for_others: fn(&T) -> bool) -> Self {
-        Self { makings: Mutex::default(), is_for_others }
+    /// No builds. Results for which the predicate is false are not shared between callers.
+    pub(crate) fn new(is_shareable: fn(&T) -> bool) -> Self {
+        Self { builds: Mutex::default(), is_shareable }
     }
 
-    /// What `make` makes for a caller, or what was made for the same one, or is for others, and began after this was called.
-    /// Whoever leaves while making leaves it to the next.
-    pub(crate) async fn get(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
-        let asked = Instant::now();
-        let last = self.last(key);
+    /// Returns a result whose build started after this call and that this caller may share, or else runs `make`. If a
+    /// caller is cancelled during its build, the next waiting caller builds.
+    pub(crate) async fn get_or_build(&self, key: &K, caller: u64, make: impl Future<Output = T>) -> T {
+        let requested_at = Instant::now();
+        let last = self.last_build(key);
         let mut last = last.lock().await;
         if let Some(last) = &*last
-            && last.began >= asked
-            && (last.caller == caller || (self.is_for_others)(&last.result))
+            && last.started_at >= requested_at
+            && (last.caller == caller || (self.is_shareable)(&last.result))
         {
             return last.result.clone();
         }
-        let began = Instant::now();
-        let made = make.await;
-        *last = Some(Built { began, caller, result: made.clone() });
-        made
+        let started_at = Instant::now();
+        let result = make.await;
+        *last = Some(Built { started_at, caller, result: result.clone() });
+        result
     }
 
-    fn last(&self, key: &K) -> Arc<Last<T>> {
+    fn last_build(&self, key: &K) -> Arc<LastBuild<T>> {
         // No code panics while it holds the lock.
-        let mut all = self.makings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = all.get(key).and_then(Weak::upgrade) {
             return last;
         }
@@ -74,45 +74,45 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_who_wait_share_one_making_that_began_after_they_asked() {
-        let (together, makings) = (SharedBuild::<u8, usize>::new(|_| true), AtomicUsize::new(0));
+    async fn waiting_callers_share_one_build_that_started_after_their_requests() {
+        let (builds, count) = (SharedBuild::<u8, usize>::new(|_| true), AtomicUsize::new(0));
         let get = async |key: u8| {
-            let making = async {
-                let number = makings.fetch_add(1, SeqCst);
+            let build = async {
+                let number = count.fetch_add(1, SeqCst);
                 tokio::task::yield_now().await;
                 number
             };
-            together.get(&key, 0, making).await
+            builds.get_or_build(&key, 0, build).await
         };
         assert_eq!(join_all([get(1), get(1), get(1), get(1)]).await, [0, 1, 1, 1]);
-        assert_eq!(get(1).await, 2, "nothing is remembered");
-        assert_eq!(join_all([get(1), get(2)]).await, [3, 4], "another thing is another making");
+        assert_eq!(get(1).await, 2, "nothing is cached");
+        assert_eq!(join_all([get(1), get(2)]).await, [3, 4], "another key is another build");
     }
 
     #[tokio::test]
-    async fn what_one_leaves_another_makes() {
-        let together = SharedBuild::<u8, u8>::new(|_| true);
-        let mut left = Box::pin(together.get(&1, 0, std::future::pending()));
+    async fn a_waiting_caller_builds_after_a_cancelled_build() {
+        let builds = SharedBuild::<u8, u8>::new(|_| true);
+        let mut left = Box::pin(builds.get_or_build(&1, 0, std::future::pending()));
         assert!(futures::poll!(left.as_mut()).is_pending());
-        let mut next = Box::pin(together.get(&1, 0, async { 2 }));
+        let mut next = Box::pin(builds.get_or_build(&1, 0, async { 2 }));
         assert!(futures::poll!(next.as_mut()).is_pending());
         drop(left);
         assert_eq!(next.await, 2);
     }
 
     #[tokio::test]
-    async fn what_is_about_one_caller_alone_is_not_given_to_those_who_wait() {
-        let together = SharedBuild::<u8, Result<u8, u8>>::new(Result::is_ok);
-        let get = |caller, made: Result<u8, u8>| {
-            let making = async move {
+    async fn a_result_specific_to_one_caller_is_not_shared() {
+        let builds = SharedBuild::<u8, Result<u8, u8>>::new(Result::is_ok);
+        let get = |caller, results: Result<u8, u8>| {
+            let build = async move {
                 tokio::task::yield_now().await;
-                made
+                results
             };
-            together.get(&1, caller, making)
+            builds.get_or_build(&1, caller, build)
         };
-        // The first is under way when the others ask: the second makes for its own caller alone, the fourth for all.
-        let made =
+        // The first build is in flight when the others wait. The second result is for its own caller, the fourth for all.
+        let results =
             [get(7, Err(1)), get(7, Err(2)), get(7, Err(3)), get(8, Ok(4)), get(9, Err(5)), get(7, Err(6))];
-        assert_eq!(join_all(made).await, [Err(1), Err(2), Err(2), Ok(4), Ok(4), Ok(4)]);
+        assert_eq!(join_all(results).await, [Err(1), Err(2), Err(2), Ok(4), Ok(4), Ok(4)]);
     }
 }

@@ -80,7 +80,7 @@ impl Problem {
 
     /// A problem of a class, under the class's own name.
     pub(crate) fn from_class(class: ErrorClass) -> Self {
-        let problem = Self::new(status_of(class), class.name());
+        let problem = Self::new(status_of(class), class.as_str());
         if class == ErrorClass::NotAllowed { problem.allow(READ_METHODS) } else { problem }
     }
 
@@ -95,12 +95,12 @@ impl Problem {
             StatusCode::NOT_FOUND => Self::from_class(ErrorClass::NotFound).detail(
                 "there is nothing at this URL: `/v1/mounts` lists what is served, and `/docs/` the routes",
             ),
-            StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.name())
+            StatusCode::METHOD_NOT_ALLOWED => Self::new(status, ErrorClass::NotAllowed.as_str())
                 .detail("the method is not offered here; the `Allow` header says which are"),
             StatusCode::PAYLOAD_TOO_LARGE => Self::from_class(ErrorClass::TooLarge),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Self::new(status, "unsupported-media-type"),
-            _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.name()),
-            _ => Self::new(status, ErrorClass::Internal.name()),
+            _ if status.is_client_error() => Self::new(status, ErrorClass::InvalidRequest.as_str()),
+            _ => Self::new(status, ErrorClass::Internal.as_str()),
         }
     }
 
@@ -198,7 +198,7 @@ fn status_of(class: ErrorClass) -> StatusCode {
 
 /// Whether the error's own text is about the caller's request or the caller's data, and may be told.
 fn is_tellable(class: ErrorClass) -> bool {
-    class.is_callers()
+    class.is_caller_fault()
         || matches!(
             class,
             ErrorClass::InvalidMetadata

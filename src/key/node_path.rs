@@ -1,15 +1,13 @@
-//! [`NodePath`]: where a node stands in a hierarchy (Zarr core 3.1, "Node names").
+//! [`NodePath`]: the path of a node in a hierarchy (Zarr core 3.1, "Node names").
 
 use std::fmt;
 
 use super::{KeyError, StoreKey, StorePrefix};
 
-/// The path of a node, without the leading slash of the specification: the root is empty, others are like
-/// `a/b`.
+/// The path of a node, without the specification's leading slash: empty for the root, else such as `a/b`.
 ///
-/// Invariants: those of a [`StorePrefix`]. Names that the specification reserves (`__…`, only periods,
-/// `zarr.json`) are accepted for reading, as others' hierarchies may hold them, and refused by
-/// [`NodePath::check_names`] for writing.
+/// Invariants: those of a [`StorePrefix`]. Names that the specification reserves (`__…`, only periods, `zarr.json`) can
+/// be read, because existing hierarchies may hold them. [`NodePath::check_names`] rejects them for writing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodePath(StorePrefix);
 
@@ -20,7 +18,7 @@ impl NodePath {
         Self(StorePrefix::root())
     }
 
-    /// Parses `a/b`; empty is the root. One trailing slash is let pass.
+    /// Parses a path such as `a/b`; empty is the root. One trailing slash is accepted.
     ///
     /// # Errors
     /// [`KeyError`] as for store keys.
@@ -49,13 +47,13 @@ impl NodePath {
         self.as_str().rsplit('/').next().unwrap_or_default()
     }
 
-    /// The node above; the root has none.
+    /// The parent node; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         self.0.as_key().map(|key| Self(key.parent()))
     }
 
-    /// The node `name` below this one.
+    /// The child of this node with a name.
     ///
     /// # Errors
     /// [`KeyError`] if the name is not one segment of a key.
@@ -66,17 +64,16 @@ impl NodePath {
         self.0.join(name).map(Self)
     }
 
-    /// Whether v3 keeps the node's name for itself (Zarr core 3.1, "Node names": names that begin with `__`). v2 keeps none.
+    /// Whether v3 reserves the node's name (Zarr core 3.1, "Node names": names that begin with `__`). v2 reserves none.
     #[must_use]
     pub fn is_reserved_in_v3(&self) -> bool {
         is_reserved_in_v3(self.name())
     }
 
-    /// Checks each name against the rules for new nodes: not only periods, not beginning with `__`, not
-    /// `zarr.json`.
+    /// Checks each name against the rules for new nodes: not only periods, no leading `__`, not `zarr.json`.
     ///
     /// # Errors
-    /// [`KeyError::NodeName`] with the first name that breaks them.
+    /// [`KeyError::NodeName`] with the first name that breaks a rule.
     pub fn check_names(&self) -> Result<(), KeyError> {
         for name in self.as_str().split('/').filter(|name| !name.is_empty()) {
             if name.bytes().all(|byte| byte == b'.') || is_reserved_in_v3(name) || name == "zarr.json" {
@@ -87,7 +84,7 @@ impl NodePath {
     }
 }
 
-/// As [`NodePath::is_reserved_in_v3`], of a name alone.
+/// As [`NodePath::is_reserved_in_v3`], for a name alone.
 pub(crate) fn is_reserved_in_v3(name: &str) -> bool {
     name.starts_with("__")
 }
@@ -103,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_root_is_empty_and_has_no_parent() {
+    fn root_is_empty_and_has_no_parent() {
         let root = NodePath::parse("").unwrap();
         assert_eq!((root.as_str(), root.name(), root.parent()), ("", "", None));
         assert_eq!(root.child("a").unwrap().as_str(), "a");
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_names_may_be_read_but_not_created() {
+    fn accepts_reserved_names_for_reading_and_rejects_them_for_new_nodes() {
         for text in ["__zarr", "a/__x", "a/...", "zarr.json"] {
             assert!(NodePath::parse(text).unwrap().check_names().is_err(), "{text}");
         }

@@ -1,14 +1,15 @@
-//! [`StoreKey`] and [`StorePrefix`]: Zarr core 3.1, "Abstract store interface".
+//! [`StoreKey`] and [`StorePrefix`]: the names of values in a store (Zarr core 3.1, "Abstract store interface").
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::{KeyError, MAX_KEY_BYTES, check_key};
+use super::check::check_key;
+use super::{KeyError, MAX_KEY_BYTES};
 
 /// The key of a value in a store.
 ///
-/// Invariants: 1 to 1,024 bytes of UTF-8 in 1 to 64 segments divided by `/`; no segment is empty, `.` or `..`;
-/// no control characters. Clones share their text.
+/// Invariants: 1 to 1,024 bytes of UTF-8; 1 to 64 segments separated by `/`; no segment is empty, `.` or `..`; no
+/// control characters. Clones share their text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StoreKey(Arc<str>);
 
@@ -22,9 +23,9 @@ impl StoreKey {
         Ok(Self(text.into()))
     }
 
-    /// The longest key that a text begins with: no other key stands between the two. `None` if it begins with none.
+    /// The longest prefix of a text that is a key; `None` if no prefix is one. No other key sorts between it and the text.
     #[must_use]
-    pub fn floor(text: &str) -> Option<Self> {
+    pub fn longest_prefix(text: &str) -> Option<Self> {
         let front = text.get(..text.floor_char_boundary(MAX_KEY_BYTES))?;
         let shorter = |text: &&str| {
             let (last, _) = text.char_indices().next_back()?;
@@ -45,7 +46,7 @@ impl StoreKey {
         self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
-    /// The prefix directly above this key: everything up to and with the last `/`, or the root.
+    /// The prefix that contains this key: everything up to and including the last `/`, or the root.
     #[must_use]
     pub fn parent(&self) -> StorePrefix {
         StorePrefix(
@@ -95,7 +96,7 @@ impl StorePrefix {
         self.0.is_empty()
     }
 
-    /// The key this prefix would be without its slash; the root has none.
+    /// The key without the prefix's trailing slash; `None` for the root.
     #[must_use]
     pub fn as_key(&self) -> Option<StoreKey> {
         self.0.strip_suffix('/').map(|text| StoreKey(text.into()))
@@ -104,7 +105,7 @@ impl StorePrefix {
     /// The key `prefix` + `rest`.
     ///
     /// # Errors
-    /// [`KeyError`] if `rest` makes no valid key of it.
+    /// [`KeyError`] if the result is not a valid key.
     pub fn key(&self, rest: &str) -> Result<StoreKey, KeyError> {
         StoreKey::parse(&[&*self.0, rest].concat())
     }
@@ -112,7 +113,7 @@ impl StorePrefix {
     /// The prefix `prefix` + `name` + `/`.
     ///
     /// # Errors
-    /// [`KeyError`] if `name` makes no valid prefix of it.
+    /// [`KeyError`] if the result is not a valid prefix.
     pub fn join(&self, name: &str) -> Result<Self, KeyError> {
         Self::parse(&format!("{}{name}/", self.0))
     }
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_names_its_parent_and_its_last_segment() {
+    fn returns_the_parent_and_the_last_segment_of_a_key() {
         let key = StoreKey::parse("a/b/zarr.json").unwrap();
         assert_eq!((key.name(), key.parent().as_str()), ("zarr.json", "a/b/"));
         let key = StoreKey::parse("zarr.json").unwrap();
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_no_store_may_see_are_refused() {
+    fn rejects_invalid_keys() {
         for (text, error) in [
             ("", KeyError::Empty),
             ("/a", KeyError::EmptySegment),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_but_valid_keys_are_kept_byte_for_byte() {
+    fn keeps_unusual_valid_keys_byte_for_byte() {
         for text in
             ["a1/0..0", "...foo", "c.1.2", "%2e%2e", "e\u{301}", "a b", "x\\y", "a&b'<c>", "...", "日本/0"]
         {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_ends_in_a_slash_or_is_the_root() {
+    fn accepts_as_prefix_only_the_root_or_text_with_a_trailing_slash() {
         assert!(StorePrefix::parse("").unwrap().is_root());
         assert_eq!(StorePrefix::parse("a"), Err(KeyError::PrefixWithoutSlash));
         assert_eq!(StorePrefix::parse("/"), Err(KeyError::Empty));
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_key_that_a_text_begins_with_is_found_in_any_text() {
+    fn finds_the_longest_prefix_of_any_text_that_is_a_key() {
         for (text, key) in [
             ("", None),
             ("/", None),
@@ -205,10 +206,10 @@ mod tests {
             ("a\0b", Some("a")),
             ("é\u{7f}", Some("é")),
         ] {
-            assert_eq!(StoreKey::floor(text).as_ref().map(StoreKey::as_str), key, "{text:?}");
+            assert_eq!(StoreKey::longest_prefix(text).as_ref().map(StoreKey::as_str), key, "{text:?}");
         }
         let long = "é".repeat(600);
-        assert_eq!(StoreKey::floor(&long).unwrap().as_str().len(), 1024);
-        assert_eq!(StoreKey::floor(&"a/".repeat(600)).unwrap().as_str().len(), 127);
+        assert_eq!(StoreKey::longest_prefix(&long).unwrap().as_str().len(), 1024);
+        assert_eq!(StoreKey::longest_prefix(&"a/".repeat(600)).unwrap().as_str().len(), 127);
     }
 }

@@ -1,7 +1,7 @@
-//! [`Attributes`]: what a user says of a node, as text.
+//! [`Attributes`]: the user attributes of a node, stored as JSON text.
 //!
-//! Attributes are most of what long documents hold, and hardly ever looked at: they are handed on. As text they are copied,
-//! written and dropped at once, and take about as much memory as they are long. A member is parsed when it is asked for.
+//! Attributes are the largest part of long documents, and are mostly passed on unread. As text they are cheap to copy, write
+//! and drop, and their memory is about their length. A member is parsed on access.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,32 +9,32 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Map, Value};
 
 use super::MetadataError;
-use super::compact::{Compact, Span, part};
-use super::json::{MetadataLimits, Parser, parse_zattrs};
+use super::compact::{CompactWriter, MemberSpan, slice};
+use super::limits::MetadataLimits;
+use super::parser::{DuplicateNames, Parser, parse_entire};
 
-/// Parsed attributes are kept beside their text if they take at most so many bytes. Others are parsed whenever they are
-/// asked for.
-const KEPT_BYTES: u64 = 1 << 20;
+/// Maximum memory of a parsed object that is cached beside its text, in bytes. Larger ones are parsed on each access.
+const MAX_CACHED_BYTES: u64 = 1 << 20;
 
-/// The user's attributes of a node: a JSON object. Clones share it.
+/// The user attributes of a node: a JSON object. Clones share it.
 #[derive(Clone)]
 pub struct Attributes(Arc<Inner>);
 
 struct Inner {
-    /// Without blanks, each name once.
+    /// JSON without whitespace, each name once.
     text: String,
-    /// The members in the order of their names.
-    spans: Box<[Span]>,
-    /// Bytes of memory that the parsed object takes, at most.
+    /// The positions of the members in the text, sorted by name.
+    spans: Box<[MemberSpan]>,
+    /// Upper bound on the memory of the parsed object, in bytes.
     parsed_bytes: u64,
     parsed: OnceLock<Arc<Map<String, Value>>>,
 }
 
 impl Attributes {
-    /// The object that begins where the parser stands, in which names may repeat: the last one counts.
+    /// Parses the object at the parser's position. Of a repeated name, the last value counts.
     pub(super) fn parse(parser: &mut Parser<'_>, depth: usize) -> Result<Self, MetadataError> {
-        let mut compact = Compact::default();
-        let depth = parser.deeper(depth)?;
+        let mut compact = CompactWriter::default();
+        let depth = parser.descend(depth)?;
         let spans = compact.object(parser, depth)?.into();
         let parsed_bytes = compact.parsed_bytes();
         let mut text = compact.text;
@@ -42,95 +42,95 @@ impl Attributes {
         Ok(Self(Arc::new(Inner { text, spans, parsed_bytes, parsed: OnceLock::new() })))
     }
 
-    /// The JSON text, without blanks.
+    /// The JSON text, without whitespace.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// Whether there are none.
+    /// Whether there are no attributes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.spans.is_empty()
     }
 
-    /// Whether there is one of this name.
+    /// Whether there is an attribute with this name.
     #[must_use]
     pub fn contains_key(&self, name: &str) -> bool {
-        self.text_of(name).is_some()
+        self.member_text(name).is_some()
     }
 
-    /// The text of one, if it is there.
+    /// The JSON text of an attribute's value, if present.
     #[must_use]
-    pub fn text_of(&self, name: &str) -> Option<&str> {
+    pub fn member_text(&self, name: &str) -> Option<&str> {
         let (text, name) = (self.text(), Value::from(name).to_string());
-        let place = self.0.spans.binary_search_by(|span| part(text, &span.name).cmp(&name)).ok()?;
-        self.0.spans.get(place).map(|span| part(text, &span.value))
+        let index = self.0.spans.binary_search_by(|span| slice(text, &span.name).cmp(&name)).ok()?;
+        self.0.spans.get(index).map(|span| slice(text, &span.value))
     }
 
-    /// One of them, if it is there. To parse it takes as long as it is long.
+    /// The value of an attribute, if present. Each call parses it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Value> {
-        self.text_of(name).and_then(|text| serde_json::from_str(text).ok())
+        self.member_text(name).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// All of them. To parse them takes as long as they are long.
+    /// All attributes, parsed. Small objects are cached; larger ones are parsed by each call.
     #[must_use]
     pub fn object(&self) -> Arc<Map<String, Value>> {
         let parse = || Arc::new(serde_json::from_str(self.text()).unwrap_or_default());
-        if self.is_kept() { Arc::clone(self.0.parsed.get_or_init(parse)) } else { parse() }
+        if self.is_cacheable() { Arc::clone(self.0.parsed.get_or_init(parse)) } else { parse() }
     }
 
-    /// The same without one of them.
+    /// A copy without an attribute.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         if !self.contains_key(name) {
             return self.clone();
         }
         let name = Value::from(name).to_string();
-        let mut spans: Vec<&Span> =
-            self.0.spans.iter().filter(|span| part(self.text(), &span.name) != name).collect();
+        let mut spans: Vec<&MemberSpan> =
+            self.0.spans.iter().filter(|span| slice(self.text(), &span.name) != name).collect();
         spans.sort_unstable_by_key(|span| span.name.start);
         let mut text = String::with_capacity(self.text().len());
         for span in spans {
             text.push(if text.is_empty() { '{' } else { ',' });
-            text.push_str(part(self.text(), &(span.name.start..span.value.end)));
+            text.push_str(slice(self.text(), &(span.name.start..span.value.end)));
         }
         text.push_str(if text.is_empty() { "{}" } else { "}" });
-        Self::of_text(&text)
+        Self::from_text(&text)
     }
 
-    /// The same with one more behind them, of which there is none yet.
+    /// A copy with an attribute appended, whose name must be new.
     #[must_use]
     pub fn with(&self, name: &str, value: &Value) -> Self {
         let comma = if self.is_empty() { "" } else { "," };
         let text = self.text().strip_suffix('}').unwrap_or_default();
-        Self::of_text(&format!("{text}{comma}{}:{value}}}", Value::from(name)))
+        Self::from_text(&format!("{text}{comma}{}:{value}}}", Value::from(name)))
     }
 
-    /// Of text that was written here.
-    fn of_text(text: &str) -> Self {
-        // It is nested no deeper than may be parsed.
+    /// Parses text that this module has written.
+    fn from_text(text: &str) -> Self {
+        // Its nesting is within the default limit.
         let limits = MetadataLimits { document_bytes: usize::MAX, ..MetadataLimits::default() };
         parse_zattrs(text.as_bytes(), &limits).unwrap_or_default()
     }
 
-    /// Bytes of memory that they take, at most.
+    /// Upper bound on their memory in bytes, with the parsed object if it may be cached.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let parsed = if self.is_kept() { self.0.parsed_bytes } else { 0 };
+        let parsed = if self.is_cacheable() { self.0.parsed_bytes } else { 0 };
         let spans = size_of_val(&*self.0.spans) as u64;
         (self.0.text.len() as u64).saturating_add(spans).saturating_add(parsed)
     }
 
-    fn is_kept(&self) -> bool {
-        self.0.parsed_bytes <= KEPT_BYTES
+    fn is_cacheable(&self) -> bool {
+        self.0.parsed_bytes <= MAX_CACHED_BYTES
     }
 }
 
 impl From<Map<String, Value>> for Attributes {
     fn from(object: Map<String, Value>) -> Self {
-        Self::of_text(&Value::Object(object).to_string())
+        Self::from_text(&Value::Object(object).to_string())
     }
 }
 
@@ -153,6 +153,29 @@ impl fmt::Debug for Attributes {
     }
 }
 
+/// Parses a v2 `.zattrs` and keeps it as text. All of it is user data. Otherwise as [`super::parse_document`].
+///
+/// # Errors
+/// As [`super::parse_document`]; [`MetadataError::Invalid`] if it is not an object.
+pub(super) fn parse_zattrs(document: &[u8], limits: &MetadataLimits) -> Result<Attributes, MetadataError> {
+    parse_entire(
+        document,
+        limits,
+        |_| false,
+        |parser| {
+            parser.skip_whitespace();
+            match parser.peek() {
+                Some(b'{') => Attributes::parse(parser, limits.depth).map(Ok),
+                _ => parser.value(limits.depth, DuplicateNames::LastWins).map(|_| Err(not_an_object())),
+            }
+        },
+    )?
+}
+
+pub(super) fn not_an_object() -> MetadataError {
+    MetadataError::invalid(".zattrs", "must be an object")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -165,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_the_parsed_object_would_be_written_as() {
+    fn text_equals_the_serialised_parsed_object() {
         for text in [
             "{}",
             " { } ",
@@ -190,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_parsed_is_refused_with_the_same_words() {
+    fn rejects_invalid_text_with_the_errors_of_the_value_parser() {
         let limits = MetadataLimits { depth: 3, document_bytes: 60, ..MetadataLimits::default() };
         for text in [
             "",
@@ -220,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_left_out_or_put_behind_the_others() {
+    fn removes_or_appends_an_attribute() {
         let found = attributes(r#"{"b":[1.50],"a":{"b":1},"c":2}"#);
         assert_eq!(found.without("b").text(), r#"{"a":{"b":1},"c":2}"#);
         assert_eq!(found.without("a").without("c").text(), r#"{"b":[1.50]}"#);
@@ -231,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn short_attributes_are_kept_parsed_and_long_ones_take_little_more_than_their_text() {
+    fn caches_small_parsed_attributes_and_keeps_only_the_text_of_large_ones() {
         let short = Attributes::from(Map::from_iter([("a".to_owned(), json!([1, 2]))]));
         assert!(Arc::ptr_eq(&short.object(), &short.object()));
         let long = Attributes::from(Map::from_iter([("a".to_owned(), json!(vec![json!({"": 1}); 20_000]))]));
@@ -241,7 +264,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_as_the_parser_of_values_reads_it(text in "[{}\\[\\]\":,0-9a-b\\\\ eE.+-]{0,24}") {
+        fn parses_any_text_as_the_value_parser_does(text in "[{}\\[\\]\":,0-9a-b\\\\ eE.+-]{0,24}") {
             let limits = MetadataLimits::default();
             let parsed = parse_attributes(text.as_bytes(), &limits).map(|object| Value::Object(object).to_string());
             let found = parse_zattrs(text.as_bytes(), &limits).map(|found| found.text().to_owned());

@@ -1,8 +1,8 @@
-//! Chunk grids as documents give them: `regular` (Zarr core 3.1, "Regular grid") and `rectilinear` (the extension of
-//! that name, with the kind `inline`).
+//! Chunk grids in documents: `regular` (Zarr core 3.1, "Regular grid") and `rectilinear` (the extension of that name,
+//! with the kind `inline`).
 //!
-//! Runs of equal chunks stay runs: a document of a few bytes may speak of 2^62 chunks, and nothing here counts them out.
-//! Where a chunk lies is the `chunk` room's business.
+//! Runs of equal chunks stay runs, because a document of a few bytes may describe 2^62 chunks. The module `chunk`
+//! computes the positions of chunks.
 
 use serde_json::{Value, json};
 
@@ -13,21 +13,21 @@ const CHUNK_SHAPE: &str = "chunk_shape";
 const CHUNK_SHAPES: &str = "chunk_shapes";
 const KIND: &str = "kind";
 
-/// The largest edge, and the largest count of a run.
-const MOST: u64 = i64::MAX.unsigned_abs();
+/// Maximum edge, and maximum count of a run.
+const MAX_EDGE: u64 = i64::MAX.unsigned_abs();
 
-/// Most edges and runs of edges that a document may give for one dimension.
-const MOST_RUNS: usize = 1 << 20;
+/// Maximum number of edges and runs that a document may give for one dimension.
+const MAX_RUNS: usize = 1 << 20;
 
 /// How an array is divided into chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkGridMetadata {
-    /// Chunks of one shape, aligned at the origin. An edge is 0 only where the dimension's length is 0.
+    /// Chunks of one shape, aligned at the origin. An edge is 0 only if the dimension's length is 0.
     Regular {
         /// Elements along each dimension of a chunk.
         chunk_shape: Vec<u64>,
     },
-    /// Chunks whose edges vary along each dimension on its own.
+    /// Chunks whose edges vary along each dimension, independently of the others.
     Rectilinear {
         /// The edges along each dimension.
         edges: Vec<ChunkEdges>,
@@ -37,24 +37,24 @@ pub enum ChunkGridMetadata {
 /// The edges of chunks along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkEdges {
-    /// One edge, as often as the dimension's length takes; at least 1.
+    /// One edge for all chunks; at least 1.
     Regular(u64),
-    /// Edges one after the other. Together they are at least as long as the dimension: the last ones may lie partly or
-    /// wholly beyond its end.
+    /// Consecutive edges. Their sum is at least the dimension's length; the last ones may lie partly or wholly beyond its
+    /// end.
     Runs(Vec<EdgeRun>),
 }
 
-/// Chunks of equal edges, next to each other.
+/// Consecutive chunks with equal edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgeRun {
     /// Elements along each chunk; from 1 to 2^63 − 1.
     pub edge: u64,
-    /// How many chunks; from 1 to 2^63 − 1.
+    /// Number of chunks; from 1 to 2^63 − 1.
     pub count: u64,
 }
 
 impl ChunkGridMetadata {
-    /// Reads the member `chunk_grid` of a v3 document, for an array of this shape.
+    /// Parses the member `chunk_grid` of a v3 document, for an array of this shape.
     pub(super) fn from_v3(value: &Value, shape: &[u64]) -> Result<Self, MetadataError> {
         let grid = Extension::parse(value, "chunk_grid")?;
         grid.require_understood()?;
@@ -70,7 +70,7 @@ impl ChunkGridMetadata {
         }
     }
 
-    /// The grid as it stands in a v3 document. No edge is 0.
+    /// The grid as a member of a v3 document; an edge of 0 is written as 1.
     #[must_use]
     pub fn to_document(&self) -> Value {
         match self {
@@ -89,14 +89,14 @@ impl ChunkGridMetadata {
 impl ChunkEdges {
     fn parse(value: &Value, length: u64) -> Result<Self, MetadataError> {
         if value.is_number() {
-            return number(value).map(Self::Regular);
+            return positive_integer(value).map(Self::Regular);
         }
         let mut runs: Vec<EdgeRun> = Vec::new();
-        for item in extension::items(value, CHUNK_SHAPES, MOST_RUNS)? {
+        for item in extension::items(value, CHUNK_SHAPES, MAX_RUNS)? {
             let run = EdgeRun::parse(item)?;
             match runs.last_mut() {
-                // More than a count can be are two runs.
-                Some(last) if last.edge == run.edge && last.count <= MOST - run.count => {
+                // Counts whose sum would exceed the maximum stay two runs.
+                Some(last) if last.edge == run.edge && last.count <= MAX_EDGE - run.count => {
                     last.count += run.count;
                 }
                 _ => runs.push(run),
@@ -113,7 +113,7 @@ impl ChunkEdges {
         Ok(Self::Runs(runs))
     }
 
-    /// The edges as they stand in a v3 document: one for all, or a list of edges and of runs `[edge, count]`.
+    /// The edges as in a v3 document: one for all chunks, or a list of edges and runs `[edge, count]`.
     #[must_use]
     pub fn to_document(&self) -> Value {
         match self {
@@ -127,11 +127,13 @@ impl ChunkEdges {
 }
 
 impl EdgeRun {
-    /// An edge, or `[edge, count]`.
+    /// Parses an edge, or a run `[edge, count]`.
     fn parse(value: &Value) -> Result<Self, MetadataError> {
         match value.as_array().map(Vec::as_slice) {
-            None => Ok(Self { edge: number(value)?, count: 1 }),
-            Some([edge, count]) => Ok(Self { edge: number(edge)?, count: number(count)? }),
+            None => Ok(Self { edge: positive_integer(value)?, count: 1 }),
+            Some([edge, count]) => {
+                Ok(Self { edge: positive_integer(edge)?, count: positive_integer(count)? })
+            }
             Some(_) => Err(MetadataError::invalid(CHUNK_SHAPES, "a run must be an edge and a count")),
         }
     }
@@ -152,11 +154,11 @@ fn rectilinear(grid: &Extension, shape: &[u64]) -> Result<Vec<ChunkEdges>, Metad
     edges.iter().zip(shape).map(|(edges, &length)| ChunkEdges::parse(edges, length)).collect()
 }
 
-/// An edge or a count: an integer without fraction or exponent, from 1 to 2^63 − 1.
-fn number(value: &Value) -> Result<u64, MetadataError> {
+/// Parses an edge or a count: an integer without fraction or exponent, from 1 to 2^63 − 1.
+fn positive_integer(value: &Value) -> Result<u64, MetadataError> {
     value
         .as_u64()
-        .filter(|number| (1..=MOST).contains(number))
+        .filter(|number| (1..=MAX_EDGE).contains(number))
         .ok_or_else(|| MetadataError::invalid(CHUNK_SHAPES, "must hold integers from 1 to 2^63 - 1"))
 }
 
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_edges_that_the_extension_shows_is_read() {
+    fn parses_every_form_of_edges_in_the_extension() {
         let edges = json!([4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]);
         let expected = [
             ChunkEdges::Regular(4),
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_is_written_as_runs_that_are_read_as_the_same_grid() {
+    fn writes_runs_that_parse_to_the_same_grid() {
         let grid = parse(&[6, 9, 0, 0], &json!([4, [[2, 1], 2, [2, 3], 1], [], [7, 7]])).unwrap();
         let document = grid.to_document();
         let edges = &document["configuration"]["chunk_shapes"];
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_must_reach_the_end_of_the_array_and_may_go_beyond_it() {
+    fn rejects_edges_that_end_before_the_array_and_accepts_edges_beyond_it() {
         assert!(parse(&[6], &json!([[[2, 3]]])).is_ok());
         assert!(parse(&[6], &json!([[5, 1, 100, 100]])).is_ok());
         for edges in [json!([[2, 2]]), json!([[[2, 2], 1]]), json!([[]])] {
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn h27_runs_beyond_any_number_are_neither_counted_out_nor_wrapped_around() {
+    fn h27_huge_runs_are_neither_expanded_nor_wrapped_around() {
         let most = i64::MAX;
         for edges in [
             json!([[[1, 1_u64 << 62]]]),
@@ -221,12 +223,12 @@ mod tests {
         // 2^32 edges of 2^32 are 2^64 elements, which is 0 where sums wrap.
         let wide = json!([[[1_u64 << 32, 1_u64 << 32], [1_u64 << 32, 1]]]);
         assert!(parse(&[most.unsigned_abs()], &wide).is_ok());
-        let many = Value::from((0..=MOST_RUNS).map(|edge| 1 + edge % 2).collect::<Vec<_>>());
+        let many = Value::from((0..=MAX_RUNS).map(|edge| 1 + edge % 2).collect::<Vec<_>>());
         assert!(parse(&[6], &json!([many])).is_err());
     }
 
     #[test]
-    fn h27_edges_and_counts_that_are_no_positive_integers_are_refused() {
+    fn h27_rejects_edges_and_counts_that_are_not_positive_integers() {
         for edges in [
             "[0]",
             "[-1]",
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_known_is_unsupported_and_one_that_is_missing_is_an_error() {
+    fn an_unknown_kind_is_unsupported_and_a_missing_kind_is_invalid() {
         let grid = |configuration: Value| {
             ChunkGridMetadata::from_v3(
                 &json!({ "name": "rectilinear", "configuration": configuration }),

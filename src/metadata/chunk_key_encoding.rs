@@ -1,14 +1,14 @@
-//! Chunk key encodings as documents give them: `default` and `v2` (Zarr core 3.1, "Chunk key encoding"), and the
-//! extensions `prefix`, `suffix`, `zarrs.default_suffix`, `template` (once `generic`) and `fanout`.
+//! Chunk key encodings in documents: `default` and `v2` (Zarr core 3.1, "Chunk key encoding"), and the extensions
+//! `prefix`, `suffix`, `zarrs.default_suffix`, `template` (formerly `generic`) and `fanout`.
 //!
-//! Prefixes and suffixes nest in any order, and come to a text before, a text behind, and the encoding between. What
-//! could make a key that no store holds, or that is somebody else's document, is refused here, before there is any
-//! key. How coordinates become one is the `chunk` room's business.
+//! Prefixes and suffixes nest in any order; they reduce to a text before, a text after, and a base encoding. The parser
+//! rejects encodings whose keys would be invalid or would name a `zarr.json`. The module `chunk` encodes coordinates as
+//! keys.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::extension::Extension;
-use super::key_template::KeyTemplate;
+use super::key_template::{KeyTemplate, check_literal};
 use super::{MetadataError, Separator};
 use crate::key::StoreKey;
 
@@ -16,70 +16,70 @@ const MEMBER: &str = "chunk_key_encoding";
 const SEPARATOR: &str = "separator";
 const PREFIX: &str = "prefix";
 const SUFFIX: &str = "suffix";
-/// Both spellings are found in the extensions' own texts.
+/// The extensions' texts use both spellings.
 const BASES: [&str; 2] = ["base_encoding", "base-encoding"];
 const MAX_CHILDREN: &str = "max_children";
-/// Children of a prefix where `fanout` does not say.
+/// The default of `max_children` in `fanout`.
 const DEFAULT_CHILDREN: u64 = 1001;
 
-/// Most prefixes and suffixes around an encoding.
-const MOST_NESTED: usize = 4;
+/// Maximum number of prefixes and suffixes around an encoding.
+const MAX_NESTED: usize = 4;
 
-/// How a chunk's coordinates become a key below the node's prefix.
+/// How a chunk's coordinates are encoded as a key below the node's prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChunkKeyEncodingMetadata {
-    /// `c`, then each coordinate after a separator.
+    /// `c`, followed by each coordinate after a separator.
     Default(Separator),
     /// The coordinates joined by a separator; `0` for rank 0.
     V2(Separator),
-    /// The same with a separator that the document does not give: `.` unless the chunks' keys say otherwise.
+    /// As [`V2`](Self::V2), but the document gives no separator: `.` unless stored keys show another.
     V2Unspecified,
-    /// What extensions make of keys.
+    /// An encoding by extensions.
     Extended(Box<ExtendedKeys>),
 }
 
-/// Keys with a text before and behind them.
+/// A base encoding with a text before and a text after each key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedKeys {
-    /// What every key begins with; may be empty.
+    /// The text at the start of every key; may be empty.
     pub before: String,
-    /// What stands between.
+    /// The encoding between the texts.
     pub core: KeyCore,
-    /// What every key ends with; may be empty.
+    /// The text at the end of every key; may be empty.
     pub after: String,
 }
 
-/// What coordinates become, without the texts around it.
+/// A base encoding of coordinates, without the texts around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyCore {
     /// As [`ChunkKeyEncodingMetadata::Default`].
     Default(Separator),
     /// As [`ChunkKeyEncodingMetadata::V2`].
     V2(Separator),
-    /// Each coordinate as `d0`, `d1`, … and its digits to the base of one less than so many, every one a segment; then
-    /// `c`. So no prefix has more children.
+    /// For each coordinate `d0`, `d1`, … and its digits to the base `max_children - 1`, each as a segment; then `c`. So no
+    /// prefix has more than `max_children` children.
     Fanout {
-        /// At least 4.
+        /// Maximum number of children of a prefix; at least 4.
         max_children: u64,
     },
-    /// A text with places for coordinates.
+    /// A text with placeholders for coordinates.
     Template(KeyTemplate),
 }
 
-/// An encoding, and whether the document had to be read kindly.
-pub(super) struct Parsed {
+/// An encoding, and whether it was parsed leniently.
+pub(super) struct ParsedEncoding {
     pub(super) encoding: ChunkKeyEncodingMetadata,
-    /// A `suffix` with a member `prefix` and none `suffix` was read as a `prefix`.
+    /// Whether a `suffix` with a member `prefix`, and without a member `suffix`, was parsed as a `prefix`.
     pub(super) has_suffix_with_prefix: bool,
 }
 
 impl ChunkKeyEncodingMetadata {
-    /// Reads the member `chunk_key_encoding` of a v3 document, for an array of this rank.
+    /// Parses the member `chunk_key_encoding` of a v3 document, for an array of this rank.
     pub(super) fn from_v3(value: &Value, rank: usize) -> Result<Self, MetadataError> {
         parse(value, rank).map(|parsed| parsed.encoding)
     }
 
-    /// The encoding as it stands in a v3 document, with its separator spelt out.
+    /// The encoding as a member of a v3 document, with an explicit separator.
     #[must_use]
     pub fn to_document(&self) -> Value {
         match self {
@@ -90,14 +90,14 @@ impl ChunkKeyEncodingMetadata {
         }
     }
 
-    /// The same with its parts apart.
+    /// The encoding split into base and texts.
     #[must_use]
     pub fn to_extended(&self) -> ExtendedKeys {
-        let plain = |core| ExtendedKeys { before: String::new(), core, after: String::new() };
+        let without_texts = |core| ExtendedKeys { before: String::new(), core, after: String::new() };
         match self {
-            Self::Default(separator) => plain(KeyCore::Default(*separator)),
-            Self::V2(separator) => plain(KeyCore::V2(*separator)),
-            Self::V2Unspecified => plain(KeyCore::V2(Separator::Dot)),
+            Self::Default(separator) => without_texts(KeyCore::Default(*separator)),
+            Self::V2(separator) => without_texts(KeyCore::V2(*separator)),
+            Self::V2Unspecified => without_texts(KeyCore::V2(Separator::Dot)),
             Self::Extended(keys) => (**keys).clone(),
         }
     }
@@ -115,10 +115,10 @@ impl ExtendedKeys {
         document
     }
 
-    /// A key as the coordinates 0 would make it, as far as its segments go.
+    /// A sample key, for the coordinates 0. Its segments are valid exactly if those of all keys are.
     fn sample(&self) -> String {
         let core = match &self.core {
-            // Whatever they make holds a letter or a digit in each segment.
+            // Each segment of their keys has a letter or a digit.
             KeyCore::Default(_) | KeyCore::V2(_) | KeyCore::Fanout { .. } => "0".to_owned(),
             KeyCore::Template(template) => template.sample(),
         };
@@ -144,12 +144,12 @@ fn extension(name: &str, configuration: &Value) -> Value {
     json!({ "name": name, "configuration": configuration })
 }
 
-/// Reads an encoding, for an array of this rank.
-pub(super) fn parse(value: &Value, rank: usize) -> Result<Parsed, MetadataError> {
+/// Parses an encoding, for an array of this rank.
+pub(super) fn parse(value: &Value, rank: usize) -> Result<ParsedEncoding, MetadataError> {
     let (mut before, mut after) = (String::new(), String::new());
     let mut has_suffix_with_prefix = false;
     let mut inner: Option<Value> = None;
-    for _ in 0..=MOST_NESTED {
+    for _ in 0..=MAX_NESTED {
         let encoding = Extension::parse(inner.as_ref().unwrap_or(value), MEMBER)?;
         encoding.require_understood()?;
         let configuration = &encoding.configuration;
@@ -160,34 +160,36 @@ pub(super) fn parse(value: &Value, rank: usize) -> Result<Parsed, MetadataError>
         let base = match encoding.name.as_str() {
             name if name == PREFIX || is_misnamed => {
                 encoding.require_only(&[PREFIX, BASES[0], BASES[1]])?;
-                before.push_str(&literal(&encoding, PREFIX)?);
-                base(&encoding)?.ok_or_else(|| encoding.invalid("`base_encoding` is missing"))?.clone()
+                before.push_str(&required_literal(&encoding, PREFIX)?);
+                base_encoding(&encoding)?
+                    .ok_or_else(|| encoding.invalid("`base_encoding` is missing"))?
+                    .clone()
             }
             SUFFIX => {
                 encoding.require_only(&[SUFFIX, BASES[0], BASES[1]])?;
-                let suffix = literal(&encoding, SUFFIX)?;
+                let suffix = required_literal(&encoding, SUFFIX)?;
                 if suffix.ends_with('/') {
                     return Err(encoding.invalid("a key cannot end with `/`"));
                 }
                 after.insert_str(0, &suffix);
-                // The extension's first text had a base of its own.
-                base(&encoding)?.cloned().unwrap_or_else(|| json!("default"))
+                // The first version of the extension had no `base_encoding`: its base was `default`.
+                base_encoding(&encoding)?.cloned().unwrap_or_else(|| json!("default"))
             }
             _ => {
-                let (core, suffix) = core(&encoding, rank)?;
+                let (core, suffix) = parse_core(&encoding, rank)?;
                 after.insert_str(0, &suffix);
-                let encoding = finished(before, core, after)?;
-                return Ok(Parsed { encoding, has_suffix_with_prefix });
+                let encoding = build_encoding(before, core, after)?;
+                return Ok(ParsedEncoding { encoding, has_suffix_with_prefix });
             }
         };
         inner = Some(base);
     }
-    Err(MetadataError::invalid(MEMBER, format!("has more than {MOST_NESTED} encodings around another")))
+    Err(MetadataError::invalid(MEMBER, format!("has more than {MAX_NESTED} encodings around another")))
 }
 
-/// The encoding inside of all others, and a suffix of its own.
-fn core(encoding: &Extension, rank: usize) -> Result<(KeyCore, String), MetadataError> {
-    let separated = |default| separator(encoding.configuration.get(SEPARATOR), SEPARATOR, default);
+/// Parses the innermost encoding. Returns also the suffix that it has by itself.
+fn parse_core(encoding: &Extension, rank: usize) -> Result<(KeyCore, String), MetadataError> {
+    let separated = |default| Separator::parse(encoding.configuration.get(SEPARATOR), SEPARATOR, default);
     let core = match encoding.name.as_str() {
         "default" => {
             encoding.require_only(&[SEPARATOR])?;
@@ -199,7 +201,7 @@ fn core(encoding: &Extension, rank: usize) -> Result<(KeyCore, String), Metadata
         }
         "zarrs.default_suffix" => {
             encoding.require_only(&[SEPARATOR, SUFFIX])?;
-            return Ok((KeyCore::Default(separated(Separator::Slash)?), literal(encoding, SUFFIX)?));
+            return Ok((KeyCore::Default(separated(Separator::Slash)?), required_literal(encoding, SUFFIX)?));
         }
         "fanout" => {
             encoding.require_only(&[MAX_CHILDREN])?;
@@ -211,8 +213,12 @@ fn core(encoding: &Extension, rank: usize) -> Result<(KeyCore, String), Metadata
     Ok((core, String::new()))
 }
 
-/// The encoding of these parts, if its keys are such as stores hold.
-fn finished(before: String, core: KeyCore, after: String) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
+/// The encoding with these parts, if its keys are valid store keys.
+fn build_encoding(
+    before: String,
+    core: KeyCore,
+    after: String,
+) -> Result<ChunkKeyEncodingMetadata, MetadataError> {
     match (before.is_empty() && after.is_empty(), core) {
         (true, KeyCore::Default(separator)) => Ok(ChunkKeyEncodingMetadata::Default(separator)),
         (true, KeyCore::V2(separator)) => Ok(ChunkKeyEncodingMetadata::V2(separator)),
@@ -220,14 +226,14 @@ fn finished(before: String, core: KeyCore, after: String) -> Result<ChunkKeyEnco
             let keys = ExtendedKeys { before, core, after };
             match StoreKey::parse(&keys.sample()) {
                 Ok(_) => Ok(ChunkKeyEncodingMetadata::Extended(Box::new(keys))),
-                Err(error) => Err(MetadataError::invalid(MEMBER, format!("makes no keys: {error}"))),
+                Err(error) => Err(MetadataError::invalid(MEMBER, format!("gives invalid keys: {error}"))),
             }
         }
     }
 }
 
-/// The encoding around which another stands; under one of two names, or the same under both.
-fn base(encoding: &Extension) -> Result<Option<&Value>, MetadataError> {
+/// The base of a `prefix` or `suffix`: under one of two names, or equal under both.
+fn base_encoding(encoding: &Extension) -> Result<Option<&Value>, MetadataError> {
     match BASES.map(|member| encoding.configuration.get(member)) {
         [Some(one), Some(other)] if one != other => {
             Err(encoding.invalid("`base_encoding` and `base-encoding` differ"))
@@ -246,8 +252,8 @@ fn max_children(encoding: &Extension) -> Result<u64, MetadataError> {
     }
 }
 
-/// A text that keys begin or end with.
-fn literal(encoding: &Extension, member: &str) -> Result<String, MetadataError> {
+/// The text of a `prefix` or `suffix`.
+fn required_literal(encoding: &Extension, member: &str) -> Result<String, MetadataError> {
     let text = encoding.configuration.get(member).and_then(Value::as_str).unwrap_or_default();
     if text.is_empty() {
         return Err(encoding.invalid(&format!("`{member}` must be a string that is not empty")));
@@ -257,37 +263,6 @@ fn literal(encoding: &Extension, member: &str) -> Result<String, MetadataError> 
     }
     check_literal(encoding, text)?;
     Ok(text.to_owned())
-}
-
-/// Refuses what no part of a key may hold.
-pub(super) fn check_literal(encoding: &Extension, text: &str) -> Result<(), MetadataError> {
-    const REFUSED: [&str; 5] = ["..", "\\", "\0", "//", "zarr.json"];
-    match REFUSED.into_iter().find(|&refused| text.contains(refused)) {
-        None => Ok(()),
-        Some(refused) => Err(encoding.invalid(&format!("a key cannot hold {refused:?}"))),
-    }
-}
-
-/// A separator, or the default where there is none.
-pub(super) fn separator(
-    value: Option<&Value>,
-    member: &str,
-    default: Separator,
-) -> Result<Separator, MetadataError> {
-    match value.map(Value::as_str) {
-        None => Ok(default),
-        Some(Some("/")) => Ok(Separator::Slash),
-        Some(Some(".")) => Ok(Separator::Dot),
-        Some(_) => Err(MetadataError::invalid(member, "must be \"/\" or \".\"")),
-    }
-}
-
-/// Members of a configuration of which both may be there if they are the same.
-pub(super) fn either<'a>(
-    configuration: &'a Map<String, Value>,
-    [one, other]: [&str; 2],
-) -> Option<&'a Value> {
-    configuration.get(one).or_else(|| configuration.get(other))
 }
 
 #[cfg(test)]
@@ -303,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoding_is_written_as_one_that_reads_as_the_same() {
+    fn writes_encodings_that_parse_to_the_same_encoding() {
         let suffix = json!({ "name": "suffix", "configuration": { "suffix": ".x", "base-encoding": "v2" } });
         for (value, rank) in [
             (json!("default"), 2),
@@ -322,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_store_holds_is_refused_whatever_it_is_made_of() {
+    fn rejects_encodings_of_invalid_keys() {
         for value in [
             prefix("a/", &prefix("./x", &json!("default"))),
             prefix("a/", &json!({ "name": "template", "configuration": { "format": "/{0}" } })),
@@ -336,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn four_encodings_may_stand_around_another_and_no_more() {
+    fn accepts_four_nested_encodings_and_rejects_five() {
         let nested = |count: usize| (0..count).fold(json!("v2"), |base, _| prefix("a", &base));
         assert!(parsed(&nested(4), 1).is_ok());
         assert!(parsed(&nested(5), 1).is_err());

@@ -1,32 +1,30 @@
-//! Codecs in the form that every reader takes: objects with the configuration that the specification wants, where writers
-//! left out what readers can tell (Zarr core 3.1, "Extension definition"; Zarr codecs, "bytes", "transpose").
+//! Canonical spelling of codecs: objects with complete configurations, as every reader accepts them (Zarr core 3.1,
+//! "Extension definition"; Zarr codecs, "bytes", "transpose").
 //!
-//! What they mean stays the same. A codec that cannot be used is left as it is: what is wrong with it is for its reader
-//! to say.
+//! The meaning does not change. An invalid codec stays as it is; its parser reports the error.
 
 use serde_json::{Map, Value, json};
 
 use super::{DataType, Endianness};
 
-/// What gzip is told where a document does not say. Readers need not know.
+/// The gzip level where a document gives none. Decoding does not depend on it.
 const GZIP_LEVEL: u64 = 5;
 
-/// The array that a list of codecs is of.
+/// The array to which a list of codecs applies.
 #[derive(Clone, Copy, Debug)]
 struct Of<'a> {
-    /// Its number of dimensions; `None` if it is not known.
+    /// Its number of dimensions; `None` if unknown.
     rank: Option<usize>,
-    /// The type of its elements; `None` if it is not known.
+    /// The type of its elements; `None` if unknown.
     data_type: Option<&'a DataType>,
 }
 
-/// Spells out a list of codecs of an array of so many dimensions and elements of this type. Returns whether anything
-/// changed.
+/// Spells out the codecs of an array with a rank and a data type. Returns whether anything changed.
 pub fn spell_out_codecs(codecs: &mut Value, rank: usize, data_type: Option<&DataType>) -> bool {
     spell_out(codecs, Of { rank: Some(rank), data_type })
 }
 
-/// Recursive in the nesting of shards, which is no deeper than a document may be.
+/// Spells out a list of codecs. Recursive in the nesting of shards, which the depth limit of documents bounds.
 fn spell_out(codecs: &mut Value, array: Of) -> bool {
     let Some(codecs) = codecs.as_array_mut() else { return false };
     let (mut changed, mut of) = (false, array);
@@ -35,7 +33,7 @@ fn spell_out(codecs: &mut Value, array: Of) -> bool {
         match codec.get("name").and_then(Value::as_str) {
             Some("transpose") => {}
             Some("reshape") => of.rank = None,
-            // Others may make elements of another type, whose byte order matters though it did not before.
+            // Other codecs may change the data type to one with a byte order.
             _ => of.data_type = None,
         }
     }
@@ -50,7 +48,7 @@ fn spell_out_codec(codec: &mut Value, of: Of) -> bool {
     }
     let Some(members) = codec.as_object_mut() else { return changed };
     let Some(name) = members.get("name").and_then(Value::as_str).map(str::to_owned) else { return changed };
-    // These must have a configuration, be it empty.
+    // These codecs must have a configuration, even if it is empty.
     let needs_order = matches!(name.as_str(), "bytes" | "endian") && has_byte_order(of.data_type);
     if (needs_order || name == "gzip" || name.starts_with("numcodecs."))
         && !members.contains_key("configuration")
@@ -78,7 +76,7 @@ fn spell_out_codec(codec: &mut Value, of: Of) -> bool {
         }
 }
 
-/// Whether the byte order of elements matters, or may.
+/// Whether elements have, or may have, a byte order.
 fn has_byte_order(data_type: Option<&DataType>) -> bool {
     data_type.is_none_or(|data_type| !data_type.is_variable() && data_type.endian_unit_bytes() != Some(1))
 }
@@ -91,7 +89,7 @@ fn complete(configuration: &mut Map<String, Value>, member: &str, value: impl Fn
     is_missing
 }
 
-/// Replaces the names that drafts of v3 had for two permutations.
+/// Replaces the names that drafts of v3 gave two permutations.
 fn spell_out_order(configuration: &mut Map<String, Value>, rank: usize) -> bool {
     let order: Vec<usize> = match configuration.get("order").and_then(Value::as_str) {
         Some("C") => (0..rank).collect(),
@@ -113,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_objects_and_configurations_complete() {
+    fn replaces_names_by_objects_and_completes_configurations() {
         let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
         for (codecs, expected) in [
             (json!(["bytes", "gzip"]), json!([little, {"name": "gzip", "configuration": {"level": 5}}])),
@@ -134,14 +132,14 @@ mod tests {
         ] {
             assert_eq!(spelt_out(&codecs, &DataType::Int16), expected);
         }
-        // What is one byte has no order, but what becomes of it may have.
+        // An element of one byte has no byte order, but the result of a cast may have one.
         assert_eq!(spelt_out(&json!(["bytes"]), &DataType::UInt8), json!([{"name": "bytes"}]));
         let cast = json!({"name": "cast_value", "configuration": {"data_type": "int16"}});
         assert_eq!(spelt_out(&json!([cast, "bytes"]), &DataType::UInt8), json!([cast, little]));
     }
 
     #[test]
-    fn what_is_whole_or_cannot_be_used_is_left_alone() {
+    fn leaves_complete_and_invalid_codecs_unchanged() {
         for codecs in [
             json!([{"name": "bytes", "configuration": {"endian": "big"}}]),
             json!([{"name": "gzip", "configuration": {"level": 1}}]),

@@ -1,8 +1,8 @@
 //! Consolidated metadata: copies of the documents of all nodes below a group, in one document.
 //!
-//! A convention of v2 (`.zmetadata`); in v3 a member of the group's `zarr.json` (Zarr core 3.1, "Group metadata"). The
-//! copies may be stale, so only which nodes there are is read of them, never what the nodes are: a name that is no
-//! node's is passed over, in any order and whatever lies within.
+//! In v2 a convention (`.zmetadata`); in v3 a member of the group's `zarr.json` (Zarr core 3.1, "Group metadata"). Copies
+//! may be stale, so the parsers return only the names and kinds of nodes. They skip names that are not node names, and
+//! accept members in any order.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,27 +11,28 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::extension::into_object;
-use super::json::{parse_attributes, parse_document, visit_members};
+use super::json::{parse_attributes, parse_document};
+use super::parser::visit_members;
 use super::{MetadataError, MetadataLimits, NodeKind};
 use crate::key::{NodePath, StoreKey, is_reserved_in_v3};
 
 /// The member of a v3 group's document.
 pub(super) const INLINE: &str = "consolidated_metadata";
-/// Levels that a copy stands below the document it is in.
-const LEVELS: usize = 4;
+/// Nesting levels between a document and the copies in it.
+const COPY_DEPTH: usize = 4;
 
-/// The nodes directly below a group, as copies have them.
+/// The nodes directly below a group, according to consolidated metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsolidatedChildren {
-    /// What they are, by name: the first ones.
+    /// The kinds of the first children, by name.
     pub children: BTreeMap<String, NodeKind>,
-    /// Whether there are more.
+    /// Whether there are more children.
     pub truncated: bool,
 }
 
 impl ConsolidatedChildren {
-    /// Adds a node, if it is directly below the group and may be one.
-    fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, most: usize) {
+    /// Adds a node if it is directly below the group.
+    fn add(&mut self, path: &StoreKey, kind: NodeKind, below: &NodePath, max_children: usize) {
         let Some(name) = path.as_str().strip_prefix(below.prefix().as_str()) else { return };
         if name.contains('/') {
             return;
@@ -40,27 +41,27 @@ impl ConsolidatedChildren {
         if kind == NodeKind::Array {
             *known = kind;
         }
-        if self.children.len() > most {
+        if self.children.len() > max_children {
             self.children.pop_last();
             self.truncated = true;
         }
     }
 }
 
-/// The first `most` nodes directly below `below`, which is relative to the group of this `.zmetadata`. `None` if the
-/// document is none.
+/// The first `max_children` nodes directly below `below`, which is relative to the group of this `.zmetadata`. `None` if the
+/// document is not consolidated metadata.
 ///
 /// # Errors
-/// [`MetadataError::TooLarge`]; [`MetadataError::Json`] for what is not JSON.
+/// [`MetadataError::TooLarge`]; [`MetadataError::Json`] for text that is not JSON.
 pub fn zmetadata_children(
     zmetadata: &[u8],
     below: &NodePath,
-    most: usize,
+    max_children: usize,
     limits: &MetadataLimits,
 ) -> Result<Option<ConsolidatedChildren>, MetadataError> {
     check_size(zmetadata, limits)?;
-    let depth = limits.depth.saturating_add(LEVELS);
-    let [format, metadata] = find(zmetadata, depth, ["zarr_consolidated_format", "metadata"])?;
+    let depth = limits.depth.saturating_add(COPY_DEPTH);
+    let [format, metadata] = find_members(zmetadata, depth, ["zarr_consolidated_format", "metadata"])?;
     let (Some(b"1"), Some(metadata)) = (format, metadata) else { return Ok(None) };
     let mut found = ConsolidatedChildren::default();
     visit_members(metadata, depth, |key, _| {
@@ -70,14 +71,14 @@ pub fn zmetadata_children(
         if let Some((path, kind)) = node
             && let Ok(path) = StoreKey::parse(path)
         {
-            found.add(&path, kind, below, most);
+            found.add(&path, kind, below, max_children);
         }
         Ok(())
     })?;
     Ok(Some(found))
 }
 
-/// The first `most` nodes directly below `below`, which is relative to the group of this `zarr.json`. `None` if the
+/// The first `max_children` nodes directly below `below`, which is relative to the group of this `zarr.json`. `None` if the
 /// document holds no copies.
 ///
 /// # Errors
@@ -85,20 +86,20 @@ pub fn zmetadata_children(
 pub fn inline_children(
     zarr_json: &[u8],
     below: &NodePath,
-    most: usize,
+    max_children: usize,
     limits: &MetadataLimits,
 ) -> Result<Option<ConsolidatedChildren>, MetadataError> {
     check_size(zarr_json, limits)?;
-    let depth = limits.depth.saturating_add(LEVELS);
-    let [Some(inline)] = find(zarr_json, depth, [INLINE])? else { return Ok(None) };
+    let depth = limits.depth.saturating_add(COPY_DEPTH);
+    let [Some(inline)] = find_members(zarr_json, depth, [INLINE])? else { return Ok(None) };
     if !inline.starts_with(b"{") {
         return Ok(None);
     }
-    let [kind, metadata] = find(inline, depth, ["kind", "metadata"])?;
+    let [kind, metadata] = find_members(inline, depth, ["kind", "metadata"])?;
     let (Some(b"\"inline\""), Some(metadata)) = (kind, metadata) else { return Ok(None) };
     let mut found = ConsolidatedChildren::default();
     visit_members(metadata, depth, |key, span| {
-        let node_type = metadata.get(span).map(|document| find(document, depth, ["node_type"]));
+        let node_type = metadata.get(span).map(|document| find_members(document, depth, ["node_type"]));
         let kind = match node_type {
             Some(Ok([Some(b"\"array\"")])) => NodeKind::Array,
             Some(Ok([Some(b"\"group\"")])) => NodeKind::Group,
@@ -107,24 +108,24 @@ pub fn inline_children(
         if let Ok(path) = StoreKey::parse(&key)
             && !is_reserved_in_v3(path.name())
         {
-            found.add(&path, kind, below, most);
+            found.add(&path, kind, below, max_children);
         }
         Ok(())
     })?;
     Ok(Some(found))
 }
 
-/// A `zarr.json` with nothing in place of the copies it holds, so that their length is not the document's.
+/// A `zarr.json` with empty consolidated metadata, so that the copies do not count towards the document's length.
 pub(super) fn without_copies<'a>(document: &'a [u8], limits: &MetadataLimits) -> Cow<'a, [u8]> {
     let mut copies: Vec<Range<usize>> = Vec::new();
-    let visited = visit_members(document, limits.depth.saturating_add(LEVELS), |name, span| {
+    let visited = visit_members(document, limits.depth.saturating_add(COPY_DEPTH), |name, span| {
         if name == INLINE && document.get(span.start) == Some(&b'{') {
             copies.push(span);
         }
         Ok(())
     });
     let copied: usize = copies.iter().map(Range::len).sum();
-    // What is wrong with the document is for its reader to say.
+    // The parser of the document reports its errors.
     if visited.is_err() || copies.is_empty() || document.len() - copied > limits.document_bytes {
         return Cow::Borrowed(document);
     }
@@ -139,15 +140,15 @@ pub(super) fn without_copies<'a>(document: &'a [u8], limits: &MetadataLimits) ->
     Cow::Owned(rest)
 }
 
-/// A `zarr.json` in which copies of others are changed, and all else is as it was, byte for byte. `None` if `change` gives
-/// nothing for any of them, or if the document cannot be read.
+/// A `zarr.json` with some copies replaced and all else unchanged, byte for byte. `None` if `change` returns `None` for
+/// every copy, or if the document cannot be parsed.
 #[must_use]
 pub fn change_copies(
     zarr_json: &[u8],
     limits: &MetadataLimits,
     mut change: impl FnMut(&[u8]) -> Option<String>,
 ) -> Option<String> {
-    let depth = limits.depth.saturating_add(LEVELS);
+    let depth = limits.depth.saturating_add(COPY_DEPTH);
     check_size(zarr_json, limits).ok()?;
     let inline = find_span(zarr_json, 0..zarr_json.len(), depth, INLINE)?;
     let copies = find_span(zarr_json, inline, depth, "metadata")?;
@@ -172,7 +173,7 @@ pub fn change_copies(
     String::from_utf8(text).ok()
 }
 
-/// Where the value of a member stands, of an object that stands at `within`; of one given twice, the last.
+/// The byte range of a member's value in the object at `within`; the last one if the name is repeated.
 fn find_span(text: &[u8], within: Range<usize>, depth: usize, name: &str) -> Option<Range<usize>> {
     let mut found = None;
     let visited = visit_members(text.get(within.clone())?, depth, |member, span| {
@@ -184,14 +185,14 @@ fn find_span(text: &[u8], within: Range<usize>, depth: usize, name: &str) -> Opt
     visited.ok().and(found)
 }
 
-/// A document as it stands in consolidated metadata.
+/// A copy of a document for consolidated metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentCopy {
-    /// Valid JSON, without copies of other documents in it.
+    /// Valid JSON, without nested consolidated metadata.
     pub text: String,
-    /// For a `zarr.json`: what it describes.
+    /// For a `zarr.json`: its `node_type`.
     pub kind: Option<NodeKind>,
-    /// Whether the document held copies of others.
+    /// Whether the document had consolidated metadata.
     pub is_consolidated: bool,
 }
 
@@ -199,8 +200,8 @@ impl DocumentCopy {
     /// The copy of a `zarr.json`, `.zarray` or `.zgroup`. Numbers keep their text, members their order.
     ///
     /// # Errors
-    /// Those of [`super::parse_document`]; [`MetadataError::Invalid`] for what is no object.
-    pub fn of_document(document: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
+    /// Those of [`super::parse_document`]; [`MetadataError::Invalid`] if it is not an object.
+    pub fn from_document(document: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
         let mut members = into_object(parse_document(&without_copies(document, limits), limits)?)?;
         let kind = match members.get("node_type").and_then(Value::as_str) {
             Some("array") => Some(NodeKind::Array),
@@ -215,13 +216,13 @@ impl DocumentCopy {
     ///
     /// # Errors
     /// Those of [`super::parse_attributes`].
-    pub fn of_attributes(zattrs: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
+    pub fn from_attributes(zattrs: &[u8], limits: &MetadataLimits) -> Result<Self, MetadataError> {
         let text = Value::Object(parse_attributes(zattrs, limits)?).to_string();
         Ok(Self { text, kind: None, is_consolidated: false })
     }
 }
 
-/// A `.zmetadata` of copies, by their keys below the group.
+/// A `.zmetadata` with copies, by their keys relative to the group.
 #[must_use]
 pub fn to_zmetadata(copies: &BTreeMap<String, String>) -> String {
     let mut text = String::from(r#"{"zarr_consolidated_format":1,"metadata":"#);
@@ -230,18 +231,18 @@ pub fn to_zmetadata(copies: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// A group's `zarr.json` with inline copies, by the paths of their nodes below the group.
+/// A group's `zarr.json` with inline copies, by the paths of their nodes relative to the group.
 #[must_use]
 pub fn to_inline(group: &DocumentCopy, copies: &BTreeMap<String, String>) -> String {
     let mut text = group.text.strip_suffix('}').unwrap_or(&group.text).to_owned();
-    // A group's own document is never empty: it says that it is one.
+    // A group's own document is never empty: it has at least `node_type`.
     text.push_str(r#","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":"#);
     push_members(&mut text, copies);
     text.push_str("}}");
     text
 }
 
-/// Adds an object whose values are JSON already.
+/// Appends an object whose values are JSON text.
 fn push_members(text: &mut String, members: &BTreeMap<String, String>) {
     let mut before = '{';
     for (name, value) in members {
@@ -257,16 +258,16 @@ fn push_members(text: &mut String, members: &BTreeMap<String, String>) {
     text.push('}');
 }
 
-/// The texts of the values of some members; of one given twice, the last.
-fn find<'a, const N: usize>(
+/// The texts of the values of some members; the last one if a name is repeated.
+fn find_members<'a, const N: usize>(
     text: &'a [u8],
     depth: usize,
     names: [&str; N],
 ) -> Result<[Option<&'a [u8]>; N], MetadataError> {
     let mut found = [None; N];
     visit_members(text, depth, |name, span| {
-        if let Some(place) = names.iter().zip(&mut found).find(|(wanted, _)| **wanted == name) {
-            *place.1 = text.get(span);
+        if let Some((_, value)) = names.iter().zip(&mut found).find(|(requested, _)| **requested == name) {
+            *value = text.get(span);
         }
         Ok(())
     })?;
@@ -292,13 +293,13 @@ mod tests {
     }
 
     fn names(found: &ConsolidatedChildren) -> Vec<(&str, &str)> {
-        found.children.iter().map(|(name, kind)| (name.as_str(), kind.name())).collect()
+        found.children.iter().map(|(name, kind)| (name.as_str(), kind.as_str())).collect()
     }
 
-    fn zmetadata(metadata: &Value, below: &str, most: usize) -> ConsolidatedChildren {
+    fn zmetadata(metadata: &Value, below: &str, max_children: usize) -> ConsolidatedChildren {
         let document = json!({"zarr_consolidated_format": 1, "metadata": metadata}).to_string();
         let below = NodePath::parse(below).unwrap();
-        zmetadata_children(document.as_bytes(), &below, most, &limits()).unwrap().unwrap()
+        zmetadata_children(document.as_bytes(), &below, max_children, &limits()).unwrap().unwrap()
     }
 
     fn inline(metadata: &Value, below: &str) -> ConsolidatedChildren {
@@ -311,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nodes_of_a_v2_copy_are_those_with_documents_attributes_or_not() {
+    fn returns_the_nodes_in_zmetadata_that_have_documents() {
         let metadata = json!({
             "b/.zattrs": {}, "b/c/.zarray": {"shape": NAN}, ".zgroup": {}, "b/.zgroup": {}, "a/.zarray": {},
             "d/.zattrs": {}, "e/f/.zarray": {}, "both/.zarray": {}, "both/.zgroup": {}, ".zattrs": {}, "x.zarray": {},
@@ -327,7 +328,7 @@ mod tests {
     const NAN: &str = "NaN";
 
     #[test]
-    fn the_nodes_of_an_inline_copy_come_in_any_order_and_may_hold_copies_themselves() {
+    fn returns_the_nodes_in_inline_metadata_in_any_order_and_with_nested_copies() {
         let metadata = json!({
             "g/a": {"node_type": "array", "consolidated_metadata": null},
             "z": {"node_type": "array"},
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_copies_that_are_no_nodes_names_do_no_harm() {
+    fn skips_hostile_names() {
         let hostile = [
             "..",
             "../x",
@@ -359,7 +360,7 @@ mod tests {
         let hostile = hostile.iter().copied().chain([long.as_str()]);
         let v2: Value = hostile.clone().map(|name| (format!("{name}/.zarray"), json!({}))).collect();
         let v3: Value = hostile.map(|name| (name.to_owned(), json!({"node_type": "group"}))).collect();
-        // A backslash is a character like any other.
+        // A backslash has no special meaning.
         // Names with `__` are reserved in v3 alone.
         assert_eq!(names(&zmetadata(&v2, "", 10)), [("__zarr", "array"), ("a\\..\\b", "array")]);
         assert_eq!(names(&zmetadata(&v2, "x", 10)), [("__y", "array")]);
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_copy_is_none() {
+    fn returns_none_for_documents_without_copies() {
         let root = NodePath::root();
         for text in [
             "{}",
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_copies_is_not_the_length_of_the_document() {
+    fn copies_do_not_count_towards_the_length_of_a_document() {
         let copies =
             json!({"kind": "inline", "metadata": {"a": {"node_type": "array", "x": "y".repeat(5000)}}});
         let document = json!({
@@ -411,17 +412,17 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_valid_json_that_says_what_the_documents_say() {
+    fn copies_are_valid_json_with_the_content_of_their_documents() {
         let document = r#"{"shape":[123456789012345678901234567890],"fill_value":NaN,"attributes":{"a":1.50,"a":2.50},
             "node_type":"group","consolidated_metadata":{"metadata":{}}}"#;
-        let copy = DocumentCopy::of_document(document.as_bytes(), &limits()).unwrap();
+        let copy = DocumentCopy::from_document(document.as_bytes(), &limits()).unwrap();
         let expected = r#"{"shape":[123456789012345678901234567890],"fill_value":"NaN","attributes":{"a":2.50},"node_type":"group"}"#;
         assert_eq!((copy.text.as_str(), copy.kind), (expected, Some(NodeKind::Group)));
         assert!(copy.is_consolidated);
-        let attributes = DocumentCopy::of_attributes(br#"{"b":[-Infinity],"b":NaN}"#, &limits()).unwrap();
+        let attributes = DocumentCopy::from_attributes(br#"{"b":[-Infinity],"b":NaN}"#, &limits()).unwrap();
         assert_eq!(attributes.text, r#"{"b":"NaN"}"#);
-        assert!(DocumentCopy::of_document(b"[]", &limits()).is_err());
-        assert!(DocumentCopy::of_attributes(b"{", &limits()).is_err());
+        assert!(DocumentCopy::from_document(b"[]", &limits()).is_err());
+        assert!(DocumentCopy::from_attributes(b"{", &limits()).is_err());
 
         let copies: BTreeMap<String, String> = [("b/c", r#"{"x":1}"#), ("a\"\n", "{}")]
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
@@ -431,13 +432,13 @@ mod tests {
             r#"{"zarr_consolidated_format":1,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#
         );
         assert_eq!(to_zmetadata(&BTreeMap::new()), r#"{"zarr_consolidated_format":1,"metadata":{}}"#);
-        let made = to_inline(&attributes, &copies);
+        let result = to_inline(&attributes, &copies);
         let inline = r#"{"kind":"inline","must_understand":false,"metadata":{"a\"\n":{},"b/c":{"x":1}}}"#;
-        assert_eq!(made, format!(r#"{{"b":"NaN","consolidated_metadata":{inline}}}"#));
+        assert_eq!(result, format!(r#"{{"b":"NaN","consolidated_metadata":{inline}}}"#));
     }
 
     #[test]
-    fn a_member_given_twice_is_refused_though_it_is_a_copy() {
+    fn rejects_repeated_consolidated_metadata() {
         let text =
             r#"{"zarr_format":3,"node_type":"group","consolidated_metadata":{},"consolidated_metadata":{}}"#;
         assert!(matches!(v3::parse(text.as_bytes(), &limits()), Err(MetadataError::Json(_))));

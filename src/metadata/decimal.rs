@@ -1,9 +1,8 @@
-//! Decimal text ⇄ `float16` and `bfloat16`, with one rounding (Zarr core 3.1, "Permitted fill values": nearest, ties to
-//! even).
+//! Decimal text ⇄ floats of at most 16 bits, with one rounding (Zarr core 3.1, "Permitted fill values": nearest, ties
+//! to even).
 //!
-//! The standard library rounds decimal text to `f32` and `f64` once. For the floats of two bytes the way leads over
-//! `f32`, and rounding twice would be wrong next to a tie: so the step to `f32` rounds to odd, which leaves the rest of
-//! the rounding to the last step. This does not know JSON or data types.
+//! The standard library rounds decimal text to `f32` and `f64` once. Smaller floats are converted from `f32`, and rounding
+//! twice would be wrong next to a tie. So the step to `f32` rounds to odd, after which the last step rounds correctly.
 
 use std::cmp::Ordering;
 
@@ -11,31 +10,31 @@ use half::{bf16, f16};
 
 use super::SmallFloat;
 
-/// The `float16` nearest to a decimal text such as `-1.5e3`, as its bits; `None` if the text is no number. A number
+/// The bits of the `float16` nearest to a decimal text such as `-1.5e3`; `None` if the text is not a number. A number
 /// beyond the largest `float16` gives an infinity.
 pub(super) fn float16_bits(text: &str) -> Option<u16> {
-    Some(f16::from_f32(rounded_to_odd(text)?).to_bits())
+    Some(f16::from_f32(parse_round_to_odd(text)?).to_bits())
 }
 
-/// The `bfloat16` nearest to a decimal text, as its bits; otherwise as [`float16_bits`].
+/// The bits of the `bfloat16` nearest to a decimal text; otherwise as [`float16_bits`].
 pub(super) fn bfloat16_bits(text: &str) -> Option<u16> {
-    Some(bf16::from_f32(rounded_to_odd(text)?).to_bits())
+    Some(bf16::from_f32(parse_round_to_odd(text)?).to_bits())
 }
 
-/// The float of less than 16 bits nearest to a decimal text; `None` if the text is no number, or one beyond the largest.
+/// The float of less than 16 bits nearest to a decimal text; `None` if the text is not a number or beyond the largest.
 pub(super) fn small_float_bits(format: SmallFloat, text: &str) -> Option<u8> {
-    format.nearest(rounded_to_odd(text)?)
+    format.nearest(parse_round_to_odd(text)?)
 }
 
-/// The `f32` that a decimal text is, or else the one of its two neighbours whose last bit is set.
-fn rounded_to_odd(text: &str) -> Option<f32> {
+/// The `f32` equal to a decimal text, or else the one of its two neighbours whose last bit is set.
+fn parse_round_to_odd(text: &str) -> Option<f32> {
     let nearest: f32 = text.parse().ok()?;
     if !nearest.is_finite() {
         return Some(nearest);
     }
-    // All digits of an `f32` in decimal: at most 112 significant ones.
-    let exact = Digits::of(&format!("{nearest:.111e}"))?;
-    let bits = match Digits::of(text)?.cmp(&exact) {
+    // All decimal digits of an `f32`: at most 112 significant ones.
+    let exact = Digits::parse(&format!("{nearest:.111e}"))?;
+    let bits = match Digits::parse(text)?.cmp(&exact) {
         Ordering::Equal => nearest.to_bits(),
         // To odd: towards zero, then the last bit set. Comparing digits compares magnitudes, as do the bits.
         Ordering::Less => nearest.to_bits().wrapping_sub(1) | 1,
@@ -44,28 +43,28 @@ fn rounded_to_odd(text: &str) -> Option<f32> {
     Some(f32::from_bits(bits))
 }
 
-/// A `float16` as an `f32` whose shortest text is the shortest text that reads back as that `float16`: 0.1 and not
+/// A `float16` as an `f32` whose shortest text is the shortest text that parses to that `float16`: 0.1 and not
 /// 0.0999755859375.
 #[must_use]
 pub fn float16_to_print(bits: u16) -> f32 {
     shortest(f16::from_bits(bits).to_f32(), |text| float16_bits(text) == Some(bits))
 }
 
-/// A `bfloat16` as an `f32` whose shortest text is the shortest text that reads back as that `bfloat16`.
+/// A `bfloat16` as an `f32` whose shortest text is the shortest text that parses to that `bfloat16`.
 #[must_use]
 pub fn bfloat16_to_print(bits: u16) -> f32 {
     shortest(bf16::from_bits(bits).to_f32(), |text| bfloat16_bits(text) == Some(bits))
 }
 
-/// A float of less than 16 bits as an `f32` whose shortest text is the shortest text that reads back as that float.
+/// A float of less than 16 bits as an `f32` whose shortest text is the shortest text that parses to that float.
 #[must_use]
 pub fn small_float_to_print(format: SmallFloat, element: u8) -> f32 {
     shortest(format.value(element), |text| small_float_bits(format, text) == Some(element & format.mask()))
 }
 
-/// The number of the fewest digits near `exact` that reads back.
+/// The number with the fewest digits near `exact` for which `reads_back` is true.
 fn shortest(exact: f32, reads_back: impl Fn(&str) -> bool) -> f32 {
-    /// With so many digits after the first, every float of two bytes has a text of its own.
+    /// With this many digits after the first, every float of two bytes has a text of its own.
     const MOST_DIGITS: usize = 4;
     (0..=MOST_DIGITS)
         .map(|digits| format!("{exact:.digits$e}"))
@@ -74,7 +73,7 @@ fn shortest(exact: f32, reads_back: impl Fn(&str) -> bool) -> f32 {
         .unwrap_or(exact)
 }
 
-/// A decimal text's magnitude: `0.d₁d₂d₃… × 10^exponent` with `d₁` not zero. Ordered as the numbers are.
+/// The magnitude of a decimal text: `0.d₁d₂d₃… × 10^exponent` with `d₁` not zero. Ordered numerically.
 #[derive(PartialEq, Eq)]
 struct Digits {
     exponent: i64,
@@ -82,20 +81,20 @@ struct Digits {
 }
 
 impl Digits {
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let unsigned = text.trim_start_matches(['+', '-']);
         let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let mut digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
         let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
         digits.drain(..zeros);
-        let kept = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
-        digits.truncate(kept);
+        let length = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+        digits.truncate(length);
         if digits.is_empty() {
             return Some(Self { exponent: i64::MIN, digits });
         }
         let point = i64::try_from(whole.len()).ok()?.checked_sub(i64::try_from(zeros).ok()?)?;
-        // An exponent too long to count is as good as the largest: the `f32` was infinite or zero.
+        // An exponent that does not fit can count as the largest: the `f32` was infinite or zero.
         let written = exponent.parse().unwrap_or(if exponent.starts_with('-') { i64::MIN } else { i64::MAX });
         Some(Self { exponent: point.saturating_add(written).max(i64::MIN + 1), digits })
     }
@@ -118,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_numbers_have_their_known_bits() {
+    fn returns_known_bits_for_known_numbers() {
         for (text, bits) in [
             ("0", 0x0000),
             ("-0.0", 0x8000),
@@ -144,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_a_hair_beside_a_tie_is_rounded_once() {
-        // 1 + 2^-11 lies halfway between 1 and the next float16; no f32 or f64 tells the texts below apart.
+    fn rounds_a_float16_next_to_a_tie_once() {
+        // 1 + 2^-11 lies halfway between 1 and the next float16; the texts below are equal as f32 and f64.
         let tie = "1.00048828125";
         assert_eq!(float16_bits(tie), Some(0x3c00));
         assert_eq!(float16_bits(&format!("{tie}{}1", "0".repeat(40))), Some(0x3c01));
         assert_eq!(float16_bits("1.00048828124999999999999999999999999999"), Some(0x3c00));
         assert_eq!(float16_bits("-1.000488281250000000000000000000001"), Some(0xbc01));
-        // Between the next and the one after: the tie goes up to even, and a hair below it down.
+        // Between the next and the one after: the tie rounds up to even, and slightly less rounds down.
         assert_eq!(float16_bits("1.00146484375"), Some(0x3c02));
         assert_eq!(float16_bits("1.00146484374999999999999999999999999999"), Some(0x3c01));
         // Half of the smallest float16, 2^-25.
@@ -179,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bfloat16_is_rounded_once() {
-        // 1 + 2^-8 lies halfway between 1 and the next bfloat16; no f32 tells the texts below apart.
+    fn rounds_a_bfloat16_once() {
+        // 1 + 2^-8 lies halfway between 1 and the next bfloat16; the texts below are equal as f32.
         assert_eq!(bfloat16_bits("1.00390625"), Some(0x3f80));
         assert_eq!(bfloat16_bits("1.0039062500000000000000000000001"), Some(0x3f81));
         assert_eq!(bfloat16_bits("1.01171875"), Some(0x3f82));
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_float16_is_the_shortest() {
+    fn writes_the_shortest_text_of_a_float16() {
         for (bits, text) in [
             (0x2e66, "0.1"),
             (0x3c00, "1.0"),

@@ -1,29 +1,28 @@
-//! Writing: the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
+//! Writing the model as a canonical `zarr.json` (Zarr core 3.1, "Metadata").
 //!
-//! Strict where the readers are lenient: codecs are objects under the names v3 has for them, with all that belongs to
-//! their configurations, separators are spelled out, no edge of a chunk is 0. Codecs that v3 has no name for are written
-//! as the model names them.
+//! The output is strict: codecs are objects with their v3 names and complete configurations, separators are explicit, and
+//! no edge of a chunk is 0. Codecs without a v3 name keep the model's name.
 
 use serde_json::{Map, Value, json};
 
 use super::codec_spelling::spell_out_codecs;
-use super::json::ATTRIBUTES;
+use super::parser::ATTRIBUTES;
 use super::{ArrayMetadata, Attributes, CodecMetadata, DataType, GroupMetadata};
 
 impl ArrayMetadata {
-    /// The array's `zarr.json`. For an array that was read from v2 documents, what they would be in v3.
+    /// The array's `zarr.json`. An array read from v1 or v2 documents is converted to v3.
     #[must_use]
     pub fn to_document(&self) -> Value {
         complete(self.members(), &self.attributes)
     }
 
-    /// The same as text: the attributes are not parsed for it.
+    /// The array's `zarr.json` as text. Does not parse the attributes.
     #[must_use]
     pub fn to_text(&self) -> String {
         self.to_text_with(|_members| {})
     }
 
-    /// The same, where `change` has the last word on all members but the attributes.
+    /// As [`to_text`](Self::to_text), but `change` may modify all members except the attributes.
     #[must_use]
     pub fn to_text_with(&self, change: impl FnOnce(&mut Map<String, Value>)) -> String {
         let mut members = self.members();
@@ -31,7 +30,7 @@ impl ArrayMetadata {
         written(&members, &self.attributes)
     }
 
-    /// All members, with nothing in place of the attributes.
+    /// All members, with `null` in place of the attributes.
     fn members(&self) -> Map<String, Value> {
         let mut codecs: Value =
             self.codecs.iter().map(|codec| codec_document(codec, &self.data_type)).collect();
@@ -60,7 +59,7 @@ impl GroupMetadata {
         complete(Self::members(), &self.attributes)
     }
 
-    /// The same as text: the attributes are not parsed for it.
+    /// The group's `zarr.json` as text. Does not parse the attributes.
     #[must_use]
     pub fn to_text(&self) -> String {
         written(&Self::members(), &self.attributes)
@@ -72,7 +71,7 @@ impl GroupMetadata {
     }
 }
 
-/// The text of these members, in which the attributes stand in their place.
+/// The text of the members, with the attributes inserted at their place.
 fn written(members: &Map<String, Value>, attributes: &Attributes) -> String {
     let mut text = String::with_capacity(attributes.text().len() + 1024);
     for (name, value) in members {
@@ -106,7 +105,7 @@ fn codec_document(codec: &CodecMetadata, data_type: &DataType) -> Value {
     };
     let mut document = Map::new();
     document.insert("name".to_owned(), json!(name));
-    // The codecs that stem from numcodecs have one always, be it empty: zarr-python refuses them without.
+    // zarr-python rejects codecs of numcodecs without a configuration, so they get one even if it is empty.
     if !configuration.is_empty() || name.starts_with("numcodecs.") {
         document.insert("configuration".to_owned(), Value::Object(configuration));
     }
@@ -116,9 +115,9 @@ fn codec_document(codec: &CodecMetadata, data_type: &DataType) -> Value {
     Value::Object(document)
 }
 
-/// The v3 spelling of a blosc configuration: v2 gives the shuffle as a number and no size of elements.
+/// Converts a blosc configuration to v3: v2 gives the shuffle as a number, and no element size.
 fn complete_blosc(configuration: &mut Map<String, Value>, data_type: &DataType) {
-    /// The largest size that a blosc header holds; larger elements count as bytes.
+    /// The largest element size that fits a blosc header; larger elements count as bytes.
     const MAX_TYPESIZE: usize = 255;
     let shuffle = match configuration.get("shuffle").and_then(Value::as_i64) {
         Some(0) => "noshuffle",
@@ -143,7 +142,7 @@ mod tests {
     const ARRAY: &str = r#"{"zarr_format":3,"node_type":"array","shape":[10,0],"data_type":"float32","chunk_grid":{"name":"regular","configuration":{"chunk_shape":[5,1]}},"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},"fill_value":"NaN","codecs":[{"name":"bytes","configuration":{"endian":"little"}},{"name":"crc32c"},{"name":"x.y","must_understand":false}],"attributes":{"a":1.50},"dimension_names":["y",null]}"#;
 
     #[test]
-    fn a_canonical_document_is_written_as_it_was_read() {
+    fn writes_a_canonical_document_unchanged() {
         let limits = MetadataLimits::default();
         let Ok(v3::V3Node::Array(array)) = v3::parse(ARRAY.as_bytes(), &limits) else { panic!("no array") };
         assert_eq!(array.to_document().to_string(), ARRAY);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codec_of_numcodecs_is_written_with_a_configuration_be_it_empty() {
+    fn writes_codecs_of_numcodecs_with_a_configuration_even_if_empty() {
         let zarray = json!({
             "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|b1", "order": "C", "fill_value": null,
             "filters": [{"id": "packbits"}], "compressor": {"id": "crc32"},
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v2_array_is_written_as_the_v3_array_it_would_be() {
+    fn converts_a_v2_array_to_v3() {
         let zarray = json!({
             "zarr_format": 2, "shape": [0, 4], "chunks": [0, 2], "dtype": ">i2", "order": "F", "fill_value": null,
             "filters": null, "dimension_separator": "/",

@@ -1,6 +1,6 @@
-//! Documents of the drafts of Zarr v3, which were written before it was final and mean other things by other names.
+//! Detection of documents of drafts of Zarr v3, which differ from the final version in names and meaning.
 //!
-//! They are told apart from Zarr v3 so that the answer can say what they are. They are not read.
+//! Drafts are not supported; detecting them allows for a precise error.
 
 use serde_json::{Map, Value};
 
@@ -10,17 +10,17 @@ use super::MetadataError;
 const MEMBERS: [&str; 5] =
     ["metadata_encoding", "metadata_key_suffix", "chunk_memory_layout", "compressor", "extensions"];
 
-/// A draft's document, whatever else is to say about it.
+/// The error for a document of a draft.
 #[must_use]
 pub fn unsupported() -> MetadataError {
     MetadataError::unsupported("format", "a draft of Zarr v3")
 }
 
-/// Refuses the members of a document that is a draft's.
-pub(super) fn refuse(members: &Map<String, Value>) -> Result<(), MetadataError> {
+/// Rejects the document of a draft.
+pub(super) fn check_not_draft(members: &Map<String, Value>) -> Result<(), MetadataError> {
     let protocol = members.get("zarr_format").is_some_and(Value::is_string);
-    let known = MEMBERS.iter().any(|member| is_drafts(member, members));
-    // Types were numpy's, or objects with a type to fall back upon; a grid had a type where it has a name now.
+    let known = MEMBERS.iter().any(|member| marks_draft(member, members));
+    // In drafts, types were type strings of numpy or objects with a fallback, and a grid had `type` instead of `name`.
     let data_type = members.get("data_type").is_some_and(|data_type| match data_type {
         Value::String(name) => name.starts_with(['<', '>', '|']),
         Value::Object(extension) => extension.contains_key("fallback"),
@@ -31,8 +31,8 @@ pub(super) fn refuse(members: &Map<String, Value>) -> Result<(), MetadataError> 
     if protocol || known || data_type || grid { Err(unsupported()) } else { Ok(()) }
 }
 
-/// Whether a member is there and is not one that the final version would let pass.
-fn is_drafts(member: &str, members: &Map<String, Value>) -> bool {
+/// Whether a member is present and the final version would not ignore it.
+fn marks_draft(member: &str, members: &Map<String, Value>) -> bool {
     members.get(member).is_some_and(|value| value.get("must_understand") != Some(&Value::Bool(false)))
 }
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mark_of_a_draft_is_enough() {
+    fn rejects_documents_with_any_sign_of_a_draft() {
         for document in [
             json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json"}),
             json!({"metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"}),
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_is_no_drafts_is_not_taken_for_one() {
+    fn accepts_documents_of_the_final_version() {
         for document in [
             json!({"zarr_format": 3, "node_type": "array", "data_type": "float64", "chunk_grid": {"name": "regular"}}),
             json!({"data_type": {"name": "struct", "configuration": {}}, "extensions": {"must_understand": false}}),
@@ -70,7 +70,7 @@ mod tests {
             json!({"chunk_grid": {"name": "x", "type": 1}}),
         ] {
             let Value::Object(members) = document else { panic!("members") };
-            assert_eq!(refuse(&members), Ok(()), "{members:?}");
+            assert_eq!(check_not_draft(&members), Ok(()), "{members:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! [`MetadataError`]: why a metadata document cannot be used.
+//! [`MetadataError`]: why a metadata document is invalid or unsupported.
 
 use crate::error::{Classify, ErrorClass};
 
-/// Why a document cannot be used. The text says where in the document.
+/// Why a document is invalid or unsupported. The text names the member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// Larger than the limit.
@@ -41,14 +41,14 @@ impl MetadataError {
         Self::Invalid { member: shortened(member.into()), reason: shortened(reason.into()) }
     }
 
-    /// Something valid that is not implemented here.
+    /// A valid extension that is not implemented here.
     #[must_use]
     pub fn unsupported(what: &'static str, name: impl Into<String>) -> Self {
         Self::Unsupported { what, name: shortened(name.into()) }
     }
 }
 
-/// What a document calls something may be as long as the document; in an error it is not.
+/// Truncates a text for an error, since a name in a document may be as long as the document.
 pub(crate) fn shortened(mut text: String) -> String {
     const LONGEST_CHARS: usize = 200;
     if let Some((end, _)) = text.char_indices().nth(LONGEST_CHARS) {

@@ -1,27 +1,27 @@
-//! Extension objects and their short-hand names (Zarr core 3.1, "Extension definition"), and the few shapes of
-//! JSON that documents are made of.
+//! [`Extension`]: extension objects and their short-hand names (Zarr core 3.1, "Extension definition"); and helpers for
+//! members of documents.
 //!
-//! An unknown name is not an error here: whoever asks for the extension says what it knows.
+//! An unknown name is not an error here; each extension point knows its own names.
 
 use serde_json::{Map, Value};
 
 use super::MetadataError;
 
-/// What stands at an extension point: a name, and whatever belongs to it.
+/// The value at an extension point: a name and its configuration.
 #[derive(Debug)]
 pub(super) struct Extension {
-    /// Where it stands, for errors.
+    /// The member that contains it, for errors.
     member: String,
     /// A registered name or a URI.
     pub(super) name: String,
-    /// Empty if there is none.
+    /// The configuration; empty if absent.
     pub(super) configuration: Map<String, Value>,
-    /// Whether a reader that does not know it must give up.
+    /// Whether a reader that does not know it must fail.
     pub(super) must_understand: bool,
 }
 
 impl Extension {
-    /// Reads an extension object, or a name that stands for one.
+    /// Parses an extension object or a short-hand name.
     pub(super) fn parse(value: &Value, member: &str) -> Result<Self, MetadataError> {
         let mut extension = Self {
             member: member.to_owned(),
@@ -51,8 +51,8 @@ impl Extension {
                 ("name", _) => return Err(self.invalid("`name` must be a string")),
                 ("configuration", _) => return Err(self.invalid("`configuration` must be an object")),
                 ("must_understand", _) => return Err(self.invalid("`must_understand` must be true or false")),
-                // Ignoring it could mean reading other data than was written, such as a `separator` put here.
-                (other, _) => return Err(self.invalid(&format!("`{other}` has no place beside the name"))),
+                // Ignoring a misplaced member, such as a `separator`, could change what is read.
+                (other, _) => return Err(self.invalid(&format!("`{other}` is not allowed beside `name`"))),
             }
         }
         Ok(())
@@ -63,7 +63,7 @@ impl Extension {
         MetadataError::invalid(self.member.as_str(), reason)
     }
 
-    /// Refuses `must_understand: false`, which some extension points do not offer.
+    /// Rejects `must_understand: false`, which some extension points do not allow.
     pub(super) fn require_understood(&self) -> Result<(), MetadataError> {
         if self.must_understand {
             Ok(())
@@ -72,7 +72,7 @@ impl Extension {
         }
     }
 
-    /// Refuses members of the configuration other than `known`.
+    /// Rejects members of the configuration other than `known`.
     pub(super) fn require_only(&self, known: &[&str]) -> Result<(), MetadataError> {
         match self.configuration.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
@@ -81,7 +81,7 @@ impl Extension {
     }
 }
 
-/// A document that is an object.
+/// The members of a document, which must be an object.
 pub(super) fn into_object(document: Value) -> Result<Map<String, Value>, MetadataError> {
     match document {
         Value::Object(members) => Ok(members),
@@ -89,7 +89,7 @@ pub(super) fn into_object(document: Value) -> Result<Map<String, Value>, Metadat
     }
 }
 
-/// A member that must be there.
+/// A required member.
 pub(super) fn required<'a>(
     members: &'a Map<String, Value>,
     member: &str,
@@ -97,23 +97,28 @@ pub(super) fn required<'a>(
     members.get(member).ok_or_else(|| MetadataError::invalid(member, "is missing"))
 }
 
-/// A member that may be absent; `null` counts as absent, since writers put it there.
+/// An optional member; `null` counts as absent, because some writers emit it.
 pub(super) fn optional<'a>(members: &'a Map<String, Value>, member: &str) -> Option<&'a Value> {
     members.get(member).filter(|value| !value.is_null())
 }
 
-/// An array of at most `most` items.
-pub(super) fn items<'a>(value: &'a Value, member: &str, most: usize) -> Result<&'a [Value], MetadataError> {
+/// An array of at max_items `max_items` items.
+pub(super) fn items<'a>(
+    value: &'a Value,
+    member: &str,
+    max_items: usize,
+) -> Result<&'a [Value], MetadataError> {
     match value {
-        Value::Array(items) if items.len() <= most => Ok(items),
-        Value::Array(items) => {
-            Err(MetadataError::invalid(member, format!("has {} items; the limit is {most}", items.len())))
-        }
+        Value::Array(items) if items.len() <= max_items => Ok(items),
+        Value::Array(items) => Err(MetadataError::invalid(
+            member,
+            format!("has {} items; the limit is {max_items}", items.len()),
+        )),
         _ => Err(MetadataError::invalid(member, "must be an array")),
     }
 }
 
-/// A list of lengths: integers without fraction or exponent, from 0 to 2^63 − 1, at most `rank` of them.
+/// An array of at max_items `rank` lengths: integers without fraction or exponent, from 0 to 2^63 − 1.
 pub(super) fn lengths(value: &Value, member: &str, rank: usize) -> Result<Vec<u64>, MetadataError> {
     let length = |item: &Value| item.as_u64().filter(|&length| i64::try_from(length).is_ok());
     items(value, member, rank)?
@@ -125,7 +130,7 @@ pub(super) fn lengths(value: &Value, member: &str, rank: usize) -> Result<Vec<u6
         .collect()
 }
 
-/// The shape of chunks of an array of this shape. An edge is at least 1, and 0 only where the array has no length.
+/// The chunk shape of an array of this shape. An edge is at least 1; it may be 0 only where the array's length is 0.
 pub(super) fn chunk_shape(value: &Value, member: &str, shape: &[u64]) -> Result<Vec<u64>, MetadataError> {
     let chunk_shape = lengths(value, member, usize::MAX)?;
     if chunk_shape.len() != shape.len() {
@@ -145,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_alone_is_short_for_an_object_with_that_name() {
+    fn accepts_a_name_as_short_hand_for_an_object() {
         for value in [json!("a"), json!({"name": "a"}), json!({"name": "a", "configuration": {}})] {
             let extension = Extension::parse(&value, "x").unwrap();
             assert_eq!((extension.name.as_str(), extension.must_understand), ("a", true));
@@ -154,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_of_another_shape_is_invalid() {
+    fn rejects_invalid_extensions() {
         for value in [
             json!(1),
             json!(null),
@@ -171,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_integers_up_to_two_to_the_63() {
+    fn accepts_lengths_from_0_to_2_to_the_63_minus_1() {
         let largest = json!([9_223_372_036_854_775_807_u64, 0, -0]);
         assert_eq!(lengths(&largest, "shape", 3), Ok(vec![(1 << 63) - 1, 0, 0]));
         for text in

@@ -1,84 +1,42 @@
-//! JSON from hostile bytes: bounded in size and depth, and lenient about bare `NaN`, `Infinity`, `-Infinity`.
+//! Parsing untrusted JSON documents, bounded in size and depth (RFC 8259; Zarr core 3.1, "Metadata").
 //!
-//! RFC 8259, as Zarr core 3.1 "Metadata" asks. The structure is read here, so that depth, repeated names and the
-//! bare tokens are ours to judge; single strings and numbers are `serde_json`'s. Numbers keep their text. What a
-//! member means is not decided here.
+//! Bare `NaN`, `Infinity` and `-Infinity` are accepted, as many writers emit them. The meaning of members is the
+//! business of the callers.
 
-use std::ops::Range;
+use serde_json::{Map, Value};
 
-use serde_json::{Map, Number, Value};
-
+use super::attributes::not_an_object;
+use super::limits::MetadataLimits;
+use super::parser::{ATTRIBUTES, DuplicateNames, parse_entire};
 use super::{Attributes, MetadataError};
 
-/// Limits on what a metadata document may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MetadataLimits {
-    /// Longest document, in bytes.
-    pub document_bytes: usize,
-    /// Deepest nesting of arrays and objects.
-    pub depth: usize,
-    /// Most dimensions of an array.
-    pub rank: usize,
-    /// Most codecs in one chain.
-    pub codecs: usize,
-    /// Longest document that holds copies of others (consolidated metadata), in bytes, read or made.
-    pub consolidated_bytes: usize,
-    /// Most nodes looked at to make one.
-    pub consolidated_nodes: usize,
-}
-
-impl Default for MetadataLimits {
-    fn default() -> Self {
-        Self {
-            document_bytes: 4 << 20,
-            depth: 64,
-            rank: 32,
-            codecs: 16,
-            consolidated_bytes: 64 << 20,
-            consolidated_nodes: 50_000,
-        }
-    }
-}
-
-/// What a name that an object gives twice means.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Repeated {
-    /// An error: two readers would differ about the structure.
-    Refused,
-    /// The last one counts, as nearly every JSON reader has it.
-    LastWins,
-}
-
-/// The member whose value is the user's, in which repeated names are tolerated.
-pub(super) const ATTRIBUTES: &str = "attributes";
-
-/// Parses a document, of which everything but the members named `attributes` is structure.
+/// Parses a document. Everything outside members named `attributes` is structure, in which repeated names are errors.
 ///
-/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become the strings of those names, in attributes
-/// too, as JSON has no other way to say them: they are never emitted bare again.
+/// A byte order mark is skipped. Bare `NaN`, `Infinity` and `-Infinity` become strings of those names, also in attributes,
+/// because JSON has no other spelling for them; they are never emitted bare.
 ///
 /// # Errors
-/// [`MetadataError::TooLarge`], and [`MetadataError::Json`] for whatever is not JSON, is nested deeper than
-/// `limits.depth`, or gives a name twice outside attributes.
+/// [`MetadataError::TooLarge`]; [`MetadataError::Json`] for text that is not JSON, is nested deeper than `limits.depth`, or
+/// repeats a name outside attributes.
 pub fn parse_document(document: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(document, limits, Repeated::Refused, |_| false)
+    parse(document, limits, DuplicateNames::Reject, |_| false)
 }
 
-/// Parses a document in whose attributes some members, told by their names, are structure. Otherwise as
+/// Parses a document in whose attributes the members chosen by `is_structure` are structure. Otherwise as
 /// [`parse_document`].
 ///
 /// # Errors
-/// As [`parse_document`], also for names given twice in these members.
+/// As [`parse_document`], also for repeated names in these members.
 pub(super) fn parse_declaring(
     document: &[u8],
     limits: &MetadataLimits,
     is_structure: fn(&str) -> bool,
 ) -> Result<Value, MetadataError> {
-    parse(document, limits, Repeated::Refused, is_structure)
+    parse(document, limits, DuplicateNames::Reject, is_structure)
 }
 
-/// Parses a document, and keeps its attributes apart, as text; `None` if they are missing or no object. Otherwise as
-/// [`parse_document`].
+/// Parses a document and returns its attributes separately, as text; `None` if they are absent or not an object. Otherwise
+/// as [`parse_document`].
 ///
 /// # Errors
 /// As [`parse_document`].
@@ -87,26 +45,26 @@ pub(super) fn parse_with_attributes(
     limits: &MetadataLimits,
 ) -> Result<(Value, Option<Attributes>), MetadataError> {
     let mut attributes = None;
-    let value = whole(
+    let value = parse_entire(
         document,
         limits,
         |_| false,
         |parser| {
             parser.skip_whitespace();
             if parser.peek() != Some(b'{') {
-                return parser.value(limits.depth, Repeated::Refused);
+                return parser.value(limits.depth, DuplicateNames::Reject);
             }
-            let depth = parser.deeper(limits.depth)?;
+            let depth = parser.descend(limits.depth)?;
             let mut members = Map::new();
-            parser.members(Repeated::Refused, &mut |parser, name| {
+            parser.members(DuplicateNames::Reject, &mut |parser, name| {
                 parser.skip_whitespace();
                 let value = if name == ATTRIBUTES && parser.peek() == Some(b'{') {
                     attributes = Some(Attributes::parse(parser, depth)?);
                     Value::Object(Map::new())
                 } else {
-                    parser.value(depth, parser.within(&name, Repeated::Refused))?
+                    parser.value(depth, parser.duplicates_within(&name, DuplicateNames::Reject))?
                 };
-                parser.insert(&mut members, name, value, Repeated::Refused)
+                parser.insert(&mut members, name, value, DuplicateNames::Reject)
             })?;
             Ok(Value::Object(members))
         },
@@ -114,30 +72,7 @@ pub(super) fn parse_with_attributes(
     Ok((value, attributes))
 }
 
-/// Parses a v2 `.zattrs` and keeps it as text: an object that is the user's throughout. Otherwise as [`parse_document`].
-///
-/// # Errors
-/// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
-pub(super) fn parse_zattrs(document: &[u8], limits: &MetadataLimits) -> Result<Attributes, MetadataError> {
-    whole(
-        document,
-        limits,
-        |_| false,
-        |parser| {
-            parser.skip_whitespace();
-            match parser.peek() {
-                Some(b'{') => Attributes::parse(parser, limits.depth).map(Ok),
-                _ => parser.value(limits.depth, Repeated::LastWins).map(|_| Err(not_an_object())),
-            }
-        },
-    )?
-}
-
-fn not_an_object() -> MetadataError {
-    MetadataError::invalid(".zattrs", "must be an object")
-}
-
-/// Parses a v2 `.zattrs`: an object that is the user's throughout. Otherwise as [`parse_document`].
+/// Parses a v2 `.zattrs`. All of it is user data. Otherwise as [`parse_document`].
 ///
 /// # Errors
 /// As [`parse_document`]; [`MetadataError::Invalid`] if it is not an object.
@@ -145,352 +80,28 @@ pub fn parse_attributes(
     document: &[u8],
     limits: &MetadataLimits,
 ) -> Result<Map<String, Value>, MetadataError> {
-    match parse(document, limits, Repeated::LastWins, |_| false)? {
+    match parse(document, limits, DuplicateNames::LastWins, |_| false)? {
         Value::Object(attributes) => Ok(attributes),
         _ => Err(not_an_object()),
     }
 }
 
-/// Parses a value that is the user's throughout, such as an element of an array of JSON values. Otherwise as
-/// [`parse_document`].
+/// Parses a value that is user data, such as an element of an array of JSON values. Of a repeated name, the last value
+/// counts. Otherwise as [`parse_document`].
 ///
 /// # Errors
-/// As [`parse_document`], but for names given twice: the last one counts.
+/// As [`parse_document`], except for repeated names.
 pub fn parse_value(text: &[u8], limits: &MetadataLimits) -> Result<Value, MetadataError> {
-    parse(text, limits, Repeated::LastWins, |_| false)
+    parse(text, limits, DuplicateNames::LastWins, |_| false)
 }
-
-/// Shows each member of an object: its name, and where in `text` its value stands. Nothing is made of the values, so
-/// that a long document costs no more than its text; that they are valid JSON is not checked.
-///
-/// # Errors
-/// [`MetadataError::Json`] for what is no object or nested deeper than `depth`; those of `visit`.
-pub(super) fn visit_members(
-    text: &[u8],
-    depth: usize,
-    mut visit: impl FnMut(String, Range<usize>) -> Result<(), MetadataError>,
-) -> Result<(), MetadataError> {
-    let mut parser = Parser { text, at: 0, is_structure: |_| false };
-    parser.take(BYTE_ORDER_MARK);
-    parser.skip_whitespace();
-    if parser.peek() != Some(b'{') {
-        return Err(parser.error("expected an object"));
-    }
-    parser.skip_members(depth, Parser::string, &mut visit)?;
-    parser.skip_whitespace();
-    match parser.peek() {
-        None => Ok(()),
-        Some(_) => Err(parser.error("trailing characters")),
-    }
-}
-
-/// U+FEFF, which some editors put before a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn parse(
     document: &[u8],
     limits: &MetadataLimits,
-    repeated: Repeated,
+    repeated: DuplicateNames,
     is_structure: fn(&str) -> bool,
 ) -> Result<Value, MetadataError> {
-    whole(document, limits, is_structure, |parser| parser.value(limits.depth, repeated))
-}
-
-/// What `read` makes of a whole document.
-fn whole<T>(
-    document: &[u8],
-    limits: &MetadataLimits,
-    is_structure: fn(&str) -> bool,
-    read: impl FnOnce(&mut Parser<'_>) -> Result<T, MetadataError>,
-) -> Result<T, MetadataError> {
-    if document.len() > limits.document_bytes {
-        return Err(MetadataError::TooLarge {
-            size: document.len() as u64,
-            limit: limits.document_bytes as u64,
-        });
-    }
-    let text = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
-    if let Err(error) = std::str::from_utf8(text) {
-        return Err(MetadataError::Json(error.to_string()));
-    }
-    let mut parser = Parser { text, at: 0, is_structure };
-    let value = read(&mut parser)?;
-    parser.skip_whitespace();
-    match parser.peek() {
-        None => Ok(value),
-        Some(_) => Err(parser.error("trailing characters")),
-    }
-}
-
-/// A place in a text. Descends one call for each level of nesting, so never deeper than the limit.
-pub(super) struct Parser<'a> {
-    text: &'a [u8],
-    at: usize,
-    /// Which members are structure although they stand in what is the user's.
-    is_structure: fn(&str) -> bool,
-}
-
-impl Parser<'_> {
-    pub(super) fn error(&self, what: &str) -> MetadataError {
-        let before = self.text.get(..self.at).unwrap_or_default();
-        let line = before.split(|&byte| byte == b'\n').count();
-        let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
-        MetadataError::Json(format!("{what} at byte {} (line {line}, column {column})", self.at))
-    }
-
-    pub(super) fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    pub(super) fn rest(&self) -> &[u8] {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    pub(super) fn skip_whitespace(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.at += 1;
-        }
-    }
-
-    /// Whether `token` stands here; if so, it is behind us afterwards.
-    fn take(&mut self, token: &[u8]) -> bool {
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len();
-        }
-        found
-    }
-
-    fn value(&mut self, depth: usize, repeated: Repeated) -> Result<Value, MetadataError> {
-        self.skip_whitespace();
-        match self.peek() {
-            Some(b'{') => self.object(self.deeper(depth)?, repeated).map(Value::Object),
-            Some(b'[') => self.array(self.deeper(depth)?, repeated).map(Value::Array),
-            Some(b'"') => self.string().map(Value::String),
-            Some(b'-' | b'0'..=b'9') if !self.rest().starts_with(b"-I") => self.number().map(Value::Number),
-            _ => self.word(),
-        }
-    }
-
-    pub(super) fn deeper(&self, depth: usize) -> Result<usize, MetadataError> {
-        depth.checked_sub(1).ok_or_else(|| self.error("nested too deeply"))
-    }
-
-    /// The words of JSON, and the three that are not JSON but stand in many documents.
-    pub(super) fn word(&mut self) -> Result<Value, MetadataError> {
-        const WORDS: [(&str, Value); 3] =
-            [("null", Value::Null), ("true", Value::Bool(true)), ("false", Value::Bool(false))];
-        const BARE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
-        for (word, value) in WORDS {
-            if self.take(word.as_bytes()) {
-                return Ok(value);
-            }
-        }
-        for word in BARE {
-            if self.take(word.as_bytes()) {
-                return Ok(Value::from(word));
-            }
-        }
-        Err(self.error("expected a value"))
-    }
-
-    fn object(&mut self, depth: usize, repeated: Repeated) -> Result<Map<String, Value>, MetadataError> {
-        let mut members = Map::new();
-        self.members(repeated, &mut |parser, name| {
-            let value = parser.value(depth, parser.within(&name, repeated))?;
-            parser.insert(&mut members, name, value, repeated)
-        })?;
-        Ok(members)
-    }
-
-    /// What repeated names mean in the value of a member.
-    fn within(&self, name: &str, repeated: Repeated) -> Repeated {
-        match name {
-            ATTRIBUTES => Repeated::LastWins,
-            name if (self.is_structure)(name) => Repeated::Refused,
-            _ => repeated,
-        }
-    }
-
-    fn insert(
-        &self,
-        members: &mut Map<String, Value>,
-        name: String,
-        value: Value,
-        repeated: Repeated,
-    ) -> Result<(), MetadataError> {
-        if members.insert(name, value).is_some() && repeated == Repeated::Refused {
-            return Err(self.error("a name given twice, before here"));
-        }
-        Ok(())
-    }
-
-    /// Reads the members of an object: `read` is given the name of each, and reads its value.
-    fn members(
-        &mut self,
-        repeated: Repeated,
-        read: &mut dyn FnMut(&mut Self, String) -> Result<(), MetadataError>,
-    ) -> Result<(), MetadataError> {
-        self.each(b'}', "expected `,` or `}`", &mut |parser| {
-            parser.skip_whitespace();
-            if parser.peek() != Some(b'"') {
-                return Err(parser.error("expected a name"));
-            }
-            let name = parser.string()?;
-            if repeated == Repeated::Refused && name.contains('\0') {
-                // Readers that end a text there would see another name.
-                return Err(parser.error("a name with a NUL, before here"));
-            }
-            parser.colon()?;
-            read(parser, name)
-        })
-    }
-
-    pub(super) fn colon(&mut self) -> Result<(), MetadataError> {
-        self.skip_whitespace();
-        if self.take(b":") { Ok(()) } else { Err(self.error("expected `:`")) }
-    }
-
-    /// Reads what stands between the bracket that is here and the one that closes it: `read` is called for each item.
-    pub(super) fn each(
-        &mut self,
-        close: u8,
-        expected: &str,
-        read: &mut dyn FnMut(&mut Self) -> Result<(), MetadataError>,
-    ) -> Result<(), MetadataError> {
-        self.at += 1;
-        self.skip_whitespace();
-        if self.take(&[close]) {
-            return Ok(());
-        }
-        loop {
-            read(self)?;
-            self.skip_whitespace();
-            if self.take(&[close]) {
-                return Ok(());
-            }
-            if !self.take(b",") {
-                return Err(self.error(expected));
-            }
-        }
-    }
-
-    fn array(&mut self, depth: usize, repeated: Repeated) -> Result<Vec<Value>, MetadataError> {
-        let mut items = Vec::new();
-        self.each(b']', "expected `,` or `]`", &mut |parser| {
-            items.push(parser.value(depth, repeated)?);
-            Ok(())
-        })?;
-        Ok(items)
-    }
-
-    /// Moves past an object, and shows its members: `name` reads or skips the name of each, and `visit` is given where its
-    /// value stands.
-    fn skip_members<N>(
-        &mut self,
-        depth: usize,
-        name: fn(&mut Self) -> Result<N, MetadataError>,
-        visit: &mut dyn FnMut(N, Range<usize>) -> Result<(), MetadataError>,
-    ) -> Result<(), MetadataError> {
-        let depth = self.deeper(depth)?;
-        self.each(b'}', "expected `,` or `}`", &mut |parser| {
-            parser.skip_whitespace();
-            if parser.peek() != Some(b'"') {
-                return Err(parser.error("expected a name"));
-            }
-            let name = name(parser)?;
-            parser.colon()?;
-            parser.skip_whitespace();
-            let start = parser.at;
-            parser.skip(depth)?;
-            visit(name, start..parser.at)
-        })
-    }
-
-    /// Moves past a value of any kind.
-    fn skip(&mut self, depth: usize) -> Result<(), MetadataError> {
-        match self.peek() {
-            Some(b'"') => {
-                self.skip_string();
-                Ok(())
-            }
-            Some(b'{') => {
-                let skipped = |parser: &mut Self| {
-                    parser.skip_string();
-                    Ok(())
-                };
-                self.skip_members(depth, skipped, &mut |(), _| Ok(()))
-            }
-            Some(b'[') => {
-                let depth = self.deeper(depth)?;
-                self.each(b']', "expected `,` or `]`", &mut |parser| {
-                    parser.skip_whitespace();
-                    parser.skip(depth)
-                })
-            }
-            _ => {
-                let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r');
-                let length = self.rest().iter().take_while(|byte| !ends(byte)).count();
-                if length == 0 {
-                    return Err(self.error("expected a value"));
-                }
-                self.at += length;
-                Ok(())
-            }
-        }
-    }
-
-    pub(super) fn string(&mut self) -> Result<String, MetadataError> {
-        let length = self.string_length();
-        self.token(length, "a string")
-    }
-
-    fn skip_string(&mut self) {
-        self.at = self.at.saturating_add(self.string_length()).min(self.text.len());
-    }
-
-    /// Moves past the next bytes, and gives them.
-    pub(super) fn pass(&mut self, length: usize) -> &[u8] {
-        let start = self.at;
-        self.at = start.saturating_add(length).min(self.text.len());
-        self.text.get(start..self.at).unwrap_or_default()
-    }
-
-    /// Bytes of the string that begins here, its quotes included; more than there are, if it does not end.
-    pub(super) fn string_length(&self) -> usize {
-        let mut escaped = false;
-        let inside = self.rest().iter().skip(1).take_while(|&&byte| {
-            let ends = byte == b'"' && !escaped;
-            escaped = byte == b'\\' && !escaped;
-            !ends
-        });
-        inside.count() + 2
-    }
-
-    pub(super) fn number(&mut self) -> Result<Number, MetadataError> {
-        let length = self.number_length();
-        self.token(length, "a number")
-    }
-
-    /// Bytes of what may be a number that begins here.
-    pub(super) fn number_length(&self) -> usize {
-        let digits = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-        self.rest().iter().take_while(digits).count()
-    }
-
-    /// The next `length` bytes as one JSON token.
-    fn token<T: serde::de::DeserializeOwned>(
-        &mut self,
-        length: usize,
-        what: &str,
-    ) -> Result<T, MetadataError> {
-        let token =
-            self.rest().get(..length).ok_or_else(|| self.error("the document ends within a string"))?;
-        let value = serde_json::from_slice(token)
-            .map_err(|error| self.error(&format!("{what} with {error}, read")))?;
-        self.at += length;
-        Ok(value)
-    }
+    parse_entire(document, limits, is_structure, |parser| parser.value(limits.depth, repeated))
 }
 
 #[cfg(test)]
@@ -522,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_nan_tokens_are_read_as_strings_and_never_emitted_bare() {
+    fn parses_bare_nan_tokens_as_strings() {
         assert_eq!(
             emitted(r#"{"a":[NaN, Infinity,-Infinity ],"b":"NaN, -Infinity","c":NaN}"#),
             r#"{"a":["NaN","Infinity","-Infinity"],"b":"NaN, -Infinity","c":"NaN"}"#
@@ -535,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_an_error() {
+    fn rejects_text_that_is_not_json() {
         for text in [
             "",
             " ",
@@ -583,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn a_document_over_the_limit_is_too_large() {
+    fn rejects_a_document_over_the_size_limit() {
         let limits = MetadataLimits { document_bytes: 4, ..MetadataLimits::default() };
         assert_eq!(parse_document(b"[  ]", &limits), Ok(Value::Array(Vec::new())));
         assert_eq!(parse_document(b"[   ]", &limits), Err(MetadataError::TooLarge { size: 5, limit: 4 }));
     }
 
     #[test]
-    fn nesting_up_to_the_limit_is_read_and_beyond_it_refused() {
+    fn accepts_nesting_up_to_the_limit_and_rejects_deeper_nesting() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(document(&nested(64)).is_ok());
         assert!(document(&nested(65)).is_err());
@@ -599,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_is_refused_in_the_structure_and_the_last_one_wins_in_attributes() {
+    fn rejects_repeated_names_in_the_structure_and_takes_the_last_in_attributes() {
         assert!(document(r#"{"shape":[1],"shape":[2]}"#).is_err());
         assert!(document(r#"{"codecs":[{"a":1,"a":1}]}"#).is_err());
         assert!(document(r#"{"attributes":{},"attributes":{}}"#).is_err());
@@ -609,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_a_nul_is_refused_in_the_structure_and_kept_in_attributes() {
+    fn rejects_names_with_nul_in_the_structure_and_keeps_them_in_attributes() {
         assert!(document(r#"{"shape\u0000": [1]}"#).is_err());
         assert!(document(r#"{"codecs": [{"na\u0000me": 1}]}"#).is_err());
         let attributes = r#"{"attributes":{"a\u0000b":{"\u0000":1}}}"#;
@@ -617,28 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_shown_with_the_text_of_their_values() {
-        let text =
-            "\u{feff} {\"a\" : [1, {\"b\": \"}\\\"]\"}] ,\"\\u0062\":NaN,\"c\":\"\",\"a\":{ } }\n".as_bytes();
-        let mut found = Vec::new();
-        let shown = visit_members(text, 4, |name, span| {
-            found.push((name, std::str::from_utf8(&text[span]).unwrap()));
-            Ok(())
-        });
-        assert_eq!(shown, Ok(()));
-        let expected = [("a", r#"[1, {"b": "}\"]"}]"#), ("b", "NaN"), ("c", "\"\""), ("a", "{ }")];
-        assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value)));
-        for text in
-            ["", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":}", "{\"a\":1", "{\"a\":\"", "{\"a\":[1}", "{} {}"]
-        {
-            assert!(visit_members(text.as_bytes(), 4, |_, _| Ok(())).is_err(), "{text}");
-        }
-        let deep = format!("{{\"a\":{}", "[".repeat(1_000_000));
-        assert!(visit_members(deep.as_bytes(), 64, |_, _| Ok(())).is_err());
-    }
-
-    #[test]
-    fn a_value_is_of_any_kind_and_the_last_of_a_repeated_name_wins() {
+    fn parses_a_value_of_any_kind_and_takes_the_last_of_repeated_names() {
         let limits = MetadataLimits { depth: 2, ..MetadataLimits::default() };
         let value = parse_value(br#" [{"a":1,"a":NaN}] "#, &limits).unwrap();
         assert_eq!(value.to_string(), r#"[{"a":"NaN"}]"#);

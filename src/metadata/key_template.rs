@@ -1,20 +1,19 @@
-//! [`KeyTemplate`]: the chunk key encoding `template` (once `generic`), a text with places for coordinates.
+//! [`KeyTemplate`]: the chunk key encoding `template` (formerly `generic`), a text with placeholders for coordinates.
 //!
-//! The Zarr extension of that name: `{0}` is the first coordinate, `{-1}` the last, `{*}` all those that no other place
-//! takes, with a separator between; `:03` fills with zeros; `{{` and `}}` are braces. Every coordinate has exactly one
-//! place, so a template is read for the rank of its array.
+//! The Zarr extension of that name: `{0}` is the first coordinate, `{-1}` the last, `{*}` all others, joined by a
+//! separator; `:03` pads with zeros; `{{` and `}}` are braces. Every coordinate has exactly one placeholder, so a template
+//! is parsed for the rank of its array.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::MetadataError;
-use super::chunk_key_encoding::{check_literal, either};
 use super::extension::Extension;
 
 const SEPARATOR: &str = "separator";
-/// What the extension's own text calls it in one place and another.
+/// The extension's text uses both names for the member.
 const FORMATS: [&str; 2] = ["format", "template"];
-/// Most digits that a coordinate is filled to.
-const MOST_DIGITS: usize = 255;
+/// Maximum number of digits to which a coordinate is padded.
+const MAX_DIGITS: usize = 255;
 
 /// A template, for arrays of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,18 +26,18 @@ pub struct KeyTemplate {
 /// A part of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPart {
-    /// A text; not empty.
+    /// A text that is not empty.
     Literal(String),
     /// A coordinate, in decimal.
     Number {
-        /// Which.
+        /// The dimension of the coordinate.
         axis: usize,
-        /// Digits it has at least.
+        /// Minimum number of digits.
         digits: usize,
     },
 }
 
-/// A part of the text before the rank is known.
+/// A part of the template's text, independent of the rank.
 enum Token {
     Literal(String),
     Axis { index: i64, digits: usize },
@@ -46,13 +45,13 @@ enum Token {
 }
 
 impl KeyTemplate {
-    /// The parts of a key; each dimension of the array has one.
+    /// The parts of a key; each dimension of the array has exactly one number.
     #[must_use]
     pub fn parts(&self) -> &[KeyPart] {
         &self.parts
     }
 
-    /// Whether a key tells where each of its numbers ends.
+    /// Whether the end of each number in a key is unambiguous.
     #[must_use]
     pub fn is_unambiguous(&self) -> bool {
         self.parts.windows(2).all(|pair| match pair {
@@ -89,7 +88,7 @@ impl KeyTemplate {
         }
     }
 
-    /// The key of the coordinates 0, without zeros to fill.
+    /// The key for the coordinates 0, without padding.
     pub(super) fn sample(&self) -> String {
         let text = |part: &KeyPart| match part {
             KeyPart::Literal(text) => text.clone(),
@@ -99,27 +98,27 @@ impl KeyTemplate {
     }
 }
 
-/// The parts of a format.
+/// Parses the text of a template.
 fn tokens(encoding: &Extension, format: &str) -> Result<Vec<Token>, MetadataError> {
-    let unbalanced = || encoding.invalid("a brace stands alone; `{{` and `}}` mean braces");
+    let unbalanced = || encoding.invalid("has an unbalanced brace; write `{{` and `}}` for braces");
     let (mut tokens, mut literal, mut rest) = (Vec::new(), String::new(), format);
     while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix("{{") {
+        if let Some(after) = rest.strip_prefix("{{") {
             literal.push('{');
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix("}}") {
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix("}}") {
             literal.push('}');
-            rest = behind;
-        } else if let Some(behind) = rest.strip_prefix('{') {
-            let (expression, behind) = behind.split_once('}').ok_or_else(unbalanced)?;
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('{') {
+            let (expression, after) = after.split_once('}').ok_or_else(unbalanced)?;
             let token = token(expression).ok_or_else(unbalanced)?;
             tokens.extend([Token::Literal(std::mem::take(&mut literal)), token]);
-            rest = behind;
+            rest = after;
         } else {
             let end = rest.find(['{', '}']).unwrap_or(rest.len());
-            let (text, behind) = rest.split_at_checked(end).filter(|_| end > 0).ok_or_else(unbalanced)?;
+            let (text, after) = rest.split_at_checked(end).filter(|_| end > 0).ok_or_else(unbalanced)?;
             literal.push_str(text);
-            rest = behind;
+            rest = after;
         }
     }
     if format.starts_with('/') {
@@ -134,14 +133,14 @@ fn tokens(encoding: &Extension, format: &str) -> Result<Vec<Token>, MetadataErro
     Ok(tokens)
 }
 
-/// What stands between braces: `0`, `-1`, `*`, each with or without `:03`.
+/// Parses the text between braces: `0`, `-1` or `*`, each with or without `:03`.
 fn token(expression: &str) -> Option<Token> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (what, digits) = match expression.split_once(':') {
         None => (expression, 0),
         Some((what, digits)) => {
             let digits = digits.strip_prefix('0').filter(|digits| is_number(digits))?;
-            (what, digits.parse().ok().filter(|&digits| digits <= MOST_DIGITS)?)
+            (what, digits.parse().ok().filter(|&digits| digits <= MAX_DIGITS)?)
         }
     };
     if what == "*" {
@@ -151,7 +150,7 @@ fn token(expression: &str) -> Option<Token> {
     Some(Token::Axis { index: what.parse().ok()?, digits })
 }
 
-/// The parts of the keys of arrays of a rank, each dimension exactly once.
+/// The parts of keys for a rank. Rejects templates that do not have each dimension exactly once.
 fn parts(
     encoding: &Extension,
     tokens: &[Token],
@@ -174,8 +173,8 @@ fn parts(
         }
     }
     let others: Vec<usize> = (0..rank).filter(|&axis| is_taken.get(axis) == Some(&false)).collect();
-    let places = tokens.iter().filter(|token| matches!(token, Token::Others { .. })).count();
-    match (places, others.is_empty(), separator) {
+    let placeholders = tokens.iter().filter(|token| matches!(token, Token::Others { .. })).count();
+    match (placeholders, others.is_empty(), separator) {
         (0, true, _) if rank > 0 => {}
         (1, false, Some(_)) => {}
         (1, false, None) => return Err(encoding.invalid("`{*}` needs a `separator`")),
@@ -189,8 +188,8 @@ fn parts(
                 parts.extend(axis_of(*index).map(|axis| KeyPart::Number { axis, digits: *digits }));
             }
             Token::Others { digits } => {
-                for (place, &axis) in others.iter().enumerate() {
-                    if place > 0 {
+                for (index, &axis) in others.iter().enumerate() {
+                    if index > 0 {
                         push_literal(&mut parts, separator.unwrap_or_default());
                     }
                     parts.push(KeyPart::Number { axis, digits: *digits });
@@ -206,5 +205,19 @@ fn push_literal(parts: &mut Vec<KeyPart>, text: &str) {
         _ if text.is_empty() => {}
         Some(KeyPart::Literal(before)) => before.push_str(text),
         _ => parts.push(KeyPart::Literal(text.to_owned())),
+    }
+}
+
+/// The value of the first of two members that is present.
+fn either<'a>(configuration: &'a Map<String, Value>, [one, other]: [&str; 2]) -> Option<&'a Value> {
+    configuration.get(one).or_else(|| configuration.get(other))
+}
+
+/// Rejects text that must not occur in a part of a key.
+pub(super) fn check_literal(encoding: &Extension, text: &str) -> Result<(), MetadataError> {
+    const REFUSED: [&str; 5] = ["..", "\\", "\0", "//", "zarr.json"];
+    match REFUSED.into_iter().find(|&refused| text.contains(refused)) {
+        None => Ok(()),
+        Some(refused) => Err(encoding.invalid(&format!("a key cannot hold {refused:?}"))),
     }
 }

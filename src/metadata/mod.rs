@@ -1,10 +1,9 @@
-//! Metadata documents as written (v1, v2, v3) and the one model the house uses.
+//! Metadata documents (v1, v2, v3), and the common model of arrays and groups.
 //!
-//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse documents from hostile bytes
-//! and make of them [`ArrayMetadata`] or [`GroupMetadata`]; whatever differs between the versions ends there. Readers are
-//! lenient about what writers are known to do and bounded by [`MetadataLimits`]; `to_document` writes strict v3.
-//! Codecs are names with configurations in JSON here; the `codec` module says what they mean, and passes in what the parsers
-//! of v1 and v2 must know of them ([`V2CodecLookup`]).
+//! Zarr core 3.1 "Metadata", Zarr v2 "Metadata". [`v1`], [`v2`] and [`v3`] parse untrusted documents into
+//! [`ArrayMetadata`] or [`GroupMetadata`], which hide the differences between the versions. Parsers accept known
+//! deviations of writers and are bounded by [`MetadataLimits`]; `to_document` writes strict v3. Codec configurations stay
+//! JSON here; the module `codec` interprets them, and passes in what the parsers of v1 and v2 must know ([`V2CodecLookup`]).
 
 mod attributes;
 mod chunk_grid;
@@ -22,7 +21,10 @@ mod extension;
 mod fill_value;
 mod json;
 mod key_template;
+mod limits;
 mod model;
+mod parser;
+mod separator;
 mod text;
 pub mod v1;
 pub mod v2;
@@ -43,9 +45,11 @@ pub use decimal::{bfloat16_to_print, float16_to_print, small_float_to_print};
 pub use error::MetadataError;
 pub(crate) use error::shortened;
 pub use fill_value::FillValue;
-pub use json::{MetadataLimits, parse_attributes, parse_document, parse_value};
+pub use json::{parse_attributes, parse_document, parse_value};
 pub use key_template::{KeyPart, KeyTemplate};
-pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, Separator, ZarrFormat};
+pub use limits::MetadataLimits;
+pub use model::{ArrayMetadata, CodecMetadata, GroupMetadata, NodeKind, ZarrFormat};
+pub use separator::Separator;
 pub use text::{canonical_json, utf32_text, without_padding};
 pub use v2_codec::{CodecStage, V2ByteOrder, V2Codec, V2CodecLookup, V2Objects};
 

@@ -1,11 +1,10 @@
-//! The one model of nodes: what is left of a document once its format version no longer matters.
+//! The model of arrays and groups, independent of the Zarr format version.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, DataType, FillValue};
 
-/// The version of the Zarr format a document is written in.
+/// The Zarr format version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZarrFormat {
     /// Zarr v1: `meta`, `attrs`.
@@ -17,7 +16,7 @@ pub enum ZarrFormat {
 }
 
 impl ZarrFormat {
-    /// The number a document gives.
+    /// The number in `zarr_format`.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
@@ -38,9 +37,9 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The word of the specification's `node_type`.
+    /// The value of `node_type`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Array => "array",
             Self::Group => "group",
@@ -51,40 +50,40 @@ impl NodeKind {
 /// An array's metadata, of any format version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayMetadata {
-    /// The version of the document it came from.
+    /// The format of its documents.
     pub zarr_format: ZarrFormat,
-    /// Elements along each dimension. May be empty (rank 0), and may hold zeros.
+    /// Elements along each dimension. Empty for rank 0; lengths may be 0.
     pub shape: Vec<u64>,
-    /// The type of the elements.
+    /// The data type of the elements.
     pub data_type: DataType,
-    /// How the array is divided into chunks; of the same rank as `shape`.
+    /// The chunk grid; of the same rank as `shape`.
     pub chunk_grid: ChunkGridMetadata,
-    /// How a chunk's coordinates become a key.
+    /// How a chunk's coordinates are encoded as a key.
     pub chunk_key_encoding: ChunkKeyEncodingMetadata,
-    /// The element that chunks that are not there consist of.
+    /// The value of all elements of absent chunks.
     pub fill_value: FillValue,
     /// The codecs in encoding order. For v2: `transpose` if the order is F, then `bytes`, then the compressor,
     /// under their v3 names.
     pub codecs: Vec<CodecMetadata>,
-    /// The user's attributes, as written.
+    /// The user attributes, as written.
     pub attributes: Attributes,
-    /// A name or none for each dimension; for v2 from `_ARRAY_DIMENSIONS`, if that fits.
+    /// An optional name for each dimension; for v2 from `_ARRAY_DIMENSIONS`, if it has a name for each dimension.
     pub dimension_names: Option<Vec<Option<String>>>,
 }
 
 /// A group's metadata, of any format version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupMetadata {
-    /// The version of the document it came from.
+    /// The format of its documents.
     pub zarr_format: ZarrFormat,
-    /// Whether the document holds copies of those of the nodes below (inline consolidated metadata).
+    /// Whether the document has inline consolidated metadata.
     pub is_consolidated: bool,
-    /// The user's attributes, as written.
+    /// The user attributes, as written.
     pub attributes: Attributes,
 }
 
 impl ArrayMetadata {
-    /// Bytes of memory that it takes, at most, where its documents have so many.
+    /// Upper bound on its memory in bytes, given the total size of its documents.
     #[must_use]
     pub fn memory_bytes(&self, document_bytes: u64) -> u64 {
         let attributes = self.attributes.text().len() as u64;
@@ -94,12 +93,12 @@ impl ArrayMetadata {
     }
 }
 
-/// Bytes that the model takes for each of a document's that are neither attributes nor configurations of codecs, at most.
+/// Upper bound on the memory of the model per byte of a document outside attributes and codec configurations.
 const MODEL_RATIO: u64 = 8;
 
-/// Bytes of memory that a value takes, at most. Recursive in its nesting, which is bounded where it was parsed.
+/// Upper bound on the memory of a value in bytes. Recursive in its nesting, which the parser bounds.
 fn value_bytes(value: &Value) -> u64 {
-    /// A name, its places in a table, and room to grow.
+    /// A name, its entries in a table, and spare capacity.
     const MEMBER_BYTES: u64 = 256;
     let inside = match value {
         Value::Null | Value::Bool(_) => 0,
@@ -116,41 +115,19 @@ fn value_bytes(value: &Value) -> u64 {
     inside.saturating_add(2 * size_of::<Value>() as u64)
 }
 
-/// What stands between the coordinates in a chunk's key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Separator {
-    /// `/`
-    #[serde(rename = "/")]
-    Slash,
-    /// `.`
-    #[serde(rename = ".")]
-    Dot,
-}
-
-impl Separator {
-    /// The character.
-    #[must_use]
-    pub const fn as_char(self) -> char {
-        match self {
-            Self::Slash => '/',
-            Self::Dot => '.',
-        }
-    }
-}
-
-/// One codec of a chain, as the document gives it.
+/// A codec of a chain, as in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodecMetadata {
     /// The registered name.
     pub name: String,
     /// Its configuration; empty if there is none.
     pub configuration: Map<String, Value>,
-    /// Whether a reader that does not know it must give up.
+    /// Whether a reader that does not know the codec must fail.
     pub must_understand: bool,
 }
 
 impl CodecMetadata {
-    /// A codec with a configuration given as a JSON object; anything else counts as empty.
+    /// A codec with a configuration, which should be a JSON object; other values count as empty.
     #[must_use]
     pub fn new(name: &str, configuration: Value) -> Self {
         let configuration = match configuration {

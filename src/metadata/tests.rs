@@ -1,5 +1,5 @@
-//! Hostile and foreign documents against the whole room: nothing panics, what is bad is an error, and what others
-//! wrote is read as they meant it.
+//! Tests of all parsers with hostile and foreign documents: no panics, errors for invalid documents, and correct results
+//! for documents of other writers.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ const V2: &str = r#"{"zarr_format":2,"shape":[4,6],"chunks":[2,3],"dtype":"<f4",
     "compressor":{"id":"blosc","cname":"lz4","clevel":5,"shuffle":1},"filters":[{"id":"delta","dtype":"<f4"}],
     "dimension_separator":"/"}"#;
 
-/// Reads a document as every kind there is. None may panic; the result is that of its own kind.
+/// Parses a document as every kind. No parser may panic; the result is that of the document's own kind.
 fn parse_any(document: &[u8]) -> Result<(), MetadataError> {
     let limits = MetadataLimits::default();
     let v3 = v3::parse(document, &limits).map(|node| {
-        // What can be read can be written, and what is written can be read.
+        // Every parsed document can be written and parsed again.
         let document = match node {
             v3::V3Node::Array(array) => array.to_document(),
             v3::V3Node::Group(group) => group.to_document(),
@@ -44,13 +44,13 @@ fn with(document: &str, pointer: &str, value: &str) -> String {
 }
 
 #[test]
-fn the_documents_that_are_spoilt_below_are_good() {
+fn accepts_the_valid_documents_that_other_tests_modify() {
     assert_eq!(parse_any(V3.as_bytes()), Ok(()));
     assert_eq!(parse_any(V2.as_bytes()), Ok(()));
 }
 
 #[test]
-fn a_bad_v3_document_is_an_error() {
+fn rejects_invalid_v3_documents() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     let many = format!("[{}1]", "1,".repeat(100));
     let codecs = format!("[{}\"bytes\"]", "\"crc32c\",".repeat(100));
@@ -137,7 +137,7 @@ fn a_bad_v3_document_is_an_error() {
 }
 
 #[test]
-fn a_bad_v2_document_is_an_error() {
+fn rejects_invalid_v2_documents() {
     for (pointer, value) in [
         ("/shape", "[4]"),
         ("/shape", "[4,-6]"),
@@ -182,7 +182,7 @@ fn a_bad_v2_document_is_an_error() {
 }
 
 #[test]
-fn a_missing_member_is_an_error_that_names_it() {
+fn names_a_missing_member_in_the_error() {
     let limits = MetadataLimits::default();
     for (document, members) in [
         (
@@ -212,7 +212,7 @@ fn an_error_does_not_repeat_a_document_of_megabytes() {
     assert!(parse_any(document.as_bytes()).unwrap_err().to_string().len() < 1000);
 }
 
-/// JSON values of every kind, some of them near those that documents hold.
+/// JSON values of every kind, some similar to those in documents.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -317,15 +317,15 @@ proptest! {
     }
 
     #[test]
-    fn whatever_json_is_emitted_is_read_as_it_was(value in any_json()) {
+    fn parses_emitted_json_to_the_same_value(value in any_json()) {
         let text = value.to_string();
         let read = parse_document(text.as_bytes(), &MetadataLimits::default());
-        // `any_json` may give a name twice in text only if it does in the value, which it cannot.
+        // Values have no repeated names, so neither does their text.
         prop_assert_eq!(read.map(|read| read.to_string()), Ok(text));
     }
 }
 
-/// Arrays that others wrote, if they lie beside the project.
+/// Arrays of other writers, if the fixtures are present.
 fn fixtures(folder: &str) -> Option<(std::path::PathBuf, Vec<Value>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(folder);
     let expected = std::fs::read(folder.join("expected.json")).ok()?;
@@ -349,12 +349,12 @@ fn parse_fixture(folder: &Path, zarr_format: &Value) -> Result<ArrayMetadata, Me
     }
 }
 
-/// Whether the type is one that has to be known: all but one that a single project has for itself.
+/// Whether the type must be supported: all but one that only a single project uses.
 fn is_known(dtype: &Value) -> bool {
     dtype["name"] != "optional"
 }
 
-/// Compares what is read of the arrays in a folder with what `expected.json` says; gives how many could be read.
+/// Compares the parsed arrays of a folder with `expected.json`. Returns the number of parsed arrays.
 fn check_fixtures(folder: &str) -> usize {
     let Some((folder, expected)) = fixtures(folder) else {
         println!("skipped: there is no {folder} beside the project");
@@ -390,23 +390,23 @@ fn check_fixtures(folder: &str) -> usize {
             };
             assert_eq!(found, encodings[usize::from(separator != "/")], "{path}");
         }
-        // Of a struct, the bytes stand in the order of the parts, which `expected.json` does not say.
+        // The bytes of a struct follow the byte orders of its parts, which `expected.json` does not give.
         if matches!(array.data_type, DataType::Struct(_)) {
             continue;
         }
-        // `expected.json` gives fill values as JSON of either version: the element must be the one meant.
-        let meant = FillValue::from_v2(&array.data_type, entry.get("fill_value")).unwrap();
-        assert_eq!(array.fill_value, meant, "{path}");
+        // `expected.json` gives fill values as JSON of either version; the elements must be equal.
+        let expected = FillValue::from_v2(&array.data_type, entry.get("fill_value")).unwrap();
+        assert_eq!(array.fill_value, expected, "{path}");
     }
     read
 }
 
 #[test]
-fn the_arrays_that_zarr_python_wrote_are_read_as_it_meant_them() {
+fn parses_arrays_written_by_zarr_python() {
     assert!(check_fixtures("generated") > 250);
 }
 
 #[test]
-fn the_arrays_that_other_projects_keep_are_read_as_they_meant_them() {
+fn parses_arrays_of_other_projects() {
     assert!(check_fixtures("public") > 150);
 }

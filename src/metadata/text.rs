@@ -1,22 +1,20 @@
-//! Elements that are text: what of an element of fixed length belongs to it (Zarr extensions, "data-types"), and the one
-//! form of a JSON value.
+//! Text elements of fixed length (Zarr extensions, "data-types"), and the canonical form of JSON values.
 //!
-//! Only the zeros at the end are filling; one within the text is a part of it. Encodings other than UTF-32 are not
-//! guessed here.
+//! Only zeros at the end are padding; a zero within the text belongs to it. Encodings other than UTF-32 are not detected.
 
 use serde_json::Value;
 
-/// The bytes of a text without the zeros behind it.
+/// The bytes of a text without the zeros at its end.
 #[must_use]
 pub fn without_padding(element: &[u8]) -> &[u8] {
     let end = element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     element.get(..end).unwrap_or_default()
 }
 
-/// The text of an element of little-endian characters of four bytes each, without the zeros behind it.
+/// The text of an element of little-endian UTF-32, without the zeros at its end.
 ///
 /// # Errors
-/// The first number that is no character: a surrogate, or one above U+10FFFF.
+/// The first number that is not a character: a surrogate, or one above U+10FFFF.
 pub fn utf32_text(element: &[u8]) -> Result<String, u32> {
     let (characters, _) = element.as_chunks();
     let end = characters.iter().rposition(|&character| character != [0; 4]).map_or(0, |last| last + 1);
@@ -24,7 +22,7 @@ pub fn utf32_text(element: &[u8]) -> Result<String, u32> {
     numbers.map(|number| char::from_u32(number).ok_or(number)).collect()
 }
 
-/// A JSON value in one line, the members of its objects in the order of their names.
+/// A JSON value as text without whitespace, with the members of objects sorted by name.
 #[must_use]
 pub fn canonical_json(value: &Value) -> String {
     fn sorted(value: &Value) -> Value {
@@ -36,7 +34,7 @@ pub fn canonical_json(value: &Value) -> String {
                 members.sort_by(|(one, _), (other, _)| one.cmp(other));
                 Value::Object(members.into_iter().collect())
             }
-            plain => plain.clone(),
+            scalar => scalar.clone(),
         }
     }
     sorted(value).to_string()
@@ -51,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn only_zeros_at_the_end_are_filling() {
+    fn strips_only_zeros_at_the_end() {
         assert_eq!(without_padding(b"a\0b\0\0"), b"a\0b");
         assert_eq!(without_padding(b"\0\0"), b"");
         assert_eq!(without_padding(b""), b"");
@@ -60,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_no_character_is_an_error() {
+    fn rejects_numbers_that_are_not_characters() {
         assert_eq!(text(&[0x61, 0x10_ffff, 0xd7ff, 0xe000]), Ok("a\u{10ffff}\u{d7ff}\u{e000}".to_owned()));
         for number in [0xd800, 0xdfff, 0x11_0000, 0x6100_0000, u32::MAX] {
             assert_eq!(text(&[0x61, number, 0xd800]), Err(number));

@@ -1,8 +1,7 @@
-//! Zarr v1 documents: `meta` and `attrs` (Zarr v1, "Metadata"). There are only arrays.
+//! Zarr v1 documents: `meta` and `attrs` (Zarr v1, "Metadata"). v1 has only arrays.
 //!
-//! A document is rewritten as the v2 document that means the same, and read as that: `compression` and its options
-//! become a `compressor`; what v1 does not know (filters, other separators) is dropped, since other members must not
-//! change what is read.
+//! A document is rewritten as the equivalent v2 document, which is then parsed: `compression` and its options become a
+//! `compressor`. Members unknown to v1 (filters, other separators) are dropped, because they must not change the data.
 
 use serde_json::{Map, Value, json};
 
@@ -13,11 +12,11 @@ use super::{ArrayMetadata, MetadataError, MetadataLimits, V2CodecLookup, ZarrFor
 /// The members that have the same meaning in both versions.
 const SHARED: [&str; 5] = ["shape", "chunks", "dtype", "fill_value", "order"];
 
-/// Parses `meta`, and `attrs` if it is there. `None` if the document is none of Zarr v1: `meta` is a likely name for
-/// other things too.
+/// Parses `meta`, and `attrs` if present. `None` if the document is not one of Zarr v1, because other files may have the
+/// name `meta` too.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong with a document that says it is v1, and where.
+/// [`MetadataError`] for an invalid document with `"zarr_format": 1`.
 pub fn parse_array(
     meta: &[u8],
     attrs: Option<&[u8]>,
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_document_becomes_the_model() {
+    fn parses_an_array_document() {
         let attrs = br#"{"_ARRAY_DIMENSIONS":["y","x"],"a":NaN}"#;
         let array = parse_array(&meta_with(json!({})), Some(attrs), test_codec, &MetadataLimits::default());
         let array = array.unwrap().unwrap();
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_options_are_a_number_a_string_an_object_or_nothing() {
+    fn accepts_a_number_a_string_an_object_or_nothing_as_compression_options() {
         for (name, options, expected) in [
             ("zlib", json!(1), CodecMetadata::new("zlib", json!({"level": 1}))),
             ("zlib", json!(null), CodecMetadata::new("zlib", json!({}))),
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_v1_does_not_know_change_nothing() {
+    fn ignores_members_unknown_to_v1() {
         let more = json!({
             "filters": [{"id": "delta", "dtype": "<i4"}], "dimension_separator": "/", "compressor": {"id": "zlib"},
         });
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_say_that_it_is_v1_is_no_document_of_v1() {
+    fn returns_none_for_documents_of_other_formats() {
         let limits = MetadataLimits::default();
         for text in ["", "binary\0", "[1]", "{}", r#"{"zarr_format": 2}"#, r#"{"zarr_format": "1"}"#, "1"] {
             assert_eq!(parse_array(text.as_bytes(), None, test_codec, &limits), Ok(None), "{text}");
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_wrong_member_is_an_error_that_names_it() {
+    fn names_the_missing_or_invalid_member_in_the_error() {
         for member in ["shape", "chunks", "dtype", "compression", "order"] {
             let mut parsed: Value = serde_json::from_slice(&meta_with(json!({}))).unwrap();
             parsed.as_object_mut().unwrap().remove(member);

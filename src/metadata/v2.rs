@@ -1,30 +1,31 @@
 //! Zarr v2 documents: `.zarray`, `.zgroup` and `.zattrs` (Zarr v2, "Metadata").
 //!
-//! Everything becomes the one model: order F a `transpose`, the byte order of `dtype` a `bytes` codec, filters and
-//! compressor codecs under their v3 names. Unknown members are ignored, as v2 asks. `.zmetadata` is read in `consolidated`.
+//! Documents are converted to the common model: order F to a `transpose`, the byte order of `dtype` to a `bytes` codec,
+//! filters and compressor to codecs with their v3 names. Unknown members are ignored, as v2 requires. The module
+//! `consolidated` parses `.zmetadata`.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::chunk_key_encoding::separator;
+use super::attributes::parse_zattrs;
 use super::extension::{self, into_object, optional, required};
-use super::json::{parse_document, parse_zattrs};
+use super::json::parse_document;
 use super::{
     ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, CodecStage,
     DataType, Endianness, FillValue, GroupMetadata, MetadataError, MetadataLimits, Separator, V2ByteOrder,
     V2CodecLookup, V2Objects, ZarrFormat,
 };
 
-/// The attribute in which xarray keeps the names of the dimensions.
+/// The attribute in which xarray stores the dimension names.
 const ARRAY_DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// The object codecs that would run code from the document.
 const CODE_IN_DATA: [&str; 3] = ["pickle", "msgpack", "msgpack2"];
 
-/// Parses `.zarray`, and `.zattrs` if there is one.
+/// Parses `.zarray`, and `.zattrs` if present.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong and where.
+/// [`MetadataError`] names the invalid or unsupported member.
 pub fn parse_array(
     zarray: &[u8],
     zattrs: Option<&[u8]>,
@@ -36,7 +37,7 @@ pub fn parse_array(
     array(&members, attributes(zattrs, limits)?, codecs, limits)
 }
 
-/// The array that the members of a document describe.
+/// The array described by the members of a document.
 pub(super) fn array(
     members: &Map<String, Value>,
     attributes: Attributes,
@@ -60,10 +61,10 @@ pub(super) fn array(
     })
 }
 
-/// Parses `.zgroup`, and `.zattrs` if there is one.
+/// Parses `.zgroup`, and `.zattrs` if present.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong and where.
+/// [`MetadataError`] names the invalid or unsupported member.
 pub fn parse_group(
     zgroup: &[u8],
     zattrs: Option<&[u8]>,
@@ -74,7 +75,7 @@ pub fn parse_group(
     Ok(GroupMetadata { zarr_format: ZarrFormat::V2, is_consolidated: false, attributes })
 }
 
-/// The fill value. Of a struct it is the bytes of an element as they are stored, in the orders of its parts.
+/// The fill value. For a struct, it is an element in stored byte orders, which are reversed here.
 fn fill_value(
     data_type: &DataType,
     orders: &[Endianness],
@@ -102,7 +103,7 @@ fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
     }
 }
 
-/// What an optional document of attributes holds.
+/// Parses an optional `.zattrs`; no attributes if absent.
 pub(super) fn attributes(
     zattrs: Option<&[u8]>,
     limits: &MetadataLimits,
@@ -110,7 +111,7 @@ pub(super) fn attributes(
     zattrs.map_or_else(|| Ok(Attributes::default()), |document| parse_zattrs(document, limits))
 }
 
-/// Where there is one coordinate or none, no separator stands in a key, so none is missing.
+/// The chunk key encoding. Keys of arrays with at most one dimension have no separator, so none is missing for them.
 fn chunk_key_encoding(
     members: &Map<String, Value>,
     rank: usize,
@@ -118,11 +119,11 @@ fn chunk_key_encoding(
     const MEMBER: &str = "dimension_separator";
     match optional(members, MEMBER) {
         None if rank >= 2 => Ok(ChunkKeyEncodingMetadata::V2Unspecified),
-        given => separator(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
+        given => Separator::parse(given, MEMBER, Separator::Dot).map(ChunkKeyEncodingMetadata::V2),
     }
 }
 
-/// The names that the attributes give, if there is one for each dimension.
+/// The dimension names in the attributes, if there is one for each dimension.
 fn dimension_names(attributes: &Attributes, rank: usize) -> Option<Vec<Option<String>>> {
     let names = attributes.get(ARRAY_DIMENSIONS)?;
     let names = names.as_array().filter(|names| names.len() == rank)?;
@@ -174,10 +175,8 @@ fn object_type(members: &Map<String, Value>, lookup: V2CodecLookup) -> Result<Da
             }
             Ok(DataType::VariableArray(Arc::new(item)))
         }
-        [] => {
-            Err(MetadataError::unsupported("data type", "|O without a codec that says what the objects are"))
-        }
-        _ => Err(MetadataError::invalid("filters", "must hold one codec of objects, and not several")),
+        [] => Err(MetadataError::unsupported("data type", "|O without an object codec")),
+        _ => Err(MetadataError::invalid("filters", "must have exactly one object codec")),
     }
 }
 
@@ -221,13 +220,16 @@ fn codecs(
         let makes_bytes = stage == Some(CodecStage::ArrayToBytes);
         let is_of_numbers = makes_bytes && known.is_some_and(|(_, codec)| codec.objects.is_none());
         if is_of_numbers && order.is_big() {
-            return Err(MetadataError::unsupported("compressor", format!("{id} of the other byte order")));
+            return Err(MetadataError::unsupported("compressor", format!("{id} for big-endian elements")));
         }
         let takes_bytes = place == filters || stage == Some(CodecStage::BytesToBytes);
         if makes_bytes && are_bytes {
-            return Err(MetadataError::invalid("filters", format!("`{id}` stands behind what makes bytes")));
+            return Err(MetadataError::invalid(
+                "filters",
+                format!("`{id}` follows a codec whose output is bytes"),
+            ));
         }
-        // The codec that makes bytes of numbers stands in no v2 document.
+        // v2 documents do not contain the codec that encodes numbers as bytes.
         if takes_bytes && !makes_bytes && !are_bytes {
             codecs.push(order.bytes_codec());
             are_bytes = true;
@@ -246,9 +248,9 @@ fn codecs(
     Ok(codecs)
 }
 
-/// The byte orders of the elements at some place of the chain.
+/// The byte orders of the elements at a point of the chain.
 enum ByteOrder {
-    /// None, or not known.
+    /// No byte order, or an unknown one.
     None,
     /// One for all parts of an element.
     One(Endianness),
@@ -265,7 +267,7 @@ impl ByteOrder {
         }
     }
 
-    /// Whether anything is the most significant byte first.
+    /// Whether any part is big-endian.
     fn is_big(&self) -> bool {
         match self {
             Self::None => false,
@@ -334,7 +336,7 @@ mod tests {
     use super::super::test_codecs::test_codec;
     use super::*;
 
-    /// A good array document of shape [20, 30], with some members put in place of its own.
+    /// A valid array document of shape [20, 30] with some members replaced.
     fn zarray_with(members: Value) -> Vec<u8> {
         let mut document = json!({
             "zarr_format": 2, "shape": [20, 30], "chunks": [7, 8], "dtype": "<i4", "compressor": null,
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_document_becomes_the_model() {
+    fn parses_an_array_document() {
         let array = array_with(json!({"dtype": ">f4", "fill_value": "NaN", "unknown": 1})).unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V2);
         assert_eq!(array.shape, [20, 30]);
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn order_f_is_a_transpose_that_reverses_the_dimensions() {
+    fn converts_order_f_to_a_transpose_that_reverses_the_dimensions() {
         let codecs = codecs_with(json!({"order": "F", "shape": [2, 3, 4], "chunks": [1, 2, 3]}));
         assert_eq!(codecs.first(), Some(&CodecMetadata::new("transpose", json!({"order": [2, 1, 0]}))));
         assert_eq!(codecs.len(), 2);
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressor_keeps_its_configuration_under_its_v3_name() {
+    fn keeps_the_configuration_of_a_compressor_under_its_v3_name() {
         let blosc = json!({"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         let expected = json!({"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0});
         assert_eq!(
@@ -399,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_on_elements_stand_before_the_bytes_and_filters_on_bytes_behind() {
+    fn places_filters_on_elements_before_bytes_and_filters_on_bytes_after() {
         let filters = json!([{"id": "delta", "dtype": "<i4"}, {"id": "zlib"}]);
         let names: Vec<String> =
             codecs_with(json!({"filters": filters, "order": "F", "compressor": {"id": "zstd"}}))
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codec_that_knows_numbers_stands_where_their_bytes_are_made() {
+    fn a_number_codec_replaces_the_bytes_codec() {
         let names = |members: Value| -> Vec<String> {
             codecs_with(members).into_iter().map(|codec| codec.name).collect()
         };
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_byte_order_is_that_of_what_the_last_filter_made() {
+    fn uses_the_byte_order_of_the_last_filters_output() {
         let endian = |dtype: &str, filters: Value| {
             let codecs = codecs_with(json!({"dtype": dtype, "fill_value": null, "filters": filters}));
             codecs
@@ -458,14 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_reads_elements_in_the_other_byte_order_is_unsupported() {
+    fn rejects_filters_for_the_other_byte_order() {
         let filters = json!([{"id": "delta", "dtype": "<i4", "astype": "<i4"}]);
         let result = array_with(json!({"dtype": ">i4", "filters": filters}));
         assert!(matches!(result, Err(MetadataError::Unsupported { .. })), "{result:?}");
     }
 
     #[test]
-    fn no_filters_may_be_written_as_an_empty_list() {
+    fn accepts_an_empty_list_of_filters() {
         assert_eq!(codecs_with(json!({"filters": []})), codecs_with(json!({"filters": null})));
     }
 
@@ -474,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_codec_of_objects_says_what_they_are_and_makes_bytes_of_them() {
+    fn the_object_codec_determines_the_data_type() {
         let item = DataType::VariableArray(Arc::new(DataType::Int16));
         for (codec, data_type, name) in [
             (json!({"id": "vlen-utf8"}), DataType::String, "vlen-utf8"),
@@ -491,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn pickles_are_refused_by_name_wherever_they_stand() {
+    fn rejects_pickles_at_any_position() {
         let pickle = json!({"id": "pickle"});
         let text = json!({"id": "vlen-utf8"});
         for (filters, compressor) in [
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_need_one_codec_of_objects_and_no_more() {
+    fn requires_exactly_one_object_codec() {
         let none = objects(&json!([{"id": "zlib"}]), &json!(null));
         assert!(matches!(none, Err(MetadataError::Unsupported { .. })), "{none:?}");
         let two = objects(&json!([{"id": "vlen-utf8"}, {"id": "vlen-bytes"}]), &json!(null));
@@ -516,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_writers_leave_out_have_a_meaning() {
+    fn applies_defaults_for_members_that_writers_omit() {
         let document = br#"{"zarr_format":2,"shape":[4],"chunks":[2],"dtype":"<u2","order":"C"}"#;
         let array = parse_array(document, None, test_codec, &MetadataLimits::default()).unwrap();
         assert_eq!(array.fill_value, FillValue::zero(&DataType::UInt16));
@@ -524,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dimension_separator_is_kept() {
+    fn keeps_the_dimension_separator() {
         use ChunkKeyEncodingMetadata::{V2, V2Unspecified};
         for (separator, expected) in [
             (json!("/"), V2(Separator::Slash)),
@@ -539,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn dimension_names_come_from_the_attribute_if_it_fits() {
+    fn takes_dimension_names_from_the_attribute_if_it_fits() {
         let limits = MetadataLimits::default();
         let names = |zattrs: &str| {
             parse_array(&zarray_with(json!({})), Some(zattrs.as_bytes()), test_codec, &limits)
@@ -555,14 +557,14 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_of_0_is_fine_where_the_array_has_no_length() {
+    fn accepts_an_edge_of_0_only_where_the_length_is_0() {
         assert!(array_with(json!({"shape": [0, 30], "chunks": [0, 8]})).is_ok());
         assert!(array_with(json!({"shape": [0], "chunks": [1]})).is_ok());
         assert!(array_with(json!({"shape": [1], "chunks": [0]})).is_err());
     }
 
     #[test]
-    fn a_group_has_its_attributes_if_there_are_some() {
+    fn parses_a_group_with_and_without_attributes() {
         let limits = MetadataLimits::default();
         let group = parse_group(br#"{"zarr_format":2}"#, None, &limits).unwrap();
         let expected = GroupMetadata {

@@ -1,18 +1,19 @@
 //! Zarr v3 documents: `zarr.json` (Zarr core 3.1, "Metadata").
 //!
-//! What the document does not mark as ignorable and this reader does not know is refused by name. The order of
-//! the codecs and their configurations are not judged here; inline consolidated metadata is read in `consolidated`.
+//! Unknown members and extensions are rejected by name unless the document marks them as ignorable. The order of codecs
+//! and their configurations are validated later, by `codec`. The module `consolidated` parses inline consolidated metadata.
 
 use serde_json::{Map, Value};
 
 use super::extension::{self, Extension, into_object, optional, required};
-use super::json::{ATTRIBUTES, parse_with_attributes};
+use super::json::parse_with_attributes;
+use super::parser::ATTRIBUTES;
 use super::{
     ArrayMetadata, Attributes, ChunkGridMetadata, ChunkKeyEncodingMetadata, CodecMetadata, DataType,
     FillValue, GroupMetadata, MetadataError, MetadataLimits, ZarrFormat, consolidated, draft,
 };
 
-/// What a `zarr.json` describes.
+/// The node described by a `zarr.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum V3Node {
     /// `"node_type": "array"`
@@ -41,7 +42,7 @@ const GROUP_MEMBERS: [&str; 3] = ["zarr_format", "node_type", "attributes"];
 /// Parses `zarr.json`.
 ///
 /// # Errors
-/// [`MetadataError`] says what is wrong and where.
+/// [`MetadataError`] names the invalid or unsupported member.
 pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, MetadataError> {
     let document = consolidated::without_copies(document, limits);
     let (value, attributes) = parse_with_attributes(&document, limits)?;
@@ -55,16 +56,16 @@ pub fn parse(document: &[u8], limits: &MetadataLimits) -> Result<V3Node, Metadat
 }
 
 fn check_format(members: &Map<String, Value>) -> Result<(), MetadataError> {
-    draft::refuse(members)?;
+    draft::check_not_draft(members)?;
     match required(members, "zarr_format")?.as_u64() {
         Some(3) => Ok(()),
         _ => Err(MetadataError::invalid("zarr_format", "must be 3")),
     }
 }
 
-/// Refuses members beyond the known ones, unless they say that they may be ignored.
+/// Rejects unknown members, unless they have `"must_understand": false`.
 fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), MetadataError> {
-    // What the known ones hold is for those who know them: attributes, for one, may have any names.
+    // The parsers of known members check their contents; attributes, for example, may have any names.
     for (name, value) in members.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
         let ignorable = match value.get("must_understand") {
             Some(Value::Bool(must_understand)) => !must_understand,
@@ -73,7 +74,7 @@ fn check_members(members: &Map<String, Value>, known: &[&str]) -> Result<(), Met
             }
             None => false,
         };
-        // Written by some without `must_understand`, and as `null` even on arrays; it never changes the data.
+        // Some writers omit `must_understand` here, or write `null` even on arrays; it never changes the data.
         let consolidated = name == consolidated::INLINE && (value.is_null() || value.is_object());
         if !ignorable && !consolidated {
             return Err(MetadataError::unsupported("member", name.as_str()));
@@ -92,7 +93,7 @@ fn group(
     Ok(GroupMetadata { zarr_format: ZarrFormat::V3, is_consolidated, attributes })
 }
 
-/// An array of the members of its document, and its attributes.
+/// The array described by the members of its document and its attributes.
 pub(super) fn array(
     members: &Map<String, Value>,
     limits: &MetadataLimits,
@@ -121,7 +122,7 @@ pub(super) fn array(
     })
 }
 
-/// The attributes, if what stands in their place is an object, `null` or nothing.
+/// The attributes, if the member is an object, `null` or absent.
 fn checked_attributes(
     members: &Map<String, Value>,
     attributes: Option<Attributes>,
@@ -136,7 +137,7 @@ fn checked_attributes(
 fn codecs(value: &Value, limits: &MetadataLimits) -> Result<Vec<CodecMetadata>, MetadataError> {
     let items = extension::items(value, "codecs", limits.codecs)?;
     if items.is_empty() {
-        return Err(MetadataError::invalid("codecs", "must hold a codec that makes bytes"));
+        return Err(MetadataError::invalid("codecs", "must have an array -> bytes codec"));
     }
     items.iter().enumerate().map(|(index, item)| codec(item, index)).collect()
 }
@@ -144,12 +145,12 @@ fn codecs(value: &Value, limits: &MetadataLimits) -> Result<Vec<CodecMetadata>, 
 fn codec(value: &Value, index: usize) -> Result<CodecMetadata, MetadataError> {
     let Extension { name, configuration, must_understand, .. } =
         Extension::parse(value, &format!("codecs[{index}]"))?;
-    // The name before the specification was final.
+    // The codec's name before the specification was final.
     let name = if name == "endian" { "bytes".to_owned() } else { name };
     Ok(CodecMetadata { name, configuration, must_understand })
 }
 
-/// There are no storage transformers, so each one in a document is unknown.
+/// Rejects storage transformers: none is defined, so each one is unknown.
 fn check_storage_transformers(
     members: &Map<String, Value>,
     limits: &MetadataLimits,
@@ -190,7 +191,7 @@ mod tests {
     use super::super::Separator;
     use super::*;
 
-    /// A good array document of shape [20, 30], with some members put in place of its own.
+    /// A valid array document of shape [20, 30] with some members replaced.
     fn array_with(members: Value) -> Result<ArrayMetadata, MetadataError> {
         let mut document = json!({
             "zarr_format": 3,
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_document_becomes_the_model() {
+    fn parses_an_array_document() {
         let array = array_with(json!({"attributes": {"a": 1}, "dimension_names": ["y", null]})).unwrap();
         assert_eq!(array.zarr_format, ZarrFormat::V3);
         assert_eq!(array.shape, [20, 30]);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_needs_no_more_than_format_and_type() {
+    fn a_group_needs_only_format_and_type() {
         let expected = GroupMetadata {
             zarr_format: ZarrFormat::V3,
             is_consolidated: false,
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_member_is_refused_unless_it_may_be_ignored() {
+    fn rejects_unknown_members_unless_they_may_be_ignored() {
         assert!(array_with(json!({"x": {"must_understand": false}})).is_ok());
         assert!(is_unsupported(array_with(json!({"x": {"must_understand": true}})), "member", "x"));
         assert!(is_unsupported(array_with(json!({"x": {"name": "y"}})), "member", "x"));
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn consolidated_metadata_is_ignored_on_groups_and_arrays() {
+    fn ignores_consolidated_metadata_on_groups_and_arrays() {
         assert!(array_with(json!({"consolidated_metadata": null})).is_ok());
         for consolidated in ["null", r#"{"kind":"inline","must_understand":false,"metadata":{}}"#, "{}"] {
             let document =
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_key_encoding_without_configuration_has_its_default_separator() {
+    fn applies_the_default_separator_of_a_chunk_key_encoding() {
         use ChunkKeyEncodingMetadata::{Default, V2};
         for (encoding, expected) in [
             (json!("default"), Default(Separator::Slash)),
@@ -294,21 +295,21 @@ mod tests {
     }
 
     #[test]
-    fn the_endian_codec_of_old_writers_is_the_bytes_codec() {
+    fn parses_the_endian_codec_of_old_writers_as_bytes() {
         let codecs = json!([{"name": "endian", "configuration": {"endian": "big"}}]);
         let array = array_with(json!({"codecs": codecs})).unwrap();
         assert_eq!(array.codecs, [CodecMetadata::new("bytes", json!({"endian": "big"}))]);
     }
 
     #[test]
-    fn an_unknown_codec_is_left_to_the_codecs() {
+    fn accepts_unknown_codecs_for_the_codec_module_to_judge() {
         let array =
             array_with(json!({"codecs": ["bytes", {"name": "x", "must_understand": false}]})).unwrap();
         assert_eq!(array.codecs.iter().map(|codec| codec.must_understand).collect::<Vec<_>>(), [true, false]);
     }
 
     #[test]
-    fn extensions_that_are_not_known_are_unsupported_by_name() {
+    fn names_unknown_extensions_in_the_error() {
         assert!(is_unsupported(array_with(json!({"data_type": "int3"})), "data type", "int3"));
         assert!(is_unsupported(array_with(json!({"chunk_grid": "voronoi"})), "chunk grid", "voronoi"));
         assert!(is_unsupported(array_with(json!({"chunk_key_encoding": "p"})), "chunk key encoding", "p"));
@@ -317,13 +318,13 @@ mod tests {
     }
 
     #[test]
-    fn null_stands_for_an_absent_optional_member() {
+    fn treats_null_as_an_absent_optional_member() {
         let members = json!({"attributes": null, "storage_transformers": null, "dimension_names": null});
         assert_eq!(array_with(members), array_with(json!({"storage_transformers": []})));
     }
 
     #[test]
-    fn an_array_may_have_no_dimensions_or_no_length() {
+    fn accepts_arrays_of_rank_0_and_of_length_0() {
         let rank_0 = json!({"chunk_shape": []});
         let grid = json!({"name": "regular", "configuration": rank_0});
         assert!(array_with(json!({"shape": [], "chunk_grid": grid, "dimension_names": []})).is_ok());
@@ -334,13 +335,13 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_shape_is_only_metadata() {
+    fn accepts_a_huge_shape() {
         let shape = json!([9_223_372_036_854_775_807_u64, 9_223_372_036_854_775_807_u64]);
         assert!(array_with(json!({"shape": shape})).is_ok());
     }
 
     #[test]
-    fn a_draft_of_v3_is_unsupported_and_says_so() {
+    fn names_a_draft_of_v3_in_the_error() {
         let entry_point =
             r#"{"zarr_format":"https://purl.org/zarr/spec/protocol/core/3.0","metadata_encoding":"x"}"#;
         assert!(is_unsupported(group(entry_point), "format", "a draft of Zarr v3"));

@@ -103,7 +103,7 @@ impl MountState {
     pub(crate) fn why(self) -> Option<&'static str> {
         match self {
             Self::Ready => None,
-            Self::Unavailable(class) => Some(class.name()),
+            Self::Unavailable(class) => Some(class.as_str()),
         }
     }
 }

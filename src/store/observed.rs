@@ -117,7 +117,7 @@ impl Outcome {
         match error.class() {
             ErrorClass::Overloaded => Self::Busy,
             ErrorClass::TimedOut => Self::TimedOut,
-            class if class.is_callers() => Self::Refused,
+            class if class.is_caller_fault() => Self::Refused,
             _ => Self::Failed,
         }
     }

@@ -168,7 +168,7 @@ impl VectorError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Array(_) | Self::Store { .. } | Self::Key(_) | Self::Cpu(_) => self.class().name(),
+            Self::Array(_) | Self::Store { .. } | Self::Key(_) | Self::Cpu(_) => self.class().as_str(),
             Self::NotAStore { .. } => "not_a_zvf_store",
             Self::LevelNotFound { .. } => "level_not_found",
             Self::ChunkNotFound { .. } => "chunk_not_found",

@@ -319,7 +319,7 @@ async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectVa
         }
         let cells = context.rows(&array, row..row + 1).await;
         let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
-        let meaning = metadata.attributes.text_of("fill_sentinel_meaning");
+        let meaning = metadata.attributes.member_text("fill_sentinel_meaning");
         let is_absence = meaning == Some("\"absent\"");
         let fill = metadata.fill_value.as_bytes();
         let one = |item: &[u8]| {

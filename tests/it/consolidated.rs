@@ -537,13 +537,13 @@ async fn who_has_no_room_for_consolidated_metadata_keeps_nobody_else_from_it() {
     let cpu = ComputePool::new(ComputePoolOptions::default()).unwrap();
     let hierarchy = Hierarchy::new(store, MetadataLimits::default(), cpu);
     let root = NodePath::parse("").unwrap();
-    let ask = |bytes: u64| hierarchy.make_inline(&root, true, false, Arc::new(Each(bytes)));
+    let ask = |bytes: u64| hierarchy.build_inline(&root, true, false, Arc::new(Each(bytes)));
     // All others ask while the first makes it: those who have no room are next, and one is behind who makes it for all.
     let made = join_all([u64::MAX, 0, 0, u64::MAX, 0, u64::MAX].map(ask)).await;
     for (caller, made) in made.into_iter().enumerate() {
         match (caller, made) {
             (0 | 3.., Ok(Some(made))) => assert!(made.text.starts_with(b"{"), "caller {caller}"),
-            (1 | 2, Err(HierarchyError::NoRoom { .. })) => {}
+            (1 | 2, Err(HierarchyError::BudgetExhausted { .. })) => {}
             (caller, made) => panic!("caller {caller}: {made:?}"),
         }
     }

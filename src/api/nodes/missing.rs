@@ -139,8 +139,8 @@ impl Seen<'_> {
                 return json!({ "name": child.name(), "href": href });
             }
             let kind = self.node(&child).await.map(|opened| match opened.node {
-                Node::Array(_) => NodeKind::Array.name(),
-                Node::Group(_) => NodeKind::Group.name(),
+                Node::Array(_) => NodeKind::Array.as_str(),
+                Node::Group(_) => NodeKind::Group.as_str(),
             });
             json!({ "name": child.name(), "node_type": kind, "href": href })
         });

@@ -318,7 +318,7 @@ fn children_of(at: Links<'_>, path: &NodePath, children: &[Child]) -> Value {
         let href = path.child(name).map_or_else(|_| at.to("v1/nodes", ""), |child| at.of_node(&child));
         json!({ "name": name, "node_type": node_type, "href": href })
     };
-    children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::name)))).collect()
+    children.iter().map(|child| one(&child.name, json!(child.kind.map(NodeKind::as_str)))).collect()
 }
 
 /// Makes links to what is in a mount.

@@ -37,7 +37,7 @@ pub(crate) async fn multiscale_levels(
     group: &NodePath,
     metadata: &Arc<GroupMetadata>,
 ) -> Result<Option<Vec<Level>>, Problem> {
-    let Some(text) = metadata.attributes.text_of("multiscales") else { return Ok(None) };
+    let Some(text) = metadata.attributes.member_text("multiscales") else { return Ok(None) };
     let (bytes, metadata) = (text.len() as u64, Arc::clone(metadata));
     let Some(assets) = cpu.run_document(bytes, move || assets(&metadata)).await? else { return Ok(None) };
     let mut levels = Vec::with_capacity(assets.len());

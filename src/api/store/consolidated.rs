@@ -80,8 +80,8 @@ async fn make(
     room: Arc<dyn MemoryBudget>,
 ) -> Result<Option<Consolidated>, HierarchyError> {
     match document {
-        Document::Zmetadata => hierarchy.make_zmetadata(path, room).await,
-        Document::ZarrJson => hierarchy.make_inline(path, anew, below_arrays, room).await,
+        Document::Zmetadata => hierarchy.build_zmetadata(path, room).await,
+        Document::ZarrJson => hierarchy.build_inline(path, anew, below_arrays, room).await,
     }
 }
 

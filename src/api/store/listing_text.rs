@@ -27,7 +27,7 @@ pub(crate) fn entries(store: &dyn Store, prefix: &StorePrefix, recursive: bool, 
     if !recursive {
         return store.list_dir_after(prefix, after);
     }
-    let floor = StoreKey::floor(after).filter(|floor| floor.as_str() > prefix.as_str());
+    let floor = StoreKey::longest_prefix(after).filter(|floor| floor.as_str() > prefix.as_str());
     let after = after.to_owned();
     let keys = store.list_prefix(prefix, floor.as_ref()).map_ok(DirEntry::Key);
     keys.try_filter(move |key| ready(key.text() > after.as_str())).boxed()

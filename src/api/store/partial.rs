@@ -290,7 +290,7 @@ fn at_part(part: usize, key: Option<&StoreKey>, error: StoreError) -> Problem {
     if let Some(size) = size {
         problem = problem.extension("size", size);
     }
-    if class.is_callers() { problem.detail(format!("part {part}: {text}")) } else { problem }
+    if class.is_caller_fault() { problem.detail(format!("part {part}: {text}")) } else { problem }
 }
 
 impl GetPart {

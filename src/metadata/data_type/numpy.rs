@@ -1,12 +1,12 @@
-//! Data types as numpy's `dtype()` takes them, which the filters of numcodecs hand through: with a byte order or without,
-//! by a character, by a kind and a size, or by a name.
+//! Data types in the spellings of numpy's `dtype()`, which the filters of numcodecs use: a character, a kind and a size, or
+//! a name, with or without a byte order.
 //!
-//! As on a little-endian machine of 64 bits: what says no order is little-endian, `long` and `int` have 8 bytes.
+//! The rules are those of a 64-bit little-endian machine: the default order is little-endian, `long` and `int` have 8 bytes.
 
 use super::{DataType, Endianness};
 use crate::metadata::MetadataError;
 
-/// Numbers by numpy's names and characters, and what v2 documents call them behind their byte order.
+/// Number types: the v2 type string without byte order, and numpy's names and characters.
 const NUMBERS: [(&str, &[&str]); 14] = [
     ("b1", &["bool", "bool_", "?"]),
     ("i1", &["int8", "byte", "b"]),
@@ -25,21 +25,21 @@ const NUMBERS: [(&str, &[&str]); 14] = [
 ];
 
 impl DataType {
-    /// The type that numpy's `dtype(text)` is, and the order of its bytes where there is one. Names of types that numpy
-    /// itself lacks are those of v2 documents.
+    /// The type of numpy's `dtype(text)`, and its byte order if it has one. Types that numpy lacks have their names in v2
+    /// documents.
     ///
     /// # Errors
-    /// [`MetadataError`] as for [`from_typestr`](Self::from_typestr), for what is no type by that name.
+    /// [`MetadataError`] as for [`from_typestr`](Self::from_typestr), for unknown types.
     pub fn from_numpy(text: &str) -> Result<(Self, Option<Endianness>), MetadataError> {
         let (is_big, code) = match text.strip_prefix(['<', '>', '=', '|']) {
-            // A character may stand behind a byte order, a name may not.
+            // A character may follow a byte order, a name may not.
             Some(code) if code.len() == 1 => (text.starts_with('>'), typestr(code).unwrap_or(code)),
             Some(code) => (text.starts_with('>'), code),
             None => (false, typestr(text).unwrap_or(text)),
         };
         let order = if is_big { '>' } else { '<' };
         let read = Self::from_typestr(&format!("{order}{code}"));
-        // What says why is what the document says.
+        // The error must quote the text of the document.
         read.or_else(|_error| Self::from_typestr(text))
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_of_a_number_is_what_numpy_reads_on_a_little_endian_machine() {
+    fn parses_number_types_as_numpy_does_on_a_little_endian_machine() {
         use Endianness::{Big, Little};
         for (data_type, order, spellings) in [
             (
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numpy_does_not_take_is_refused() {
+    fn rejects_types_that_numpy_rejects() {
         for spelling in
             ["", "<", "=", "<float32", "=float32", "<<i4", "@i4", "f4 ", " f4", "u", "i3", "Float32", "<é"]
         {

@@ -1,18 +1,18 @@
 //! [`SmallFloat`]: the floats of less than 16 bits (Zarr extensions, "data-types").
 //!
-//! One table says what each format is; reading and writing numbers follow from it. An element is one byte; the bits
-//! above a format of 4 or 6 bits are 0. Complex numbers of them are [`DataType`](super::DataType)'s business.
+//! One table defines each format; conversion of numbers follows from it. An element is one byte; the unused upper bits of
+//! formats of 4 or 6 bits are 0. Complex numbers of these floats are in [`DataType`](super::DataType).
 
-/// What a format has in place of the infinities and NaNs of IEEE 754.
+/// The special values of a format: infinities and NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Specials {
-    /// All of them, at the largest exponent.
+    /// As in IEEE 754: infinities and NaNs at the largest exponent.
     Ieee,
-    /// One NaN of each sign: all bits of exponent and mantissa set.
+    /// One NaN of each sign: all bits of exponent and mantissa set. No infinities.
     AllSetIsNan,
-    /// One NaN, in the place of the negative zero.
+    /// One NaN, in place of the negative zero. No infinities.
     NegativeZeroIsNan,
-    /// Neither.
+    /// Neither infinities nor NaNs.
     Nothing,
 }
 
@@ -47,7 +47,7 @@ static FORMATS: [Format; 11] = [
     format("float8_e4m3fnuz", (4, 3), 8, Specials::NegativeZeroIsNan),
     format("float8_e5m2", (5, 2), 15, Specials::Ieee),
     format("float8_e5m2fnuz", (5, 2), 16, Specials::NegativeZeroIsNan),
-    // Powers of two from 2^-127: no sign, no zero.
+    // Powers of two from 2^-127, without sign and zero.
     Format {
         name: "float8_e8m0fnu",
         signed: false,
@@ -62,24 +62,24 @@ static FORMATS: [Format; 11] = [
 ];
 
 impl SmallFloat {
-    /// Every format there is.
+    /// All formats.
     pub fn all() -> impl Iterator<Item = Self> {
         FORMATS.iter().map(Self)
     }
 
-    /// The format of this name.
+    /// The format with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|format| format.name() == name)
     }
 
-    /// The name that documents have for it.
+    /// The name in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// Bits of a number.
+    /// Number of bits of a number.
     #[must_use]
     pub fn bits(self) -> u32 {
         u32::from(self.0.signed) + self.0.exponent_bits + self.0.mantissa_bits
@@ -91,7 +91,7 @@ impl SmallFloat {
         u8::MAX >> (u8::BITS - self.bits())
     }
 
-    /// The number an element stands for, exactly.
+    /// The exact number of an element.
     #[must_use]
     pub fn value(self, element: u8) -> f32 {
         let format = self.0;
@@ -113,19 +113,19 @@ impl SmallFloat {
             _ => {}
         }
         let below_one = f32::from(mantissa) / f32::from(1_u16 << format.mantissa_bits);
-        // Without a sign there is no zero, and so nothing below the normal numbers.
+        // Unsigned formats have no zero and no subnormal numbers.
         let (significand, exponent) = match exponent {
             0 if format.signed => (below_one, 1 - format.bias),
             exponent => (1.0 + below_one, exponent - format.bias),
         };
-        // In 64 bits, whose exponents reach further than those of any format.
+        // Computed in `f64`, whose exponent range exceeds that of every format.
         #[expect(clippy::cast_possible_truncation, reason = "every number of every format is an f32")]
         let value = (f64::from(sign * significand) * 2_f64.powi(exponent)) as f32;
         value
     }
 
-    /// The element nearest to a number, ties to the even one. `None` if the number is beyond the largest, if it is NaN,
-    /// or if it has a sign that the format has not.
+    /// The element nearest to a number, ties to even. `None` if the number is beyond the largest, is NaN, or is negative and
+    /// the format is unsigned.
     #[must_use]
     pub fn nearest(self, number: f32) -> Option<u8> {
         let negative = number.is_sign_negative();
@@ -137,7 +137,7 @@ impl SmallFloat {
             .map(|element| (element, f64::from(self.value(element))))
             .filter(|(_, value)| value.is_finite() && *value >= 0.0)
             .collect();
-        // Elements are in the order of their numbers.
+        // Elements are sorted by their numbers.
         let above = finite.iter().position(|&(_, value)| value >= magnitude);
         let (element, _) = match above {
             Some(0) => *finite.first()?,
@@ -151,7 +151,7 @@ impl SmallFloat {
             }
             None => {
                 let (largest, before) = (*finite.last()?, *finite.get(finite.len().checked_sub(2)?)?);
-                // What would be rounded to the next number, if there were one, is out of range.
+                // A number that would round to the next larger number, if there were one, is out of range.
                 let half = (largest.1 - before.1) / 2.0;
                 if magnitude >= largest.1 + half {
                     return None;
@@ -159,7 +159,7 @@ impl SmallFloat {
                 largest
             }
         };
-        // Where there is no negative zero, its place is taken.
+        // In formats without negative zero, its bits are the NaN.
         let sign = negative && !(element == 0 && self.0.specials == Specials::NegativeZeroIsNan);
         Some(if sign { element | self.sign_bit() } else { element })
     }
@@ -201,7 +201,7 @@ mod tests {
 
     /// Numbers of the formats' definitions.
     #[test]
-    fn known_elements_are_their_known_numbers() {
+    fn converts_known_elements_to_known_numbers() {
         for (name, element, number) in [
             ("float8_e3m4", 0x6f, 15.5),
             ("float8_e3m4", 0x01, 0.015_625),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_goes_to_the_even_element_and_what_is_too_large_is_refused() {
+    fn rounds_ties_to_even_and_rejects_numbers_out_of_range() {
         let format = format("float4_e2m1fn");
         for (number, element) in [
             (0.25, Some(0)),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_has_the_nan_and_the_infinity_of_its_definition() {
+    fn returns_the_nan_and_the_infinity_of_every_format() {
         for (name, nan, infinity) in [
             ("float8_e3m4", Some(0x78), Some(0x70)),
             ("float8_e4m3", Some(0x7c), Some(0x78)),

@@ -1,35 +1,17 @@
-//! [`StructType`] and [`SubarrayType`]: elements made of elements (Zarr extensions, "struct"; Zarr v2, "Data type
-//! encoding").
+//! [`StructType`] and [`SubarrayType`]: composite elements (Zarr extensions, "struct"; Zarr v2, "Data type encoding").
 //!
-//! Fields stand one behind the other without gaps. How documents write them is the business of `v2` and `v3`.
+//! Fields follow each other without gaps. `v2` and `v3` parse and write them.
 
 use std::sync::Arc;
 
-use super::{DataType, MAX_ITEM_BYTES};
+use super::names::MAX_ITEM_BYTES;
+use super::{DataType, Field, StructType, SubarrayType};
 use crate::metadata::MetadataError;
 
-/// Most fields of a struct, with those of the structs in it.
+/// Maximum number of fields of a struct, including those of nested structs.
 const MAX_FIELDS: usize = 1024;
-/// Deepest nesting of structs and subarrays.
+/// Maximum nesting of structs and subarrays.
 const MAX_DEPTH: usize = 16;
-
-/// A field of a struct.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Field {
-    /// Its name, of which the struct has no other.
-    pub name: Arc<str>,
-    /// Its type, of a fixed size.
-    pub data_type: DataType,
-}
-
-/// The fields of a struct: at least one, no two of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct StructType {
-    fields: Vec<Field>,
-    item_bytes: usize,
-    leaves: usize,
-    depth: usize,
-}
 
 impl StructType {
     /// A struct of these fields.
@@ -56,10 +38,10 @@ impl StructType {
                 return Err(invalid(format!("the field `{}` is of variable length", field.name)));
             }
             bytes = bytes.saturating_add(field.data_type.item_bytes());
-            leaves = leaves.saturating_add(leaves_of(&field.data_type));
-            depth = depth.max(depth_of(&field.data_type));
+            leaves = leaves.saturating_add(leaf_count(&field.data_type));
+            depth = depth.max(nesting_depth(&field.data_type));
         }
-        let item_bytes = checked(bytes, leaves, depth + 1)?;
+        let item_bytes = check_limits(bytes, leaves, depth + 1)?;
         Ok(Arc::new(Self { fields, item_bytes, leaves, depth: depth + 1 }))
     }
 
@@ -69,7 +51,7 @@ impl StructType {
         &self.fields
     }
 
-    /// The fields, each with where its bytes begin in the element.
+    /// The fields, each with the offset of its bytes in the element.
     pub fn fields_at(&self) -> impl Iterator<Item = (usize, &Field)> {
         self.fields.iter().scan(0, |at, field| {
             let start = *at;
@@ -78,7 +60,7 @@ impl StructType {
         })
     }
 
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.item_bytes
@@ -91,18 +73,8 @@ impl StructType {
     }
 }
 
-/// The type of a field that holds several elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SubarrayType {
-    item: DataType,
-    shape: Vec<u32>,
-    elements: usize,
-    leaves: usize,
-    depth: usize,
-}
-
 impl SubarrayType {
-    /// Elements of `item` in C order, as many as the shape says: at least one dimension, none of them 0.
+    /// Elements of type `item` with a shape, in C order. The shape needs at least one dimension, and no length of 0.
     ///
     /// # Errors
     /// [`MetadataError::Invalid`] for another shape or elements of variable length; [`MetadataError::Unsupported`]
@@ -112,10 +84,10 @@ impl SubarrayType {
             return Err(MetadataError::invalid("data type", "a subarray must have elements of fixed size"));
         }
         let elements = shape.iter().fold(1_usize, |elements, &edge| elements.saturating_mul(edge as usize));
-        // One kind of field, however often.
-        let leaves = leaves_of(&item);
-        let depth = depth_of(&item) + 1;
-        checked(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
+        // All elements of the subarray count as one field.
+        let leaves = leaf_count(&item);
+        let depth = nesting_depth(&item) + 1;
+        check_limits(elements.saturating_mul(item.item_bytes()), leaves, depth)?;
         Ok(Arc::new(Self { item, shape, elements, leaves, depth }))
     }
 
@@ -137,7 +109,7 @@ impl SubarrayType {
         self.elements
     }
 
-    /// Bytes of the field.
+    /// Size of the field in bytes.
     #[must_use]
     pub fn item_bytes(&self) -> usize {
         self.elements.saturating_mul(self.item.item_bytes())
@@ -148,7 +120,7 @@ impl SubarrayType {
     }
 }
 
-fn leaves_of(data_type: &DataType) -> usize {
+fn leaf_count(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(structure) => structure.leaves,
         DataType::Subarray(subarray) => subarray.leaves,
@@ -156,7 +128,7 @@ fn leaves_of(data_type: &DataType) -> usize {
     }
 }
 
-fn depth_of(data_type: &DataType) -> usize {
+fn nesting_depth(data_type: &DataType) -> usize {
     match data_type {
         DataType::Struct(structure) => structure.depth,
         DataType::Subarray(subarray) => subarray.depth,
@@ -164,8 +136,8 @@ fn depth_of(data_type: &DataType) -> usize {
     }
 }
 
-/// The size of an element, if it is within the limits.
-fn checked(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
+/// The size of an element, if type and size are within the limits.
+fn check_limits(bytes: usize, leaves: usize, depth: usize) -> Result<usize, MetadataError> {
     if bytes > MAX_ITEM_BYTES as usize || leaves > MAX_FIELDS || depth > MAX_DEPTH {
         return Err(too_large());
     }

@@ -1,10 +1,10 @@
-//! [`TimeStep`]: what a date or a time span counts (Zarr extensions, "numpy.datetime64" and "numpy.timedelta64").
+//! [`TimeStep`]: the step of dates and time spans (Zarr extensions, "numpy.datetime64" and "numpy.timedelta64").
 //!
-//! A unit, and how many of it one step is. Calendars and texts of dates are not known here.
+//! A step is a number of units. Calendars and formatting are not implemented here.
 
 use std::fmt;
 
-/// A unit of time, as numpy has them.
+/// A unit of time of numpy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// Years of the calendar
@@ -19,7 +19,7 @@ pub enum TimeUnit {
     Hour,
     /// Minutes
     Minute,
-    /// Seconds, of which a day has 86 400
+    /// Seconds; a day has 86 400
     Second,
     /// 10^-3 seconds
     Millisecond,
@@ -33,11 +33,11 @@ pub enum TimeUnit {
     Femtosecond,
     /// 10^-18 seconds
     Attosecond,
-    /// No unit: a number that says nothing about time
+    /// No unit
     Generic,
 }
 
-/// Every unit under the name that documents of both versions have for it.
+/// Every unit with its name in documents of v2 and v3.
 const NAMES: [(TimeUnit, &str); 14] = [
     (TimeUnit::Year, "Y"),
     (TimeUnit::Month, "M"),
@@ -62,7 +62,7 @@ impl TimeUnit {
         NAMES.iter().find(|(unit, _)| *unit == self).map_or("generic", |(_, name)| name)
     }
 
-    /// The unit of this name. Microseconds may have a Greek letter or the micro sign too.
+    /// The unit with this name. Microseconds may also be written with a Greek letter or the micro sign.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = if matches!(name, "\u{3bc}s" | "\u{b5}s") { "us" } else { name };
@@ -70,7 +70,7 @@ impl TimeUnit {
     }
 }
 
-/// What one is in a count of time: so many of a unit.
+/// The step of a count of time: a number of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeStep {
     unit: TimeUnit,
@@ -78,7 +78,7 @@ pub struct TimeStep {
 }
 
 impl TimeStep {
-    /// A step of so many units; `None` unless they are 1 to 2^31 − 1.
+    /// A step of 1 to 2^31 − 1 units; `None` for other numbers.
     #[must_use]
     pub const fn new(unit: TimeUnit, scale_factor: u32) -> Option<Self> {
         match scale_factor {
@@ -93,14 +93,14 @@ impl TimeStep {
         self.unit
     }
 
-    /// How many units a step is: 1 to 2^31 − 1.
+    /// The number of units in a step: 1 to 2^31 − 1.
     #[must_use]
     pub const fn scale_factor(self) -> u32 {
         self.scale_factor
     }
 }
 
-/// As numpy writes it between brackets: `ns`, `25us`.
+/// The spelling of numpy within brackets: `ns`, `25us`.
 impl fmt::Display for TimeStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.scale_factor != 1 {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_found_under_its_own_name() {
+    fn finds_every_unit_by_its_name() {
         for (unit, name) in NAMES {
             assert_eq!((unit.name(), TimeUnit::from_name(name)), (name, Some(unit)));
         }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_from_1_to_the_largest_int32() {
+    fn accepts_steps_from_1_to_the_largest_int32() {
         assert_eq!(TimeStep::new(TimeUnit::Day, 0), None);
         assert_eq!(TimeStep::new(TimeUnit::Day, 1 << 31), None);
         assert_eq!(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap().to_string(), "ns");

@@ -1,19 +1,17 @@
-//! Data types as v2 documents write them (Zarr v2, "Data type encoding"): numpy's type strings, such as `<f4`, and lists
-//! of fields.
+//! Data types in v2 documents (Zarr v2, "Data type encoding"): numpy's type strings, such as `<f4`, and lists of fields.
 //!
-//! What an object `|O` is, only its filters say: that is the document's business. Extended precision is refused as
-//! unsupported, since it is as large as the machine that wrote it likes.
+//! The filters of the document determine the type of objects (`|O`), so the caller handles it. Extended precision is
+//! unsupported, because its format depends on the machine that wrote it.
 
 use serde_json::{Value, json};
 
-use super::{
-    DataType, Endianness, Field, NAMED, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit, is_decimal,
-};
+use super::names::{SIMPLE_TYPES, is_decimal};
+use super::{DataType, Endianness, Field, SmallFloat, StructType, SubarrayType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 
 impl DataType {
-    /// The type that a v2 document's `dtype` gives, and for each of its simple parts (itself, if it is no structure)
-    /// the order of its bytes.
+    /// Parses the `dtype` of a v2 document. Returns the type and the byte order of each simple part (of the type itself if
+    /// it is not a struct).
     ///
     /// # Errors
     /// As for [`from_typestr`](Self::from_typestr).
@@ -21,26 +19,28 @@ impl DataType {
         match dtype {
             Value::String(text) => Self::from_typestr(text)
                 .map(|(data_type, order)| (data_type, vec![order.unwrap_or_default()])),
-            // How deep this goes is limited by how deep a document may be nested.
+            // The depth limit of documents bounds the recursion.
             Value::Array(fields) => {
                 let mut orders = Vec::new();
-                let fields =
-                    fields.iter().map(|written| field(written, &mut orders)).collect::<Result<_, _>>()?;
+                let fields = fields
+                    .iter()
+                    .map(|written| parse_field(written, &mut orders))
+                    .collect::<Result<_, _>>()?;
                 Ok((Self::Struct(StructType::new(fields)?), orders))
             }
             _ => Err(MetadataError::invalid("dtype", "must be a string or a list of fields")),
         }
     }
 
-    /// What a v2 document's `dtype` is for this type, little-endian; `None` if numpy has no word for it. What an object
-    /// `|O` is, the filters of the document must say.
+    /// The `dtype` of a v2 document for this type, little-endian; `None` if numpy lacks the type. Types of variable length
+    /// are `|O`, which requires a filter in the document.
     #[must_use]
     pub fn to_v2(&self) -> Option<Value> {
         let order = if self.endian_unit_bytes() == Some(1) { '|' } else { '<' };
         let simple = |kind: char, size: &dyn std::fmt::Display| Value::from(format!("{order}{kind}{size}"));
         let time = |kind: char, step: &TimeStep| match (step.unit(), step.scale_factor()) {
             (TimeUnit::Generic, 1) => Some(simple(kind, &"8")),
-            // numpy counts in nothing by ones alone.
+            // The generic unit of numpy allows only steps of 1.
             (TimeUnit::Generic, _) => None,
             _ => Some(simple(kind, &format_args!("8[{step}]"))),
         };
@@ -50,22 +50,22 @@ impl DataType {
             Self::FixedLengthUtf32 { code_points } => Some(simple('U', code_points)),
             Self::DateTime64(step) => time('M', step),
             Self::TimeDelta64(step) => time('m', step),
-            Self::Struct(structure) => structure.fields().iter().map(written).collect(),
+            Self::Struct(structure) => structure.fields().iter().map(field_to_v2).collect(),
             variable if variable.is_variable() => Some(Value::from("|O")),
             named => {
-                let (.., kind, bytes) = NAMED.iter().find(|(known, ..)| known == named)?;
+                let (.., kind, bytes) = SIMPLE_TYPES.iter().find(|(known, ..)| known == named)?;
                 kind.map(|kind| simple(char::from(kind), bytes))
             }
         }
     }
 
-    /// The type that one of numpy's type strings gives, and the order of its bytes where there is one.
+    /// Parses a type string of numpy. Returns the type, and its byte order if it has one.
     ///
     /// # Errors
-    /// [`MetadataError::Unsupported`] for types that are known but not implemented, and for elements larger than 1 MiB;
-    /// [`MetadataError::Invalid`] for what is no type.
+    /// [`MetadataError::Unsupported`] for known types that are not implemented, and for elements larger than 1 MiB;
+    /// [`MetadataError::Invalid`] for other texts.
     pub fn from_typestr(text: &str) -> Result<(Self, Option<Endianness>), MetadataError> {
-        if let Some(data_type) = named(text) {
+        if let Some(data_type) = tensorstore_type(text) {
             let order = (data_type.endian_unit_bytes() != Some(1)).then_some(Endianness::Little);
             return Ok((data_type, order));
         }
@@ -78,14 +78,14 @@ impl DataType {
             _ => return Err(invalid()),
         };
         let kind = bytes.next().ok_or_else(invalid)?;
-        // Both characters before it are ASCII, or this is `None`.
+        // `None` if one of the two characters before is not ASCII.
         let size = text.get(2..).ok_or_else(invalid)?;
         let data_type = match kind {
             b'O' => return Err(MetadataError::unsupported("data type", text)),
-            b'M' => Self::DateTime64(step(size).ok_or_else(invalid)?),
-            b'm' => Self::TimeDelta64(step(size).ok_or_else(invalid)?),
+            b'M' => Self::DateTime64(parse_step(size).ok_or_else(invalid)?),
+            b'm' => Self::TimeDelta64(parse_step(size).ok_or_else(invalid)?),
             _ if !is_decimal(size) => return Err(invalid()),
-            _ => sized(kind, size, text)?.ok_or_else(invalid)?,
+            _ => sized_type(kind, size, text)?.ok_or_else(invalid)?,
         };
         match order {
             _ if data_type.endian_unit_bytes() == Some(1) => Ok((data_type, None)),
@@ -95,8 +95,8 @@ impl DataType {
     }
 }
 
-/// A field as `[name, dtype]` or `[name, dtype, shape]`.
-fn written(field: &Field) -> Option<Value> {
+/// A field as `[name, dtype]` or `[name, dtype, shape]`; `None` if numpy lacks its type.
+fn field_to_v2(field: &Field) -> Option<Value> {
     let name = &*field.name;
     Some(match &field.data_type {
         DataType::Subarray(subarray) => json!([name, subarray.item().to_v2()?, subarray.shape()]),
@@ -104,8 +104,8 @@ fn written(field: &Field) -> Option<Value> {
     })
 }
 
-/// The type of a name that tensorstore writes where numpy has no type string: small numbers, little-endian.
-fn named(name: &str) -> Option<DataType> {
+/// The type with a name that tensorstore writes for types without a type string: small numbers, little-endian.
+fn tensorstore_type(name: &str) -> Option<DataType> {
     match name {
         "bfloat16" => Some(DataType::BFloat16),
         "int2" => Some(DataType::Int2),
@@ -116,8 +116,8 @@ fn named(name: &str) -> Option<DataType> {
     }
 }
 
-/// A field as `[name, dtype]` or `[name, dtype, shape]`; the byte orders of its parts are added to `orders`.
-fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, MetadataError> {
+/// Parses a field `[name, dtype]` or `[name, dtype, shape]`, and appends the byte orders of its parts to `orders`.
+fn parse_field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, MetadataError> {
     let invalid =
         || MetadataError::invalid("dtype", "a field must be a name, a data type and perhaps a shape");
     let (name, dtype, shape) = match written.as_array().map(Vec::as_slice) {
@@ -135,7 +135,7 @@ fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, Metadat
             only => edge(only).map(|edge| vec![edge]),
         };
         let shape = shape.ok_or_else(invalid)?;
-        // `()` is how a plain field can be written, too.
+        // A field without a subarray may have the shape `()`.
         if !shape.is_empty() {
             data_type = DataType::Subarray(SubarrayType::new(data_type, shape)?);
         }
@@ -143,8 +143,8 @@ fn field(written: &Value, orders: &mut Vec<Endianness>) -> Result<Field, Metadat
     Ok(Field { name, data_type })
 }
 
-/// The type of a kind and a number: of characters for text, else of bytes.
-fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataError> {
+/// The type with a kind character and a size: in characters for UTF-32 text, else in bytes.
+fn sized_type(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataError> {
     let unsupported = || MetadataError::unsupported("data type", text);
     let size: u32 = size.parse().ok().ok_or_else(unsupported)?;
     match (kind, size) {
@@ -154,15 +154,15 @@ fn sized(kind: u8, size: &str, text: &str) -> Result<Option<DataType>, MetadataE
             DataType::fixed_length_utf32(size.checked_mul(4).ok_or_else(unsupported)?, text).map(Some)
         }
         (b'f', 12 | 16) | (b'c', 24 | 32) => Err(unsupported()),
-        _ => Ok(NAMED
+        _ => Ok(SIMPLE_TYPES
             .iter()
             .find(|(.., known, bytes)| (*known, *bytes) == (Some(kind), size))
             .map(|(data_type, ..)| data_type.clone())),
     }
 }
 
-/// What stands behind `M` or `m`: `8[ns]`, `8[25us]`; the bare `8` is numpy's spelling of the generic unit.
-fn step(size: &str) -> Option<TimeStep> {
+/// Parses the text after `M` or `m`, such as `8[ns]` or `8[25us]`; `8` alone is numpy's spelling of the generic unit.
+fn parse_step(size: &str) -> Option<TimeStep> {
     let brackets = size.strip_prefix('8')?;
     if brackets.is_empty() {
         return TimeStep::new(TimeUnit::Generic, 1);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v2_type_gives_type_and_byte_order() {
+    fn parses_type_and_byte_order() {
         use Endianness::{Big, Little};
         for (typestr, data_type, order) in [
             ("|b1", DataType::Bool, None),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_and_a_time_span_give_what_they_count() {
+    fn parses_the_steps_of_dates_and_time_spans() {
         use Endianness::{Big, Little};
         for (typestr, data_type, order) in [
             ("<M8[ns]", DataType::DateTime64(step(TimeUnit::Nanosecond, 1)), Little),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn known_types_that_are_not_implemented_are_unsupported_by_name() {
+    fn names_unsupported_types_in_the_error() {
         for typestr in [
             "|O",
             "<f16",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_fields_is_a_struct_and_each_part_has_its_byte_order() {
+    fn parses_a_list_of_fields_as_a_struct_with_the_byte_order_of_each_part() {
         use Endianness::{Big, Little};
         let dtype = json!([["a", ">i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", ">u2", 4]]);
         let (data_type, orders) = DataType::from_v2(&dtype).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_v2_has_a_word_for_reads_back_as_it_was() {
+    fn written_types_parse_to_the_same_type() {
         let nested = json!([["a", "<i4"], ["p", [["x", "<f8", [2, 3]], ["s", "|S3"]]], ["q", "<u2", [4]]]);
         for dtype in ["|b1", "|i1", "<u8", "<f2", "<c16", "|V10", "|S5", "<U4", "<M8[25us]", "<m8", "<M8[ns]"]
         {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_no_struct_is_refused() {
+    fn rejects_lists_that_are_not_structs() {
         for dtype in [
             json!([]),
             json!([["a", "<i4"], ["a", "<i2"]]),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_invalid() {
+    fn rejects_invalid_types() {
         for typestr in
             ["", "<", "i4", "<i", "<i3", "<i04", "<i+4", "<x4", "|i4", "|V0", "|b2", "=i4", "<é4", "<f4 "]
         {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_only_v3_has_is_invalid() {
+    fn rejects_types_that_only_v3_has() {
         for typestr in
             ["|i0", "<V\u{0}", "<\u{0}2", "|\u{0}1", "float32", "int8", "<b2", "complex64", "string"]
         {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_numpy_lacks_have_the_names_that_tensorstore_writes() {
+    fn parses_the_names_of_tensorstore_for_types_that_numpy_lacks() {
         assert_eq!(v2("bfloat16"), Ok((DataType::BFloat16, Some(Endianness::Little))));
         assert_eq!(v2("int4"), Ok((DataType::Int4, None)));
         let float = SmallFloat::from_name("float8_e4m3fn").unwrap();
@@ -343,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn text_of_no_length_or_no_byte_order_is_invalid() {
+    fn rejects_text_without_length_or_byte_order() {
         for typestr in ["|S0", "<U0", ">U0", "|S", "<U", "|U4", "|S-1", "<U4.0", "|S05", "|S5[s]"] {
             assert!(matches!(v2(typestr), Err(MetadataError::Invalid { .. })), "{typestr}");
         }
     }
 
     #[test]
-    fn a_date_that_counts_nothing_known_is_invalid() {
+    fn rejects_dates_with_invalid_steps() {
         for typestr in [
             "|M8[s]",
             "<M",

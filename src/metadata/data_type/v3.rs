@@ -1,49 +1,49 @@
-//! Data types as v3 documents write them (Zarr core 3.1 "Data types"; Zarr extensions, "data-types").
+//! Data types in v3 documents (Zarr core 3.1 "Data types"; Zarr extensions, "data-types").
 //!
-//! Most by name; dates, time spans, structs and what has a length by name and configuration. What is neither is refused
-//! as unsupported.
+//! Most types are a name; dates, time spans, structs and types with a length are a name and a configuration. Unknown names
+//! are unsupported.
 
 use serde_json::{Map, Value, json};
 
-use super::{DataType, Field, NAMED, SmallFloat, StructType, TimeStep, TimeUnit, is_decimal};
+use super::names::{SIMPLE_TYPES, is_decimal};
+use super::{DataType, Field, SmallFloat, StructType, TimeStep, TimeUnit};
 use crate::metadata::MetadataError;
 use crate::metadata::extension::Extension;
 
 const MEMBER: &str = "data_type";
 
 impl DataType {
-    /// The type that a v3 document's `data_type` gives, as a name or as an extension object.
+    /// Parses the `data_type` of a v3 document: a name or an extension object.
     ///
     /// # Errors
-    /// [`MetadataError::Unsupported`] for what is not known here, and for elements larger than 1 MiB;
-    /// [`MetadataError::Invalid`] for what is no name, has another configuration than belongs to it, or may be
-    /// ignored.
+    /// [`MetadataError::Unsupported`] for unknown types, and for elements larger than 1 MiB; [`MetadataError::Invalid`] for
+    /// an invalid extension object, a wrong configuration, or `"must_understand": false`.
     pub fn from_v3(data_type: &Value) -> Result<Self, MetadataError> {
         let extension = Extension::parse(data_type, MEMBER)?;
         extension.require_understood()?;
         let (name, configuration) = (extension.name.as_str(), &extension.configuration);
         match name {
-            "numpy.datetime64" => step(name, configuration).map(Self::DateTime64),
-            "numpy.timedelta64" => step(name, configuration).map(Self::TimeDelta64),
-            "fixed_length_utf32" => sized(name, configuration, Self::fixed_length_utf32),
-            "null_terminated_bytes" => sized(name, configuration, Self::null_terminated_bytes),
-            // What zarr-python calls the raw bits of the specification.
-            "raw_bytes" => sized(name, configuration, Self::raw_bits),
-            // Names that were written before there was a registered one.
+            "numpy.datetime64" => parse_step(name, configuration).map(Self::DateTime64),
+            "numpy.timedelta64" => parse_step(name, configuration).map(Self::TimeDelta64),
+            "fixed_length_utf32" => sized_type(name, configuration, Self::fixed_length_utf32),
+            "null_terminated_bytes" => sized_type(name, configuration, Self::null_terminated_bytes),
+            // The name in zarr-python for the specification's raw bits.
+            "raw_bytes" => sized_type(name, configuration, Self::raw_bits),
+            // Names that writers used before one was registered.
             "variable_length_bytes" | "binary" => {
-                only(name, configuration, &[]).map(|()| Self::VariableBytes)
+                check_configuration(name, configuration, &[]).map(|()| Self::VariableBytes)
             }
-            "complex_float32" => only(name, configuration, &[]).map(|()| Self::Complex64),
-            "complex_float64" => only(name, configuration, &[]).map(|()| Self::Complex128),
-            "struct" | "structured" => structure(name, configuration),
+            "complex_float32" => check_configuration(name, configuration, &[]).map(|()| Self::Complex64),
+            "complex_float64" => check_configuration(name, configuration, &[]).map(|()| Self::Complex128),
+            "struct" | "structured" => parse_struct(name, configuration),
             _ => {
                 let known = from_name(name)?.ok_or_else(|| MetadataError::unsupported("data type", name))?;
-                only(name, configuration, &[]).map(|()| known)
+                check_configuration(name, configuration, &[]).map(|()| known)
             }
         }
     }
 
-    /// What a v3 document's `data_type` is for this type: a name, or an object where a configuration belongs to it.
+    /// The `data_type` of a v3 document for this type: a name, or an object if the type has a configuration.
     #[must_use]
     pub fn to_metadata(&self) -> Value {
         let configured =
@@ -66,7 +66,7 @@ impl DataType {
                     .map(|field| json!({ "name": *field.name, "data_type": field.data_type.to_metadata() }));
                 configured("struct", json!({ "fields": fields.collect::<Vec<_>>() }))
             }
-            // These two are what v2 documents hold; no v3 document has a name for them.
+            // These two occur only in v2 documents; v3 has no names for them.
             Self::Subarray(subarray) => configured(
                 "subarray",
                 json!({ "data_type": subarray.item().to_metadata(), "shape": subarray.shape() }),
@@ -105,10 +105,10 @@ impl DataType {
     }
 }
 
-/// The type of this name alone, if it is one. `r12` is an error: raw bits come in whole bytes.
+/// The type with this name and no configuration. `r12` is an error: raw bits must be whole bytes.
 fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
-    if let Some((named, ..)) = NAMED.iter().find(|(_, known, ..)| *known == name) {
-        // A JSON value is what a filter of v2 makes.
+    if let Some((named, ..)) = SIMPLE_TYPES.iter().find(|(_, known, ..)| *known == name) {
+        // JSON values exist only in v2.
         return Ok((*named != DataType::Json).then(|| named.clone()));
     }
     let small = name.strip_prefix("complex_").unwrap_or(name);
@@ -132,16 +132,20 @@ fn from_name(name: &str) -> Result<Option<DataType>, MetadataError> {
     }
 }
 
-/// Refuses members of a configuration other than these.
-fn only(name: &str, configuration: &Map<String, Value>, members: &[&str]) -> Result<(), MetadataError> {
+/// Rejects members of a configuration other than these.
+fn check_configuration(
+    name: &str,
+    configuration: &Map<String, Value>,
+    members: &[&str],
+) -> Result<(), MetadataError> {
     match configuration.keys().find(|member| !members.contains(&member.as_str())) {
         None => Ok(()),
         Some(other) => Err(MetadataError::invalid(MEMBER, format!("`{other}` does not belong to `{name}`"))),
     }
 }
 
-fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, MetadataError> {
-    only(name, configuration, &["unit", "scale_factor"])?;
+fn parse_step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, MetadataError> {
+    check_configuration(name, configuration, &["unit", "scale_factor"])?;
     let unit = configuration.get("unit").and_then(Value::as_str).and_then(TimeUnit::from_name);
     let unit = unit.ok_or_else(|| {
         MetadataError::invalid(MEMBER, format!("the `unit` of `{name}` is missing or unknown"))
@@ -153,10 +157,10 @@ fn step(name: &str, configuration: &Map<String, Value>) -> Result<TimeStep, Meta
     })
 }
 
-/// A struct from its `fields`: objects, or pairs of name and type as early writers have it.
-fn structure(name: &str, configuration: &Map<String, Value>) -> Result<DataType, MetadataError> {
+/// A struct from its `fields`: objects, or pairs of name and type as early writers wrote them.
+fn parse_struct(name: &str, configuration: &Map<String, Value>) -> Result<DataType, MetadataError> {
     const FIELDS: &str = "fields";
-    only(name, configuration, &[FIELDS])?;
+    check_configuration(name, configuration, &[FIELDS])?;
     let invalid = || {
         let reason = format!("the `fields` of `{name}` must be a list of objects of `name` and `data_type`");
         MetadataError::invalid(MEMBER, reason)
@@ -172,19 +176,19 @@ fn structure(name: &str, configuration: &Map<String, Value>) -> Result<DataType,
         Ok(Field { name: name.into(), data_type })
     };
     let fields = configuration.get(FIELDS).and_then(Value::as_array).ok_or_else(invalid)?;
-    // How deep this goes is limited by how deep a document may be nested.
+    // The depth limit of documents bounds the recursion.
     let fields = fields.iter().map(field).collect::<Result<_, MetadataError>>()?;
     StructType::new(fields).map(DataType::Struct)
 }
 
-/// The type that `make` makes of the one member that the configuration has.
-fn sized(
+/// The type that `make` returns for `length_bytes`, the only member of the configuration.
+fn sized_type(
     name: &str,
     configuration: &Map<String, Value>,
     make: fn(u32, &str) -> Result<DataType, MetadataError>,
 ) -> Result<DataType, MetadataError> {
     const LENGTH_BYTES: &str = "length_bytes";
-    only(name, configuration, &[LENGTH_BYTES])?;
+    check_configuration(name, configuration, &[LENGTH_BYTES])?;
     let length = configuration.get(LENGTH_BYTES).and_then(Value::as_u64).ok_or_else(|| {
         MetadataError::invalid(MEMBER, format!("the `length_bytes` of `{name}` must be an integer"))
     })?;
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_is_read_as_it_is_written() {
+    fn written_types_parse_to_the_same_type() {
         let step = TimeStep::new(TimeUnit::Microsecond, 25).unwrap();
         let others = [
             DataType::RawBits { bytes: 1 },
@@ -221,7 +225,7 @@ mod tests {
             DataType::FixedLengthUtf32 { code_points: 5 },
             DataType::NullTerminatedBytes { bytes: 7 },
         ];
-        for data_type in NAMED
+        for data_type in SIMPLE_TYPES
             .iter()
             .map(|(named, ..)| named.clone())
             .filter(|named| *named != DataType::Json)
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_with_a_configuration_is_written_as_an_object() {
+    fn writes_types_with_a_configuration_as_objects() {
         for (data_type, written) in [
             (DataType::Float32, json!("float32")),
             (DataType::RawBits { bytes: 3 }, json!("r24")),
@@ -259,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn raw_bytes_are_raw_bits() {
+    fn parses_raw_bytes_as_raw_bits() {
         let raw = DataType::from_v3(&configured("raw_bytes", json!({ "length_bytes": 3 })));
         assert_eq!(raw, Ok(DataType::RawBits { bytes: 3 }));
     }
 
     #[test]
-    fn microseconds_are_read_under_either_letter() {
+    fn accepts_both_letters_for_microseconds() {
         for unit in ["us", "\u{3bc}s", "\u{b5}s"] {
             let step = TimeStep::new(TimeUnit::Microsecond, 10).unwrap();
             assert_eq!(DataType::from_v3(&time(unit, json!(10))), Ok(DataType::DateTime64(step)));
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_types_are_unsupported_by_name() {
+    fn names_unknown_types_in_the_error() {
         for name in [
             "json",
             "variable_array",
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_invalid() {
+    fn rejects_invalid_types() {
         for data_type in [
             json!("r12"),
             json!("r0"),
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_with_members_missing_wrong_or_unknown_is_invalid() {
+    fn rejects_configurations_with_missing_wrong_or_unknown_members() {
         let mut bad = vec![
             json!("numpy.datetime64"),
             time("ns", json!(0)),

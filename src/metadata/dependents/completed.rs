@@ -1,8 +1,8 @@
-//! [`Completed`]: a dependent's document with what it does not say taken from its primary (convention
-//! "dependent-arrays", "Partial array metadata").
+//! [`Completed`]: a dependent's document, completed with members of its primary (convention "dependent-arrays", "Partial
+//! array metadata").
 //!
-//! Whole members are replaced, never merged. All of it is borrowed from the primary's document: a thousand dependents
-//! that say nothing take no more memory than their names.
+//! Members are replaced as a whole, never merged. All values are borrowed from the primary's document, so a thousand empty
+//! dependents need little more memory than their names.
 
 use std::collections::HashSet;
 
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 use super::declaration::{declared, is_declaration};
 use super::{Diagnostic, Reading};
 
-/// The member that is the user's.
+/// The member with user data.
 const ATTRIBUTES: &str = "attributes";
 
 /// A complete document.
 #[derive(Clone, Debug)]
 pub(super) struct Completed<'a> {
-    /// All members but the attributes.
+    /// All members except the attributes.
     members: Vec<(&'a str, &'a Value)>,
     attributes: Attributes<'a>,
 }
@@ -25,21 +25,21 @@ pub(super) struct Completed<'a> {
 #[derive(Clone, Copy, Debug)]
 enum Attributes<'a> {
     Absent,
-    /// As written.
+    /// The array's own, as written.
     Own(&'a Value),
     /// The primary's, without its declaration.
     Inherited(&'a Map<String, Value>),
 }
 
 impl<'a> Completed<'a> {
-    /// The document of the outermost primary, which is complete as it is.
-    pub(super) fn primary(document: &'a Map<String, Value>) -> Self {
+    /// The document of the outermost primary, which is complete already.
+    pub(super) fn from_primary(document: &'a Map<String, Value>) -> Self {
         let others = document.iter().filter(|(name, _)| *name != ATTRIBUTES);
         let members = others.map(|(name, value)| (name.as_str(), value)).collect();
         Self { members, attributes: document.get(ATTRIBUTES).map_or(Attributes::Absent, Attributes::Own) }
     }
 
-    /// What a dependent says, completed from this document.
+    /// The document of a dependent of this array, completed from this document.
     pub(super) fn complete(&self, partial: &'a Map<String, Value>) -> Self {
         let mut members: Vec<(&str, &Value)> = self
             .members
@@ -59,12 +59,12 @@ impl<'a> Completed<'a> {
         Self { members, attributes }
     }
 
-    /// How many members there are.
+    /// The number of members, without the attributes.
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// The members but the attributes.
+    /// The members except the attributes.
     pub(super) fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.members.iter().copied()
     }
@@ -74,12 +74,12 @@ impl<'a> Completed<'a> {
         self.members().find(|(name, _)| *name == member).map(|(_, value)| value)
     }
 
-    /// Leaves out a member.
+    /// Removes a member.
     pub(super) fn remove(&mut self, member: &str) {
         self.members.retain(|(name, _)| *name != member);
     }
 
-    /// Whether there are attributes that are no object.
+    /// Whether the attributes are not an object.
     pub(super) fn has_bad_attributes(&self) -> bool {
         matches!(self.attributes, Attributes::Own(attributes) if !attributes.is_object())
     }
@@ -92,12 +92,12 @@ impl<'a> Completed<'a> {
     ) -> Option<&'a Map<String, Value>> {
         match self.attributes {
             Attributes::Own(Value::Object(attributes)) => declared(attributes, reading, diagnostics),
-            // The declaration is what is not inherited.
+            // Declarations are not inherited.
             Attributes::Absent | Attributes::Own(_) | Attributes::Inherited(_) => None,
         }
     }
 
-    /// The attributes, with or without what they declare.
+    /// The attributes, with or without the declaration.
     pub(super) fn attributes(&self, with_declaration: bool) -> Option<Map<String, Value>> {
         let without = |attributes: &Map<String, Value>| {
             let others = attributes.iter().filter(|(name, _)| !is_declaration(name));
@@ -122,7 +122,7 @@ impl<'a> Completed<'a> {
         document
     }
 
-    /// The members that stand in this document and not in `partial`.
+    /// The members of this document that `partial` does not have.
     pub(super) fn inherited(&self, partial: &Map<String, Value>) -> Vec<&'a str> {
         let attributes = matches!(self.attributes, Attributes::Inherited(_)).then_some(ATTRIBUTES);
         let members = self.members().map(|(name, _)| name).filter(|name| !partial.contains_key(*name));

@@ -1,7 +1,7 @@
-//! Where a declaration stands, and the names in it (convention "dependent-arrays", "Configuration"; Zarr core 3.1, "Node
-//! names").
+//! Finding the declaration in attributes, and checking the names in it (convention "dependent-arrays", "Configuration";
+//! Zarr core 3.1, "Node names").
 //!
-//! The convention's prose has `dependent-arrays`, its example `dependent_arrays`. The first is the rule.
+//! The convention's text says `dependent-arrays`, its example `dependent_arrays`. The text is normative.
 
 use serde_json::{Map, Value};
 
@@ -15,13 +15,13 @@ const KEY: &str = "dependent-arrays";
 /// Its other spelling.
 const ALIAS: &str = "dependent_arrays";
 
-/// How declarations are read.
+/// How strictly declarations are parsed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// What is meant, where that is plain.
+    /// Accepts deviations whose meaning is clear, with a diagnostic.
     #[default]
     Lenient,
-    /// What is written.
+    /// Rejects deviations.
     Strict,
 }
 
@@ -31,10 +31,11 @@ pub fn is_declared(attributes: &Attributes) -> bool {
     attributes.contains_key(KEY) || attributes.contains_key(ALIAS)
 }
 
-/// Parses the document of a primary: a name given twice in a declaration is an error, as it is in any document.
+/// Parses the document of a primary. Repeated names in the declaration are errors, as in the rest of
+/// the structure of a document.
 ///
 /// # Errors
-/// [`DependentError::InvalidJson`]; [`DependentError::BadField`] if it is no object.
+/// [`DependentError::InvalidJson`]; [`DependentError::BadField`] if it is not an object.
 pub fn parse_primary(document: &[u8], limits: &MetadataLimits) -> Result<Map<String, Value>, DependentError> {
     match parse_declaring(document, limits, is_declaration) {
         Ok(Value::Object(document)) => Ok(document),
@@ -55,43 +56,43 @@ pub(super) fn declared<'a>(
     reading: Reading,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<&'a Map<String, Value>> {
-    let mut remark = |code, detail: String| diagnostics.push(Diagnostic::new(code, detail));
+    let mut report = |code, detail: String| diagnostics.push(Diagnostic::new(code, detail));
     let alias = attributes.get(ALIAS).filter(|_| reading == Reading::Lenient);
     let declaration = match (attributes.get(KEY), alias) {
         (None, None) => return None,
         (Some(declaration), None) => declaration,
         (Some(declaration), Some(alias)) if declaration == alias => {
-            remark(DiagnosticCode::DuplicateDeclaration, format!("`{KEY}` and `{ALIAS}` say the same"));
+            report(DiagnosticCode::DuplicateDeclaration, format!("`{KEY}` and `{ALIAS}` are equal"));
             declaration
         }
         (Some(_), Some(_)) => {
-            remark(DiagnosticCode::AmbiguousDeclaration, format!("`{KEY}` and `{ALIAS}` differ"));
+            report(DiagnosticCode::AmbiguousDeclaration, format!("`{KEY}` and `{ALIAS}` differ"));
             return None;
         }
         (None, Some(alias)) => {
-            remark(
+            report(
                 DiagnosticCode::AliasKey,
-                format!("`{ALIAS}` is not what the convention has; use `{KEY}`"),
+                format!("the convention does not define `{ALIAS}`; use `{KEY}`"),
             );
             alias
         }
     };
     if !declaration.is_object() {
-        remark(DiagnosticCode::DeclarationNotObject, format!("`{KEY}` must be an object"));
+        report(DiagnosticCode::DeclarationNotObject, format!("`{KEY}` must be an object"));
     }
     declaration.as_object()
 }
 
-/// Refuses what is no name of a node, and remarks on what is not advised.
+/// Rejects invalid node names, and adds a diagnostic for names that the specification advises against.
 pub(super) fn check_name(name: &str, diagnostics: &mut Vec<Diagnostic>) -> Result<(), DependentError> {
     let reason = match name {
         "" => "it is empty",
-        "zarr.json" => "it is the name of documents",
-        _ if name.contains('/') => "it holds `/`",
+        "zarr.json" => "it is the name of metadata documents",
+        _ if name.contains('/') => "it contains `/`",
         _ if name.bytes().all(|byte| byte == b'.') => "it is only periods",
         _ if name.starts_with("__") => "names that begin with `__` are reserved",
         _ if name.len() > MAX_KEY_BYTES => "it is longer than a key may be",
-        _ if name.chars().any(char::is_control) => "it holds control characters",
+        _ if name.chars().any(char::is_control) => "it contains control characters",
         _ => {
             let is_advised = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if !name.chars().all(is_advised) {

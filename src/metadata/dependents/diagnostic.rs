@@ -1,65 +1,65 @@
-//! [`Diagnostic`]: what is odd about a declaration and still does not keep anything from being read.
+//! [`Diagnostic`]: a finding about a declaration that does not prevent reading.
 
-/// A remark on an array of a family.
+/// A finding about an array of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What it is about.
+    /// The kind of the finding.
     pub code: DiagnosticCode,
-    /// The particulars.
+    /// The details, as text.
     pub detail: String,
 }
 
 impl Diagnostic {
-    /// A remark with its particulars.
+    /// A diagnostic with its details.
     #[must_use]
     pub fn new(code: DiagnosticCode, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
     }
 }
 
-/// What a remark is about.
+/// The kind of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagnosticCode {
-    /// The declaration is spelt `dependent_arrays`.
+    /// The declaration has the spelling `dependent_arrays`.
     AliasKey,
-    /// Both spellings are there, and say the same.
+    /// Both spellings are present and equal.
     DuplicateDeclaration,
-    /// Both spellings are there, and differ: nothing is declared.
+    /// Both spellings are present and differ; the declaration is ignored.
     AmbiguousDeclaration,
-    /// The declaration is no object: nothing is declared.
+    /// The declaration is not an object and is ignored.
     DeclarationNotObject,
-    /// Groups cannot declare anything.
+    /// A group has a declaration; only arrays can have dependents.
     DeclaredOnGroup,
-    /// The encoding `suffix` with a `prefix` was read as `prefix`.
+    /// The encoding `suffix` with a member `prefix` was parsed as `prefix`.
     SuffixEncodingWithPrefixMember,
-    /// `null` was read as "without", not as the primary's.
+    /// `null` was treated as absent, instead of inheriting the primary's member.
     NullMeansAbsent,
-    /// The primary's dimension names do not fit and were left out.
+    /// The primary's dimension names do not fit and were dropped.
     InheritedDimensionNamesDropped,
-    /// `bytes` does not say its byte order, and the type has one.
+    /// The codec `bytes` gives no byte order, but the data type needs one.
     BytesCodecWithoutEndian,
-    /// Two arrays read the same chunks in the same way.
+    /// Two arrays share chunks and interpret them alike.
     AliasedChunks,
-    /// Two arrays read the same chunks and take them for different things.
+    /// Two arrays share chunks and interpret them differently.
     KeyCollision,
-    /// There are too many keys to tell whether two arrays share some.
+    /// There are too many keys to find out whether two arrays share some.
     CollisionUnknown,
-    /// The chunks as they would stand below the array's own path are somebody else's.
+    /// The keys that the array's chunks would have below its own path are keys of other chunks.
     NameShadowsChunkKey,
-    /// The array is called as what the primary's keys begin with.
+    /// The array's name equals the first segment of the primary's chunk keys.
     NameResemblesChunkPrefix,
     /// The name has characters that the specification advises against.
     NonrecommendedName,
-    /// There are more dependents than are looked at.
+    /// There are more dependents than the limit.
     TooMany,
-    /// What a group calls one of its levels is declared by an array.
+    /// A level in a group's multiscale metadata is a dependent array.
     VirtualAsset,
 }
 
 impl DiagnosticCode {
-    /// The code as a stable word.
+    /// The code as a stable name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::AliasKey => "alias_key",
             Self::DuplicateDeclaration => "duplicate_declaration",

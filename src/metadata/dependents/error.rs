@@ -1,32 +1,32 @@
-//! [`DependentError`]: why a dependent array, or the primary as one of its family, cannot be used.
+//! [`DependentError`]: why a dependent array, or its primary, is invalid.
 
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::{MetadataError, shortened};
 
-/// Why an array of a family cannot be used. One that cannot be used says nothing about the others.
+/// Why an array of a family is invalid. The other arrays of the family are not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DependentError {
-    /// The primary's document is no JSON.
+    /// The primary's document is not valid JSON.
     #[error("the primary's document cannot be read: {0}")]
     InvalidJson(MetadataError),
-    /// The specification has no nodes of this name.
-    #[error("no array can be called `{name}`: {reason}")]
+    /// The name is not a valid node name.
+    #[error("`{name}` is not a valid name of an array: {reason}")]
     InvalidName {
         /// The name, shortened.
         name: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A dependent must be an object.
+    /// The declaration of a dependent is not an object.
     #[error("a dependent array must be declared by an object")]
     NotObject,
-    /// A member that neither document has.
+    /// A required member is in neither document.
     #[error("the member `{field}` is in neither document")]
     Incomplete {
         /// The member.
         field: &'static str,
     },
-    /// A member is `null`, which a strict reader does not take for "without".
+    /// A member is `null`, which strict parsing does not treat as absent.
     #[error("`{field}` is null")]
     NullField {
         /// The member.
@@ -35,14 +35,14 @@ pub enum DependentError {
     /// A member breaks the specification.
     #[error("`{field}`{}: {reason}", origin(*.inherited))]
     BadField {
-        /// Where in the document.
+        /// The member, as a path in the document.
         field: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
-        /// Whether it is the primary's.
+        /// Whether it is inherited from the primary.
         inherited: bool,
     },
-    /// A member is made for arrays of another rank.
+    /// A member is for arrays of another rank.
     #[error("`{field}`{} has rank {found}, and `shape` has rank {rank}", origin(*.inherited))]
     RankMismatch {
         /// The member.
@@ -54,7 +54,7 @@ pub enum DependentError {
         /// Whether it is the primary's.
         inherited: bool,
     },
-    /// The fill value is no value of the data type.
+    /// The fill value is not a value of the data type.
     #[error("`fill_value`{}: {reason}", origin(*.inherited))]
     FillValueMismatch {
         /// What is wrong with it.
@@ -62,13 +62,13 @@ pub enum DependentError {
         /// Whether it is the primary's.
         inherited: bool,
     },
-    /// A member that this reader does not know and may not ignore.
-    #[error("the member `{field}` is not known and must be understood")]
+    /// An unknown member that must not be ignored.
+    #[error("the member `{field}` is unknown and must be understood")]
     MustUnderstand {
         /// The member.
         field: String,
     },
-    /// The chunk key encoding breaks its rules.
+    /// The chunk key encoding is invalid.
     #[error("`chunk_key_encoding`{}: {reason}", origin(*.inherited))]
     InvalidChunkKeyEncoding {
         /// What is wrong with it.
@@ -76,7 +76,7 @@ pub enum DependentError {
         /// Whether it is the primary's.
         inherited: bool,
     },
-    /// `bytes` does not say its byte order, and the type has one.
+    /// The codec `bytes` gives no byte order, but the data type needs one.
     #[error("the codec `bytes` has no `endian`, which the data type needs")]
     BytesCodecWithoutEndian,
     /// Valid, but not implemented here.
@@ -87,14 +87,14 @@ pub enum DependentError {
         /// Its name.
         name: String,
     },
-    /// Dependents of dependents beyond the limit.
+    /// Dependents are nested beyond the limit.
     #[error("dependent arrays are nested more than {limit} deep")]
     TooDeep {
         /// The limit.
         limit: usize,
     },
-    /// The declaration is more than is looked at.
-    #[error("there are more dependent arrays, or longer ones, than are looked at")]
+    /// The declaration exceeds the limits.
+    #[error("there are more dependent arrays, or longer ones, than the limits allow")]
     TooMany,
 }
 
@@ -103,7 +103,7 @@ fn origin(inherited: bool) -> &'static str {
 }
 
 impl DependentError {
-    /// The code as a stable word.
+    /// The code as a stable name.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl DependentError {
         }
     }
 
-    /// The member that it is about, if there is one, and whether that is the primary's.
+    /// The invalid member, if there is one, and whether it is inherited from the primary.
     #[must_use]
     pub fn field(&self) -> Option<(&str, bool)> {
         match self {
@@ -152,8 +152,8 @@ impl DependentError {
         Self::BadField { field: shortened(field.to_owned()), reason: reason.into(), inherited }
     }
 
-    /// What a whole document's reader says of a member, which is the primary's or not.
-    pub(super) fn of_document(error: MetadataError, inherited: bool) -> Self {
+    /// Converts an error of the parser of documents. `inherited` is whether the member is inherited from the primary.
+    pub(super) fn from_metadata_error(error: MetadataError, inherited: bool) -> Self {
         match error {
             MetadataError::Invalid { member, reason } => Self::BadField { field: member, reason, inherited },
             MetadataError::Unsupported { what, name } => Self::Unsupported { what, name },

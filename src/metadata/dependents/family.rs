@@ -1,63 +1,68 @@
-//! [`Family`]: a primary and all its dependents, those of dependents included.
+//! [`Family`]: a primary and all its dependents, including nested ones.
 
 use serde_json::{Map, Value};
 
 use super::completed::Completed;
 use super::declaration::check_name;
 use super::rebased::rebased;
-use super::validate::Check;
+use super::validate::Validation;
 use super::{DependentError, Diagnostic, DiagnosticCode, Reading};
 use crate::metadata::{ArrayMetadata, MetadataLimits};
 
-/// Deepest nesting of dependents.
-pub const MOST_DEPTH: usize = 8;
-/// Most arrays of a family.
-const MOST_MEMBERS: usize = 1024;
-/// Most JSON values looked at for one family, over all its arrays: what a thousand of them inherit counts a thousand
-/// times.
-const MOST_VALUES: usize = 1 << 20;
+/// Maximum nesting of dependents.
+pub const MAX_DEPENDENT_DEPTH: usize = 8;
+/// Maximum number of arrays of a family.
+const MAX_MEMBERS: usize = 1024;
+/// Maximum number of JSON values processed for all arrays of a family. Inherited values count for each array.
+const MAX_VALUES: usize = 1 << 20;
 
-/// A primary and its dependents, in the order of their paths' names.
+/// A primary and its dependents. Siblings are sorted by name; nested dependents follow their parent.
 #[derive(Debug)]
 pub struct Family<'a> {
-    /// First the primary.
+    /// The arrays; the first is the primary.
     pub members: Vec<Member<'a>>,
 }
 
 /// An array of a family.
 #[derive(Debug)]
 pub struct Member<'a> {
-    /// Its path below the primary: `s1`, or `s1/mask` for the dependent of a dependent. Empty for the primary.
+    /// Its path below the primary: `s1`, or `s1/mask` for a nested dependent. Empty for the primary.
     pub path: String,
-    /// The last name of the path, or what stands in its place.
+    /// Its name, shortened if it is invalid.
     pub name: String,
-    /// What the array is, without its attributes; why it is none.
+    /// The array, without its attributes; or why it is invalid.
     pub array: Result<ArrayMetadata, DependentError>,
-    /// What is odd about it.
+    /// The diagnostics about it.
     pub diagnostics: Vec<Diagnostic>,
     document: Option<Completed<'a>>,
     partial: Option<&'a Value>,
 }
 
 impl<'a> Family<'a> {
-    /// The family of a primary with this document.
+    /// The family of the primary with this document.
     #[must_use]
-    pub fn of(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
-        let mut walk = Walk { members: Vec::new(), values_left: MOST_VALUES, is_cut: false, reading, limits };
-        let document = Completed::primary(primary);
-        walk.member(String::new(), String::new(), document, None, Vec::new(), 0);
-        if walk.is_cut {
-            let detail = "there are more dependent arrays, or longer ones, than are looked at";
+    pub fn from_primary(primary: &'a Map<String, Value>, reading: Reading, limits: &MetadataLimits) -> Self {
+        let mut walk = FamilyBuilder {
+            members: Vec::new(),
+            values_left: MAX_VALUES,
+            is_truncated: false,
+            reading,
+            limits,
+        };
+        let document = Completed::from_primary(primary);
+        walk.add_member(String::new(), String::new(), document, None, Vec::new(), 0);
+        if walk.is_truncated {
+            let detail = "there are more dependent arrays, or longer ones, than the limits allow";
             let remark = Diagnostic::new(DiagnosticCode::TooMany, detail);
             walk.members.first_mut().into_iter().for_each(|primary| primary.diagnostics.push(remark.clone()));
         }
         Self { members: walk.members }
     }
 
-    /// The array at a path below the primary. What was not looked at may be there.
+    /// The array at a path below the primary.
     ///
     /// # Errors
-    /// [`DependentError::TooMany`] if not all was looked at, and this was not.
+    /// [`DependentError::TooMany`] if the family was truncated and does not have the path.
     pub fn find(&self, path: &str) -> Result<Option<&Member<'a>>, DependentError> {
         let is_named = |member: &&Member| !matches!(member.array, Err(DependentError::InvalidName { .. }));
         let found = self.members.iter().filter(is_named).find(|member| member.path == path);
@@ -72,7 +77,7 @@ impl Member<'_> {
     /// The array with its attributes.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the array is invalid.
     pub fn array(&self) -> Result<ArrayMetadata, DependentError> {
         let mut array = self.array.clone()?;
         let attributes = self.document.as_ref().and_then(|document| document.attributes(true));
@@ -80,25 +85,25 @@ impl Member<'_> {
         Ok(array)
     }
 
-    /// The document as the convention completes it; `None` if there is nothing to complete.
+    /// The document, completed from the primary's; `None` if the name or the declaration is invalid.
     #[must_use]
     pub fn complete(&self) -> Option<Map<String, Value>> {
         self.document.as_ref().map(Completed::to_document)
     }
 
-    /// The document for readers that do not know the convention, with default keys: to be served from a path of its own.
+    /// The document with default chunk keys, to serve from the array's own path to readers that do not know the convention.
     #[must_use]
     pub fn rebased(&self) -> Option<Map<String, Value>> {
         self.document.as_ref().map(rebased)
     }
 
-    /// What the dependent says itself; `None` for the primary.
+    /// The declaration of the dependent; `None` for the primary.
     #[must_use]
     pub fn partial(&self) -> Option<&Value> {
         self.partial
     }
 
-    /// The members that are the primary's.
+    /// The members inherited from the primary.
     #[must_use]
     pub fn inherited(&self) -> Vec<&str> {
         match (&self.document, self.partial.and_then(Value::as_object)) {
@@ -108,23 +113,23 @@ impl Member<'_> {
     }
 }
 
-/// A way through a declaration.
-struct Walk<'a, 'l> {
+/// Builds a family from a declaration within the limits.
+struct FamilyBuilder<'a, 'l> {
     members: Vec<Member<'a>>,
     values_left: usize,
-    /// Whether there is more than was looked at.
-    is_cut: bool,
+    /// Whether a limit ended the build early.
+    is_truncated: bool,
     reading: Reading,
     limits: &'l MetadataLimits,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> FamilyBuilder<'a, '_> {
     fn is_full(&self) -> bool {
-        self.values_left == 0 || self.members.len() >= MOST_MEMBERS
+        self.values_left == 0 || self.members.len() >= MAX_MEMBERS
     }
 
-    /// Takes the array of a completed document, and then its dependents. Deep as dependents are nested.
-    fn member(
+    /// Adds the array of a completed document and then its dependents. Recursive in the nesting of dependents.
+    fn add_member(
         &mut self,
         path: String,
         name: String,
@@ -134,7 +139,7 @@ impl<'a> Walk<'a, '_> {
         depth: usize,
     ) {
         for (_, value) in document.members() {
-            weigh(value, &mut self.values_left);
+            charge_value(value, &mut self.values_left);
         }
         let array = if self.values_left == 0 {
             Err(DependentError::TooMany)
@@ -142,9 +147,9 @@ impl<'a> Walk<'a, '_> {
             let (reading, limits) = (self.reading, self.limits);
             let partial = partial.and_then(Value::as_object);
             let diagnostics = &mut diagnostics;
-            Check { document: &mut document, partial, reading, limits, diagnostics }.run()
+            Validation { document: &mut document, partial, reading, limits, diagnostics }.run()
         };
-        // A primary that is no array by itself may still have dependents that are.
+        // A primary that is not a valid array may have valid dependents.
         let declared = if array.is_ok() || depth == 0 {
             document.declared(self.reading, &mut diagnostics)
         } else {
@@ -157,14 +162,14 @@ impl<'a> Walk<'a, '_> {
         names.sort_unstable_by_key(|(name, _)| *name);
         for (name, partial) in names {
             if self.is_full() {
-                self.is_cut = true;
+                self.is_truncated = true;
                 return;
             }
-            self.dependent(&path, name, &document, partial, depth + 1);
+            self.add_dependent(&path, name, &document, partial, depth + 1);
         }
     }
 
-    fn dependent(
+    fn add_dependent(
         &mut self,
         parent: &str,
         name: &str,
@@ -175,37 +180,39 @@ impl<'a> Walk<'a, '_> {
         let mut diagnostics = Vec::new();
         let error = match (check_name(name, &mut diagnostics), partial.as_object()) {
             (Err(error), _) => error,
-            (Ok(()), _) if depth > MOST_DEPTH => DependentError::TooDeep { limit: MOST_DEPTH },
+            (Ok(()), _) if depth > MAX_DEPENDENT_DEPTH => {
+                DependentError::TooDeep { limit: MAX_DEPENDENT_DEPTH }
+            }
             (Ok(()), None) => DependentError::NotObject,
             (Ok(()), Some(members)) => {
-                // To complete it costs as much as it has members.
+                // The cost of completing a document is its number of members.
                 let cost = primary.len().saturating_add(members.len());
                 self.values_left = self.values_left.saturating_sub(cost);
                 if self.values_left == 0 {
-                    self.is_cut = true;
+                    self.is_truncated = true;
                     return;
                 }
-                let (path, name) = (joined(parent, name), name.to_owned());
+                let (path, name) = (join_path(parent, name), name.to_owned());
                 let document = primary.complete(members);
-                return self.member(path, name, document, Some(partial), diagnostics, depth);
+                return self.add_member(path, name, document, Some(partial), diagnostics, depth);
             }
         };
         let name = match &error {
             DependentError::InvalidName { name, .. } => name.as_str(),
             _ => name,
         };
-        let (path, name) = (joined(parent, name), name.to_owned());
+        let (path, name) = (join_path(parent, name), name.to_owned());
         let partial = Some(partial);
         self.members.push(Member { path, name, array: Err(error), diagnostics, document: None, partial });
     }
 }
 
-fn joined(parent: &str, name: &str) -> String {
+fn join_path(parent: &str, name: &str) -> String {
     if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") }
 }
 
-/// Takes what a value weighs: one for each value in it, and for each 64 bytes of text.
-fn weigh(value: &Value, left: &mut usize) {
+/// Subtracts the cost of a value: one for each value in it, and one for each 64 bytes of text.
+fn charge_value(value: &Value, left: &mut usize) {
     let own = match value {
         Value::String(text) => 1 + text.len() / 64,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => 1,
@@ -217,7 +224,7 @@ fn weigh(value: &Value, left: &mut usize) {
                 if *left == 0 {
                     return;
                 }
-                weigh(item, left);
+                charge_value(item, left);
             }
         }
         Value::Object(members) => {
@@ -226,7 +233,7 @@ fn weigh(value: &Value, left: &mut usize) {
                 if *left == 0 {
                     return;
                 }
-                weigh(member, left);
+                charge_value(member, left);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}

@@ -1,10 +1,10 @@
-//! Dependent arrays: arrays that the document of another, their primary, declares in its attributes (the Zarr
-//! convention "dependent-arrays").
+//! Dependent arrays: arrays declared in the attributes of another array, their primary (Zarr convention
+//! "dependent-arrays").
 //!
-//! A declaration gives each dependent's name and the members in which it differs from the primary; the rest is the
-//! primary's ([`Family`]). Their chunks stand below the prefix of the outermost primary, so that only their keys set
-//! them apart: whether these clash is not judged here. Declarations come from anywhere: what is borrowed from the
-//! primary is not copied for each dependent, and the work on all of them together is bounded.
+//! A declaration gives the name of each dependent and the members in which it differs from the primary; it inherits the
+//! rest ([`Family`]). All chunks are stored below the prefix of the outermost primary and differ only in their keys; the
+//! module `hierarchy` checks whether keys collide. Declarations are untrusted: inherited members are borrowed instead of
+//! copied, and the total work for a family is bounded.
 
 mod completed;
 mod declaration;
@@ -17,7 +17,7 @@ mod validate;
 pub use declaration::{Reading, is_declaration, is_declared, parse_primary};
 pub use diagnostic::{Diagnostic, DiagnosticCode};
 pub use error::DependentError;
-pub use family::{Family, MOST_DEPTH, Member};
+pub use family::{Family, MAX_DEPENDENT_DEPTH, Member};
 
 #[cfg(test)]
 mod tests;

@@ -1,21 +1,21 @@
-//! A document that readers open which know neither the convention nor its chunk key encodings: with the keys they know,
-//! and with everything in the form that all of them take.
+//! Rebased documents: documents of dependents with default chunk keys and canonical spelling, for readers that know neither
+//! the convention nor its chunk key encodings.
 
 use serde_json::{Map, Value, json};
 
 use super::completed::Completed;
 
-/// The level of gzip where none is given: readers want one, and to decode it makes no difference.
+/// The gzip level where a document gives none: readers require one, and decoding does not depend on it.
 const GZIP_LEVEL: u64 = 5;
 
-/// The document with the default keys, codecs as objects, and no declaration.
+/// The document with default chunk keys, codecs as objects, and without declaration.
 pub(super) fn rebased(completed: &Completed) -> Map<String, Value> {
     let mut document = Map::new();
     for (name, value) in completed.members() {
         let value = match name {
             "chunk_key_encoding" => json!({ "name": "default", "configuration": { "separator": "/" } }),
             "codecs" => codecs(value),
-            // Written by some for "none", which others refuse.
+            // Some writers emit `null` for absent members, which some readers reject.
             _ if value.is_null() => continue,
             _ => value.clone(),
         };
@@ -27,7 +27,7 @@ pub(super) fn rebased(completed: &Completed) -> Map<String, Value> {
     document
 }
 
-/// Codecs as objects, those inside of others too.
+/// Codecs as objects, including nested ones.
 fn codecs(value: &Value) -> Value {
     match value {
         Value::Array(codecs) => codecs.iter().map(codec).collect(),

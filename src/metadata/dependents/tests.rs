@@ -1,4 +1,4 @@
-//! Declarations, good and hostile.
+//! Tests with valid and hostile declarations.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -18,15 +18,15 @@ fn primary(attributes: &Value) -> Map<String, Value> {
     document.as_object().unwrap().clone()
 }
 
-/// What becomes of one dependent of the primary.
+/// The completed document or error of one dependent, and its diagnostics.
 fn outcome(
     dependent: &Value,
     reading: Reading,
 ) -> (Result<Map<String, Value>, &'static str>, Vec<&'static str>) {
     let document = primary(&json!({"unit": "m", "dependent-arrays": {"d": dependent}}));
-    let family = Family::of(&document, reading, &MetadataLimits::default());
+    let family = Family::from_primary(&document, reading, &MetadataLimits::default());
     let member = family.find("d").unwrap().unwrap();
-    let codes = member.diagnostics.iter().map(|remark| remark.code.name()).collect();
+    let codes = member.diagnostics.iter().map(|remark| remark.code.as_str()).collect();
     (member.array().map(|_| member.complete().unwrap()).map_err(|error| error.code()), codes)
 }
 
@@ -35,20 +35,20 @@ fn errors(dependent: &Value) -> [Option<&'static str>; 2] {
 }
 
 #[test]
-fn members_are_replaced_whole_and_attributes_are_taken_without_the_declaration() {
+fn replaces_whole_members_and_inherits_attributes_without_the_declaration() {
     let (document, _) = outcome(&json!({"fill_value": 3}), Reading::Lenient);
     let document = document.unwrap();
     assert_eq!((&document["fill_value"], &document["shape"]), (&json!(3), &json!([4, 6])));
     assert_eq!(document["attributes"], json!({"unit": "m"}));
     let (document, _) = outcome(&json!({"attributes": {}}), Reading::Lenient);
     assert_eq!(document.unwrap()["attributes"], json!({}));
-    // Not merged: what the primary's grid says beside is gone.
+    // Members are not merged, so the name of the primary's grid is lost.
     let halved = json!({"chunk_grid": {"configuration": {"chunk_shape": [1, 1]}}});
     assert_eq!(errors(&halved), [Some("bad_field"); 2]);
 }
 
 #[test]
-fn each_way_to_be_unusable_has_its_code() {
+fn returns_a_code_for_each_kind_of_invalid_dependent() {
     let prefix = |text: &str| json!({"chunk_key_encoding": {"name": "prefix", "configuration": {"prefix": text, "base_encoding": "default"}}});
     for (dependent, code) in [
         (json!([]), "not_object"),
@@ -88,14 +88,14 @@ fn each_way_to_be_unusable_has_its_code() {
     assert_eq!(errors(&json!({"other": {"must_understand": false}})), [None; 2]);
     let mut incomplete = primary(&json!({"dependent-arrays": {"d": {}, "e": {"fill_value": 1}}}));
     incomplete.remove("fill_value");
-    let family = Family::of(&incomplete, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&incomplete, Reading::Lenient, &MetadataLimits::default());
     let codes: Vec<_> =
         family.members.iter().map(|member| member.array.as_ref().err().map(DependentError::code)).collect();
     assert_eq!(codes, [Some("incomplete"), Some("incomplete"), None]);
 }
 
 #[test]
-fn what_a_lenient_reader_lets_pass_with_a_remark_a_strict_one_refuses() {
+fn rejects_strictly_what_it_accepts_leniently_with_a_diagnostic() {
     let suffix = json!({"name": "suffix", "configuration": {"prefix": "s/", "base_encoding": "default"}});
     let line = json!({"name": "regular", "configuration": {"chunk_shape": [2]}});
     for (dependent, remark, code) in [
@@ -116,16 +116,16 @@ fn what_a_lenient_reader_lets_pass_with_a_remark_a_strict_one_refuses() {
     }
 }
 
-/// The codes of the primary's remarks, and the paths of its dependents.
+/// The codes of the primary's diagnostics, and the paths of its dependents.
 fn read(attributes: &Value, reading: Reading) -> (Vec<&'static str>, Vec<String>) {
     let document = primary(attributes);
-    let family = Family::of(&document, reading, &MetadataLimits::default());
-    let remarks = family.members[0].diagnostics.iter().map(|remark| remark.code.name()).collect();
+    let family = Family::from_primary(&document, reading, &MetadataLimits::default());
+    let remarks = family.members[0].diagnostics.iter().map(|remark| remark.code.as_str()).collect();
     (remarks, family.members[1..].iter().map(|member| member.path.clone()).collect())
 }
 
 #[test]
-fn the_declaration_is_found_in_either_spelling_and_in_none_if_they_differ() {
+fn accepts_either_spelling_of_the_declaration_and_ignores_both_if_they_differ() {
     let d = || vec!["d".to_owned()];
     for (attributes, lenient, strict) in [
         (json!({"dependent-arrays": {"d": {}}}), (vec![], d()), (vec![], d())),
@@ -153,7 +153,7 @@ fn the_declaration_is_found_in_either_spelling_and_in_none_if_they_differ() {
 }
 
 #[test]
-fn a_name_declared_twice_is_no_document_and_another_attribute_given_twice_is_the_users() {
+fn rejects_repeated_names_in_a_declaration_and_accepts_them_in_other_attributes() {
     let parse = |text: &str| parse_primary(text.as_bytes(), &MetadataLimits::default());
     assert!(parse(r#"{"attributes":{"x":{"a":1,"a":2},"dependent-arrays":{"a":{},"b":{"attributes":{"c":1,"c":2}}}}}"#).is_ok());
     for twice in [
@@ -168,11 +168,11 @@ fn a_name_declared_twice_is_no_document_and_another_attribute_given_twice_is_the
 }
 
 #[test]
-fn a_bad_name_is_told_and_keeps_nobody_else_from_being_read() {
+fn an_invalid_name_does_not_affect_other_dependents() {
     let names = ["", "a/b", "..", "__a", "zarr.json", "a\nb", "good", "été"];
     let declaration: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
     let document = primary(&json!({"dependent-arrays": declaration}));
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     let good: Vec<&str> = family
         .members
         .iter()
@@ -187,12 +187,12 @@ fn a_bad_name_is_told_and_keeps_nobody_else_from_being_read() {
 }
 
 #[test]
-fn dependents_nest_eight_deep_and_no_deeper() {
+fn accepts_eight_levels_of_dependents_and_rejects_nine() {
     let nested = |depth: usize| {
         (0..depth).fold(json!({}), |inner, _| json!({"attributes": {"dependent-arrays": {"d": inner}}}))
     };
     let document = primary(&nested(9)["attributes"]);
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert_eq!(family.members.len(), 10);
     assert_eq!(family.members[8].path, ["d"; 8].join("/"));
     assert!(family.members[8].array.is_ok());
@@ -200,21 +200,21 @@ fn dependents_nest_eight_deep_and_no_deeper() {
 }
 
 #[test]
-fn a_declaration_of_any_size_is_looked_at_only_so_far() {
+fn bounds_the_work_for_declarations_of_any_size() {
     let many: Map<String, Value> = (0..3000).map(|number| (format!("d{number:04}"), json!({}))).collect();
     let document = primary(&json!({"dependent-arrays": many, "long": vec!["x"; 100_000]}));
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert_eq!(family.members.len(), 1024);
     assert_eq!(family.members[0].diagnostics[0].code, DiagnosticCode::TooMany);
     assert!(family.find("d0001").unwrap().is_some());
     assert_eq!(family.find("d2999").unwrap_err(), DependentError::TooMany);
 
-    // What a few inherit may be as much as what many have.
+    // A few dependents may inherit as many values as many small ones have.
     let mut document = primary(&json!({"dependent-arrays": many}));
     let edges: Vec<u64> = vec![1; 200_000];
     document["chunk_grid"] =
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [edges, 2]}});
-    let family = Family::of(&document, Reading::Lenient, &MetadataLimits::default());
+    let family = Family::from_primary(&document, Reading::Lenient, &MetadataLimits::default());
     assert!(family.members.len() < 10, "{}", family.members.len());
     assert_eq!(family.members[0].diagnostics[0].code, DiagnosticCode::TooMany);
 }
@@ -273,17 +273,17 @@ fn names() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_declaration_is_read_without_harm(declaration in values(), other in values(), alias in any::<bool>()) {
+    fn parses_any_declaration_without_panics(declaration in values(), other in values(), alias in any::<bool>()) {
         let mut attributes = json!({"dependent-arrays": {"a": declaration, "b": other}});
         if alias {
             attributes = json!({"dependent_arrays": attributes["dependent-arrays"], "dependent-arrays": other});
         }
         let document = primary(&attributes);
         for reading in [Reading::Lenient, Reading::Strict] {
-            let family = Family::of(&document, reading, &MetadataLimits::default());
+            let family = Family::from_primary(&document, reading, &MetadataLimits::default());
             for member in &family.members {
                 let _ = (member.complete(), member.rebased(), member.inherited(), member.array());
-                // What is said to be an array reads as one, also for readers that do not know the convention.
+                // A valid array parses from its documents, also for readers that do not know the convention.
                 if member.array.is_ok() {
                     let mut rebased = member.rebased().unwrap();
                     rebased.insert("codecs".to_owned(), json!(["bytes"]));

@@ -1,8 +1,7 @@
-//! Whether a completed document is an array's, said in the convention's terms.
+//! [`Validation`]: checks a completed document by the convention's rules, and parses it.
 //!
-//! The order of the checks is that of the convention's rules; what they leave open is said by the reader of whole
-//! documents, in whose model the array is given. `fill_value` is required here, though the reader of whole documents
-//! lets it pass: nobody has written dependents without.
+//! The checks are in the order of the convention's rules. The parser of v3 documents checks the rest and returns the array.
+//! `fill_value` is required here, although that parser accepts documents without it: no known dependents lack it.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,7 @@ use crate::metadata::extension::Extension;
 use crate::metadata::v3::{self, ARRAY_MEMBERS};
 use crate::metadata::{ArrayMetadata, DataType, FillValue, MetadataError, MetadataLimits};
 
-/// The members that every array has.
+/// The required members of an array.
 const REQUIRED: [&str; 8] = [
     "zarr_format",
     "node_type",
@@ -24,46 +23,46 @@ const REQUIRED: [&str; 8] = [
     "fill_value",
     "codecs",
 ];
-/// The members in which `null` means that the primary's is not wanted.
+/// The members that a dependent can drop by `null`, instead of inheriting them.
 const OPTIONAL: [&str; 2] = ["dimension_names", "storage_transformers"];
 
-/// One document under examination.
-pub(super) struct Check<'d, 'a> {
+/// The validation of one document.
+pub(super) struct Validation<'d, 'a> {
     pub(super) document: &'d mut Completed<'a>,
-    /// What the dependent says itself; `None` for the primary.
+    /// The declaration of the dependent; `None` for the primary.
     pub(super) partial: Option<&'a Map<String, Value>>,
     pub(super) reading: Reading,
     pub(super) limits: &'d MetadataLimits,
     pub(super) diagnostics: &'d mut Vec<Diagnostic>,
 }
 
-impl Check<'_, '_> {
+impl Validation<'_, '_> {
     /// The array, without its attributes.
     pub(super) fn run(mut self) -> Result<ArrayMetadata, DependentError> {
-        self.nulls()?;
+        self.remove_nulls()?;
         if let Some(field) = REQUIRED.into_iter().find(|field| self.document.get(field).is_none()) {
             return Err(DependentError::Incomplete { field });
         }
         if self.member("zarr_format").as_u64() != Some(3) {
-            return Err(self.bad("zarr_format", "must be 3"));
+            return Err(self.bad_field("zarr_format", "must be 3"));
         }
         if self.member("node_type").as_str() != Some("array") {
-            return Err(self.bad("node_type", "must be \"array\""));
+            return Err(self.bad_field("node_type", "must be \"array\""));
         }
         let lengths = self.member("shape").as_array();
         let rank = lengths.filter(|lengths| lengths.iter().all(Value::is_u64)).map(Vec::len);
-        let rank = rank.ok_or_else(|| self.bad("shape", "must hold lengths"))?;
+        let rank = rank.ok_or_else(|| self.bad_field("shape", "must hold lengths"))?;
         if self.document.has_bad_attributes() {
-            return Err(self.bad("attributes", "must be an object"));
+            return Err(self.bad_field("attributes", "must be an object"));
         }
-        self.ranks(rank)?;
-        self.names(rank)?;
-        self.unknown_members()?;
+        self.check_ranks(rank)?;
+        self.check_dimension_names(rank)?;
+        self.check_unknown_members()?;
         let data_type = DataType::from_v3(self.member("data_type"))
-            .map_err(|error| DependentError::of_document(error, self.is_inherited("data_type")))?;
-        let codecs = self.byte_order(&data_type)?;
-        self.fill_value(&data_type)?;
-        self.keys(rank)?;
+            .map_err(|error| DependentError::from_metadata_error(error, self.is_inherited("data_type")))?;
+        let codecs = self.codecs_with_byte_order(&data_type)?;
+        self.check_fill_value(&data_type)?;
+        self.check_chunk_key_encoding(rank)?;
         let mut members: Map<String, Value> = self
             .document
             .members()
@@ -75,18 +74,18 @@ impl Check<'_, '_> {
             let inherited = match &error {
                 MetadataError::Invalid { member, .. } => {
                     let field = member.split(['[', '.']).next().unwrap_or_default();
-                    // Parts of a member are said by their own names.
+                    // Errors in parts of a member may have the part's name.
                     self.document.get(field).is_some() && self.is_inherited(field)
                 }
                 MetadataError::TooLarge { .. }
                 | MetadataError::Json(_)
                 | MetadataError::Unsupported { .. } => false,
             };
-            DependentError::of_document(error, inherited)
+            DependentError::from_metadata_error(error, inherited)
         })
     }
 
-    /// A member that is there.
+    /// A member that is known to be present.
     fn member(&self, field: &str) -> &Value {
         self.document.get(field).unwrap_or(&Value::Null)
     }
@@ -95,16 +94,16 @@ impl Check<'_, '_> {
         self.partial.is_some_and(|partial| !partial.contains_key(field))
     }
 
-    fn bad(&self, field: &str, reason: &str) -> DependentError {
+    fn bad_field(&self, field: &str, reason: &str) -> DependentError {
         DependentError::bad_field(field, reason, self.is_inherited(field))
     }
 
-    fn remark(&mut self, code: DiagnosticCode, detail: impl Into<String>) {
+    fn add_diagnostic(&mut self, code: DiagnosticCode, detail: impl Into<String>) {
         self.diagnostics.push(Diagnostic::new(code, detail));
     }
 
-    /// `null` where a dependent could say nothing: it does not want what the primary has.
-    fn nulls(&mut self) -> Result<(), DependentError> {
+    /// Removes members that the dependent sets to `null`, which drops the primary's.
+    fn remove_nulls(&mut self) -> Result<(), DependentError> {
         for field in OPTIONAL {
             if !self.partial.and_then(|partial| partial.get(field)).is_some_and(Value::is_null) {
                 continue;
@@ -113,13 +112,13 @@ impl Check<'_, '_> {
                 return Err(DependentError::NullField { field });
             }
             self.document.remove(field);
-            self.remark(DiagnosticCode::NullMeansAbsent, field);
+            self.add_diagnostic(DiagnosticCode::NullMeansAbsent, field);
         }
         Ok(())
     }
 
-    /// What is made for a rank: the chunk grid, and codecs that move dimensions.
-    fn ranks(&self, rank: usize) -> Result<(), DependentError> {
+    /// Checks the rank of the chunk grid, and of codecs that depend on it.
+    fn check_ranks(&self, rank: usize) -> Result<(), DependentError> {
         let length = |extension: &Value, member: &str| {
             extension.get("configuration")?.get(member)?.as_array().map(Vec::len)
         };
@@ -147,11 +146,12 @@ impl Check<'_, '_> {
         Ok(())
     }
 
-    /// Names of dimensions that do not fit: dropped if they are the primary's.
-    fn names(&mut self, rank: usize) -> Result<(), DependentError> {
+    /// Checks the number of dimension names. Inherited names that do not fit are dropped.
+    fn check_dimension_names(&mut self, rank: usize) -> Result<(), DependentError> {
         const FIELD: &str = "dimension_names";
         let Some(names) = self.document.get(FIELD).filter(|names| !names.is_null()) else { return Ok(()) };
-        let found = names.as_array().map(Vec::len).ok_or_else(|| self.bad(FIELD, "must be an array"))?;
+        let found =
+            names.as_array().map(Vec::len).ok_or_else(|| self.bad_field(FIELD, "must be an array"))?;
         if found == rank {
             return Ok(());
         }
@@ -161,11 +161,11 @@ impl Check<'_, '_> {
         }
         self.document.remove(FIELD);
         let detail = format!("names of {found} dimensions do not fit an array of {rank}");
-        self.remark(DiagnosticCode::InheritedDimensionNamesDropped, detail);
+        self.add_diagnostic(DiagnosticCode::InheritedDimensionNamesDropped, detail);
         Ok(())
     }
 
-    fn unknown_members(&self) -> Result<(), DependentError> {
+    fn check_unknown_members(&self) -> Result<(), DependentError> {
         let may_ignore = |name: &str, value: &Value| {
             value.get("must_understand") == Some(&Value::Bool(false))
                 || (name == "consolidated_metadata" && value.is_null())
@@ -182,10 +182,10 @@ impl Check<'_, '_> {
         }
     }
 
-    /// The codecs, those that need a byte order with one.
-    fn byte_order(&mut self, data_type: &DataType) -> Result<Value, DependentError> {
+    /// The codecs, with a byte order added where it is missing.
+    fn codecs_with_byte_order(&mut self, data_type: &DataType) -> Result<Value, DependentError> {
         let mut codecs = self.member("codecs").clone();
-        // A struct without one is read as it always was.
+        // A struct without byte order is little-endian, without a diagnostic.
         if data_type.is_variable()
             || data_type.endian_unit_bytes() == Some(1)
             || matches!(data_type, DataType::Struct(_))
@@ -197,11 +197,11 @@ impl Check<'_, '_> {
             return Err(DependentError::BytesCodecWithoutEndian);
         }
         let detail = "the codec `bytes` has no `endian`, which the data type needs: little";
-        self.remark(DiagnosticCode::BytesCodecWithoutEndian, detail);
+        self.add_diagnostic(DiagnosticCode::BytesCodecWithoutEndian, detail);
         Ok(codecs)
     }
 
-    fn fill_value(&self, data_type: &DataType) -> Result<(), DependentError> {
+    fn check_fill_value(&self, data_type: &DataType) -> Result<(), DependentError> {
         let fill_value = self.member("fill_value");
         let inherited = self.is_inherited("fill_value");
         if fill_value.is_null() {
@@ -213,7 +213,7 @@ impl Check<'_, '_> {
         }
     }
 
-    fn keys(&mut self, rank: usize) -> Result<(), DependentError> {
+    fn check_chunk_key_encoding(&mut self, rank: usize) -> Result<(), DependentError> {
         const FIELD: &str = "chunk_key_encoding";
         let inherited = self.is_inherited(FIELD);
         let invalid = |reason| DependentError::InvalidChunkKeyEncoding { reason, inherited };
@@ -226,16 +226,16 @@ impl Check<'_, '_> {
         };
         if parsed.has_suffix_with_prefix {
             if self.reading == Reading::Strict {
-                return Err(invalid("`suffix` with a member `prefix`, and none `suffix`".to_owned()));
+                return Err(invalid("`suffix` has a member `prefix` instead of `suffix`".to_owned()));
             }
-            let detail = "read as the encoding `prefix`";
-            self.remark(DiagnosticCode::SuffixEncodingWithPrefixMember, detail);
+            let detail = "parsed as the encoding `prefix`";
+            self.add_diagnostic(DiagnosticCode::SuffixEncodingWithPrefixMember, detail);
         }
         Ok(())
     }
 }
 
-/// Gives each codec `bytes` that has none the byte order little; whether there was one.
+/// Sets the byte order of each codec `bytes` without one to little. Returns whether there was one.
 fn complete_byte_order(codecs: &mut Value) -> bool {
     let mut found = false;
     for codec in codecs.as_array_mut().into_iter().flatten() {

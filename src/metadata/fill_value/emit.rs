@@ -1,35 +1,38 @@
-//! Fill values as v3 documents write them (Zarr core 3.1, "Permitted fill values").
+//! Writing fill values (Zarr core 3.1, "Permitted fill values").
 //!
-//! Every element has one spelling and reads back bit for bit: a NaN other than the canonical one goes as hexadecimal
-//! bits of full width, every other number as the shortest; text goes without the zeros behind it.
+//! Every element has one spelling, which parses to the same bits: a NaN other than the canonical one is written as
+//! hexadecimal bits of full width, every other number in its shortest form, text without padding.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
-use super::{FillValue, NOT_A_TIME};
+use super::FillValue;
+use super::element::NOT_A_TIME;
 use crate::metadata::{DataType, Field, decimal, text};
 
 impl FillValue {
-    /// The fill value as JSON. An element of another size than the data type's, or of characters that are none, is
-    /// `null`; neither can come from the readers here.
+    /// The fill value as in a v3 document. An element with a wrong size or invalid characters is `null`; the parsers here
+    /// return neither.
     #[must_use]
     pub fn to_json(&self, data_type: &DataType) -> Value {
-        json(data_type, self.as_bytes()).unwrap_or(Value::Null)
+        element_to_json(data_type, self.as_bytes()).unwrap_or(Value::Null)
     }
 
-    /// What a v2 document's `fill_value` is: as [`FillValue::to_json`], but where v2 has bytes in base64, a count, or one
-    /// NaN for all.
+    /// The fill value as in a v2 document: as [`FillValue::to_json`], except that v2 writes bytes as base64, dates as a
+    /// count, and every NaN alike.
     #[must_use]
     pub fn to_v2(&self, data_type: &DataType) -> Value {
         match data_type {
-            // With all zeros behind it: not every reader fills up text.
+            // With padding, because some readers do not pad text.
             DataType::RawBits { .. } | DataType::Struct(_) | DataType::NullTerminatedBytes { .. } => {
                 Value::from(BASE64_STANDARD.encode(self.as_bytes()))
             }
             DataType::DateTime64(_) | DataType::TimeDelta64(_) => <[u8; 8]>::try_from(self.as_bytes())
                 .map_or(Value::Null, |count| i64::from_le_bytes(count).into()),
-            float if float.complex_half().is_some() || is_float(float) => one_nan(self.to_json(data_type)),
+            float if float.complex_half().is_some() || is_float(float) => {
+                canonical_nan(self.to_json(data_type))
+            }
             _ => self.to_json(data_type),
         }
     }
@@ -39,16 +42,16 @@ fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float16 | DataType::Float32 | DataType::Float64)
 }
 
-/// A float, or a pair of them, without the bits of a NaN.
-fn one_nan(float: Value) -> Value {
+/// A float or a pair of floats, with every NaN as `NaN`.
+fn canonical_nan(float: Value) -> Value {
     match float {
         Value::String(bits) if bits.starts_with("0x") => Value::from("NaN"),
-        Value::Array(pair) => Value::Array(pair.into_iter().map(one_nan).collect()),
+        Value::Array(pair) => Value::Array(pair.into_iter().map(canonical_nan).collect()),
         other => other,
     }
 }
 
-fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
+fn element_to_json(data_type: &DataType, element: &[u8]) -> Option<Value> {
     if element.len() != data_type.item_bytes() && !data_type.is_variable() {
         return None;
     }
@@ -72,7 +75,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7e00 {
                 Value::from(format!("{bits:#06x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::BFloat16 => {
@@ -81,7 +85,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7fc0 {
                 Value::from(format!("{bits:#06x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::Float32 => {
@@ -90,7 +95,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7fc0_0000 {
                 Value::from(format!("{bits:#010x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::Float64 => {
@@ -99,7 +105,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && bits != 0x7ff8_0000_0000_0000 {
                 Value::from(format!("{bits:#018x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::SmallFloat(format) => {
@@ -108,30 +115,31 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
             if float.is_nan() && Some(byte) != format.nan() {
                 Value::from(format!("{byte:#04x}"))
             } else {
-                named(float.is_nan(), float.is_infinite(), float < 0.0).unwrap_or_else(|| Value::from(float))
+                named_float(float.is_nan(), float.is_infinite(), float < 0.0)
+                    .unwrap_or_else(|| Value::from(float))
             }
         }
         DataType::ComplexFloat16
         | DataType::ComplexBFloat16
         | DataType::ComplexSmallFloat(_)
         | DataType::Complex64
-        | DataType::Complex128 => pair(&data_type.complex_half()?, element)?,
+        | DataType::Complex128 => pair_to_json(&data_type.complex_half()?, element)?,
         DataType::Struct(structure) => {
             let member = |(at, field): (usize, &Field)| {
                 let bytes = element.get(at..at + field.data_type.item_bytes())?;
-                Some((field.name.to_string(), json(&field.data_type, bytes)?))
+                Some((field.name.to_string(), element_to_json(&field.data_type, bytes)?))
             };
             Value::Object(structure.fields_at().map(member).collect::<Option<_>>()?)
         }
         DataType::Subarray(subarray) => {
             let items = element.chunks_exact(subarray.item().item_bytes());
-            Value::Array(items.map(|item| json(subarray.item(), item)).collect::<Option<_>>()?)
+            Value::Array(items.map(|item| element_to_json(subarray.item(), item)).collect::<Option<_>>()?)
         }
         DataType::String => Value::from(std::str::from_utf8(element).ok()?),
         DataType::VariableBytes => Value::from(BASE64_STANDARD.encode(element)),
         DataType::VariableArray(item) => {
             let items = element.chunks_exact(item.item_bytes());
-            Value::Array(items.map(|element| json(item, element)).collect::<Option<_>>()?)
+            Value::Array(items.map(|element| element_to_json(item, element)).collect::<Option<_>>()?)
         }
         DataType::Json => serde_json::from_slice(element).ok()?,
         DataType::RawBits { .. } => Value::from(element),
@@ -148,8 +156,8 @@ fn json(data_type: &DataType, element: &[u8]) -> Option<Value> {
     })
 }
 
-/// The name of a float that JSON has no number for.
-fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
+/// The name of a float that JSON numbers cannot represent.
+fn named_float(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
     match (nan, infinite, negative) {
         (true, ..) => Some(Value::from("NaN")),
         (_, true, false) => Some(Value::from("Infinity")),
@@ -158,9 +166,9 @@ fn named(nan: bool, infinite: bool, negative: bool) -> Option<Value> {
     }
 }
 
-fn pair(half: &DataType, element: &[u8]) -> Option<Value> {
+fn pair_to_json(half: &DataType, element: &[u8]) -> Option<Value> {
     let (real, imaginary) = element.split_at_checked(half.item_bytes())?;
-    Some(Value::Array(vec![json(half, real)?, json(half, imaginary)?]))
+    Some(Value::Array(vec![element_to_json(half, real)?, element_to_json(half, imaginary)?]))
 }
 
 #[cfg(test)]
@@ -175,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_its_spelling() {
+    fn writes_every_type() {
         assert_eq!(emitted(&DataType::Bool, &[1]), "true");
         assert_eq!(emitted(&DataType::UInt64, &u64::MAX.to_le_bytes()), "18446744073709551615");
         assert_eq!(emitted(&DataType::Int64, &i64::MIN.to_le_bytes()), "-9223372036854775808");
@@ -196,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_text_have_their_spelling() {
+    fn writes_times_and_text() {
         assert_eq!(emitted(&DataType::DateTime64(step()), &5_i64.to_le_bytes()), "5");
         assert_eq!(emitted(&DataType::TimeDelta64(step()), &i64::MIN.to_le_bytes()), "\"NaT\"");
         let bytes = DataType::NullTerminatedBytes { bytes: 3 };
@@ -207,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn v2_has_base64_counts_and_one_nan() {
+    fn writes_base64_counts_and_one_nan_for_v2() {
         let emitted = |data_type: &DataType, element: &[u8]| {
             FillValue::from_bytes(element).to_v2(data_type).to_string()
         };
@@ -221,13 +229,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_element_is_null() {
+    fn writes_null_for_invalid_elements() {
         assert_eq!(emitted(&DataType::RawBits { bytes: 2 }, &[1]), "null");
         assert_eq!(emitted(&DataType::FixedLengthUtf32 { code_points: 1 }, &[0, 0xd8, 0, 0]), "null");
     }
 
     #[test]
-    fn small_numbers_have_their_spelling() {
+    fn writes_small_numbers() {
         assert_eq!(emitted(&DataType::Int2, &[0xfe]), "-2");
         assert_eq!(emitted(&DataType::UInt4, &[15]), "15");
         assert_eq!(emitted(&DataType::BFloat16, &0x3dcd_u16.to_le_bytes()), "0.1");
@@ -237,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_reads_back_as_it_was(text in "\\PC{0,3}\0?\\PC{0,2}") {
+        fn written_text_parses_to_the_same_text(text in "\\PC{0,3}\0?\\PC{0,2}") {
             let data_type = DataType::FixedLengthUtf32 { code_points: 6 };
             let fill_value = FillValue::from_v3(&data_type, Some(&Value::from(text))).unwrap();
             let json = fill_value.to_json(&data_type);
@@ -246,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn every_element_reads_back_bit_for_bit(element in prop::array::uniform16(any::<u8>())) {
+        fn written_elements_parse_to_the_same_bits(element in prop::array::uniform16(any::<u8>())) {
             for data_type in [
                 DataType::Int8, DataType::Int16, DataType::Int32, DataType::Int64,
                 DataType::UInt8, DataType::UInt16, DataType::UInt32, DataType::UInt64,

@@ -1,21 +1,22 @@
-//! Fill values in the spellings found on disk (Zarr v2, "Fill value encoding"; Zarr core 3.1, "Permitted fill values").
+//! Lenient parsing of fill values (Zarr v2, "Fill value encoding"; Zarr core 3.1, "Permitted fill values").
 //!
-//! Everything v3 permits, and besides, in documents of either version: `null` or nothing for zero, and of numbers `0.0`
-//! and `"0"` for integers, 0 and 1 for booleans and booleans for them, `[x]` for `x`, numbers as strings, `nan` and
-//! `inf`, and what is beyond the largest float for infinity. In v2 also 0 for empty text, and text of bytes as it is. An
-//! integer that the type cannot hold is an error as ever, and so is text that is too long.
+//! Accepts all that v3 permits. For either version it also accepts `null` or nothing for zero, and for numbers: `0.0` and
+//! `"0"` for integers, 0 and 1 for booleans and vice versa, `[x]` for `x`, numbers as strings, `nan` and `inf`, and numbers
+//! beyond the largest float for infinity. For v2 it also accepts 0 for empty text, and byte text that is not base64.
+//! Integers out of range and text that is too long remain errors.
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, base64_bytes, integer, invalid, padded, v3, whole};
-use crate::metadata::DataType;
+use super::element::{base64_bytes, check_length, integer, invalid, padded};
+use super::{FillValue, v3};
+use crate::metadata::{DataType, MetadataError};
 
 impl FillValue {
-    /// The fill value that a v3 document gives, also in the spellings of numbers that the specification does not permit
-    /// and that mean one thing alone; `None` is a document that gives none.
+    /// Parses the fill value of a v3 document, and accepts unambiguous spellings of numbers that the specification does not
+    /// permit; `None` if the document has no fill value.
     ///
     /// # Errors
-    /// [`MetadataError::Invalid`] if no reading of it is an element of the data type.
+    /// [`MetadataError::Invalid`] if the value is not an element of the data type in any accepted spelling.
     pub fn from_v3_leniently(
         data_type: &DataType,
         fill_value: Option<&Value>,
@@ -27,10 +28,10 @@ impl FillValue {
         Self::from_v2(data_type, fill_value)
     }
 
-    /// The fill value that a v2 document gives; `None` is a document that gives none.
+    /// Parses the fill value of a v2 document; `None` if the document has no fill value.
     ///
     /// # Errors
-    /// [`MetadataError::Invalid`] if no reading of it is an element of the data type.
+    /// [`MetadataError::Invalid`] if the value is not an element of the data type in any accepted spelling.
     pub fn from_v2(data_type: &DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
         match fill_value {
             None | Some(Value::Null) => Ok(Self::zero(data_type)),
@@ -39,7 +40,7 @@ impl FillValue {
     }
 }
 
-/// Whether an element is a number, a truth or a time. How others are spelt tells what they are: text from base64.
+/// Whether elements are numbers, booleans or times. For other types, another spelling could mean another element.
 fn is_number(data_type: &DataType) -> bool {
     !data_type.is_variable()
         && !matches!(
@@ -57,7 +58,7 @@ fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
     if strict.is_ok() {
         return strict;
     }
-    // NetCDF-C writes a list of one; nothing nests deeper, so the inner value may not be a list of one again.
+    // NetCDF-C writes an array of one value. No writer nests deeper, so the inner value must not be an array.
     match value.as_array().map(Vec::as_slice) {
         Some([only]) if !only.is_array() => {
             v3::element(data_type, only).or_else(|_| lenient(data_type, only))
@@ -68,7 +69,7 @@ fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
 
 fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match data_type {
-        DataType::Bool => match (value, number(value).and_then(integral)) {
+        DataType::Bool => match (value, number(value).and_then(parse_integral)) {
             (Value::Bool(value), _) => Ok(vec![u8::from(*value)]),
             (_, Some(0)) => Ok(vec![0]),
             (_, Some(1)) => Ok(vec![1]),
@@ -88,7 +89,7 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::UInt64
         | DataType::DateTime64(_)
         | DataType::TimeDelta64(_) => {
-            let whole = number(value).and_then(integral);
+            let whole = number(value).and_then(parse_integral);
             integer(data_type, whole.ok_or_else(|| invalid(data_type, "must be a whole number"))?)
         }
         DataType::Float16
@@ -103,9 +104,9 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::Complex128 => complex(data_type, value),
         DataType::VariableBytes => match value {
             Value::String(text) => Ok(text.as_bytes().to_vec()),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
-        // Text of characters is never base64: "0" is one character.
+        // UTF-32 text is never base64: "0" is one character.
         DataType::RawBits { .. }
         | DataType::FixedLengthUtf32 { .. }
         | DataType::Struct(_)
@@ -114,21 +115,21 @@ fn lenient(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
         | DataType::VariableArray(_)
         | DataType::Json => match value {
             Value::String(_) => v3::element(data_type, value),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
         DataType::NullTerminatedBytes { .. } => match value {
             Value::String(text) => base64_bytes(data_type, text)
                 .or_else(|_| Ok(text.as_bytes().to_vec()))
                 .and_then(|text| padded(data_type, text)),
-            _ => zero(data_type, value),
+            _ => empty_element(data_type, value),
         },
     }
 }
 
-/// The number 0, which stood for the empty element of every type.
-fn zero(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+/// The zero element, from the number 0, which writers use for every type.
+fn empty_element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match value {
-        Value::Number(number) if integral(number.as_str()) == Some(0) => {
+        Value::Number(number) if parse_integral(number.as_str()) == Some(0) => {
             Ok(FillValue::zero(data_type).as_bytes().to_vec())
         }
         _ => Err(invalid(data_type, "must be text, base64 or 0")),
@@ -137,20 +138,20 @@ fn zero(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 
 fn float(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     if let Some(text) = number(value) {
-        // What is no float of this type though it is a number is larger than all of them.
+        // A number that is not a float of this type is beyond its largest.
         let infinity =
             || v3::named_float(data_type, if text.starts_with('-') { "-Infinity" } else { "Infinity" });
         return v3::decimal_float(data_type, text).or_else(|error| infinity().ok_or(error));
     }
     match value {
-        Value::String(text) => v3::named_float(data_type, text).or_else(|| named(data_type, text)),
+        Value::String(text) => v3::named_float(data_type, text).or_else(|| named_as_in_c(data_type, text)),
         _ => None,
     }
     .ok_or_else(|| invalid(data_type, "must be a number or the name of one"))
 }
 
-/// What is no number, by the names that Python and C have for it.
-fn named(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
+/// A NaN or an infinity, by its names in Python and C.
+fn named_as_in_c(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
     let (sign, name) = match text.strip_prefix('-') {
         Some(name) => ("-", name),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
@@ -163,7 +164,7 @@ fn named(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
     v3::named_float(data_type, &format!("{sign}{name}"))
 }
 
-/// A pair, or the pair's bytes in base64, or a real number.
+/// A complex number from a pair, from base64 of its bytes, or from a real number.
 fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     if value.is_array() {
         return v3::pair(data_type, value, float);
@@ -172,12 +173,12 @@ fn complex(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError
     match float(&half, value) {
         Ok(real) => Ok([real, vec![0; half.item_bytes()]].concat()),
         Err(error) => {
-            value.as_str().map_or(Err(error), |text| whole(data_type, base64_bytes(data_type, text)?))
+            value.as_str().map_or(Err(error), |text| check_length(data_type, base64_bytes(data_type, text)?))
         }
     }
 }
 
-/// The decimal text of a JSON number, of a string that holds one, or of a truth.
+/// The decimal text of a JSON number, of a string with a number, or of a boolean.
 fn number(value: &Value) -> Option<&str> {
     match value {
         Value::Bool(truth) => Some(if *truth { "1" } else { "0" }),
@@ -185,30 +186,30 @@ fn number(value: &Value) -> Option<&str> {
         Value::String(text) => {
             let numeric =
                 |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E');
-            // What is spelled so and parses is a number; "Infinity" and "nan" do not come this far.
+            // The characters exclude "Infinity" and "nan", which would parse too.
             (text.bytes().all(numeric) && text.parse::<f64>().is_ok()).then_some(text.as_str())
         }
         _ => None,
     }
 }
 
-/// The integer that a decimal text is, if it is one.
+/// The integer equal to a decimal text, if there is one.
 ///
 /// A text with a fraction or an exponent was written from a float and means that float: `-9.2233720368547758e18`
 /// is −2^63.
-fn integral(text: &str) -> Option<i128> {
+fn parse_integral(text: &str) -> Option<i128> {
     if let Ok(whole) = text.parse() {
         return Some(whole);
     }
     let float: f64 = text.parse().ok().filter(|float: &f64| float.fract() == 0.0)?;
-    // Without a precision to round to, the display of a float that is whole is all its digits.
+    // Displays all digits of an integral float.
     format!("{float:.0}").parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{MetadataLimits, parse_document};
     use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_may_be_spelled_as_float_string_or_list_of_one() {
+    fn accepts_integers_as_floats_strings_or_arrays_of_one() {
         assert_all_read(
             &DataType::UInt8,
             &[3],
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bool_may_be_0_or_1() {
+    fn accepts_0_and_1_for_booleans() {
         assert_all_read(&DataType::Bool, &[0], &["false", "0", "0.0", "\"0\"", "[false]", "[0]"]);
         assert_all_read(&DataType::Bool, &[1], &["true", "1", "1.0", "[1]"]);
         assert_all_read(&DataType::UInt8, &[1], &["true", "[true]"]);
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_may_be_a_bare_token_or_a_string() {
+    fn accepts_bare_tokens_and_strings_for_floats() {
         assert_all_read(
             &DataType::Float32,
             &f32::INFINITY.to_le_bytes(),
@@ -283,19 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn a_complex_number_may_be_a_pair_base64_or_real() {
+    fn accepts_pairs_base64_and_real_numbers_for_complex_numbers() {
         let element = [1.0_f32.to_le_bytes(), 0.0_f32.to_le_bytes()].concat();
         let texts = ["[1, 0]", "[1.0, 0.0]", "[\"1\", \"0\"]", "1", "[1]", "\"AACAPwAAAAA=\""];
         assert_all_read(&DataType::Complex64, &element, &texts);
     }
 
     #[test]
-    fn raw_bytes_are_base64() {
+    fn parses_raw_bytes_as_base64() {
         assert_all_read(&DataType::RawBits { bytes: 3 }, &[1, 2, 3], &["\"AQID\"", "[\"AQID\"]", "[1,2,3]"]);
     }
 
     #[test]
-    fn a_date_may_be_spelled_as_any_integer_or_not_a_time() {
+    fn accepts_integers_and_nat_for_dates() {
         let data_type = DataType::DateTime64(TimeStep::new(TimeUnit::Nanosecond, 1).unwrap());
         let not_a_time = ["-9223372036854775808", "-9.2233720368547758e18", "\"NaT\"", "[\"NaT\"]"];
         assert_all_read(&data_type, &i64::MIN.to_le_bytes(), &not_a_time);
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_bytes_is_base64_or_else_the_text_itself() {
+    fn parses_byte_text_as_base64_or_else_as_it_is() {
         let data_type = DataType::NullTerminatedBytes { bytes: 3 };
         assert_all_read(&data_type, &[0; 3], &["null", "0", "0.0", "\"\"", "\"AAAA\"", "[0]"]);
         assert_all_read(&data_type, b"ab\0", &["\"YWI=\"", "\"YWIA\"", "\"ab\"", "[\"ab\"]"]);
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_characters_is_never_base64() {
+    fn never_parses_utf32_text_as_base64() {
         let data_type = DataType::FixedLengthUtf32 { code_points: 4 };
         assert_all_read(&data_type, &[0; 16], &["null", "0", "0.0", "\"\"", "[0]"]);
         let text = ['Y', 'W', 'I', '='].map(|it| u32::from(it).to_le_bytes()).concat();
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_v3_reads_as_in_v2_and_text_as_the_specification_has_it() {
+    fn parses_v3_numbers_leniently_and_v3_text_strictly() {
         let read = |data_type: &DataType, text: &str| {
             let value = parse_document(text.as_bytes(), &MetadataLimits::default()).unwrap();
             let fill_value = FillValue::from_v3_leniently(data_type, Some(&value));
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reading_makes_an_element_is_an_error() {
+    fn rejects_values_that_are_not_elements() {
         for (data_type, texts) in [
             (DataType::Bool, &["2", "-1", "\"true\"", "0.5", "[]", "[true,false]", "{}"] as &[&str]),
             (

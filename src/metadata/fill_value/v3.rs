@@ -1,20 +1,20 @@
-//! Fill values of v3 documents (Zarr core 3.1, "Permitted fill values"; Zarr extensions, "data-types").
+//! Strict parsing of fill values of v3 documents (Zarr core 3.1, "Permitted fill values"; Zarr extensions, "data-types").
 //!
-//! What the specifications permit and no more, with three exceptions, all of which writers are known to need:
-//! hexadecimal bits may be shorter than the type, a fill value that is missing or `null` reads as zero, and raw bits
-//! may be base64.
+//! Accepts only what the specifications permit, with three exceptions for known writers: hexadecimal bits may be shorter
+//! than the type, a missing or `null` fill value is zero, and raw bits may be base64.
 
 use serde_json::Value;
 
-use super::{FillValue, MetadataError, NOT_A_TIME, base64_bytes, integer, invalid, padded, utf32, whole};
-use crate::metadata::{DataType, SmallFloat, StructType, decimal, text};
+use super::FillValue;
+use super::element::{NOT_A_TIME, base64_bytes, check_length, integer, invalid, padded, utf32};
+use crate::metadata::{DataType, MetadataError, SmallFloat, StructType, decimal, text};
 
 impl FillValue {
-    /// The fill value that a v3 document gives, as the specification has it; `None` is a document that gives none. See
+    /// Parses the fill value of a v3 document strictly; `None` if the document has no fill value. See also
     /// [`from_v3_leniently`](Self::from_v3_leniently).
     ///
     /// # Errors
-    /// [`MetadataError::Invalid`] if the data type does not permit it: out of range, a fraction in an integer.
+    /// [`MetadataError::Invalid`] if the data type does not permit the value, for example an integer out of range.
     pub fn from_v3(data_type: &DataType, fill_value: Option<&Value>) -> Result<Self, MetadataError> {
         match fill_value {
             None | Some(Value::Null) => Ok(Self::zero(data_type)),
@@ -23,7 +23,7 @@ impl FillValue {
     }
 }
 
-/// One element from a value that is not `null`.
+/// The element for a value that is not `null`.
 pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match data_type {
         DataType::Bool => match value {
@@ -41,7 +41,7 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
         | DataType::UInt8
         | DataType::UInt16
         | DataType::UInt32
-        | DataType::UInt64 => plain_integer(data_type, value),
+        | DataType::UInt64 => strict_integer(data_type, value),
         DataType::Float16
         | DataType::BFloat16
         | DataType::Float32
@@ -53,12 +53,12 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
         | DataType::Complex64
         | DataType::Complex128 => pair(data_type, value, float),
         DataType::RawBits { .. } => match value {
-            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
-            _ => raw(data_type, value),
+            Value::String(text) => check_length(data_type, base64_bytes(data_type, text)?),
+            _ => raw_bytes(data_type, value),
         },
         DataType::DateTime64(_) | DataType::TimeDelta64(_) => match value.as_str() {
             Some(NOT_A_TIME) => integer(data_type, i64::MIN.into()),
-            _ => plain_integer(data_type, value),
+            _ => strict_integer(data_type, value),
         },
         DataType::FixedLengthUtf32 { .. } => match value {
             Value::String(text) => utf32(data_type, text),
@@ -69,8 +69,8 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
             _ => Err(invalid(data_type, "must be base64")),
         },
         DataType::Struct(structure) => match value {
-            Value::String(text) => whole(data_type, base64_bytes(data_type, text)?),
-            _ => fields(data_type, structure, value),
+            Value::String(text) => check_length(data_type, base64_bytes(data_type, text)?),
+            _ => struct_element(data_type, structure, value),
         },
         DataType::Subarray(subarray) => {
             let items = value.as_array().filter(|items| items.len() == subarray.elements());
@@ -97,8 +97,12 @@ pub(super) fn element(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Me
     }
 }
 
-/// A struct from an object that has every field and nothing else.
-fn fields(data_type: &DataType, structure: &StructType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+/// A struct from an object with exactly its fields.
+fn struct_element(
+    data_type: &DataType,
+    structure: &StructType,
+    value: &Value,
+) -> Result<Vec<u8>, MetadataError> {
     let members = value.as_object().filter(|members| members.len() == structure.fields().len());
     let members = members.ok_or_else(|| invalid(data_type, "must be an object of all fields"))?;
     let mut all = Vec::with_capacity(structure.item_bytes());
@@ -115,9 +119,9 @@ fn byte_list(value: &Value) -> Option<Vec<u8>> {
     value.as_array()?.iter().map(byte).collect()
 }
 
-fn plain_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn strict_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     match value {
-        Value::Number(number) if is_plain(number.as_str()) => {
+        Value::Number(number) if is_integer_text(number.as_str()) => {
             let value: Option<i128> = number.as_str().parse().ok();
             integer(data_type, value.ok_or_else(|| invalid(data_type, "is out of range"))?)
         }
@@ -126,7 +130,7 @@ fn plain_integer(data_type: &DataType, value: &Value) -> Result<Vec<u8>, Metadat
 }
 
 /// Whether a JSON number has neither fraction nor exponent.
-fn is_plain(number: &str) -> bool {
+fn is_integer_text(number: &str) -> bool {
     number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
@@ -151,7 +155,7 @@ fn float(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> 
     }
 }
 
-/// The float nearest to a decimal number. One beyond the largest float is an error: nobody meant infinity.
+/// The float nearest to a decimal number. A number beyond the largest float is an error, because infinity has a name.
 pub(super) fn decimal_float(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
     const F16_INFINITY: u16 = 0x7c00;
     const BF16_INFINITY: u16 = 0x7f80;
@@ -197,7 +201,7 @@ pub(super) fn named_float(data_type: &DataType, text: &str) -> Option<Vec<u8>> {
     above.iter().all(|&byte| byte == 0).then(|| element.to_vec())
 }
 
-/// As [`named_float`]; formats without a NaN or an infinity have no name for it.
+/// As [`named_float`], for formats that may lack a NaN or infinities.
 fn named_small_float(format: SmallFloat, text: &str) -> Option<Vec<u8>> {
     let element = match text {
         "NaN" => format.nan()?,
@@ -210,7 +214,7 @@ fn named_small_float(format: SmallFloat, text: &str) -> Option<Vec<u8>> {
 
 fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         u64::from_str_radix(digits, 16).ok()
     } else {
@@ -218,7 +222,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
     }
 }
 
-fn raw(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
+fn raw_bytes(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
     byte_list(value)
         .filter(|bytes| bytes.len() == data_type.item_bytes())
         .ok_or_else(|| invalid(data_type, "must be an array of one integer from 0 to 255 for each byte"))
@@ -227,7 +231,7 @@ fn raw(data_type: &DataType, value: &Value) -> Result<Vec<u8>, MetadataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::json::{MetadataLimits, parse_document};
+    use crate::metadata::{MetadataLimits, parse_document};
     use crate::metadata::{TimeStep, TimeUnit};
 
     fn read(data_type: &DataType, text: &str) -> Result<Vec<u8>, MetadataError> {
@@ -240,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bool_is_a_byte_of_0_or_1() {
+    fn parses_booleans() {
         assert_reads(&DataType::Bool, "false", &[0]);
         assert_reads(&DataType::Bool, "true", &[1]);
     }
 
     #[test]
-    fn integers_are_exact_to_the_ends_of_their_range() {
+    fn parses_integers_over_their_whole_range() {
         assert_reads(&DataType::Int8, "-128", &[0x80]);
         assert_reads(&DataType::UInt8, "255", &[0xff]);
         assert_reads(&DataType::Int16, "-2", &(-2_i16).to_le_bytes());
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn small_integers_are_bytes_of_the_same_value() {
+    fn parses_small_integers_as_bytes_of_the_same_value() {
         assert_reads(&DataType::Int2, "-2", &[0xfe]);
         assert_reads(&DataType::Int4, "-8", &[0xf8]);
         assert_reads(&DataType::Int4, "7", &[7]);
@@ -269,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bfloat16_is_a_float_of_two_bytes() {
+    fn parses_bfloat16() {
         assert_reads(&DataType::BFloat16, "1.5", &0x3fc0_u16.to_le_bytes());
         assert_reads(&DataType::BFloat16, "-0.0", &0x8000_u16.to_le_bytes());
         assert_reads(&DataType::BFloat16, "3.3895314e38", &0x7f7f_u16.to_le_bytes());
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_float_is_the_nearest_to_the_decimal_number() {
+    fn parses_a_decimal_number_as_the_nearest_float() {
         assert_reads(&DataType::Float16, "0.1", &[0x66, 0x2e]);
         assert_reads(&DataType::Float32, "0.1", &0.1_f32.to_le_bytes());
         assert_reads(&DataType::Float64, "0.1", &0.1_f64.to_le_bytes());
@@ -287,12 +291,12 @@ mod tests {
         assert_reads(&DataType::Float64, "5e-324", &1_u64.to_le_bytes());
         assert_reads(&DataType::Float64, "1e-400", &0.0_f64.to_le_bytes());
         assert_reads(&DataType::Float64, "9007199254740993", &9_007_199_254_740_992.0_f64.to_le_bytes());
-        // Rounded to f64 first, this would be a tie between two floats and end as 1.
+        // If rounded to f64 first, this would be a tie between two floats and round to 1.
         assert_reads(&DataType::Float32, "1.000000059604644775390626", &0x3f80_0001_u32.to_le_bytes());
     }
 
     #[test]
-    fn named_floats_have_the_bits_of_the_specification() {
+    fn parses_named_floats_to_the_bits_of_the_specification() {
         assert_reads(&DataType::Float16, "\"NaN\"", &0x7e00_u16.to_le_bytes());
         assert_reads(&DataType::Float32, "\"NaN\"", &0x7fc0_0000_u32.to_le_bytes());
         assert_reads(&DataType::Float64, "\"NaN\"", &0x7ff8_0000_0000_0000_u64.to_le_bytes());
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complex_number_is_its_real_and_then_its_imaginary_part() {
+    fn parses_complex_numbers_as_real_and_imaginary_part() {
         let expected = [1.5_f64.to_le_bytes(), (-2.5_f64).to_le_bytes()].concat();
         assert_reads(&DataType::Complex128, "[1.5, -2.5]", &expected);
         let expected = [0x7fc0_0001_u32.to_le_bytes(), f32::NEG_INFINITY.to_le_bytes()].concat();
@@ -320,13 +324,13 @@ mod tests {
     }
 
     #[test]
-    fn raw_bits_are_a_list_of_bytes_or_base64() {
+    fn parses_raw_bits_from_a_list_of_bytes_or_base64() {
         assert_reads(&DataType::RawBits { bytes: 3 }, "[1, 0, 255]", &[1, 0, 255]);
         assert_reads(&DataType::RawBits { bytes: 3 }, "\"AQD/\"", &[1, 0, 255]);
     }
 
     #[test]
-    fn a_date_is_an_integer_or_not_a_time() {
+    fn parses_dates_from_integers_or_nat() {
         let step = TimeStep::new(TimeUnit::Second, 1).unwrap();
         for data_type in [DataType::DateTime64(step), DataType::TimeDelta64(step)] {
             assert_reads(&data_type, "-3", &(-3_i64).to_le_bytes());
@@ -341,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn text_of_characters_is_a_string_with_zeros_behind_it() {
+    fn parses_utf32_text_from_a_string_and_pads_it() {
         let data_type = DataType::FixedLengthUtf32 { code_points: 3 };
         let element = |characters: [char; 3]| characters.map(|it| u32::from(it).to_le_bytes()).concat();
         assert_reads(&data_type, "\"\"", &[0; 12]);
         assert_reads(&data_type, "\"é日\"", &element(['é', '日', '\0']));
         assert_reads(&data_type, "\"\u{1f600}bc\"", &element(['\u{1f600}', 'b', 'c']));
-        // Never base64.
+        // UTF-32 text is never base64.
         assert_reads(&data_type, "\"0\"", &element(['0', '\0', '\0']));
         for text in ["\"abcd\"", "0", "[97]", "true", "{}"] {
             assert!(matches!(read(&data_type, text), Err(MetadataError::Invalid { .. })), "{text}");
@@ -355,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn text_of_bytes_is_base64_with_zeros_behind_it() {
+    fn parses_byte_text_from_base64_and_pads_it() {
         let data_type = DataType::NullTerminatedBytes { bytes: 3 };
         assert_reads(&data_type, "\"\"", &[0; 3]);
         assert_reads(&data_type, "\"YWI=\"", b"ab\0");
@@ -372,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_data_type_does_not_permit_is_an_error() {
+    fn rejects_values_that_the_data_type_does_not_permit() {
         for (data_type, texts) in [
             (DataType::Bool, &["0", "1", "\"true\"", "[true]"] as &[&str]),
             (DataType::Int8, &["128", "-129", "0.0", "1e0", "\"0\"", "true", "[0]", "\"0x00\"", "{}"]),

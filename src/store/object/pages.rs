@@ -85,7 +85,8 @@ impl Listing {
     /// Where the backend begins: a key no later than the text, as not every text is one.
     fn offset(&self) -> Result<Option<String>, StoreError> {
         // Pages with a token go on by that, but have to be asked for with the same words.
-        let floor = StoreKey::floor(&self.begin).filter(|floor| floor.as_str() > self.prefix.as_str());
+        let floor =
+            StoreKey::longest_prefix(&self.begin).filter(|floor| floor.as_str() > self.prefix.as_str());
         floor.map(|floor| Ok(self.backend.path(&floor)?.to_string())).transpose()
     }
 

@@ -175,7 +175,7 @@ impl RechunkStore {
     #[must_use]
     pub fn hierarchy(&self) -> Hierarchy {
         let alone = Self { inner: Arc::clone(&self.inner), consolidates: false, room: None };
-        self.shared().opener.hierarchy().over(Arc::new(alone), self.recipe_text())
+        self.shared().opener.hierarchy().view_over(Arc::new(alone), self.recipe_text())
     }
 
     /// What opens the stored nodes.
@@ -267,12 +267,12 @@ impl RechunkStore {
 
     /// A group's `zarr.json` with consolidated metadata.
     async fn inline(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_inline(path, true, false, self.room()).await)
+        made(self.hierarchy().build_inline(path, true, false, self.room()).await)
     }
 
     /// A group's `.zmetadata`.
     async fn zmetadata(&self, path: &NodePath) -> Result<Option<Consolidated>, StoreError> {
-        made(self.hierarchy().make_zmetadata(path, self.room()).await)
+        made(self.hierarchy().build_zmetadata(path, self.room()).await)
     }
 
     /// Whether consolidated metadata is stored of a group.

@@ -1,7 +1,7 @@
-//! [`Text`]: an event as a line for people: time, level, message, and `name=value` for each field.
+//! [`TextFormat`]: the human-readable log format: time, level, message, and `name=value` for each field.
 //!
-//! A line is written for each request, so this does no more than it must: the format of `tracing_subscriber` styles and
-//! escapes each field on its own.
+//! Every request writes a line, so this does the minimum; the formatter of `tracing_subscriber` styles and escapes each
+//! field separately.
 
 use std::fmt::{self, Debug, Write};
 
@@ -12,14 +12,14 @@ use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The format of lines for people.
+/// The human-readable log format.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Text {
+pub(super) struct TextFormat {
     /// Whether levels have colours.
     pub(super) is_coloured: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Text
+impl<S, N> FormatEvent<S, N> for TextFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -44,21 +44,21 @@ where
             writer.write_char(' ')?;
             writer.write_str(level)?;
         }
-        let mut fields = Fields { line: Line(writer), result: Ok(()) };
+        let mut fields = FieldWriter { line: EscapingWriter(writer), result: Ok(()) };
         event.record(&mut fields);
         fields.result?;
         fields.line.0.write_char('\n')
     }
 }
 
-/// Writes the fields of an event; the message stands without its name.
-struct Fields<'a> {
-    line: Line<'a>,
+/// Writes the fields of an event; the field `message` is written without its name.
+struct FieldWriter<'a> {
+    line: EscapingWriter<'a>,
     result: fmt::Result,
 }
 
-impl Fields<'_> {
-    fn add(&mut self, field: &Field, value: impl FnOnce(&mut Line<'_>) -> fmt::Result) {
+impl FieldWriter<'_> {
+    fn add(&mut self, field: &Field, value: impl FnOnce(&mut EscapingWriter<'_>) -> fmt::Result) {
         let Self { line, result } = self;
         *result = result.and_then(|()| {
             line.0.write_char(' ')?;
@@ -71,7 +71,7 @@ impl Fields<'_> {
     }
 }
 
-impl Visit for Fields<'_> {
+impl Visit for FieldWriter<'_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'=';
         self.add(field, |line| {
@@ -88,10 +88,10 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// A line: whatever is written to it, it stays one.
-struct Line<'a>(Writer<'a>);
+/// Escapes control characters, so that an event remains one line.
+struct EscapingWriter<'a>(Writer<'a>);
 
-impl Write for Line<'_> {
+impl Write for EscapingWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut rest = text;
         while let Some((at, control)) = rest.char_indices().find(|(_, letter)| letter.is_control()) {
@@ -115,9 +115,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Written {
+    impl io::Write for CapturedOutput {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    impl MakeWriter<'_> for Written {
+    impl MakeWriter<'_> for CapturedOutput {
         type Writer = Self;
 
         fn make_writer(&self) -> Self {
@@ -135,30 +135,30 @@ mod tests {
         }
     }
 
-    /// What is written of an event, without the time.
-    fn line(is_coloured: bool, tell: impl FnOnce()) -> String {
-        let written = Written::default();
-        let layer = layers::layer().event_format(Text { is_coloured }).with_writer(written.clone());
-        tracing::subscriber::with_default(registry().with(layer), tell);
+    /// The line of an event, without the time.
+    fn line(is_coloured: bool, emit: impl FnOnce()) -> String {
+        let written = CapturedOutput::default();
+        let layer = layers::layer().event_format(TextFormat { is_coloured }).with_writer(written.clone());
+        tracing::subscriber::with_default(registry().with(layer), emit);
         let line = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         line.split_once("Z ").unwrap().1.to_owned()
     }
 
     #[test]
-    fn an_event_is_one_line_of_its_message_and_named_values() {
-        let told = line(false, || {
+    fn writes_an_event_as_one_line_of_message_and_named_values() {
+        let text = line(false, || {
             tracing::info!(status = 200, complete = true, path = "/a/b", empty = "", "request");
         });
-        assert_eq!(told, " INFO request status=200 complete=true path=/a/b empty=\"\"\n");
+        assert_eq!(text, " INFO request status=200 complete=true path=/a/b empty=\"\"\n");
         assert_eq!(line(true, || tracing::warn!("slow")), "\x1b[33m WARN\x1b[0m slow\n");
     }
 
     #[test]
-    fn no_value_can_forge_a_line_or_a_field() {
+    fn a_value_cannot_forge_a_line_or_a_field() {
         let hostile = "a\nb c=\"d\" \u{1b}[31m";
-        let told = line(false, || tracing::error!(error = hostile, shown = %hostile, "no {hostile}"));
+        let text = line(false, || tracing::error!(error = hostile, shown = %hostile, "no {hostile}"));
         assert_eq!(
-            told,
+            text,
             "ERROR no a\\nb c=\"d\" \\u{1b}[31m error=\"a\\nb c=\\\"d\\\" \\u{1b}[31m\" shown=a\\nb c=\"d\" \\u{1b}[31m\n"
         );
     }

@@ -1,9 +1,9 @@
-//! Stored consolidated metadata: which nodes it says are below a group.
+//! The children of a group according to stored consolidated metadata.
 //!
-//! It answers for stores that cannot list, and spares the others a look at each node. It may be stale or hostile:
-//! what of it cannot be read counts as not there, and a node is only ever opened by its own documents.
+//! It replaces listings where the store cannot list, and saves a request per child where it can. It may be stale or hostile:
+//! an invalid document counts as absent, and a node is only ever opened by its own documents.
 
-use super::locate::{ZARR_JSON, document_key};
+use super::documents::{ZARR_JSON, document_key};
 use super::{Hierarchy, HierarchyError};
 use crate::key::NodePath;
 use crate::metadata::{
@@ -12,36 +12,36 @@ use crate::metadata::{
 };
 use crate::store::{ByteRange, StoreError};
 
-/// The document of v2 that holds copies of others.
+/// The key of consolidated metadata in v2, relative to its group.
 pub(super) const ZMETADATA: &str = ".zmetadata";
 
 impl Hierarchy {
-    /// The first `most` nodes below a group, as its own consolidated metadata has them.
-    pub(super) async fn copies(
+    /// The first `limit` children of a group in its own consolidated metadata.
+    pub(super) async fn own_consolidated_children(
         &self,
         path: &NodePath,
         group: &GroupMetadata,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
         if group.zarr_format == ZarrFormat::V3 && !group.is_consolidated {
             return Ok(None);
         }
-        self.copies_at(path, group.zarr_format, NodePath::root(), most).await
+        self.read_consolidated_children(path, group.zarr_format, NodePath::root(), limit).await
     }
 
-    /// The same as the nearest group above has them.
-    pub(super) async fn copies_above(
+    /// The first `limit` children of a group in the consolidated metadata of the nearest group above.
+    pub(super) async fn inherited_consolidated_children(
         &self,
         path: &NodePath,
         format: ZarrFormat,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
         let mut above = path.parent();
         while let Some(at) = above {
             let below = path.as_str().strip_prefix(at.prefix().as_str()).unwrap_or_default();
             let below = NodePath::parse(below)
                 .map_err(|source| HierarchyError::Path { path: path.clone(), source })?;
-            if let Some(found) = self.copies_at(&at, format, below, most).await? {
+            if let Some(found) = self.read_consolidated_children(&at, format, below, limit).await? {
                 return Ok(Some(found));
             }
             above = at.parent();
@@ -49,15 +49,15 @@ impl Hierarchy {
         Ok(None)
     }
 
-    /// The nodes below `below`, as the document at `at` has them.
-    async fn copies_at(
+    /// The children of the group `below`, which is relative to `at`, in the consolidated metadata of `at`.
+    async fn read_consolidated_children(
         &self,
         at: &NodePath,
         format: ZarrFormat,
         below: NodePath,
-        most: usize,
+        limit: usize,
     ) -> Result<Option<ConsolidatedChildren>, HierarchyError> {
-        let (name, read): (_, ReadCopies) = match format {
+        let (name, read): (_, ReadChildren) = match format {
             ZarrFormat::V1 => return Ok(None),
             ZarrFormat::V2 => (ZMETADATA, zmetadata_children),
             ZarrFormat::V3 => (ZARR_JSON, inline_children),
@@ -66,7 +66,7 @@ impl Hierarchy {
         let failed = |source| HierarchyError::Store { key: key.to_string(), source };
         let value = self.store.get(&key, ByteRange::Whole, None).await.map_err(failed)?;
         let Some(value) = value else { return Ok(None) };
-        let _room = self.room_for(value.len()).await;
+        let _slot = self.acquire_document_slot(value.len()).await;
         let document = match value.bytes(self.limits.consolidated_bytes as u64).await {
             Ok(document) => document,
             Err(StoreError::ValueTooLarge { .. }) => return Ok(None),
@@ -74,14 +74,14 @@ impl Hierarchy {
         };
         let limits = self.limits;
         let bytes = document.len() as u64;
-        let found = self.cpu.run_document(bytes, move || read(&document, &below, most, &limits)).await?;
+        let found = self.cpu.run_document(bytes, move || read(&document, &below, limit, &limits)).await?;
         Ok(found.unwrap_or_else(|error| {
-            tracing::debug!(%key, %error, "consolidated metadata is passed over");
+            tracing::debug!(%key, %error, "ignoring invalid consolidated metadata");
             None
         }))
     }
 }
 
-/// Reads which nodes a document has copies of.
-type ReadCopies =
+/// A parser of consolidated metadata, which returns the children of a group.
+type ReadChildren =
     fn(&[u8], &NodePath, usize, &MetadataLimits) -> Result<Option<ConsolidatedChildren>, MetadataError>;

@@ -1,0 +1,72 @@
+//! [`Hierarchy`]: the nodes of one store, with the limits and builds that all requests share.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::consolidated::{Builds, new_builds};
+use crate::cpu::ComputePool;
+use crate::metadata::{MetadataLimits, Separator};
+use crate::store::SharedStore;
+
+/// The nodes of one store.
+#[derive(Clone, Debug)]
+pub struct Hierarchy {
+    pub(super) store: SharedStore,
+    pub(super) limits: MetadataLimits,
+    pub(super) cpu: ComputePool,
+    pub(super) separator: Option<Separator>,
+    /// Bounds the number of long documents in memory.
+    long_document_slots: Arc<Semaphore>,
+    /// Bounds the number of builds of consolidated metadata in flight.
+    pub(super) build_slots: Arc<Semaphore>,
+    /// Coalesces equal builds.
+    pub(super) builds: Arc<Builds>,
+    /// Name of the view; empty for the store itself.
+    pub(super) name: Arc<str>,
+}
+
+/// Maximum number of documents of one store in memory that are longer than `MetadataLimits::document_bytes`.
+const MAX_LONG_DOCUMENTS: usize = 4;
+/// Maximum number of builds in flight for one store: each may hold `MetadataLimits::consolidated_bytes` and sends many
+/// requests.
+const MAX_BUILDS: usize = 2;
+
+impl Hierarchy {
+    /// The hierarchy of a store. Long documents are parsed on `cpu`.
+    #[must_use]
+    pub fn new(store: SharedStore, limits: MetadataLimits, cpu: ComputePool) -> Self {
+        let (long_document_slots, build_slots) =
+            (Arc::new(Semaphore::new(MAX_LONG_DOCUMENTS)), Arc::new(Semaphore::new(MAX_BUILDS)));
+        let (builds, name) = (Arc::new(new_builds()), Arc::default());
+        Self { store, limits, cpu, separator: None, long_document_slots, build_slots, builds, name }
+    }
+
+    /// Sets the separator for chunk keys of v2 arrays whose documents give none. Without it, the separator is detected
+    /// from the keys of each such array.
+    #[must_use]
+    pub fn with_separator(self, separator: Option<Separator>) -> Self {
+        Self { separator, ..self }
+    }
+
+    /// The nodes of another store that is a view of this one, under a name. Both share the concurrency limits.
+    #[must_use]
+    pub fn view_over(&self, store: SharedStore, name: &Arc<str>) -> Self {
+        Self { store, name: Arc::clone(name), ..self.clone() }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &SharedStore {
+        &self.store
+    }
+
+    /// Waits for a slot if a document is longer than `MetadataLimits::document_bytes`.
+    pub(super) async fn acquire_document_slot(&self, bytes: u64) -> Option<SemaphorePermit<'_>> {
+        if bytes <= self.limits.document_bytes as u64 {
+            return None;
+        }
+        // The semaphore is never closed.
+        self.long_document_slots.acquire().await.ok()
+    }
+}

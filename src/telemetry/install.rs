@@ -1,0 +1,92 @@
+//! [`Telemetry`]: installs the log and the trace exporter, and flushes both at exit.
+
+use std::io::IsTerminal;
+use std::time::{Duration, SystemTime};
+
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt, registry};
+use zarrd::config::{LogFormat, LogOptions, TelemetryOptions};
+use zarrd::metrics::ProcessMetrics;
+
+use super::log_writer::{self, LogWriter};
+use super::otlp::Exporter;
+use super::spans::{self, SpanLayer};
+use super::text_format::TextFormat;
+
+/// The `tracing` target of all spans that belong to traces, and of nothing else.
+const SPAN_TARGET: &str = "zarrd::span";
+/// Maximum time for the flush of queued lines, and of queued spans, at exit.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The log writer and the trace exporter of the process.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    lines: LogWriter,
+    exporter: Option<Exporter>,
+}
+
+impl Telemetry {
+    /// Installs the global subscriber, which writes events to standard error and queues spans for export. `now` is the
+    /// clock.
+    pub(crate) fn install(log: &LogOptions, telemetry: &TelemetryOptions, now: fn() -> SystemTime) -> Self {
+        let lines = LogWriter::start(std::io::stderr());
+        // `config` has validated the levels; should the two parsers ever disagree, log at INFO.
+        let filter: Targets = log.level.parse().unwrap_or_else(|_| Targets::new().with_default(Level::INFO));
+        let filter = filter.with_target(SPAN_TARGET, tracing::level_filters::LevelFilter::OFF);
+        let layer = fmt::layer().with_writer(lines.clone());
+        let (spans, exporter) = match &telemetry.otlp_endpoint {
+            Some(endpoint) => {
+                let (exporter, queue) =
+                    Exporter::new(endpoint, &telemetry.service_name, telemetry.queue_spans);
+                let spans = SpanLayer::new(queue, telemetry.sample, now);
+                zarrd::store::set_trace_context_provider(spans::current_traceparent);
+                (
+                    Some(spans.with_filter(Targets::new().with_target(SPAN_TARGET, Level::TRACE))),
+                    Some(exporter),
+                )
+            }
+            None => (None, None),
+        };
+        let layer = match log.format {
+            LogFormat::Text => {
+                let text = TextFormat { is_coloured: std::io::stderr().is_terminal() };
+                layer.event_format(text).with_filter(filter).boxed()
+            }
+            LogFormat::Json => layer.json().flatten_event(true).with_filter(filter).boxed(),
+        };
+        // Installing a second subscriber fails; the first one then stays, which is fine.
+        let _ = registry().with(layer).with(spans).try_init();
+        Self { lines, exporter }
+    }
+
+    /// The sources of the process metrics.
+    pub(crate) fn process_metrics() -> ProcessMetrics {
+        ProcessMetrics {
+            process: zarrd::config::process::in_use,
+            dropped_log_lines: log_writer::dropped_lines,
+            dropped_spans: spans::dropped_spans,
+        }
+    }
+
+    /// Starts the task that exports spans; requires a Tokio runtime.
+    pub(crate) fn start_export(&mut self) {
+        if let Some(exporter) = &mut self.exporter {
+            exporter.start();
+        }
+    }
+
+    /// Waits at most 2 seconds for the export of queued spans.
+    pub(crate) async fn flush_spans(&mut self) {
+        if let Some(exporter) = &mut self.exporter {
+            exporter.finish(FLUSH_TIMEOUT).await;
+        }
+    }
+
+    /// Waits at most 2 seconds until queued lines are written.
+    pub(crate) fn flush_log(&self) {
+        self.lines.flush(FLUSH_TIMEOUT);
+    }
+}
