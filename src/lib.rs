@@ -30,5 +30,6 @@ pub mod key;
 pub mod metadata;
 pub mod render;
 pub mod store;
+#[cfg(feature = "vectors")]
 pub mod vectors;
 pub mod views;

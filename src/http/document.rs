@@ -9,6 +9,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type}
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
 
 use super::elements::OFFERS;
+#[cfg(feature = "vectors")]
 use super::routes::vectors::vertices::OFFERS as VERTICES;
 
 /// The name of the schema of a problem document.
@@ -146,10 +147,12 @@ fn answers(path: &str, operation: &mut Operation) {
 
 /// What the answers of one route are sent as, of the routes that have several forms of the same.
 fn forms(path: &str, status: &str) -> Vec<&'static str> {
+    #[cfg(feature = "vectors")]
+    if path.starts_with("/v1/vectors/") && path.ends_with("/vertices") && !path.contains("{id}") {
+        return VERTICES.iter().map(|offer| offer.media_type).collect();
+    }
     if path.starts_with("/v1/data/") || path.starts_with("/v1/chunk/") {
         OFFERS.iter().map(|offer| offer.media_type).collect()
-    } else if path.starts_with("/v1/vectors/") && path.ends_with("/vertices") && !path.contains("{id}") {
-        VERTICES.iter().map(|offer| offer.media_type).collect()
     } else if !path.ends_with("/{key}") {
         Vec::new()
     } else if status == "206" || path.starts_with(S3) {

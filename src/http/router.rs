@@ -29,8 +29,10 @@ use super::caller::Administrator;
 use super::compression::{self, Wish};
 use super::extract::RootMount;
 use super::frame::Route;
+#[cfg(feature = "vectors")]
+use super::routes::vectors;
 use super::routes::{
-    cache, data, icon, list, nodes, partial, patch, rechunk, s3, service, store, vectors, views, write,
+    cache, data, icon, list, nodes, partial, patch, rechunk, s3, service, store, views, write,
 };
 use super::state::{AppState, Mount};
 use super::{access, admission, cors, document, frame, origin};
@@ -38,20 +40,6 @@ use crate::store::Version;
 
 #[derive(OpenApi)]
 #[openapi(
-    paths(
-        vectors::summary::of_level,
-        vectors::chunks::of_box,
-        vectors::chunks::of_one,
-        vectors::vertices::answer,
-        vectors::amplification::of_box,
-        vectors::objects::of_level,
-        vectors::objects::of_one,
-        vectors::objects::vertices_of,
-        vectors::objects::edges_of,
-        vectors::links::of_box,
-        vectors::stats::of_level,
-        vectors::validate::answer,
-    ),
     info(title = "zarrd", description = "An HTTP array server for Zarr. Errors are `application/problem+json`."),
     tags(
         (name = "store", description = "The abstract store interface of Zarr, byte for byte. The same URLs \
@@ -61,24 +49,23 @@ use crate::store::Version;
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
-        (name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"),
     )
 )]
 struct Api;
 
 /// Routes that decode, or move many parts: they are admitted by what each holds in memory.
 fn decoded() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
+    let routes = OpenApiRouter::new()
         .routes(routes!(partial::post_partial))
         .routes(routes!(partial::post_erase))
         .routes(routes!(data::get_data))
         .routes(routes!(data::get_root_data))
         .routes(routes!(data::get_chunk))
-        .routes(routes!(vectors::get_vectors, vectors::post_vectors))
-        .routes(routes!(vectors::get_root_vectors))
         // The router's `{*path}` is never empty: the root with a slash is a route of its own.
-        .route("/v1/data/{mount}/", get(data::get_root_data))
-        .route("/v1/vectors/{mount}/", get(vectors::get_root_vectors))
+        .route("/v1/data/{mount}/", get(data::get_root_data));
+    #[cfg(feature = "vectors")]
+    let routes = routes.merge(vectors::routes());
+    routes
 }
 
 /// Routes that move stored bytes, or tell of them: they pass through admission.

@@ -1,5 +1,6 @@
 //! [`VectorError`]: why a vector store has no answer.
 
+use super::coord::dotted;
 use super::payload::PayloadError;
 use crate::array::ArrayError;
 use crate::cpu::ComputePoolError;
@@ -193,11 +194,7 @@ impl VectorError {
     /// A payload that is not what it should be.
     #[must_use]
     pub fn corrupt(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
-        Self::Corrupt {
-            path: path.as_str().to_owned(),
-            chunk: super::dotted(chunk),
-            reason: reason.to_string(),
-        }
+        Self::Corrupt { path: path.as_str().to_owned(), chunk: dotted(chunk), reason: reason.to_string() }
     }
 
     /// A parameter that is not understood.

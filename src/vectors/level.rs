@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 
 use super::bbox::Touch;
@@ -10,10 +11,13 @@ use super::json::{Object, is_true, text};
 use super::payload::number_type;
 use super::root::Profile;
 use super::shapes::{Shapes, level_block};
-use super::store::VectorStore;
-use super::{Bbox, Coord, LevelName, VectorError};
+use super::store::{LevelName, VectorStore};
+use super::{Bbox, Coord, VectorError};
 use crate::key::NodePath;
 use crate::metadata::DataType;
+
+/// Levels opened at a time.
+const CONCURRENCY: usize = 8;
 
 /// A level of a store, opened.
 #[derive(Clone, Debug)]
@@ -162,6 +166,36 @@ impl Level {
             axes().map(|(&at, edge)| at as f64 * edge).collect(),
             axes().map(|(&at, edge)| (at as f64 + 1.0) * edge).collect(),
         )
+    }
+}
+
+impl VectorStore {
+    /// A level, by its number.
+    ///
+    /// # Errors
+    /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
+    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
+        let found = self.levels.iter().find(|level| level.index == index);
+        let name = found.ok_or_else(|| VectorError::LevelNotFound {
+            level: index,
+            known: self.levels.iter().map(|level| level.index).collect(),
+        })?;
+        Level::open(self, name).await
+    }
+
+    /// What each level says of itself, or why it cannot be used.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
+        let open = |name: LevelName| async move {
+            match Level::open(self, &name).await {
+                Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
+                outcome => Ok((name, outcome)),
+            }
+        };
+        let opening: Vec<_> = self.levels.iter().cloned().map(open).collect();
+        stream::iter(opening).buffered(CONCURRENCY).try_collect().await
     }
 }
 

@@ -12,10 +12,9 @@ use super::chunk::ChunkRows;
 use super::level::Level;
 use super::objects::{Object, ObjectIndex};
 use super::payload::{Fragment, FragmentIndex};
+use super::query::{Mode, VertexQuery};
 use super::select::{Owners, RowSelection, is_inside};
 use super::touched::TouchedChunks;
-use super::vertex_stream::Failure;
-use super::vertices::{Mode, VertexQuery};
 use super::{Bbox, Coord, VectorError};
 
 /// Chunks that are read at a time.
@@ -28,6 +27,15 @@ pub struct FoundObject {
     pub id: i64,
     /// Its parts.
     pub parts: Vec<(usize, usize)>,
+}
+
+/// A chunk that could not be read, and was left out.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The chunk.
+    pub chunk: Coord,
+    /// Why.
+    pub error: VectorError,
 }
 
 /// What is read of one chunk.

@@ -2,22 +2,26 @@
 
 use std::sync::Arc;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
-
+use super::VectorError;
 use super::cells::CellArray;
 use super::context::Context;
 use super::json::{Object, text};
-use super::level::Level;
 use super::root::{Profile, Root};
-use super::{LevelName, VectorError};
 use crate::array::ArrayError;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 
 /// Most levels of a store.
 const MOST_LEVELS: usize = 256;
-/// Levels opened at a time.
-const CONCURRENCY: usize = 8;
+
+/// A level by its number and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelName {
+    /// Its number; 0 is the finest.
+    pub index: u64,
+    /// The name of its group.
+    pub name: String,
+}
 
 /// A store in Zarr Vector Format.
 #[derive(Clone, Debug)]
@@ -57,34 +61,6 @@ impl VectorStore {
             root.profile = library_profile(&context, &path, &root, levels.first()).await?;
         }
         Ok(Self { context, path, root: Arc::new(root), levels: levels.into() })
-    }
-
-    /// A level, by its number.
-    ///
-    /// # Errors
-    /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
-    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
-        let found = self.levels.iter().find(|level| level.index == index);
-        let name = found.ok_or_else(|| VectorError::LevelNotFound {
-            level: index,
-            known: self.levels.iter().map(|level| level.index).collect(),
-        })?;
-        Level::open(self, name).await
-    }
-
-    /// What each level says of itself, or why it cannot be used.
-    ///
-    /// # Errors
-    /// Failures of the store.
-    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
-        let open = |name: LevelName| async move {
-            match Level::open(self, &name).await {
-                Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
-                outcome => Ok((name, outcome)),
-            }
-        };
-        let opening: Vec<_> = self.levels.iter().cloned().map(open).collect();
-        stream::iter(opening).buffered(CONCURRENCY).try_collect().await
     }
 
     /// The attributes of the group of a level; `None` if there is no group.

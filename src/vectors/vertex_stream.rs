@@ -8,24 +8,15 @@ use super::attributes::Attribute;
 use super::bbox::Amplification;
 use super::chunk::ChunkRows;
 use super::level::Level;
-use super::read_plan::{FoundObject, Work};
+use super::query::{Cursor, VertexQuery};
+use super::read_plan::{Failure, FoundObject, ReadPlan, Work, plan_reads};
 use super::select::{Batch, Columns, RowSelection, Schema, gather, pick};
 use super::touched::TouchedChunks;
-use super::vertices::Cursor;
 use super::{CellArray, Coord, VectorError, dotted};
 use crate::cpu::ComputePool;
 
 /// Chunks that are read at a time.
 const CONCURRENCY: usize = 8;
-
-/// A chunk that could not be read, and was left out.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The chunk.
-    pub chunk: Coord,
-    /// Why.
-    pub error: VectorError,
-}
 
 /// The rows of a chunk that are wanted, and what they took.
 struct Rows {
@@ -246,5 +237,71 @@ impl VertexStream {
         let chunks = (self.touched.occupied as u64).max(1);
         let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
         rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
+    }
+}
+
+impl VertexQuery {
+    /// Finds what is touched, and begins to read it.
+    ///
+    /// # Errors
+    /// [`VectorError`].
+    pub async fn run(self, level: &Level) -> Result<VertexStream, VectorError> {
+        let mut attributes = Vec::new();
+        for name in &self.attributes {
+            attributes.push(Arc::new(Attribute::open(level, name).await?));
+        }
+        let touched = TouchedChunks::of(level, &self.boxes, self.only.as_ref()).await?;
+        let schema = Arc::new(self.schema(level, &attributes));
+        let ReadPlan { work, objects, failures } = plan_reads(&self, level, &touched).await?;
+        let with_fragments = self.needs_fragments(level, work.first()).await?;
+        let reading = Reading {
+            level: level.clone(),
+            attributes,
+            columns: self.columns,
+            with_fragments,
+            counts_bytes: self.counts_bytes,
+        };
+        let mut stream = VertexStream::new(schema, touched, reading, work, self.cursor);
+        (stream.objects, stream.failures) = (objects, failures);
+        (stream.skips_corrupt, stream.left) = (self.skips_corrupt, self.limit.unwrap_or(u64::MAX));
+        Ok(stream)
+    }
+
+    fn schema(&self, level: &Level, attributes: &[Arc<Attribute>]) -> Schema {
+        let list = |numbers: &[f64]| format!("{numbers:?}");
+        let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.name());
+        let notes = [
+            ("level", level.name.index.to_string()),
+            ("chunk_shape", list(&level.shapes.chunk)),
+            ("bin_shape", list(&level.shapes.bin)),
+            ("interval", interval.to_owned()),
+            ("mode", self.mode.name().to_owned()),
+        ];
+        Schema {
+            columns: self.columns,
+            kind: level.kind.clone(),
+            axes: level.store.root.axes(),
+            coordinates: level.vertices.rank(),
+            attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
+            notes: notes.into_iter().map(|(name, text)| (format!("zvf.{name}"), text)).collect(),
+        }
+    }
+
+    /// Whether fragments have to be read: not where the level says that they make up each chunk, and the first bears it out.
+    async fn needs_fragments(&self, level: &Level, first: Option<&Work>) -> Result<bool, VectorError> {
+        let is_asked = self.columns.fragment || self.columns.object_id;
+        let is_by_fragment = first.is_some_and(|work| matches!(work.pick, RowSelection::Fragments(_)));
+        if is_asked || is_by_fragment || !level.claims_tiles() {
+            return Ok(true);
+        }
+        let Some(first) = first else { return Ok(false) };
+        match ChunkRows::read(level, &first.chunk, true).await {
+            Ok(chunk) => {
+                Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.tiles()))
+            }
+            // Whoever reads the chunk will say so.
+            Err(error) if error.is_corrupt_chunk() => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 }

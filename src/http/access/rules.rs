@@ -21,7 +21,9 @@ use super::scope::Scope;
 use crate::http::extract::{KeyOrPrefix, node_of, place_of, rechunked_place};
 use crate::http::problem::Problem;
 use crate::http::routes::consolidated::{self, WantedBy};
-use crate::http::routes::{data, s3, vectors};
+#[cfg(feature = "vectors")]
+use crate::http::routes::vectors;
+use crate::http::routes::{data, s3};
 use crate::http::state::{AppState, Mount};
 use crate::key::StorePrefix;
 
@@ -175,6 +177,7 @@ pub(super) fn asked(
             let (name, path) = node_of(raw_path)?;
             let node = match about {
                 ResourceKind::Chunk => data::node_of_chunk(&path).unwrap_or(path),
+                #[cfg(feature = "vectors")]
                 ResourceKind::Vectors => vectors::shortest_store(&path),
                 _ => path,
             };

@@ -15,6 +15,7 @@ pub(super) mod rechunk;
 pub(super) mod s3;
 pub(super) mod service;
 pub(super) mod store;
+#[cfg(feature = "vectors")]
 pub(super) mod vectors;
 pub(super) mod views;
 pub(super) mod write;

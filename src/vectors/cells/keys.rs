@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::context::Context;
-use super::super::{VectorError, dotted};
-use super::{CellArray, Kind, short_keys};
+use super::cell_array::{CellArray, Kind};
+use super::short_keys;
 use crate::array::{Array, ChunkData};
 use crate::key::StoreKey;
+use crate::vectors::context::Context;
+use crate::vectors::{VectorError, dotted};
 
 /// Where a cell is stored.
 #[derive(Clone, Debug)]

@@ -3,13 +3,13 @@
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::super::context::Context;
-use super::super::{Coord, VectorError, parse_dotted};
-use super::{CellArray, Kind};
+use super::cell_array::{CellArray, Kind};
 use crate::array::ChunkData;
 use crate::codec::sharding_indexed::Sharding;
 use crate::key::StorePrefix;
 use crate::store::StoreError;
+use crate::vectors::context::Context;
+use crate::vectors::{Coord, VectorError, parse_dotted};
 
 /// Most cells that are listed of an array.
 const MOST_CELLS: usize = 1 << 21;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 
-use super::super::VectorError;
-use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
+use crate::vectors::VectorError;
+use crate::vectors::context::Context;
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.
 pub(super) fn bind(

@@ -7,23 +7,15 @@ use std::time::Instant;
 use futures::stream::{self, StreamExt};
 
 use super::chunks::{ChunkFacts, Finding, Subject, look};
+use super::level_facts::LevelFacts;
 use super::structure::{Found, FoundLevel};
 use super::{Report, links, manifests};
 use crate::vectors::level::Level;
 use crate::vectors::store::VectorStore;
-use crate::vectors::{Attribute, CellArray, Coord, Profile, VectorError, dotted};
+use crate::vectors::{Attribute, CellArray, Profile, VectorError, dotted};
 
 /// Chunks that are looked at a time.
 const CONCURRENCY: usize = 4;
-
-/// What is known of the chunks of a level.
-#[derive(Debug, Default)]
-pub(super) struct LevelFacts {
-    /// Rows and fragments of each chunk that could be read.
-    pub(super) chunks: HashMap<Coord, (u64, u64)>,
-    /// Whether every chunk was looked at.
-    pub(super) is_complete: bool,
-}
 
 /// The checks of one level of the pyramid that need its data.
 const OF_LEVEL: [&str; 13] = [

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Report;
-use super::data::LevelFacts;
+use super::level_facts::LevelFacts;
 use crate::vectors::json::text;
 use crate::vectors::level::Level;
 use crate::vectors::links::{Link, LinkAttribute, LinkFamily, Segment, doc_links};

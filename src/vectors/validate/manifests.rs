@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::Report;
-use super::data::LevelFacts;
+use super::level_facts::LevelFacts;
 use super::structure::{Kind, look};
 use crate::vectors::level::Level;
 use crate::vectors::objects::ObjectIndex;

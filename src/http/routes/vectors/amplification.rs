@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::chunks::amplification_of;
 use super::filter;
+use super::json::{amplification_of, clamped};
 use super::params::Params;
 use crate::vectors::{Level, TouchedChunks, VectorError};
 
@@ -24,7 +24,7 @@ use crate::vectors::{Level, TouchedChunks, VectorError};
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
         ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        super::BoxParams,
+        super::params::BoxParams,
         ("dry_run" = Option<bool>, Query, description = "Read no vertex"),
     ),
     responses(
@@ -58,9 +58,4 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
         "encoded_bytes": stream.encoded_bytes,
         "amplification": amplification_of(&stream.amplification()),
     }))
-}
-
-/// A count as JSON holds it.
-pub(super) fn clamped(count: u128) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -3,14 +3,13 @@
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 
-use super::amplification::clamped;
 use super::filter;
+use super::json::{amplification_of, bounds_of, clamped};
 use super::params::Params;
-use super::summary::bounds_of;
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks,
-    VectorError, dotted, parse_dotted,
+    Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks, VectorError,
+    dotted, parse_dotted,
 };
 
 /// Chunks on a page, unless `limit` says otherwise, and at most.
@@ -25,13 +24,6 @@ const MOST_FRAGMENTS: usize = 10_000;
 /// Objects of a chunk that are listed.
 const MOST_OBJECTS: usize = 10_000;
 
-/// The four numbers.
-pub(super) fn amplification_of(found: &Amplification) -> Value {
-    json!({
-        "formula": found.formula, "per_loaded": found.per_loaded, "rows": found.rows, "bytes": found.bytes,
-    })
-}
-
 /// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
 #[utoipa::path(
     method(get, head),
@@ -42,7 +34,7 @@ pub(super) fn amplification_of(found: &Amplification) -> Value {
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
         ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        super::BoxParams,
+        super::params::BoxParams,
         ("include" = Option<String>, Query, description = "Some of `keys` (the default), `sizes`, `empty`"),
         ("verify" = Option<bool>, Query, description = "Compare what the store says it holds with what it holds"),
         ("limit" = Option<u64>, Query, description = "Chunks on a page"),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::filter;
+use super::json::endpoints_of;
 use super::params::Params;
 use crate::vectors::{
     Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
@@ -26,7 +27,7 @@ const MOST_PAGE: u64 = 100_000;
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
         ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        super::BoxParams,
+        super::params::BoxParams,
         ("delta" = Option<i64>, Query, description = "Levels from this one to the other; 0 (the default) for itself"),
         ("limit" = Option<u64>, Query, description = "Records on a page"),
         ("cursor" = Option<String>, Query, description = "Where the page before ended"),
@@ -91,11 +92,6 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
     document.insert("attributes".to_owned(), Value::Object(attributes));
     document.insert("cursor".to_owned(), json!(next));
     Ok(Value::Object(document))
-}
-
-/// A record as JSON.
-pub(super) fn endpoints_of(link: &Link) -> Value {
-    link.endpoints.iter().map(|(chunk, row)| json!([chunk, row])).collect()
 }
 
 /// Records of one page.

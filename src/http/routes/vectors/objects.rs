@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::filter;
-use super::links::endpoints_of;
+use super::json::endpoints_of;
 use super::params::Params;
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
@@ -33,7 +33,7 @@ const MOST_JOINED: u64 = 1 << 14;
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
         ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        super::BoxParams,
+        super::params::BoxParams,
         ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Those that there are not are listed as `missing`"),
         ("group" = Option<u64>, Query, description = "A group of objects"),
         ("mode" = Option<String>, Query, description = "With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)"),

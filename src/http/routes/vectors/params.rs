@@ -1,6 +1,7 @@
 //! The parameters of a question: each at most once, and none that is not known.
 
 use serde_json::{Map, Value};
+use utoipa::IntoParams;
 
 use crate::vectors::VectorError;
 
@@ -90,6 +91,23 @@ impl Params {
         }
         items
     }
+}
+
+/// Which vertices are asked for, as `filter` reads it.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `filter` reads it")]
+pub(in crate::http) struct BoxParams {
+    /// The least coordinate along each axis, then the largest along each: `0,0,0,10,10,10`; `inf` and `-inf` too. All of
+    /// space if it is left out. Instead: `min` and `max`.
+    bbox: Option<String>,
+    /// `closed` (the default: a box holds its upper end) or `half-open`.
+    interval: Option<String>,
+    /// The value of the attribute that chunks are cut by: `gene:Sst`.
+    #[param(rename = "where")]
+    only: Option<String>,
+    /// The level, where the path has none.
+    level: Option<u64>,
 }
 
 /// Numbers with commas between.

@@ -2,12 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::json::bounds_of;
 use crate::vectors::{Attribute, Level, Root, VectorError, VectorStore};
-
-/// A box as JSON.
-pub(super) fn bounds_of((low, high): (Vec<f64>, Vec<f64>)) -> Value {
-    json!({ "min": low, "max": high })
-}
 
 pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> {
     let root = &store.root;

@@ -47,6 +47,11 @@ pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     found
 }
 
+/// The node furthest up that a path may be asked of.
+pub(in crate::http) fn shortest_store(path: &NodePath) -> NodePath {
+    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
+}
+
 fn parse(segments: &[&str]) -> Option<SubresourcePath> {
     let (level, rest) = match segments {
         ["levels", level, rest @ ..] => (Some((*level).to_owned()), rest),

@@ -15,9 +15,10 @@ use http_body::{Body as HttpBody, Frame};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, IntoResponses};
 
-use super::amplification::clamped;
-use super::chunks::amplification_of;
-use super::{VectorRequest, filter, problem_of};
+use super::filter;
+use super::json::{amplification_of, clamped};
+use super::problem::problem_of;
+use super::request::VectorRequest;
 use crate::cpu::ComputePool;
 use crate::http::body::NoBody;
 use crate::http::negotiate::{self, Offer};
@@ -107,7 +108,7 @@ pub(in crate::http) enum VerticesResponses {
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
         ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        super::BoxParams,
+        super::params::BoxParams,
         VerticesParams,
     ),
     responses(VerticesResponses)

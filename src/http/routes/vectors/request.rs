@@ -1,0 +1,41 @@
+//! [`VectorRequest`]: a request to an opened store.
+
+use axum::http::HeaderMap;
+use axum::http::Method;
+
+use super::params::Params;
+use super::problem::problem_of;
+use super::tail;
+use super::tail::SubresourcePath;
+use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
+use crate::http::problem::Problem;
+use crate::http::state::AppState;
+use crate::vectors::{Level, VectorError, VectorStore};
+
+/// A question to a store.
+pub(in crate::http) struct VectorRequest<'a> {
+    pub(super) state: &'a AppState,
+    pub(super) share: ClientBucket,
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) store: VectorStore,
+    pub(super) tail: SubresourcePath,
+    pub(super) params: Params,
+}
+
+impl VectorRequest<'_> {
+    /// The caller, to be admitted.
+    pub(super) fn entrant(&self) -> AdmissionRequest {
+        AdmissionRequest::of(Priority::Elements, self.share)
+    }
+
+    /// The level that is asked of: the path's, the query's, or the finest.
+    pub(super) async fn level(&self) -> Result<Level, Problem> {
+        let finest = self.store.levels.first().map_or(0, |level| level.index);
+        let asked = self.tail.level.as_deref().or_else(|| self.params.get("level"));
+        let index = asked.map_or(Ok(finest), |text| {
+            tail::number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
+        });
+        self.store.level(index.map_err(problem_of)?).await.map_err(problem_of)
+    }
+}

@@ -1,0 +1,82 @@
+//! The routes of `/v1/vectors` with their documentation.
+//!
+//! A store's path may have any number of segments, so one wildcard route serves every subresource, and `tail` splits the
+//! path. The API document describes each subresource as a route of its own: beside its handler, and listed here.
+
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::amplification;
+use super::chunks;
+use super::handlers;
+use super::links;
+use super::objects;
+use super::stats;
+use super::summary;
+use super::validate;
+use super::vertices;
+use crate::http::state::AppState;
+
+/// The subresources that the wildcard route serves.
+#[derive(OpenApi)]
+#[openapi(
+    paths(
+        summary::of_level,
+        chunks::of_box,
+        chunks::of_one,
+        vertices::answer,
+        amplification::of_box,
+        objects::of_level,
+        objects::of_one,
+        objects::vertices_of,
+        objects::edges_of,
+        links::of_box,
+        stats::of_level,
+        validate::answer,
+    ),
+    tags((name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"))
+)]
+struct Subresources;
+
+/// The routes of `/v1/vectors`. Vertices are admitted by the memory that each answer holds.
+pub(in crate::http) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(Subresources::openapi())
+        .routes(routes!(handlers::get_vectors, handlers::post_vectors))
+        .routes(routes!(handlers::get_root_vectors))
+        // The router's `{*path}` is never empty: the root with a slash is a route of its own.
+        .route("/v1/vectors/{mount}/", get(handlers::get_root_vectors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tail::{Subresource, tails};
+    use super::*;
+    use crate::key::NodePath;
+
+    /// A path of the API document with a value for each parameter, below its mount.
+    fn example(template: &str) -> Option<NodePath> {
+        let path = template.strip_prefix("/v1/vectors/{mount}/")?;
+        let path = path
+            .replace("{path}", "a")
+            .replace("{level}", "0")
+            .replace("{chunk}", "0.0")
+            .replace("{id}", "7");
+        Some(NodePath::parse(&path).unwrap())
+    }
+
+    #[test]
+    fn documents_every_subresource_once() {
+        let api = Subresources::openapi();
+        let store = NodePath::parse("a").unwrap();
+        let mut documented = Vec::new();
+        for template in api.paths.paths.keys() {
+            let tails = tails(&example(template).unwrap());
+            let (_, tail) = tails.into_iter().find(|(path, _)| *path == store).unwrap();
+            assert!(tail.what != Subresource::Store && !documented.contains(&tail.what), "{template}");
+            documented.push(tail.what);
+        }
+        assert_eq!(documented.len(), 12);
+    }
+}
