@@ -13,7 +13,7 @@ use super::{VectorError, dotted};
 use crate::metadata::DataType;
 
 /// Most columns of an attribute.
-const MOST_WIDTH: u64 = 1 << 16;
+const MAX_WIDTH: u64 = 1 << 16;
 
 /// An attribute of vertices.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Attribute {
             (text(attributes, "dtype").and_then(number_type), width_of(attributes).unwrap_or(1))
         };
         let kind = kind.ok_or_else(|| unusable("its type is not one of numbers"))?;
-        if !(1..=MOST_WIDTH).contains(&width) {
+        if !(1..=MAX_WIDTH).contains(&width) {
             return Err(unusable("a row has no numbers, or too many"));
         }
         let categories = match text(attributes, "encoding") {

@@ -22,7 +22,7 @@ use crate::array::Array;
 use crate::metadata::DataType;
 
 /// Most numbers of an array of links between chunks.
-const MOST_NUMBERS: u64 = 1 << 24;
+const MAX_NUMBERS: u64 = 1 << 24;
 
 /// A link: the chunk and the row of each endpoint. The first is of the level itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -345,7 +345,7 @@ async fn between_chunks(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, 
         level.vertices.array().and_then(|vertices| vertices.metadata().shape.iter().rev().nth(1).copied());
     let rows = rows.and_then(|rows| i64::try_from(rows).ok()).filter(|&rows| rows > 0);
     let (Some(rows), Some(grid)) = (rows, level.vertices.grid()) else { return Ok(Vec::new()) };
-    let numbers = all_integers(level, array, MOST_NUMBERS).await?;
+    let numbers = all_integers(level, array, MAX_NUMBERS).await?;
     let mut links = Vec::new();
     for pair in numbers.chunks_exact(2).filter(|pair| pair.iter().all(|&id| id >= 0)) {
         let endpoint = |&id: &i64| Some((unflattened(id / rows, &grid)?, id % rows));

@@ -20,9 +20,9 @@ use crate::error::{Classify, ErrorClass};
 use crate::metadata::DataType;
 
 /// Most objects that are read for one answer.
-const MOST_OBJECTS: u64 = 1 << 22;
+const MAX_OBJECTS: u64 = 1 << 22;
 /// Most fragments that all objects of a level name: a manifest of a few bytes may name many.
-const MOST_FRAGMENTS: u64 = 1 << 24;
+const MAX_FRAGMENTS: u64 = 1 << 24;
 /// Rows of manifests that are read at a time: a chunk of them.
 const ROWS_AT_A_TIME: u64 = 1 << 14;
 
@@ -129,8 +129,8 @@ impl ObjectIndex {
     /// [`VectorError::TooMany`].
     pub async fn ids(&self) -> Result<Vec<i64>, VectorError> {
         let rows = self.rows();
-        if rows > MOST_OBJECTS {
-            return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MOST_OBJECTS });
+        if rows > MAX_OBJECTS {
+            return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MAX_OBJECTS });
         }
         let Some(ids) = &self.ids else {
             return Ok((0..i64::try_from(rows).unwrap_or(i64::MAX)).collect());
@@ -242,8 +242,8 @@ impl ObjectIndex {
                 fragments = fragments.saturating_add(object.manifest.len() as u64);
                 objects.push(object);
             }
-            if fragments > MOST_FRAGMENTS {
-                let (estimate, limit) = (fragments, MOST_FRAGMENTS);
+            if fragments > MAX_FRAGMENTS {
+                let (estimate, limit) = (fragments, MAX_FRAGMENTS);
                 return Err(VectorError::TooMany { what: "fragments of objects", estimate, limit });
             }
         }
@@ -284,9 +284,9 @@ impl ObjectIndex {
         let ranges = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);
-            if u64::try_from(members).is_ok_and(|members| members > MOST_OBJECTS) {
+            if u64::try_from(members).is_ok_and(|members| members > MAX_OBJECTS) {
                 let estimate = members.unsigned_abs();
-                return Err(VectorError::TooMany { what: "objects", estimate, limit: MOST_OBJECTS });
+                return Err(VectorError::TooMany { what: "objects", estimate, limit: MAX_OBJECTS });
             }
             return Ok((*start..*stop).collect());
         }

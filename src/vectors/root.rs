@@ -128,7 +128,7 @@ impl Root {
             None => None,
         };
         let listed = named.map_or(0, Vec::len);
-        let count = self.declared_dims().unwrap_or(listed).min(MOST_DIMS);
+        let count = self.declared_dims().unwrap_or(listed).min(MAX_DIMS);
         (0..count)
             .map(|place| {
                 let axis = named.and_then(|axes| axes.get(place));
@@ -158,7 +158,7 @@ impl Root {
         };
         let dims =
             self.declared_dims().or_else(axes).or_else(|| self.chunk_shape().map(|shape| shape.len()))?;
-        (1..=MOST_DIMS).contains(&dims).then_some(dims)
+        (1..=MAX_DIMS).contains(&dims).then_some(dims)
     }
 
     /// The edges of a chunk, as they are written.
@@ -213,7 +213,7 @@ impl Root {
 }
 
 /// Most axes: as many as an array may have, without those for rows and coordinates.
-pub(super) const MOST_DIMS: usize = 29;
+pub(super) const MAX_DIMS: usize = 29;
 
 /// Refuses edges that no space can be divided by.
 pub(super) fn check_edges(edges: &[f64], dims: usize, name: &str) -> Result<(), VectorError> {

@@ -12,7 +12,7 @@ use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 
 /// Most levels of a store.
-const MOST_LEVELS: usize = 256;
+const MAX_LEVELS: usize = 256;
 
 /// A level by its number and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +97,9 @@ async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<L
     if levels.is_empty() && root.profile == Profile::Doc {
         levels = numbered("resolution_");
     }
-    if levels.len() > MOST_LEVELS {
+    if levels.len() > MAX_LEVELS {
         let estimate = levels.len() as u64;
-        return Err(VectorError::TooMany { what: "levels", estimate, limit: MOST_LEVELS as u64 });
+        return Err(VectorError::TooMany { what: "levels", estimate, limit: MAX_LEVELS as u64 });
     }
     Ok(levels)
 }

@@ -12,9 +12,9 @@ use crate::vectors::context::Context;
 use crate::vectors::{Coord, VectorError, parse_dotted};
 
 /// Most cells that are listed of an array.
-const MOST_CELLS: usize = 1 << 21;
+const MAX_CELLS: usize = 1 << 21;
 /// Most cells that are all taken for occupied, where nobody can say which are.
-const MOST_UNKNOWN: u64 = 1 << 16;
+const MAX_UNKNOWN: u64 = 1 << 16;
 
 /// Cells that hold a payload.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +137,7 @@ impl CellArray {
             cells = cells
                 .into_iter()
                 .flat_map(|cell: Vec<u64>| (start..stop).map(move |at| [&cell[..], &[at]].concat()))
-                .take(MOST_CELLS + 1)
+                .take(MAX_CELLS + 1)
                 .collect();
         }
         cells.iter().filter_map(|cell| self.coord(cell)).collect()
@@ -192,12 +192,12 @@ impl CellArray {
     fn all(&self) -> Result<NonEmptyCells, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
-        if grid.is_empty() || count > MOST_UNKNOWN.into() {
+        if grid.is_empty() || count > MAX_UNKNOWN.into() {
             let estimate = u64::try_from(count).unwrap_or(u64::MAX);
             return Err(VectorError::TooMany {
                 what: "cells of which it is not known which are stored",
                 estimate,
-                limit: MOST_UNKNOWN,
+                limit: MAX_UNKNOWN,
             });
         }
         let cells = self.cells_from(&vec![0; grid.len()], &grid);
@@ -214,12 +214,8 @@ impl NonEmptyCells {
 }
 
 fn check_count(cells: usize) -> Result<(), VectorError> {
-    if cells > MOST_CELLS {
-        return Err(VectorError::TooMany {
-            what: "chunks",
-            estimate: cells as u64,
-            limit: MOST_CELLS as u64,
-        });
+    if cells > MAX_CELLS {
+        return Err(VectorError::TooMany { what: "chunks", estimate: cells as u64, limit: MAX_CELLS as u64 });
     }
     Ok(())
 }

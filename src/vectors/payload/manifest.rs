@@ -56,7 +56,7 @@ pub struct Manifest {
 
 /// Fragments that one manifest may name, of a span written as a first number and a count: these are not bounded by the
 /// bytes there are.
-const MOST_FRAGMENTS: u64 = 1 << 22;
+const MAX_FRAGMENTS: u64 = 1 << 22;
 
 impl Manifest {
     /// Reads a manifest whose chunks have so many coordinates.
@@ -67,7 +67,7 @@ impl Manifest {
         let mut cursor = Cursor::new(bytes);
         let blocks = cursor.u32("header")?;
         let mut spans = Vec::new();
-        let mut left = MOST_FRAGMENTS;
+        let mut left = MAX_FRAGMENTS;
         for block in 0..blocks {
             let chunk = cursor.i64s(coordinates as u64, "coordinates")?;
             let fragments = match cursor.u8("mode")? {

@@ -44,7 +44,7 @@ pub struct Check {
 }
 
 /// Findings of one check in one place that are told one by one; further ones are counted.
-const MOST_FINDINGS: usize = 20;
+const MAX_FINDINGS: usize = 20;
 
 /// Every check, and the level it belongs to.
 const CHECKS: &[(&str, u8)] = &[
@@ -133,7 +133,7 @@ impl Report {
         findings.worst = findings.worst.max(Some(status));
         // What is wrong must not be hidden by what is odd.
         let is_new = !findings.items.iter().any(|(known, _)| *known == status);
-        if findings.items.len() < MOST_FINDINGS || is_new {
+        if findings.items.len() < MAX_FINDINGS || is_new {
             findings.items.push((status, message));
         } else {
             findings.more += 1;

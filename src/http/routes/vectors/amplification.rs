@@ -32,7 +32,7 @@ use crate::vectors::{Level, TouchedChunks, VectorError};
         (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
-pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn get_amplification(level: &Level, params: &Params) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
     if params.is_on("dry_run") {
         let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);

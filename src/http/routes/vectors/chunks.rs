@@ -14,15 +14,15 @@ use crate::vectors::{
 
 /// Chunks on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
-const MOST_PAGE: u64 = 10_000;
+const MAX_PAGE: u64 = 10_000;
 /// Chunks that are looked through where empty ones are listed.
-const MOST_CANDIDATES: u64 = 1 << 18;
+const MAX_CANDIDATES: u64 = 1 << 18;
 /// Chunks whose sizes are looked up at a time.
 const CONCURRENCY: usize = 16;
 /// Fragments of a chunk that are listed.
-const MOST_FRAGMENTS: usize = 10_000;
+const MAX_FRAGMENTS: usize = 10_000;
 /// Objects of a chunk that are listed.
-const MOST_OBJECTS: usize = 10_000;
+const MAX_OBJECTS: usize = 10_000;
 
 /// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
 #[utoipa::path(
@@ -46,25 +46,21 @@ const MOST_OBJECTS: usize = 10_000;
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn list_chunks(level: &Level, params: &Params) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX[..], &["include", "verify", "limit", "cursor"]].concat())?;
     let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
     let includes = Includes::of(params)?;
     let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
     let page =
-        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
         parse_dotted(text)
             .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
     });
     let cursor = cursor.transpose()?;
-    if includes.empty && touched.candidates > MOST_CANDIDATES.into() {
+    if includes.empty && touched.candidates > MAX_CANDIDATES.into() {
         let estimate = clamped(touched.candidates);
-        return Err(VectorError::TooMany {
-            what: "chunks, empty ones too",
-            estimate,
-            limit: MOST_CANDIDATES,
-        });
+        return Err(VectorError::TooMany { what: "chunks, empty ones too", estimate, limit: MAX_CANDIDATES });
     }
     let listed = if includes.empty {
         with_empty(level, &touched, page, cursor.as_ref())
@@ -299,7 +295,7 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
         (status = 409, description = "It is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(in crate::http) async fn of_one(
+pub(in crate::http) async fn get_chunk(
     level: &Level,
     chunk: &str,
     params: &Params,
@@ -326,9 +322,9 @@ pub(in crate::http) async fn of_one(
             Fragment::Range { start, count } => json!({ "kind": "range", "start": start, "count": count }),
             Fragment::Rows(rows) => json!({ "kind": "explicit", "count": rows.len() }),
         };
-        put("fragments_truncated", json!(index.len() > MOST_FRAGMENTS));
+        put("fragments_truncated", json!(index.len() > MAX_FRAGMENTS));
         put("fragment_count", json!(index.len()));
-        index.iter().take(MOST_FRAGMENTS).map(fragment).collect::<Value>()
+        index.iter().take(MAX_FRAGMENTS).map(fragment).collect::<Value>()
     });
     put("fragments", fragments.unwrap_or_default());
     if let Some(index) = ObjectIndex::open(level).await? {
@@ -340,7 +336,7 @@ pub(in crate::http) async fn of_one(
             if fragments.is_empty() {
                 continue;
             }
-            if objects.len() == MOST_OBJECTS {
+            if objects.len() == MAX_OBJECTS {
                 is_truncated = true;
                 break;
             }

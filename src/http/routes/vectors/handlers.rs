@@ -157,7 +157,7 @@ async fn answer(
                 .admission()
                 .acquire(AdmissionRequest::of(Priority::Background, share), HELD_BYTES)
                 .await?;
-            match validate::answer(state, &context, path.clone(), &params, headers).await {
+            match validate::validate_store(state, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_absence() => {
                     absent.get_or_insert(error);
                     continue;
@@ -196,35 +196,37 @@ impl VectorRequest<'_> {
     async fn respond(&self) -> Result<Response, Problem> {
         match &self.tail.what {
             Subresource::Store => self.json(summary::of_store(&self.store).await),
-            Subresource::Level => self.json(summary::of_level(&self.level().await?).await),
-            Subresource::Chunks => self.json(chunks::of_box(&self.level().await?, &self.params).await),
+            Subresource::Level => self.json(summary::get_level(&self.level().await?).await),
+            Subresource::Chunks => self.json(chunks::list_chunks(&self.level().await?, &self.params).await),
             Subresource::Chunk(chunk) => {
-                self.json(chunks::of_one(&self.level().await?, chunk, &self.params).await)
+                self.json(chunks::get_chunk(&self.level().await?, chunk, &self.params).await)
             }
             Subresource::Amplification => {
-                self.json(amplification::of_box(&self.level().await?, &self.params).await)
+                self.json(amplification::get_amplification(&self.level().await?, &self.params).await)
             }
             Subresource::Vertices => {
-                let mut answer = vertices::answer(self).await?;
+                let mut answer = vertices::get_vertices(self).await?;
                 self.name(answer.headers_mut());
                 Ok(answer)
             }
-            Subresource::Objects => self.json(objects::of_level(&self.level().await?, &self.params).await),
+            Subresource::Objects => {
+                self.json(objects::list_objects(&self.level().await?, &self.params).await)
+            }
             Subresource::Object(id) => {
-                self.json(objects::of_one(&self.level().await?, id, &self.params).await)
+                self.json(objects::get_object(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectEdges(id) => {
-                self.json(objects::edges_of(&self.level().await?, id, &self.params).await)
+                self.json(objects::get_object_edges(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
                 let most = self.state.options().whole_bytes;
-                let text = objects::vertices_of(&self.level().await?, id, &self.params, most).await;
+                let text = objects::get_object_vertices(&self.level().await?, id, &self.params, most).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::of_text(&text);
                 Ok(text_answer(self.headers, [text.into()], version))
             }
-            Subresource::Links => self.json(links::of_box(&self.level().await?, &self.params).await),
-            Subresource::Stats => self.json(stats::of_level(&self.level().await?, &self.params).await),
+            Subresource::Links => self.json(links::list_links(&self.level().await?, &self.params).await),
+            Subresource::Stats => self.json(stats::get_stats(&self.level().await?, &self.params).await),
             // Answered before the store is opened: it may be too broken for that.
             Subresource::Validate => Err(Problem::from_class(ErrorClass::NotFound)),
         }

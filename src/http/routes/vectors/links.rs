@@ -12,7 +12,7 @@ use crate::vectors::{
 
 /// Records on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 10_000;
-const MOST_PAGE: u64 = 100_000;
+const MAX_PAGE: u64 = 100_000;
 
 /// The links of a level with an endpoint in a touched chunk.
 ///
@@ -38,7 +38,7 @@ const MOST_PAGE: u64 = 100_000;
         (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
     )
 )]
-pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX[..], &["delta", "limit", "cursor"]].concat())?;
     check_profile(level)?;
     let delta = match params.get("delta") {
@@ -57,7 +57,7 @@ pub(in crate::http) async fn of_box(level: &Level, params: &Params) -> Result<Va
         values: Vec::new(),
         skip: params.number("cursor")?.unwrap_or_default(),
         seen: 0,
-        most: usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE))
+        most: usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE))
             .unwrap_or(usize::MAX),
     };
     let is_touched = |chunk: &Coord| touched.chunks.binary_search(chunk).is_ok();

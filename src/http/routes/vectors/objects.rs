@@ -17,11 +17,11 @@ use crate::vectors::{
 
 /// Objects on a page, unless `limit` says otherwise, and at most.
 const PAGE: u64 = 1000;
-const MOST_PAGE: u64 = 10_000;
+const MAX_PAGE: u64 = 10_000;
 /// Fragments of an object that are listed, and rows of one that are joined by edges.
-const MOST_FRAGMENTS: u64 = 1 << 20;
+const MAX_FRAGMENTS: u64 = 1 << 20;
 /// Fragments of an object that are read one by one.
-const MOST_JOINED: u64 = 1 << 14;
+const MAX_JOINED: u64 = 1 << 14;
 
 /// The objects of a level: all, those of a list, of a group, or with a part in a box.
 #[utoipa::path(
@@ -46,12 +46,12 @@ const MOST_JOINED: u64 = 1 << 14;
         (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(in crate::http) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn list_objects(level: &Level, params: &Params) -> Result<Value, VectorError> {
     let known = ["ids", "group", "mode", "limit", "cursor"];
     params.check(&[&filter::BOX[..], &known].concat())?;
     let index = ObjectIndex::open(level).await?;
     let page =
-        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let skip = usize::try_from(params.number("cursor")?.unwrap_or_default()).unwrap_or(usize::MAX);
     let mut document = Map::new();
     document.insert("level".to_owned(), json!(level.name.index));
@@ -136,8 +136,8 @@ fn values(values: Vec<ObjectValue>) -> Value {
 
 async fn described(index: &ObjectIndex, object: &Object) -> Result<Value, VectorError> {
     let fragments = object.manifest.len() as u64;
-    if fragments > MOST_FRAGMENTS {
-        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_FRAGMENTS });
+    if fragments > MAX_FRAGMENTS {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MAX_FRAGMENTS });
     }
     let span = |span: &FragmentSpan| json!({ "chunk": span.chunk, "fragments": span.fragments.iter().collect::<Vec<u32>>() });
     Ok(json!({
@@ -176,7 +176,11 @@ async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorEr
         (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(in crate::http) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn get_object(
+    level: &Level,
+    id: &str,
+    params: &Params,
+) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let (index, object) = find(level, id).await?;
     described(&index, &object).await
@@ -201,7 +205,7 @@ pub(in crate::http) async fn of_one(level: &Level, id: &str, params: &Params) ->
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(in crate::http) async fn vertices_of(
+pub(in crate::http) async fn get_object_vertices(
     level: &Level,
     id: &str,
     params: &Params,
@@ -259,7 +263,7 @@ pub(in crate::http) async fn vertices_of(
         (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
     )
 )]
-pub(in crate::http) async fn edges_of(
+pub(in crate::http) async fn get_object_edges(
     level: &Level,
     id: &str,
     params: &Params,
@@ -273,7 +277,7 @@ pub(in crate::http) async fn edges_of(
     }
     let is_explicit =
         level.store.root.block().get("links_convention").is_some_and(|convention| convention == "explicit");
-    let batches = rows_of(level, &object, &[], MOST_FRAGMENTS).await?;
+    let batches = rows_of(level, &object, &[], MAX_FRAGMENTS).await?;
     let mut rows: BTreeSet<(Coord, i64)> = BTreeSet::new();
     let mut edges = Vec::new();
     for batch in &batches {
@@ -298,13 +302,13 @@ pub(in crate::http) async fn edges_of(
 async fn sequential(level: &Level, object: &Object) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
     let fragments = object.manifest.len() as u64;
-    if fragments > MOST_JOINED {
-        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_JOINED });
+    if fragments > MAX_JOINED {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MAX_JOINED });
     }
     for (chunk, fragment) in object.manifest.fragments() {
         let span = FragmentSpan { chunk: chunk.to_vec(), fragments: FragmentNumbers::List(vec![fragment]) };
         let one = Object { manifest: Manifest { spans: vec![span] }, ..object.clone() };
-        for batch in rows_of(level, &one, &[], MOST_FRAGMENTS).await? {
+        for batch in rows_of(level, &one, &[], MAX_FRAGMENTS).await? {
             let endpoint = |row: u32| (batch.chunk.clone(), i64::from(row));
             let pairs = batch.rows.windows(2).filter_map(|pair| match pair {
                 &[one, other] => Some(Link { endpoints: vec![endpoint(one), endpoint(other)] }),

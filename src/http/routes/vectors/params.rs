@@ -6,7 +6,7 @@ use utoipa::IntoParams;
 use crate::vectors::VectorError;
 
 /// Most boxes of one question.
-const MOST_BOXES: usize = 1000;
+const MAX_BOXES: usize = 1000;
 
 /// Parameters, from a query and from a body.
 #[derive(Clone, Debug, Default)]
@@ -131,9 +131,9 @@ fn scalar(value: &Value) -> Option<String> {
 fn boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
     let takes = || {
         let each = "lists of numbers, or objects of `min` and `max`";
-        VectorError::bad_param("boxes", format!("at most {MOST_BOXES} {each}"))
+        VectorError::bad_param("boxes", format!("at most {MAX_BOXES} {each}"))
     };
-    let boxes = value.as_array().filter(|boxes| boxes.len() <= MOST_BOXES).ok_or_else(takes)?;
+    let boxes = value.as_array().filter(|boxes| boxes.len() <= MAX_BOXES).ok_or_else(takes)?;
     let number = |value: &Value| scalar(value)?.parse::<f64>().ok();
     let numbers = |numbers: &Value| numbers.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>();
     let corners = |corners: &Value| {

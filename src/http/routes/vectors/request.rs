@@ -5,8 +5,8 @@ use axum::http::Method;
 
 use super::params::Params;
 use super::problem::problem_of;
-use super::tail;
 use super::tail::SubresourcePath;
+use super::tail::number;
 use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
@@ -34,7 +34,7 @@ impl VectorRequest<'_> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
         let asked = self.tail.level.as_deref().or_else(|| self.params.get("level"));
         let index = asked.map_or(Ok(finest), |text| {
-            tail::number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
+            number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
         });
         self.store.level(index.map_err(problem_of)?).await.map_err(problem_of)
     }

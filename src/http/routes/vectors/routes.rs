@@ -23,18 +23,18 @@ use crate::http::state::AppState;
 #[derive(OpenApi)]
 #[openapi(
     paths(
-        summary::of_level,
-        chunks::of_box,
-        chunks::of_one,
-        vertices::answer,
-        amplification::of_box,
-        objects::of_level,
-        objects::of_one,
-        objects::vertices_of,
-        objects::edges_of,
-        links::of_box,
-        stats::of_level,
-        validate::answer,
+        summary::get_level,
+        chunks::list_chunks,
+        chunks::get_chunk,
+        vertices::get_vertices,
+        amplification::get_amplification,
+        objects::list_objects,
+        objects::get_object,
+        objects::get_object_vertices,
+        objects::get_object_edges,
+        links::list_links,
+        stats::get_stats,
+        validate::validate_store,
     ),
     tags((name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"))
 )]

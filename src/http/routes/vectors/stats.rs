@@ -23,7 +23,7 @@ use crate::vectors::{Level, Stats, SummaryStats, VectorError};
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(in crate::http) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn get_stats(level: &Level, params: &Params) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let stats = Stats::of(level).await?;
     let spread = |spread: Option<SummaryStats>| {

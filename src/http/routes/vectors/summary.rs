@@ -88,7 +88,7 @@ fn conventions(root: &Root) -> Value {
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )
 )]
-pub(in crate::http) async fn of_level(level: &Level) -> Result<Value, VectorError> {
+pub(in crate::http) async fn get_level(level: &Level) -> Result<Value, VectorError> {
     let occupied = level.occupied().await?;
     let grid = level.grid(&occupied.cells);
     let mut attributes = Vec::new();

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::params::Params;
+use super::tail::number as parse_level;
 use crate::http::json_answer::json_answer;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
@@ -47,7 +48,7 @@ const OFFERS: &[Offer] = &[
         (status = 404, description = "No such node, or nothing says that it should be a store (`not_a_zvf_store`)"),
     )
 )]
-pub(in crate::http) async fn answer(
+pub(in crate::http) async fn validate_store(
     state: &AppState,
     context: &Arc<Context>,
     path: NodePath,
@@ -68,7 +69,7 @@ pub(in crate::http) async fn answer(
             .ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))?,
     };
     let number = |text: &String| {
-        super::tail::number(text)
+        parse_level(text)
             .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
     };
     let levels = params

@@ -113,7 +113,7 @@ pub(in crate::http) enum VerticesResponses {
     ),
     responses(VerticesResponses)
 )]
-pub(in crate::http) async fn answer(question: &VectorRequest<'_>) -> Result<Response, Problem> {
+pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Result<Response, Problem> {
     let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
     let params = &question.params;
     params.check(&[&filter::BOX[..], &known].concat()).map_err(problem_of)?;
