@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use super::params::Params;
-use super::tail::number as parse_level;
+use super::tail::number;
 use crate::http::json_answer::json_answer;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn validate_store(
             .ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))?,
     };
     let number = |text: &String| {
-        parse_level(text)
+        number(text)
             .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
     };
     let levels = params
