@@ -1,6 +1,6 @@
 //! [`VectorError`]: why a vector store has no answer.
 
-use super::coord::dotted;
+use super::coord::format_coord;
 use super::payload::PayloadError;
 use crate::array::ArrayError;
 use crate::cpu::ComputePoolError;
@@ -85,7 +85,7 @@ pub enum VectorError {
     #[error("number {place} of the box is NaN")]
     BboxNan {
         /// Which, from 0.
-        place: usize,
+        index: usize,
     },
     /// A box whose end is before its beginning.
     #[error("the box ends before it begins, along axis {axis}: {low} is more than {high}")]
@@ -193,8 +193,12 @@ impl VectorError {
 
     /// A payload that is not what it should be.
     #[must_use]
-    pub fn corrupt(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
-        Self::Corrupt { path: path.as_str().to_owned(), chunk: dotted(chunk), reason: reason.to_string() }
+    pub fn corrupt_chunk(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
+        Self::Corrupt {
+            path: path.as_str().to_owned(),
+            chunk: format_coord(chunk),
+            reason: reason.to_string(),
+        }
     }
 
     /// A parameter that is not understood.
@@ -205,7 +209,7 @@ impl VectorError {
 
     /// Metadata that a check of validation would complain about.
     #[must_use]
-    pub fn invalid(check: &'static str, detail: impl Into<String>) -> Self {
+    pub fn invalid_metadata(check: &'static str, detail: impl Into<String>) -> Self {
         Self::InvalidMetadata { checks: vec![check], detail: detail.into() }
     }
 
@@ -217,7 +221,7 @@ impl VectorError {
 
     /// Whether there is no node, or none that would be a vector store.
     #[must_use]
-    pub fn is_absence(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         match self {
             Self::NotAStore { .. } => true,
             Self::Array(ArrayError::Hierarchy(error)) => {

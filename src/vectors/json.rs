@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 /// A JSON object.
-pub(super) type Object = Map<String, Value>;
+pub(super) type JsonObject = Map<String, Value>;
 
 /// Finite numbers.
-pub(super) fn numbers(value: Option<&Value>) -> Option<Vec<f64>> {
+pub(super) fn finite_numbers(value: Option<&Value>) -> Option<Vec<f64>> {
     let numbers = value?.as_array()?.iter().map(|number| number.as_f64().filter(|number| number.is_finite()));
     numbers.collect()
 }
@@ -17,7 +17,7 @@ pub(super) fn integers(value: Option<&Value>) -> Option<Vec<i64>> {
 }
 
 /// Texts; one text counts as a list of it.
-pub(super) fn texts(value: Option<&Value>) -> Option<Vec<String>> {
+pub(super) fn strings(value: Option<&Value>) -> Option<Vec<String>> {
     match value? {
         Value::String(text) => Some(vec![text.clone()]),
         Value::Array(texts) => texts.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
@@ -26,16 +26,16 @@ pub(super) fn texts(value: Option<&Value>) -> Option<Vec<String>> {
 }
 
 /// A text.
-pub(super) fn text<'a>(object: &'a Object, name: &str) -> Option<&'a str> {
+pub(super) fn string<'a>(object: &'a JsonObject, name: &str) -> Option<&'a str> {
     object.get(name).and_then(Value::as_str)
 }
 
 /// A member of an object that is an object.
-pub(super) fn object<'a>(object: &'a Object, name: &str) -> Option<&'a Object> {
+pub(super) fn object<'a>(object: &'a JsonObject, name: &str) -> Option<&'a JsonObject> {
     object.get(name).and_then(Value::as_object)
 }
 
 /// Whether a member is `true`.
-pub(super) fn is_true(object: &Object, name: &str) -> bool {
+pub(super) fn is_true(object: &JsonObject, name: &str) -> bool {
     object.get(name).and_then(Value::as_bool).unwrap_or_default()
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 
-use super::bbox::Touch;
+use super::bbox::TouchedRanges;
 use super::cells::{CellArray, NonEmptyCells};
-use super::json::{Object, is_true, text};
+use super::json::{JsonObject, is_true, string};
 use super::payload::number_type;
 use super::root::Profile;
-use super::shapes::{Shapes, level_block};
+use super::shapes::{Shapes, level_metadata};
 use super::store::{LevelName, VectorStore};
 use super::{Bbox, Coord, VectorError};
 use crate::key::NodePath;
@@ -29,13 +29,13 @@ pub struct Level {
     /// Where it stands.
     pub path: NodePath,
     /// What it says of itself.
-    pub attributes: Arc<Object>,
+    pub attributes: Arc<JsonObject>,
     /// Its chunks and bins.
     pub shapes: Shapes,
     /// How many axes.
     pub dims: usize,
     /// The type of coordinates.
-    pub kind: DataType,
+    pub coordinate_type: DataType,
     /// The vertices.
     pub vertices: CellArray,
     /// Which of them belong together, if that is stored.
@@ -51,19 +51,22 @@ impl Level {
         let path = store.path.child(&name.name)?;
         let profile = store.root.profile;
         let group = store.level_attributes(&path).await?.unwrap_or_default();
-        let attributes = Arc::new(level_block(profile, &group).cloned().unwrap_or_default());
-        let shapes = Shapes::of(&store.root, &name.name, &attributes)?;
+        let attributes = Arc::new(level_metadata(profile, &group).cloned().unwrap_or_default());
+        let shapes = Shapes::from_metadata(&store.root, &name.name, &attributes)?;
         let dims = shapes.chunk.len();
         let vertices = path.child("vertices")?;
-        let vertices = store.cells(vertices, dims).await?.ok_or_else(|| {
-            VectorError::invalid("vertices_array", format!("there is no `{}/vertices`", path.as_str()))
+        let vertices = store.open_cells(vertices, dims).await?.ok_or_else(|| {
+            VectorError::invalid_metadata(
+                "vertices_array",
+                format!("there is no `{}/vertices`", path.as_str()),
+            )
         })?;
         let kind = coordinate_type(&vertices, dims)?;
         let fragments = match profile {
             Profile::Doc => "vertex_group_offsets",
             Profile::V7 | Profile::V9 => "vertex_fragments",
         };
-        let fragments = store.cells(path.child(fragments)?, dims).await?;
+        let fragments = store.open_cells(path.child(fragments)?, dims).await?;
         Ok(Self {
             store: store.clone(),
             name: name.clone(),
@@ -71,7 +74,7 @@ impl Level {
             attributes,
             shapes,
             dims,
-            kind,
+            coordinate_type: kind,
             vertices,
             fragments,
         })
@@ -79,8 +82,8 @@ impl Level {
 
     /// Axes before the spatial ones: one, if chunks are also cut by an attribute.
     #[must_use]
-    pub fn lead(&self) -> usize {
-        self.vertices.lead()
+    pub fn leading_axes(&self) -> usize {
+        self.vertices.leading_axes()
     }
 
     /// The number of vertices, as the level says.
@@ -97,17 +100,17 @@ impl Level {
 
     /// Whether the level says that fragments are ranges that make up each chunk.
     #[must_use]
-    pub fn claims_tiles(&self) -> bool {
+    pub fn declares_tiling(&self) -> bool {
         is_true(&self.attributes, "fragments_tile")
     }
 
     /// The attribute that chunks are cut by, with the value of each place along the leading axis.
     #[must_use]
     pub fn chunk_attribute(&self) -> Option<(String, Vec<String>)> {
-        if self.lead() == 0 {
+        if self.leading_axes() == 0 {
             return None;
         }
-        let name = text(&self.attributes, "chunk_attribute_name")?;
+        let name = string(&self.attributes, "chunk_attribute_name")?;
         let values = self.attributes.get("chunk_attribute_values")?.as_array()?;
         let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         Some((name.to_owned(), values.iter().map(value).collect()))
@@ -117,15 +120,15 @@ impl Level {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn occupied(&self) -> Result<NonEmptyCells, VectorError> {
-        self.vertices.occupied(&self.store.context).await
+    pub async fn non_empty_chunks(&self) -> Result<NonEmptyCells, VectorError> {
+        self.vertices.non_empty_cells(&self.store.context).await
     }
 
     /// The chunks there is room for, along each spatial axis, from the first to the last: those of the array, or where
     /// there is none those of the store's bounds and of what is stored.
     #[must_use]
-    pub fn grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
-        let lead = self.lead();
+    pub fn chunk_grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
+        let lead = self.leading_axes();
         if let Some(grid) = self.vertices.grid() {
             let origin = self.vertices.origin().iter().skip(lead);
             let length = |length: u64| i64::try_from(length).unwrap_or(i64::MAX).saturating_sub(1);
@@ -138,7 +141,7 @@ impl Level {
             // A box of the bounds, in a grid that has no end.
             let bbox = Bbox::new(low, high, self.dims, super::Interval::Closed).ok()?;
             let endless = vec![(i64::MIN / 4, i64::MAX / 4); self.dims];
-            Touch::of(&bbox, &self.shapes, &endless).chunks
+            TouchedRanges::new(&bbox, &self.shapes, &endless).chunks
         });
         (0..self.dims)
             .map(|axis| {
@@ -159,8 +162,8 @@ impl Level {
     /// Where a chunk begins and ends along each axis.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 have no exact place at all")]
-    pub fn bounds_of(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
-        let spatial = coord.iter().skip(self.lead());
+    pub fn chunk_bounds(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
+        let spatial = coord.iter().skip(self.leading_axes());
         let axes = || spatial.clone().zip(&self.shapes.chunk);
         (
             axes().map(|(&at, edge)| at as f64 * edge).collect(),
@@ -203,7 +206,7 @@ impl VectorStore {
 fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, VectorError> {
     let path = vertices.path.as_str();
     check_encoding(vertices, "raw")?;
-    let kind = if let (Some(array), None) = (vertices.array(), text(&vertices.attributes, "dtype")) {
+    let kind = if let (Some(array), None) = (vertices.array(), string(&vertices.attributes, "dtype")) {
         let metadata = array.metadata();
         // Of a dense array the type is its own; the last dimension holds the coordinates.
         if metadata.data_type.is_variable() {
@@ -211,25 +214,25 @@ fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, Vector
         } else {
             if metadata.shape.len() != dims + 2 || metadata.shape.last() != Some(&(dims as u64)) {
                 let detail = format!("`{path}` has the shape {:?} for {dims} axes", metadata.shape);
-                return Err(VectorError::invalid("doc_array_shapes", detail));
+                return Err(VectorError::invalid_metadata("doc_array_shapes", detail));
             }
             Some(metadata.data_type.clone())
         }
     } else {
-        text(&vertices.attributes, "dtype").and_then(number_type)
+        string(&vertices.attributes, "dtype").and_then(number_type)
     };
     let is_float =
         |kind: &DataType| matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64);
     kind.filter(is_float).ok_or_else(|| {
         let written = vertices.attributes.get("dtype");
         let detail = format!("`{path}` has coordinates of type {written:?}, not float16, float32 or float64");
-        VectorError::invalid("array_attrs", detail)
+        VectorError::invalid_metadata("array_attrs", detail)
     })
 }
 
 /// Refuses payloads that are written otherwise.
 pub(super) fn check_encoding(cells: &CellArray, known: &str) -> Result<(), VectorError> {
-    match text(&cells.attributes, "encoding") {
+    match string(&cells.attributes, "encoding") {
         Some(encoding) if encoding != known => Err(VectorError::UnsupportedEncoding {
             path: cells.path.as_str().to_owned(),
             encoding: encoding.to_owned(),

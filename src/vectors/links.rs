@@ -9,14 +9,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::cells::CellArray;
-use super::json::{Object, integers, is_true, text};
+use super::json::{JsonObject, integers, is_true, string};
 use super::level::Level;
-use super::objects::{all_integers, number, unflattened};
+use super::objects::{json_number, read_integers, unravel_index};
 use super::payload::{
-    LinkRow, PayloadError, decode_links, decode_ragged, integers as numbers_of, number_type,
+    LinkRecord, PayloadError, decode_integers as numbers_of, decode_link_groups, decode_links, number_type,
 };
 use super::root::Profile;
-use super::shapes::whole_ratio;
+use super::shapes::integer_ratio;
 use super::{Coord, VectorError};
 use crate::array::Array;
 use crate::metadata::DataType;
@@ -35,7 +35,7 @@ pub struct Link {
 #[derive(Clone, Debug)]
 pub struct LinkFamily {
     /// What the family says of itself.
-    pub attributes: Arc<Object>,
+    pub attributes: Arc<JsonObject>,
     /// Levels from this one to the other.
     pub delta: i64,
     /// Endpoints of a record.
@@ -43,14 +43,14 @@ pub struct LinkFamily {
     /// Whether records have a direction.
     pub is_directed: bool,
     /// Its arrays, in the order in which records are counted.
-    pub segments: Vec<Segment>,
+    pub link_arrays: Vec<LinkArray>,
     /// Names of arrays that cannot be read.
-    pub unknown: Vec<String>,
+    pub invalid_names: Vec<String>,
 }
 
 /// The links whose endpoints' chunks stand to each other in one way.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub struct LinkArray {
     /// Its name: the offsets from the first endpoint's chunk to the others'.
     pub name: String,
     /// Where records stand.
@@ -59,12 +59,12 @@ pub struct Segment {
     pub offsets: Vec<Coord>,
     /// Endpoints of a record.
     pub width: usize,
-    kind: DataType,
-    has_order: bool,
+    data_type: DataType,
+    has_permutation: bool,
     /// Whether records stand one after the other: those within a chunk.
     pub(super) is_flat: bool,
     /// Per axis: how many chunks of the other level a chunk of this one spans, as a fraction.
-    anchor: Vec<(i64, i64)>,
+    chunk_ratios: Vec<(i64, i64)>,
 }
 
 impl LinkFamily {
@@ -73,7 +73,7 @@ impl LinkFamily {
     /// # Errors
     /// Failures of the store.
     pub async fn names(level: &Level) -> Result<Vec<String>, VectorError> {
-        Ok(level.store.context.names(&level.path.child("links")?).await?.unwrap_or_default())
+        Ok(level.store.context.child_names(&level.path.child("links")?).await?.unwrap_or_default())
     }
 
     /// Opens a family; `None` if there are no such links.
@@ -85,35 +85,48 @@ impl LinkFamily {
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
         let path = level.path.child("links")?.child(&folder)?;
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = context.object(&group.attributes).await?;
+        let attributes = context.parse_attributes_of(&group.attributes).await?;
         let width = attributes.get("link_width").and_then(Value::as_u64).unwrap_or(2);
         let width = usize::try_from(width).ok().filter(|width| (1..=64).contains(width));
-        let width =
-            width.ok_or_else(|| VectorError::invalid("links_records", "`link_width` is not 1 to 64"))?;
+        let width = width
+            .ok_or_else(|| VectorError::invalid_metadata("links_records", "`link_width` is not 1 to 64"))?;
         let is_directed = is_true(&attributes, "directed");
-        let anchor = anchor(level, delta).await?;
+        let anchor = chunk_ratios(level, delta).await?;
         let (mut segments, mut unknown) = (Vec::new(), Vec::new());
-        let mut names = context.names(&path).await?.unwrap_or_default();
+        let mut names = context.child_names(&path).await?.unwrap_or_default();
         names.sort_unstable();
         for name in names {
-            let Some(cells) = level.store.cells(path.child(&name)?, level.dims).await? else { continue };
-            match Segment::of(level, name.clone(), cells, (delta, width, is_directed), &attributes, &anchor)?
-            {
+            let Some(cells) = level.store.open_cells(path.child(&name)?, level.dims).await? else { continue };
+            match LinkArray::from_cells(
+                level,
+                name.clone(),
+                cells,
+                (delta, width, is_directed),
+                &attributes,
+                &anchor,
+            )? {
                 Some(segment) => segments.push(segment),
                 None => unknown.push(name),
             }
         }
-        Ok(Some(Self { attributes, delta, width, is_directed, segments, unknown }))
+        Ok(Some(Self {
+            attributes,
+            delta,
+            width,
+            is_directed,
+            link_arrays: segments,
+            invalid_names: unknown,
+        }))
     }
 }
 
-impl Segment {
-    fn of(
+impl LinkArray {
+    fn from_cells(
         level: &Level,
         name: String,
         cells: CellArray,
         (delta, width, is_directed): (i64, usize, bool),
-        family: &Object,
+        family: &JsonObject,
         anchor: &[(i64, i64)],
     ) -> Result<Option<Self>, VectorError> {
         let attributes = &cells.attributes;
@@ -121,35 +134,44 @@ impl Segment {
             attributes.get("link_width").and_then(Value::as_u64).and_then(|own| usize::try_from(own).ok());
         let width = own.unwrap_or(width);
         let rank = cells.rank();
-        let Some(offsets) = parse_offsets(&name, width, rank, cells.lead()) else { return Ok(None) };
-        let kind = text(attributes, "dtype").map_or(Some(DataType::Int64), number_type);
+        let Some(offsets) = parse_offsets(&name, width, rank, cells.leading_axes()) else { return Ok(None) };
+        let kind = string(attributes, "dtype").map_or(Some(DataType::Int64), number_type);
         let kind = kind.filter(|kind| {
             !matches!(kind, DataType::Bool | DataType::Float16 | DataType::Float32 | DataType::Float64)
         });
         let kind = kind.ok_or_else(|| {
-            VectorError::invalid(
+            VectorError::invalid_metadata(
                 "array_attrs",
                 format!("`{}`: its type is none of integers", cells.path.as_str()),
             )
         })?;
         let is_flat = delta == 0 && offsets.iter().flatten().all(|&offset| offset == 0);
-        let is_duplicate = text(family, "store") == Some("duplicate");
+        let is_duplicate = string(family, "store") == Some("duplicate");
         let has_order = attributes
             .get("has_perm")
             .and_then(Value::as_bool)
             .unwrap_or(!is_flat && delta == 0 && (is_duplicate || !is_directed));
         // Chunks that are cut by an attribute keep its place.
-        let lead = vec![(1, 1); level.lead()];
+        let lead = vec![(1, 1); level.leading_axes()];
         let anchor = [&lead[..], anchor].concat();
-        Ok(Some(Self { name, cells, offsets, width, kind, has_order, is_flat, anchor }))
+        Ok(Some(Self {
+            name,
+            cells,
+            offsets,
+            width,
+            data_type: kind,
+            has_permutation: has_order,
+            is_flat,
+            chunk_ratios: anchor,
+        }))
     }
 
     /// The chunks of the endpoints of records that stand in a cell.
     #[must_use]
-    pub fn chunks(&self, source: &[i64]) -> Vec<Coord> {
+    pub fn endpoint_chunks(&self, source: &[i64]) -> Vec<Coord> {
         let anchored: Coord = source
             .iter()
-            .zip(&self.anchor)
+            .zip(&self.chunk_ratios)
             .map(|(&at, &(times, by))| at.saturating_mul(times).div_euclid(by.max(1)))
             .collect();
         let moved =
@@ -161,28 +183,28 @@ impl Segment {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`].
-    pub async fn links(&self, level: &Level, source: &[i64]) -> Result<Vec<Link>, VectorError> {
+    pub async fn read_links(&self, level: &Level, source: &[i64]) -> Result<Vec<Link>, VectorError> {
         let Some(payload) = self.cells.payload(&level.store.context, source).await? else {
             return Ok(Vec::new());
         };
         let (segment, source) = (self.clone(), source.to_vec());
         let decode = move || {
             let decoded = if segment.is_flat {
-                decode_links(&payload, &segment.kind, segment.width, segment.has_order)
+                decode_links(&payload, &segment.data_type, segment.width, segment.has_permutation)
             } else {
-                decode_ragged(&payload, &segment.kind, segment.width, segment.has_order)
+                decode_link_groups(&payload, &segment.data_type, segment.width, segment.has_permutation)
             };
-            let records =
-                decoded.map_err(|reason| VectorError::corrupt(&segment.cells.path, &source, &reason))?;
-            let chunks = segment.chunks(&source);
-            Ok(records.into_iter().map(|record| ordered(record, &chunks)).collect())
+            let records = decoded
+                .map_err(|reason| VectorError::corrupt_chunk(&segment.cells.path, &source, &reason))?;
+            let chunks = segment.endpoint_chunks(&source);
+            Ok(records.into_iter().map(|record| restore_order(record, &chunks)).collect())
         };
         level.store.context.cpu.run(decode).await?
     }
 }
 
 /// A record with the chunks of its endpoints, in the order in which it was given.
-fn ordered(record: LinkRow, chunks: &[Coord]) -> Link {
+fn restore_order(record: LinkRecord, chunks: &[Coord]) -> Link {
     let stored: Vec<(Coord, i64)> = chunks.iter().cloned().zip(record.rows).collect();
     let Some(order) = record.order else { return Link { endpoints: stored } };
     let mut endpoints = stored.clone();
@@ -221,7 +243,7 @@ fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<V
 }
 
 /// How the chunks of a level are found among those of another.
-async fn anchor(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
+async fn chunk_ratios(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
     let same = vec![(1, 1); level.dims];
     let other = i64::try_from(level.name.index).ok().and_then(|index| index.checked_add(delta));
     let Some(other) = other.and_then(|index| u64::try_from(index).ok()).filter(|_| delta != 0) else {
@@ -235,7 +257,7 @@ async fn anchor(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorErro
     };
     let (_, root) = level.store.root.geometry()?;
     let ratio = |chunk: &[f64]| -> Vec<i64> {
-        chunk.iter().zip(&root).map(|(&chunk, &root)| whole_ratio(chunk, root).unwrap_or(1)).collect()
+        chunk.iter().zip(&root).map(|(&chunk, &root)| integer_ratio(chunk, root).unwrap_or(1)).collect()
     };
     Ok(ratio(&level.shapes.chunk).into_iter().zip(ratio(&target.shapes.chunk)).collect())
 }
@@ -253,16 +275,16 @@ impl LinkAttribute {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn all(level: &Level, delta: i64) -> Result<Vec<Self>, VectorError> {
+    pub async fn open_all(level: &Level, delta: i64) -> Result<Vec<Self>, VectorError> {
         let context = &level.store.context;
         let below = level.path.child("link_attributes")?;
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
         let mut attributes = Vec::new();
-        for name in context.names(&below).await?.unwrap_or_default() {
+        for name in context.child_names(&below).await?.unwrap_or_default() {
             let path = below.child(&name)?.child(&folder)?;
             let mut arrays = Vec::new();
-            for segment in context.names(&path).await?.unwrap_or_default() {
-                if let Some(cells) = level.store.cells(path.child(&segment)?, level.dims).await? {
+            for segment in context.child_names(&path).await?.unwrap_or_default() {
+                if let Some(cells) = level.store.open_cells(path.child(&segment)?, level.dims).await? {
                     arrays.push((segment, cells));
                 }
             }
@@ -288,8 +310,8 @@ impl LinkAttribute {
             return Ok(vec![Value::Null; records]);
         };
         let attributes = &cells.attributes;
-        let kind = text(attributes, "dtype").and_then(number_type).ok_or_else(|| {
-            VectorError::invalid(
+        let kind = string(attributes, "dtype").and_then(number_type).ok_or_else(|| {
+            VectorError::invalid_metadata(
                 "array_attrs",
                 format!("`{}`: its type is not one of numbers", cells.path.as_str()),
             )
@@ -300,9 +322,9 @@ impl LinkAttribute {
         let row = kind.item_bytes().saturating_mul(width);
         if payload.len() != records.saturating_mul(row) {
             let reason = PayloadError::PartialRow { bytes: payload.len(), row };
-            return Err(VectorError::corrupt(&cells.path, source, &reason));
+            return Err(VectorError::corrupt_chunk(&cells.path, source, &reason));
         }
-        let one = |item: &[u8]| number(&kind, item);
+        let one = |item: &[u8]| json_number(&kind, item);
         let value = |row: &[u8]| match width {
             1 => one(row),
             _ => row.chunks_exact(kind.item_bytes()).map(one).collect(),
@@ -315,12 +337,12 @@ impl LinkAttribute {
 ///
 /// # Errors
 /// [`VectorError::Corrupt`].
-pub async fn doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>, VectorError> {
+pub async fn read_doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>, VectorError> {
     let context = &level.store.context;
     let mut links = Vec::new();
     for name in ["edges", "faces"] {
         let path = level.path.child("links")?.child(name)?;
-        let Some(cells) = level.store.cells(path, level.dims).await? else { continue };
+        let Some(cells) = level.store.open_cells(path, level.dims).await? else { continue };
         let Some(array) = cells.array().cloned() else { continue };
         let width = array.metadata().shape.last().copied().unwrap_or(2);
         let width = usize::try_from(width).unwrap_or(2).max(1);
@@ -334,21 +356,21 @@ pub async fn doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>, Vec
         }
     }
     if let Some(array) = context.array(&level.path.child("cross_chunk_links")?).await? {
-        links.extend(between_chunks(level, &array).await?);
+        links.extend(cross_chunk_links(level, &array).await?);
     }
     Ok(links)
 }
 
 /// Edges between chunks: pairs of numbers that count the rows of all chunks, as many for each as there is room for.
-async fn between_chunks(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
+async fn cross_chunk_links(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
     let rows =
         level.vertices.array().and_then(|vertices| vertices.metadata().shape.iter().rev().nth(1).copied());
     let rows = rows.and_then(|rows| i64::try_from(rows).ok()).filter(|&rows| rows > 0);
     let (Some(rows), Some(grid)) = (rows, level.vertices.grid()) else { return Ok(Vec::new()) };
-    let numbers = all_integers(level, array, MAX_NUMBERS).await?;
+    let numbers = read_integers(level, array, MAX_NUMBERS).await?;
     let mut links = Vec::new();
     for pair in numbers.chunks_exact(2).filter(|pair| pair.iter().all(|&id| id >= 0)) {
-        let endpoint = |&id: &i64| Some((unflattened(id / rows, &grid)?, id % rows));
+        let endpoint = |&id: &i64| Some((unravel_index(id / rows, &grid)?, id % rows));
         let endpoints =
             pair.iter().map(endpoint).collect::<Option<Vec<_>>>().ok_or_else(|| VectorError::Corrupt {
                 path: format!("{}/cross_chunk_links", level.path.as_str()),
@@ -364,9 +386,11 @@ async fn between_chunks(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, 
 ///
 /// # Errors
 /// [`VectorError::UnsupportedInProfile`].
-pub fn check_profile(level: &Level) -> Result<(), VectorError> {
+pub fn check_links_supported(level: &Level) -> Result<(), VectorError> {
     match level.store.root.profile {
-        Profile::V7 => Err(VectorError::UnsupportedInProfile { what: "links", profile: Profile::V7.name() }),
+        Profile::V7 => {
+            Err(VectorError::UnsupportedInProfile { what: "links", profile: Profile::V7.as_str() })
+        }
         Profile::V9 | Profile::Doc => Ok(()),
     }
 }
@@ -399,8 +423,8 @@ mod tests {
     #[test]
     fn records_are_given_as_they_were_before_they_were_stored() {
         let chunks = [vec![0], vec![1]];
-        let record = |order| LinkRow { rows: vec![5, 7], order };
-        assert_eq!(ordered(record(None), &chunks).endpoints, [(vec![0], 5), (vec![1], 7)]);
-        assert_eq!(ordered(record(Some(vec![1, 0])), &chunks).endpoints, [(vec![1], 7), (vec![0], 5)]);
+        let record = |order| LinkRecord { rows: vec![5, 7], order };
+        assert_eq!(restore_order(record(None), &chunks).endpoints, [(vec![0], 5), (vec![1], 7)]);
+        assert_eq!(restore_order(record(Some(vec![1, 0])), &chunks).endpoints, [(vec![1], 7), (vec![0], 5)]);
     }
 }

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use serde_json::{Number, Value};
 
 use super::VectorError;
-use super::json::text;
+use super::json::string;
 use super::level::Level;
-use super::payload::{FragmentNumbers, FragmentSpan, Manifest, integers, number_type};
+use super::payload::{FragmentNumbers, FragmentSpan, Manifest, decode_integers, number_type};
 use super::root::Profile;
 use crate::array::{Array, ArrayError};
 use crate::chunk::Subset;
@@ -28,7 +28,7 @@ const ROWS_AT_A_TIME: u64 = 1 << 14;
 
 /// An object, and what it is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct VectorObject {
     /// Its id.
     pub id: i64,
     /// Its row among the manifests and the attributes.
@@ -51,10 +51,10 @@ pub struct ObjectValue {
 pub struct ObjectIndex {
     level: Level,
     /// What the index says of itself.
-    pub attributes: Arc<super::json::Object>,
+    pub attributes: Arc<super::json::JsonObject>,
     manifests: Arc<Array>,
     ids: Option<Arc<Array>>,
-    coordinates: usize,
+    chunk_rank: usize,
 }
 
 impl ObjectIndex {
@@ -65,7 +65,8 @@ impl ObjectIndex {
     pub async fn open(level: &Level) -> Result<Option<Self>, VectorError> {
         let context = &level.store.context;
         let path = level.path.child("object_index")?;
-        let wrong = |what: &str| VectorError::invalid("manifests", format!("`{}`: {what}", path.as_str()));
+        let wrong =
+            |what: &str| VectorError::invalid_metadata("manifests", format!("`{}`: {what}", path.as_str()));
         if level.store.root.profile == Profile::Doc {
             let Some(array) = context.array(&path).await? else { return Ok(None) };
             let metadata = array.metadata();
@@ -75,24 +76,24 @@ impl ObjectIndex {
             {
                 return Err(wrong("it holds no pairs of int64"));
             }
-            let attributes = context.object(&metadata.attributes).await?;
+            let attributes = context.parse_attributes_of(&metadata.attributes).await?;
             return Ok(Some(Self {
                 level: level.clone(),
                 attributes,
                 manifests: array,
                 ids: None,
-                coordinates: 0,
+                chunk_rank: 0,
             }));
         }
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = context.object(&group.attributes).await?;
+        let attributes = context.parse_attributes_of(&group.attributes).await?;
         let manifests =
             context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
         if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
         {
             return Err(wrong("`manifests` is no list of bytes of variable length"));
         }
-        let ids = match text(&attributes, "layout") {
+        let ids = match string(&attributes, "layout") {
             Some("vlen_manifests_v1") => None,
             None | Some("vlen_manifests_v2") => context.array(&path.child("object_ids")?).await?,
             Some(layout) => {
@@ -114,12 +115,12 @@ impl ObjectIndex {
                 level.vertices.rank()
             )));
         }
-        Ok(Some(Self { level: level.clone(), attributes, manifests, ids, coordinates }))
+        Ok(Some(Self { level: level.clone(), attributes, manifests, ids, chunk_rank: coordinates }))
     }
 
     /// How many manifests there are.
     #[must_use]
-    pub fn rows(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         self.manifests.metadata().shape.first().copied().unwrap_or_default()
     }
 
@@ -128,15 +129,15 @@ impl ObjectIndex {
     /// # Errors
     /// [`VectorError::TooMany`].
     pub async fn ids(&self) -> Result<Vec<i64>, VectorError> {
-        let rows = self.rows();
+        let rows = self.row_count();
         if rows > MAX_OBJECTS {
             return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MAX_OBJECTS });
         }
         let Some(ids) = &self.ids else {
             return Ok((0..i64::try_from(rows).unwrap_or(i64::MAX)).collect());
         };
-        let items = self.level.store.context.rows(ids, 0..rows).await?.into_items();
-        let mut ids = integers(&items, &ids.metadata().data_type);
+        let items = self.level.store.context.read_rows(ids, 0..rows).await?.into_bytes();
+        let mut ids = decode_integers(&items, &ids.metadata().data_type);
         ids.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
         Ok(ids)
     }
@@ -145,7 +146,7 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// As [`ObjectIndex::ids`].
-    pub async fn find(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
+    pub async fn find_rows(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
         let known = self.ids().await?;
         let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();
         rows.sort_unstable();
@@ -164,17 +165,17 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if they do not decode.
-    pub async fn payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
+    pub async fn manifest_payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
         let path = self.level.path.child("object_index")?;
-        let read = self.level.store.context.rows(&self.manifests, rows.clone()).await;
+        let read = self.level.store.context.read_rows(&self.manifests, rows.clone()).await;
         let read = read.map_err(|error| {
-            unreadable(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
+            read_error(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
         })?;
         if self.is_doc() {
-            let items = read.into_items();
+            let items = read.into_bytes();
             return Ok((0..items.len() / 16).map(|row| items.slice(row * 16..row * 16 + 16)).collect());
         }
-        Ok(read.into_texts())
+        Ok(read.into_elements())
     }
 
     fn is_doc(&self) -> bool {
@@ -185,15 +186,15 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
-    pub fn decode(&self, id: i64, payload: &[u8]) -> Result<Manifest, VectorError> {
+    pub fn decode_manifest(&self, id: i64, payload: &[u8]) -> Result<Manifest, VectorError> {
         let corrupt = |reason: String| VectorError::CorruptManifest { object: id, reason };
         if payload.is_empty() {
             return Ok(Manifest::default());
         }
         if !self.is_doc() {
-            return Manifest::decode(payload, self.coordinates).map_err(|reason| corrupt(reason.to_string()));
+            return Manifest::decode(payload, self.chunk_rank).map_err(|reason| corrupt(reason.to_string()));
         }
-        let [chunk, bin] = integers(payload, &DataType::Int64)[..] else {
+        let [chunk, bin] = decode_integers(payload, &DataType::Int64)[..] else {
             return Err(corrupt("it is no pair".to_owned()));
         };
         if chunk < 0 {
@@ -201,7 +202,8 @@ impl ObjectIndex {
             return Ok(Manifest::default());
         }
         let grid = self.level.vertices.grid().unwrap_or_default();
-        let chunk = unflattened(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
+        let chunk =
+            unravel_index(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
         let fragment = u32::try_from(bin).map_err(|_no_bin| corrupt(format!("there is no group {bin}")))?;
         Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: FragmentNumbers::List(vec![fragment]) }] })
     }
@@ -210,12 +212,12 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
-    pub async fn objects(&self, rows: &[(u64, i64)]) -> Result<Vec<Object>, VectorError> {
+    pub async fn read_objects(&self, rows: &[(u64, i64)]) -> Result<Vec<VectorObject>, VectorError> {
         let mut objects = Vec::with_capacity(rows.len().min(1 << 16));
         for &(row, id) in rows {
-            let payload = self.payloads(row..row.saturating_add(1)).await?;
-            let manifest = self.decode(id, payload.first().map_or(&[], |payload| payload))?;
-            objects.push(Object { id, row, manifest });
+            let payload = self.manifest_payloads(row..row.saturating_add(1)).await?;
+            let manifest = self.decode_manifest(id, payload.first().map_or(&[], |payload| payload))?;
+            objects.push(VectorObject { id, row, manifest });
         }
         Ok(objects)
     }
@@ -224,19 +226,19 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`], [`VectorError::TooMany`].
-    pub async fn all(&self) -> Result<Vec<Object>, VectorError> {
+    pub async fn read_all(&self) -> Result<Vec<VectorObject>, VectorError> {
         let ids = self.ids().await?;
         let mut objects = Vec::with_capacity(ids.len().min(1 << 16));
         let mut fragments = 0_u64;
-        for start in (0..self.rows()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
-            let payloads = self.payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
+        for start in (0..self.row_count()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
+            let payloads = self.manifest_payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
             let (index, first) = (self.clone(), usize::try_from(start).unwrap_or(usize::MAX));
             let ids: Vec<i64> = ids.iter().skip(first).take(payloads.len()).copied().collect();
             let decode = move || {
                 let decoded = payloads.iter().zip(ids).zip(start..).map(|((payload, id), row)| {
-                    index.decode(id, payload).map(|manifest| Object { id, row, manifest })
+                    index.decode_manifest(id, payload).map(|manifest| VectorObject { id, row, manifest })
                 });
-                decoded.collect::<Result<Vec<Object>, VectorError>>()
+                decoded.collect::<Result<Vec<VectorObject>, VectorError>>()
             };
             for object in self.level.store.context.cpu.run(decode).await?? {
                 fragments = fragments.saturating_add(object.manifest.len() as u64);
@@ -254,15 +256,15 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn values(&self, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
-        values_of(&self.level, "object_attributes", row).await
+    pub async fn attribute_values(&self, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        row_values(&self.level, "object_attributes", row).await
     }
 
     /// How many groups of objects there are.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn groups(&self) -> Result<u64, VectorError> {
+    pub async fn group_count(&self) -> Result<u64, VectorError> {
         let array = self.level.store.context.array(&self.level.path.child("groups")?).await?;
         Ok(array.and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default())
     }
@@ -271,7 +273,7 @@ impl ObjectIndex {
     ///
     /// # Errors
     /// [`VectorError::GroupNotFound`].
-    pub async fn group(&self, group: u64) -> Result<Vec<i64>, VectorError> {
+    pub async fn group_members(&self, group: u64) -> Result<Vec<i64>, VectorError> {
         let context = &self.level.store.context;
         let path = self.level.path.child("groups")?;
         let array = context.array(&path).await?;
@@ -280,7 +282,7 @@ impl ObjectIndex {
         let array =
             array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
         let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
-        let attributes = context.object(&array.metadata().attributes).await?;
+        let attributes = context.parse_attributes_of(&array.metadata().attributes).await?;
         let ranges = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);
@@ -290,46 +292,46 @@ impl ObjectIndex {
             }
             return Ok((*start..*stop).collect());
         }
-        let read = context.rows(&array, group..group + 1).await;
-        let read = read.map_err(|error| unreadable(path.as_str(), &group.to_string(), error))?;
-        let members = read.into_texts().into_iter().next().unwrap_or_default();
-        Ok(integers(&members, &DataType::Int64))
+        let read = context.read_rows(&array, group..group + 1).await;
+        let read = read.map_err(|error| read_error(path.as_str(), &group.to_string(), error))?;
+        let members = read.into_elements().into_iter().next().unwrap_or_default();
+        Ok(decode_integers(&members, &DataType::Int64))
     }
 
     /// What the attributes of groups say of one.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn group_values(&self, group: u64) -> Result<Vec<ObjectValue>, VectorError> {
-        values_of(&self.level, "group_attributes", group).await
+    pub async fn group_attribute_values(&self, group: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        row_values(&self.level, "group_attributes", group).await
     }
 }
 
 /// The values of one row of all arrays in a folder.
-async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
     let context = &level.store.context;
     let below = level.path.child(folder)?;
     let mut values = Vec::new();
-    for name in context.names(&below).await?.unwrap_or_default() {
+    for name in context.child_names(&below).await?.unwrap_or_default() {
         let Some(array) = context.array(&below.child(&name)?).await? else { continue };
         let metadata = array.metadata();
         if metadata.shape.first().is_none_or(|&rows| row >= rows) {
             values.push(ObjectValue { name, value: Value::Null });
             continue;
         }
-        let cells = context.rows(&array, row..row + 1).await;
-        let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
+        let cells = context.read_rows(&array, row..row + 1).await;
+        let cells = cells.map_err(|error| read_error(below.as_str(), &name, error))?;
         let meaning = metadata.attributes.text_of("fill_sentinel_meaning");
         let is_absence = meaning == Some("\"absent\"");
         let fill = metadata.fill_value.as_bytes();
         let one = |item: &[u8]| {
-            if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) }
+            if is_absence && item == fill { Value::Null } else { json_number(&metadata.data_type, item) }
         };
         let mut items: Vec<Value> = if metadata.data_type.is_variable() {
-            let texts = cells.into_texts();
+            let texts = cells.into_elements();
             texts.iter().map(|text| String::from_utf8_lossy(text).into_owned().into()).collect()
         } else {
-            cells.into_items().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
+            cells.into_bytes().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
         };
         let value = if metadata.shape.len() == 1 { items.pop().unwrap_or_default() } else { items.into() };
         values.push(ObjectValue { name, value });
@@ -338,7 +340,7 @@ async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectVa
 }
 
 /// One number as JSON; null for what is none.
-pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
+pub(super) fn json_number(kind: &DataType, item: &[u8]) -> Value {
     let float = |written: String, is_finite: bool| {
         let number = is_finite.then(|| written.parse::<Number>().ok()).flatten();
         number.map_or(Value::Null, Value::Number)
@@ -361,14 +363,14 @@ pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
         }
         DataType::UInt64 => item.first_chunk().map_or(Value::Null, |&bytes| u64::from_le_bytes(bytes).into()),
         kind if number_type(&kind.name()).is_some() => {
-            integers(item, kind).first().map_or(Value::Null, |&number| number.into())
+            decode_integers(item, kind).first().map_or(Value::Null, |&number| number.into())
         }
         _ => Value::Null,
     }
 }
 
 /// The coordinates of the chunk with this number, counted through a grid from 0.
-pub(super) fn unflattened(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
+pub(super) fn unravel_index(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
     let mut rest = u64::try_from(number).ok()?;
     let mut coord = vec![0; grid.len()];
     for (at, &length) in coord.iter_mut().zip(grid).rev() {
@@ -379,7 +381,7 @@ pub(super) fn unflattened(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
 }
 
 /// Bytes that do not decode, as what they belong to.
-pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorError {
+pub(super) fn read_error(path: &str, what: &str, error: ArrayError) -> VectorError {
     if error.class() == ErrorClass::CorruptData {
         let reason = error.to_string();
         return VectorError::Corrupt { path: path.to_owned(), chunk: what.to_owned(), reason };
@@ -388,7 +390,7 @@ pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorErr
 }
 
 /// All of an array of at most so many numbers.
-pub(super) async fn all_integers(
+pub(super) async fn read_integers(
     level: &Level,
     array: &Arc<Array>,
     most: u64,
@@ -398,9 +400,9 @@ pub(super) async fn all_integers(
     if count > most {
         return Err(VectorError::TooMany { what: "numbers", estimate: count, limit: most });
     }
-    let items = level.store.context.elements(array, subset).await;
-    let items = items.map_err(|error| unreadable(level.path.as_str(), "all", error))?.into_items();
-    Ok(integers(&items, &array.metadata().data_type))
+    let items = level.store.context.read_elements(array, subset).await;
+    let items = items.map_err(|error| read_error(level.path.as_str(), "all", error))?.into_bytes();
+    Ok(decode_integers(&items, &array.metadata().data_type))
 }
 
 #[cfg(test)]
@@ -409,17 +411,17 @@ mod tests {
 
     #[test]
     fn chunks_are_counted_in_c_order() {
-        assert_eq!(unflattened(0, &[2, 3]), Some(vec![0, 0]));
-        assert_eq!(unflattened(5, &[2, 3]), Some(vec![1, 2]));
+        assert_eq!(unravel_index(0, &[2, 3]), Some(vec![0, 0]));
+        assert_eq!(unravel_index(5, &[2, 3]), Some(vec![1, 2]));
         for none in [6, -1, i64::MAX] {
-            assert_eq!(unflattened(none, &[2, 3]), None, "{none}");
+            assert_eq!(unravel_index(none, &[2, 3]), None, "{none}");
         }
-        assert_eq!(unflattened(0, &[0]), None);
+        assert_eq!(unravel_index(0, &[0]), None);
     }
 
     #[test]
     fn numbers_are_written_as_short_as_they_read_back() {
-        let text = |kind: &DataType, item: &[u8]| number(kind, item).to_string();
+        let text = |kind: &DataType, item: &[u8]| json_number(kind, item).to_string();
         assert_eq!(text(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
         assert_eq!(text(&DataType::Float64, &f64::NAN.to_le_bytes()), "null");
         assert_eq!(text(&DataType::UInt64, &u64::MAX.to_le_bytes()), u64::MAX.to_string());

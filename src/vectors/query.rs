@@ -4,11 +4,11 @@
 //! edge that crosses the box without a vertex inside is found by no mode.
 
 use super::select::Columns;
-use super::{Bbox, Coord, dotted, parse_dotted};
+use super::{Bbox, Coord, format_coord, parse_coord};
 
 /// What of the touched chunks is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum QueryMode {
     /// The vertices in the box.
     #[default]
     Vertices,
@@ -22,13 +22,13 @@ pub enum Mode {
     Crop,
 }
 
-impl Mode {
+impl QueryMode {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Vertices, Self::Chunks, Self::Objects, Self::ObjectsExact, Self::Crop];
 
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Vertices => "vertices",
             Self::Chunks => "chunks",
@@ -41,25 +41,25 @@ impl Mode {
 
 /// Where a page ended: so many rows of a chunk were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
+pub struct PageCursor {
     /// The chunk.
     pub chunk: Coord,
     /// Rows of it that were given.
     pub rows: u64,
 }
 
-impl Cursor {
+impl PageCursor {
     /// As it is written.
     #[must_use]
     pub fn to_text(&self) -> String {
-        format!("{}:{}", dotted(&self.chunk), self.rows)
+        format!("{}:{}", format_coord(&self.chunk), self.rows)
     }
 
     /// From how it is written.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (chunk, rows) = text.split_once(':')?;
-        Some(Self { chunk: parse_dotted(chunk)?, rows: rows.parse().ok()? })
+        Some(Self { chunk: parse_coord(chunk)?, rows: rows.parse().ok()? })
     }
 }
 
@@ -69,13 +69,13 @@ pub struct VertexQuery {
     /// Boxes: what lies in any of them.
     pub boxes: Vec<Bbox>,
     /// What of the touched chunks is wanted.
-    pub mode: Mode,
+    pub mode: QueryMode,
     /// Names of attributes.
     pub attributes: Vec<String>,
     /// The columns.
     pub columns: Columns,
     /// The attribute that chunks are cut by, and a value of it.
-    pub only: Option<(String, String)>,
+    pub chunk_filter: Option<(String, String)>,
     /// Whether chunks that cannot be read are left out.
     pub skips_corrupt: bool,
     /// Whether stored bytes are counted.
@@ -83,19 +83,19 @@ pub struct VertexQuery {
     /// Most rows.
     pub limit: Option<u64>,
     /// Where the page before ended.
-    pub cursor: Option<Cursor>,
+    pub cursor: Option<PageCursor>,
 }
 
 impl VertexQuery {
     /// All of one box.
     #[must_use]
-    pub fn of(bbox: Bbox) -> Self {
+    pub fn new(bbox: Bbox) -> Self {
         Self {
             boxes: vec![bbox],
-            mode: Mode::Vertices,
+            mode: QueryMode::Vertices,
             attributes: Vec::new(),
             columns: Columns::default(),
-            only: None,
+            chunk_filter: None,
             skips_corrupt: false,
             counts_bytes: false,
             limit: None,

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
-use super::objects::{Object, ObjectIndex};
+use super::objects::{ObjectIndex, VectorObject};
 use super::payload::{Fragment, FragmentIndex};
-use super::query::{Mode, VertexQuery};
-use super::select::{Owners, RowSelection, is_inside};
+use super::query::{QueryMode, VertexQuery};
+use super::select::{FragmentOwners, RowSelection, is_in_any_box};
 use super::touched::TouchedChunks;
 use super::{Bbox, Coord, VectorError};
 
@@ -22,7 +22,7 @@ const CONCURRENCY: usize = 8;
 
 /// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundObject {
+pub struct MatchedObject {
     /// Its id.
     pub id: i64,
     /// Its parts.
@@ -31,7 +31,7 @@ pub struct FoundObject {
 
 /// A chunk that could not be read, and was left out.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct ChunkFailure {
     /// The chunk.
     pub chunk: Coord,
     /// Why.
@@ -39,23 +39,23 @@ pub struct Failure {
 }
 
 /// What is read of one chunk.
-pub(crate) struct Work {
+pub(crate) struct ChunkRead {
     pub(crate) chunk: Coord,
-    pub(crate) pick: RowSelection,
-    pub(crate) owners: Option<Arc<Owners>>,
+    pub(crate) selection: RowSelection,
+    pub(crate) owners: Option<Arc<FragmentOwners>>,
 }
 
 /// What a query reads.
 pub(crate) struct ReadPlan {
-    pub(crate) work: Vec<Work>,
+    pub(crate) reads: Vec<ChunkRead>,
     /// The objects that were found, if they were looked for.
-    pub(crate) objects: Option<Vec<FoundObject>>,
+    pub(crate) objects: Option<Vec<MatchedObject>>,
     /// Chunks that could not be looked at.
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) failures: Vec<ChunkFailure>,
 }
 
 /// The fragments of each chunk that have a vertex in a box.
-type Inside = HashMap<Coord, BTreeSet<u32>>;
+type FragmentsInBoxes = HashMap<Coord, BTreeSet<u32>>;
 
 /// What a query reads of what it touches.
 pub(crate) async fn plan_reads(
@@ -63,52 +63,53 @@ pub(crate) async fn plan_reads(
     level: &Level,
     touched: &TouchedChunks,
 ) -> Result<ReadPlan, VectorError> {
-    let is_by_object = !matches!(query.mode, Mode::Vertices | Mode::Chunks);
+    let is_by_object = !matches!(query.mode, QueryMode::Vertices | QueryMode::Chunks);
     let index = if is_by_object || query.columns.object_id { ObjectIndex::open(level).await? } else { None };
     let objects = match &index {
-        Some(index) => index.all().await?,
+        Some(index) => index.read_all().await?,
         None => Vec::new(),
     };
     let (chunks, cpu) = (touched.chunks.clone(), &level.store.context.cpu);
     if !is_by_object {
         let pick = match query.mode {
-            Mode::Chunks => RowSelection::All,
+            QueryMode::Chunks => RowSelection::All,
             _ => RowSelection::Boxes(query.boxes.as_slice().into()),
         };
         let by_chunk = move || {
-            let mut owners = owners_of(&objects);
+            let mut owners = fragment_owners(&objects);
             let work = |chunk: Coord| {
                 let owners = owners.remove(&chunk).map(Arc::new);
-                Work { chunk, pick: pick.clone(), owners }
+                ChunkRead { chunk, selection: pick.clone(), owners }
             };
             chunks.into_iter().map(work).collect()
         };
-        return Ok(ReadPlan { work: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
+        return Ok(ReadPlan { reads: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
     }
     let (exact, failures) = match query.mode {
-        Mode::ObjectsExact => {
-            let (inside, failures) = fragments_inside(query, level, touched).await?;
+        QueryMode::ObjectsExact => {
+            let (inside, failures) = fragments_in_boxes(query, level, touched).await?;
             (Some(inside), failures)
         }
         _ => (None, Vec::new()),
     };
-    let is_cropped = query.mode == Mode::Crop;
-    let (work, found) = cpu.run(move || by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
-    Ok(ReadPlan { work, objects: Some(found), failures })
+    let is_cropped = query.mode == QueryMode::Crop;
+    let (work, found) =
+        cpu.run(move || plan_by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
+    Ok(ReadPlan { reads: work, objects: Some(found), failures })
 }
 
 /// The objects in touched chunks, and what is read of them: all, or what is in these chunks.
-fn by_object(
-    objects: &[Object],
+fn plan_by_object(
+    objects: &[VectorObject],
     chunks: &[Coord],
-    exact: Option<&Inside>,
+    exact: Option<&FragmentsInBoxes>,
     is_cropped: bool,
-) -> (Vec<Work>, Vec<FoundObject>) {
+) -> (Vec<ChunkRead>, Vec<MatchedObject>) {
     let touched: BTreeSet<&[i64]> = chunks.iter().map(Vec::as_slice).collect();
     let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
     let mut found = Vec::new();
     for object in objects {
-        let parts = parts_in(object, &touched);
+        let parts = parts_in_chunks(object, &touched);
         let is_found = match exact {
             None => !parts.is_empty(),
             Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
@@ -123,19 +124,19 @@ fn by_object(
                 wanted.entry(chunk).or_default().insert(fragment);
             }
         }
-        found.push(FoundObject { id: object.id, parts });
+        found.push(MatchedObject { id: object.id, parts });
     }
-    let mut owners = owners_of(objects);
-    let work = wanted.into_iter().map(|(chunk, fragments)| Work {
+    let mut owners = fragment_owners(objects);
+    let work = wanted.into_iter().map(|(chunk, fragments)| ChunkRead {
         chunk: chunk.to_vec(),
-        pick: RowSelection::Fragments(fragments.into_iter().collect()),
+        selection: RowSelection::Fragments(fragments.into_iter().collect()),
         owners: owners.remove(chunk).map(Arc::new),
     });
     (work.collect(), found)
 }
 
 /// The parts of an object in these chunks: entries of its manifest that follow each other.
-fn parts_in(object: &Object, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
+fn parts_in_chunks(object: &VectorObject, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
         if !touched.contains(chunk) {
@@ -150,8 +151,8 @@ fn parts_in(object: &Object, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> 
 }
 
 /// Which object each fragment of each chunk belongs to.
-fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
-    let mut owners: HashMap<Coord, Owners> = HashMap::new();
+fn fragment_owners(objects: &[VectorObject]) -> HashMap<Coord, FragmentOwners> {
+    let mut owners: HashMap<Coord, FragmentOwners> = HashMap::new();
     for object in objects {
         for span in &object.manifest.spans {
             let of_chunk = owners.entry(span.chunk.clone()).or_default();
@@ -164,27 +165,27 @@ fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
 }
 
 /// The fragments that have a vertex in a box, and the chunks that could not be looked at.
-async fn fragments_inside(
+async fn fragments_in_boxes(
     query: &VertexQuery,
     level: &Level,
     touched: &TouchedChunks,
-) -> Result<(Inside, Vec<Failure>), VectorError> {
+) -> Result<(FragmentsInBoxes, Vec<ChunkFailure>), VectorError> {
     let boxes: Arc<[Bbox]> = query.boxes.as_slice().into();
     let mut reading = stream::iter(touched.chunks.clone())
         .map(|chunk| {
             let (level, boxes) = (level.clone(), Arc::clone(&boxes));
             async move {
-                let found = inside_of(&level, &chunk, boxes).await;
+                let found = read_fragments_in_boxes(&level, &chunk, boxes).await;
                 (chunk, found)
             }
         })
         .buffered(CONCURRENCY);
-    let (mut inside, mut failures) = (Inside::new(), Vec::new());
+    let (mut inside, mut failures) = (FragmentsInBoxes::new(), Vec::new());
     while let Some((chunk, found)) = reading.next().await {
         match found {
             Ok(found) => drop(inside.insert(chunk, found)),
             Err(error) if error.is_corrupt_chunk() && query.skips_corrupt => {
-                failures.push(Failure { chunk, error });
+                failures.push(ChunkFailure { chunk, error });
             }
             Err(error) => return Err(error),
         }
@@ -192,18 +193,24 @@ async fn fragments_inside(
     Ok((inside, failures))
 }
 
-async fn inside_of(level: &Level, chunk: &[i64], boxes: Arc<[Bbox]>) -> Result<BTreeSet<u32>, VectorError> {
-    match ChunkRows::read(level, chunk, true).await? {
-        Some(chunk) => Ok(level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?),
+async fn read_fragments_in_boxes(
+    level: &Level,
+    chunk: &[i64],
+    boxes: Arc<[Bbox]>,
+) -> Result<BTreeSet<u32>, VectorError> {
+    match ChunkVertices::read(level, chunk, true).await? {
+        Some(chunk) => {
+            Ok(level.store.context.cpu.run(move || fragments_with_rows_in(&chunk, &boxes)).await?)
+        }
         None => Ok(BTreeSet::new()),
     }
 }
 
 /// The fragments of a chunk that have a vertex in a box.
-fn fragments_with(chunk: &ChunkRows, boxes: &[Bbox]) -> BTreeSet<u32> {
+fn fragments_with_rows_in(chunk: &ChunkVertices, boxes: &[Bbox]) -> BTreeSet<u32> {
     let fragments = (0_u32..).zip(chunk.fragments.iter().flat_map(FragmentIndex::iter));
     let is_touched = |(_, fragment): &(u32, Fragment<'_>)| {
-        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_inside(chunk, row, boxes)))
+        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_in_any_box(chunk, row, boxes)))
     };
     fragments.filter(is_touched).map(|(number, _)| number).collect()
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::VectorError;
-use super::json::{Object, numbers, object, text, texts};
+use super::json::{JsonObject, finite_numbers, object, string, strings};
 
 /// A layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Profile {
 impl Profile {
     /// A stable name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Doc => "doc",
             Self::V7 => "v7",
@@ -46,41 +46,41 @@ pub struct Axis {
 
 /// What a store says of itself.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct RootMetadata {
     /// Which layout it has.
     pub profile: Profile,
     /// All its attributes.
-    pub attributes: Arc<Object>,
+    pub attributes: Arc<JsonObject>,
     /// Of the documents' layout: members that stand in two places and differ.
-    pub disagreements: Vec<String>,
+    pub conflicting_members: Vec<String>,
 }
 
 /// Members by which a store of the documents' layout is known, beside `chunk_shape`.
-const DOC_MARKS: [&str; 3] = ["zarr_vectors_version", "geometry_type", "spatial_dims"];
+const DOC_MEMBERS: [&str; 3] = ["zarr_vectors_version", "geometry_type", "spatial_dims"];
 /// Where the other layouts keep what they say of the store.
-pub(super) const BLOCK: &str = "zarr_vectors";
+pub(super) const LIBRARY_MEMBER: &str = "zarr_vectors";
 
-impl Root {
+impl RootMetadata {
     /// Whether attributes are those of a store that a library wrote.
-    pub(super) fn is_library(attributes: &Object) -> bool {
-        attributes.get(BLOCK).is_some_and(Value::is_object)
+    pub(super) fn has_library_metadata(attributes: &JsonObject) -> bool {
+        attributes.get(LIBRARY_MEMBER).is_some_and(Value::is_object)
     }
 
     /// Whether attributes are those of a store as the documents have it.
-    pub(super) fn is_doc(attributes: &Object) -> bool {
-        let marks = DOC_MARKS.iter().filter(|mark| attributes.contains_key(**mark)).count();
+    pub(super) fn has_doc_metadata(attributes: &JsonObject) -> bool {
+        let marks = DOC_MEMBERS.iter().filter(|mark| attributes.contains_key(**mark)).count();
         // Of a store that lost its chunk shape there is still something to be said.
         marks >= 2 || (marks == 1 && attributes.contains_key("chunk_shape"))
     }
 
     /// Whether anything says that this should be a vector store.
-    pub(super) fn is_hinted(attributes: &Object) -> bool {
+    pub(super) fn hints_at_store(attributes: &JsonObject) -> bool {
         let format = |multiscale: &Value| {
-            multiscale.pointer("/metadata/format").is_some_and(|format| format == BLOCK)
+            multiscale.pointer("/metadata/format").is_some_and(|format| format == LIBRARY_MEMBER)
                 || multiscale.get("type").is_some_and(|kind| kind == "zarr_vectors_multiscale")
         };
-        attributes.contains_key(BLOCK)
-            || DOC_MARKS.iter().any(|mark| attributes.contains_key(*mark))
+        attributes.contains_key(LIBRARY_MEMBER)
+            || DOC_MEMBERS.iter().any(|mark| attributes.contains_key(*mark))
             || attributes
                 .get("multiscales")
                 .and_then(Value::as_array)
@@ -89,39 +89,39 @@ impl Root {
 
     /// The members that describe the store.
     #[must_use]
-    pub fn block(&self) -> &Object {
+    pub fn store_metadata(&self) -> &JsonObject {
         match self.profile {
             Profile::Doc => &self.attributes,
-            Profile::V7 | Profile::V9 => object(&self.attributes, BLOCK).unwrap_or(&self.attributes),
+            Profile::V7 | Profile::V9 => object(&self.attributes, LIBRARY_MEMBER).unwrap_or(&self.attributes),
         }
     }
 
     /// The first of the multiscales.
-    pub(super) fn multiscale(&self) -> Option<&Object> {
+    pub(super) fn multiscale(&self) -> Option<&JsonObject> {
         self.attributes.get("multiscales")?.as_array()?.first()?.as_object()
     }
 
     /// What the multiscales say of a level.
-    pub(super) fn dataset(&self, name: &str) -> Option<&Object> {
+    pub(super) fn dataset(&self, name: &str) -> Option<&JsonObject> {
         let datasets = self.multiscale()?.get("datasets")?.as_array()?;
         datasets
             .iter()
             .filter_map(Value::as_object)
-            .find(|dataset| text(dataset, "path").is_some_and(|path| path == name))
+            .find(|dataset| string(dataset, "path").is_some_and(|path| path == name))
     }
 
     /// The version that the store says it is of.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         let name = if self.profile == Profile::Doc { "zarr_vectors_version" } else { "zv_version" };
-        text(self.block(), name)
+        string(self.store_metadata(), name)
     }
 
     /// The axes, with a name for each that has none.
     #[must_use]
     pub fn axes(&self) -> Vec<Axis> {
         let named = self.multiscale().and_then(|multiscale| multiscale.get("axes")?.as_array());
-        let units = texts(self.block().get("axis_units"));
+        let units = strings(self.store_metadata().get("axis_units"));
         let unit = |place: usize| match units.as_deref() {
             Some([one]) => Some(one.clone()),
             Some(units) => units.get(place).cloned(),
@@ -146,7 +146,7 @@ impl Root {
         if self.profile != Profile::Doc {
             return None;
         }
-        self.block().get("spatial_dims")?.as_u64().and_then(|dims| usize::try_from(dims).ok())
+        self.store_metadata().get("spatial_dims")?.as_u64().and_then(|dims| usize::try_from(dims).ok())
     }
 
     /// How many axes there are: the one number that everything else is compared with.
@@ -164,27 +164,27 @@ impl Root {
     /// The edges of a chunk, as they are written.
     #[must_use]
     pub fn chunk_shape(&self) -> Option<Vec<f64>> {
-        numbers(self.block().get("chunk_shape"))
+        finite_numbers(self.store_metadata().get("chunk_shape"))
     }
 
     /// The edges of a bin, as they are written.
     #[must_use]
     pub fn base_bin_shape(&self) -> Option<Vec<f64>> {
-        let block = self.block();
+        let block = self.store_metadata();
         let seed = || block.get("bin_shape").filter(|_| self.profile == Profile::Doc);
-        numbers(block.get("base_bin_shape").or_else(seed))
+        finite_numbers(block.get("base_bin_shape").or_else(seed))
     }
 
     /// The least and the largest coordinates.
     #[must_use]
     pub fn bounds(&self) -> Option<(Vec<f64>, Vec<f64>)> {
-        let block = self.block();
+        let block = self.store_metadata();
         if self.profile == Profile::Doc {
             let bounds = object(block, "bounding_box")?;
-            return Some((numbers(bounds.get("min"))?, numbers(bounds.get("max"))?));
+            return Some((finite_numbers(bounds.get("min"))?, finite_numbers(bounds.get("max"))?));
         }
         match block.get("bounds")?.as_array()?.as_slice() {
-            [low, high] => Some((numbers(Some(low))?, numbers(Some(high))?)),
+            [low, high] => Some((finite_numbers(Some(low))?, finite_numbers(Some(high))?)),
             _ => None,
         }
     }
@@ -193,7 +193,7 @@ impl Root {
     #[must_use]
     pub fn geometry_types(&self) -> Vec<String> {
         let name = if self.profile == Profile::Doc { "geometry_type" } else { "geometry_types" };
-        texts(self.block().get(name)).unwrap_or_default()
+        strings(self.store_metadata().get(name)).unwrap_or_default()
     }
 
     /// The number of axes and the edges of a chunk, which every question about space needs.
@@ -201,12 +201,12 @@ impl Root {
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
     pub fn geometry(&self) -> Result<(usize, Vec<f64>), VectorError> {
-        let dims = self
-            .dims()
-            .ok_or_else(|| VectorError::invalid("root_metadata", "the number of axes is not known"))?;
-        let shape = self
-            .chunk_shape()
-            .ok_or_else(|| VectorError::invalid("chunk_shape_present", "there is no `chunk_shape`"))?;
+        let dims = self.dims().ok_or_else(|| {
+            VectorError::invalid_metadata("root_metadata", "the number of axes is not known")
+        })?;
+        let shape = self.chunk_shape().ok_or_else(|| {
+            VectorError::invalid_metadata("chunk_shape_present", "there is no `chunk_shape`")
+        })?;
         check_edges(&shape, dims, "chunk_shape")?;
         Ok((dims, shape))
     }
@@ -220,14 +220,17 @@ pub(super) fn check_edges(edges: &[f64], dims: usize, name: &str) -> Result<(), 
     let is_bin = name.contains("bin");
     if edges.len() != dims {
         let check = if is_bin { "bin_shape_rank" } else { "chunk_shape_rank" };
-        return Err(VectorError::invalid(
+        return Err(VectorError::invalid_metadata(
             check,
             format!("`{name}` has {} numbers for {dims} axes", edges.len()),
         ));
     }
     if edges.iter().any(|&edge| edge <= 0.0) {
         let check = if is_bin { "bin_shape_positive" } else { "chunk_shape_positive" };
-        return Err(VectorError::invalid(check, format!("`{name}` has an edge that is not above 0")));
+        return Err(VectorError::invalid_metadata(
+            check,
+            format!("`{name}` has an edge that is not above 0"),
+        ));
     }
     Ok(())
 }

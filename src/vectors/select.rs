@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::attributes::Attribute;
-use super::chunk::ChunkRows;
+use super::attributes::VertexAttribute;
+use super::chunk::ChunkVertices;
 use super::payload::Fragment;
 use super::root::Axis;
-use super::{Bbox, Coord, VectorError, dotted};
+use super::{Bbox, Coord, VectorError, format_coord};
 use crate::metadata::DataType;
 
 /// A column of numbers.
@@ -61,7 +61,7 @@ pub struct Schema {
     /// The axes.
     pub axes: Vec<Axis>,
     /// Coordinates of a chunk.
-    pub coordinates: usize,
+    pub chunk_rank: usize,
     /// The attributes asked for.
     pub attributes: Vec<Column>,
     /// What else there is to say, by name.
@@ -75,7 +75,7 @@ impl Schema {
         let position = self.kind.item_bytes() * self.axes.len();
         let attributes =
             self.attributes.iter().map(|column| column.kind.item_bytes().saturating_mul(column.width));
-        let own = 8 * self.coordinates + 4 + 4 + 8;
+        let own = 8 * self.chunk_rank + 4 + 4 + 8;
         attributes.fold((position + own) as u64, |bytes, column| bytes.saturating_add(column as u64))
     }
 }
@@ -98,7 +98,7 @@ pub struct Batch {
 }
 
 /// Which object each fragment of a chunk belongs to: the first, if several share it.
-pub(super) type Owners = HashMap<u32, i64>;
+pub(super) type FragmentOwners = HashMap<u32, i64>;
 
 /// Which rows of a chunk are wanted.
 #[derive(Clone, Debug)]
@@ -112,23 +112,23 @@ pub(super) enum RowSelection {
 }
 
 /// The rows of a chunk that are wanted, in fragment order.
-pub(super) fn pick(
-    chunk: &ChunkRows,
+pub(super) fn select_rows(
+    chunk: &ChunkVertices,
     pick: &RowSelection,
-    owners: Option<&Owners>,
+    owners: Option<&FragmentOwners>,
 ) -> Result<Vec<u32>, VectorError> {
     match pick {
-        RowSelection::All => Ok(chunk.universe()),
+        RowSelection::All => Ok(chunk.vertex_rows()),
         RowSelection::Boxes(boxes) => {
-            let mut rows = chunk.universe();
-            rows.retain(|&row| is_inside(chunk, row, boxes));
+            let mut rows = chunk.vertex_rows();
+            rows.retain(|&row| is_in_any_box(chunk, row, boxes));
             Ok(rows)
         }
         RowSelection::Fragments(wanted) => {
             let mut seen = vec![false; chunk.positions.rows()];
             let mut rows = Vec::new();
             for &fragment in wanted.iter() {
-                for row in fragment_of(chunk, fragment, owners)?.rows() {
+                for row in find_fragment(chunk, fragment, owners)?.rows() {
                     let Ok(place) = usize::try_from(row) else { continue };
                     if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
                         *seen = true;
@@ -142,33 +142,33 @@ pub(super) fn pick(
 }
 
 /// A fragment that an object names.
-pub(super) fn fragment_of<'a>(
-    chunk: &'a ChunkRows,
+pub(super) fn find_fragment<'a>(
+    chunk: &'a ChunkVertices,
     fragment: u32,
-    owners: Option<&Owners>,
+    owners: Option<&FragmentOwners>,
 ) -> Result<Fragment<'a>, VectorError> {
     let found = chunk.fragments.as_ref().and_then(|fragments| fragments.get(usize::try_from(fragment).ok()?));
     found.ok_or_else(|| VectorError::CorruptManifest {
         object: owners.and_then(|owners| owners.get(&fragment).copied()).unwrap_or_default(),
         reason: format!(
             "it names fragment {fragment} of chunk `{}`, which has none such",
-            dotted(&chunk.coord)
+            format_coord(&chunk.coord)
         ),
     })
 }
 
 /// Whether a row is in one of the boxes.
-pub(super) fn is_inside(chunk: &ChunkRows, row: u32, boxes: &[Bbox]) -> bool {
-    boxes.iter().any(|bbox| bbox.holds(chunk.positions.at(row as usize)))
+pub(super) fn is_in_any_box(chunk: &ChunkVertices, row: u32, boxes: &[Bbox]) -> bool {
+    boxes.iter().any(|bbox| bbox.contains(chunk.positions.coordinates(row as usize)))
 }
 
 /// Gathers rows of a chunk.
-pub(super) fn gather(
-    chunk: &ChunkRows,
+pub(super) fn gather_rows(
+    chunk: &ChunkVertices,
     rows: Vec<u32>,
     columns: Columns,
-    owners: Option<&Owners>,
-    attributes: &[(Arc<Attribute>, Bytes)],
+    owners: Option<&FragmentOwners>,
+    attributes: &[(Arc<VertexAttribute>, Bytes)],
 ) -> Batch {
     let mut positions = Vec::new();
     if columns.position {
@@ -204,7 +204,7 @@ pub(super) fn gather(
 }
 
 /// The first fragment that has each row of a chunk.
-fn fragments_of_rows(chunk: &ChunkRows) -> Vec<Option<u32>> {
+fn fragments_of_rows(chunk: &ChunkVertices) -> Vec<Option<u32>> {
     let mut of_row = vec![None; chunk.positions.rows()];
     for (number, fragment) in
         (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter))
@@ -220,7 +220,7 @@ fn fragments_of_rows(chunk: &ChunkRows) -> Vec<Option<u32>> {
 
 impl Batch {
     /// Leaves out the first rows, and all beyond so many.
-    pub(super) fn cut(&mut self, skip: usize, most: usize, schema: &Schema) {
+    pub(super) fn slice_rows(&mut self, skip: usize, most: usize, schema: &Schema) {
         let skip = skip.min(self.rows.len());
         let end = skip.saturating_add(most).min(self.rows.len());
         if skip == 0 && end == self.rows.len() {
@@ -236,24 +236,24 @@ impl Batch {
         for (values, column) in self.attributes.iter_mut().zip(&schema.attributes) {
             bytes(values, column.kind.item_bytes().saturating_mul(column.width));
         }
-        keep(&mut self.rows, skip, end);
-        keep(&mut self.fragments, skip, end);
-        keep(&mut self.objects, skip, end);
+        keep_range(&mut self.rows, skip, end);
+        keep_range(&mut self.fragments, skip, end);
+        keep_range(&mut self.objects, skip, end);
     }
 }
 
-fn keep<T>(items: &mut Vec<T>, start: usize, end: usize) {
+fn keep_range<T>(items: &mut Vec<T>, start: usize, end: usize) {
     items.truncate(end);
     items.drain(..start.min(items.len()));
 }
 
-impl Attribute {
+impl VertexAttribute {
     /// The column that holds it.
     #[must_use]
     pub fn column(&self) -> Column {
         Column {
             name: self.name.clone(),
-            kind: self.kind.clone(),
+            kind: self.data_type.clone(),
             width: self.width,
             is_list: self.width != 1 || self.channels.is_some(),
             categories: self.categories.as_ref().map(|categories| categories.as_slice().into()),

@@ -3,7 +3,7 @@
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
 use super::objects::ObjectIndex;
 use super::{Coord, VectorError};
@@ -17,24 +17,24 @@ const SAMPLE: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryStats {
     /// The least.
-    pub least: u64,
+    pub min: u64,
     /// The middle one.
     pub median: u64,
     /// The largest.
-    pub largest: u64,
+    pub max: u64,
 }
 
 impl SummaryStats {
-    fn of(mut numbers: Vec<u64>) -> Option<Self> {
+    fn from_values(mut numbers: Vec<u64>) -> Option<Self> {
         numbers.sort_unstable();
         let (&least, &largest) = (numbers.first()?, numbers.last()?);
-        Some(Self { least, median: *numbers.get(numbers.len() / 2)?, largest })
+        Some(Self { min: least, median: *numbers.get(numbers.len() / 2)?, max: largest })
     }
 }
 
 /// What is known of the chunks of a level.
 #[derive(Clone, Debug)]
-pub struct Stats {
+pub struct LevelStats {
     /// Chunks that hold vertices.
     pub chunks: u64,
     /// Chunks that were looked at.
@@ -53,34 +53,36 @@ pub struct Stats {
     pub warnings: Vec<(&'static str, String)>,
 }
 
-impl Stats {
+impl LevelStats {
     /// Looks at the chunks of a level.
     ///
     /// # Errors
     /// [`VectorError`].
-    pub async fn of(level: &Level) -> Result<Self, VectorError> {
-        let cells = level.occupied().await?.cells;
+    pub async fn collect(level: &Level) -> Result<Self, VectorError> {
+        let cells = level.non_empty_chunks().await?.cells;
         let step = cells.len().div_ceil(SAMPLE).max(1);
         let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
         let sampled = sample.len() as u64;
         let looks: Vec<(u64, u64)> = stream::iter(sample)
             .map(|coord| {
                 let level = level.clone();
-                async move { look(&level, &coord).await }
+                async move { measure_chunk(&level, &coord).await }
             })
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
         let vertices: u64 = looks.iter().map(|(rows, _)| rows).sum();
-        let objects_per_chunk = objects(level).await?;
+        let objects_per_chunk = count_objects_per_chunk(level).await?;
         let mut stats = Self {
             chunks: cells.len() as u64,
             sampled,
             vertices,
-            vertices_per_chunk: SummaryStats::of(looks.iter().map(|(rows, _)| *rows).collect()),
-            encoded_bytes_per_chunk: SummaryStats::of(looks.iter().map(|(_, bytes)| *bytes).collect()),
+            vertices_per_chunk: SummaryStats::from_values(looks.iter().map(|(rows, _)| *rows).collect()),
+            encoded_bytes_per_chunk: SummaryStats::from_values(
+                looks.iter().map(|(_, bytes)| *bytes).collect(),
+            ),
             objects_per_chunk,
-            expected_vertices_per_chunk: expected(level, vertices, step),
+            expected_vertices_per_chunk: expected_vertices(level, vertices, step),
             warnings: Vec::new(),
         };
         stats.warnings = stats.advice(&level.store.root.geometry_types());
@@ -132,17 +134,18 @@ impl Stats {
     }
 }
 
-async fn look(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
-    let rows = ChunkRows::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
+async fn measure_chunk(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
+    let rows =
+        ChunkVertices::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
     let bytes = level.vertices.encoded_bytes(&level.store.context, coord).await?;
     Ok((rows, bytes.unwrap_or_default()))
 }
 
 /// How many objects have a part in each chunk.
-async fn objects(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
+async fn count_objects_per_chunk(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
     let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
     let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
-    for object in index.all().await? {
+    for object in index.read_all().await? {
         let mut chunks: Vec<&[i64]> = object.manifest.fragments().map(|(chunk, _)| chunk).collect();
         chunks.sort_unstable();
         chunks.dedup();
@@ -150,11 +153,11 @@ async fn objects(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
             *counts.entry(chunk.to_vec()).or_default() += 1;
         }
     }
-    Ok(SummaryStats::of(counts.into_values().collect()))
+    Ok(SummaryStats::from_values(counts.into_values().collect()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn expected(level: &Level, sampled: u64, step: usize) -> Option<f64> {
+fn expected_vertices(level: &Level, sampled: u64, step: usize) -> Option<f64> {
     let (low, high) = level.store.root.bounds()?;
     let total = level.vertex_count().map_or(sampled as f64 * step as f64, |count| count as f64);
     let space: f64 = low.iter().zip(&high).map(|(low, high)| high - low).product();
@@ -169,8 +172,8 @@ mod tests {
 
     #[test]
     fn the_advice_of_the_format_is_given_where_it_is_not_followed() {
-        let spread = |median| Some(SummaryStats { least: 0, median, largest: median });
-        let stats = |chunks, rows, bytes, objects| Stats {
+        let spread = |median| Some(SummaryStats { min: 0, median, max: median });
+        let stats = |chunks, rows, bytes, objects| LevelStats {
             chunks,
             sampled: 1,
             vertices: 1,
@@ -180,7 +183,7 @@ mod tests {
             expected_vertices_per_chunk: None,
             warnings: Vec::new(),
         };
-        let codes = |stats: Stats, geometry: &str| {
+        let codes = |stats: LevelStats, geometry: &str| {
             stats.advice(&[geometry.to_owned()]).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
         };
         assert_eq!(codes(stats(1, 50_000, 1 << 20, 0), "point_cloud"), [""; 0]);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::VectorError;
 use super::cells::CellArray;
-use super::context::Context;
-use super::json::{Object, text};
-use super::root::{Profile, Root};
+use super::context::VectorContext;
+use super::json::{JsonObject, string};
+use super::root::{Profile, RootMetadata};
 use crate::array::ArrayError;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
@@ -27,11 +27,11 @@ pub struct LevelName {
 #[derive(Clone, Debug)]
 pub struct VectorStore {
     /// What it is read with.
-    pub context: Arc<Context>,
+    pub context: Arc<VectorContext>,
     /// Where it stands.
     pub path: NodePath,
     /// What it says of itself.
-    pub root: Arc<Root>,
+    pub root: Arc<RootMetadata>,
     /// Its levels, the finest first.
     pub levels: Arc<[LevelName]>,
 }
@@ -41,53 +41,67 @@ impl VectorStore {
     ///
     /// # Errors
     /// [`VectorError::NotAStore`] if the node is something else.
-    pub async fn open(context: Arc<Context>, path: NodePath) -> Result<Self, VectorError> {
+    pub async fn open(context: Arc<VectorContext>, path: NodePath) -> Result<Self, VectorError> {
         let not_a_store = || VectorError::NotAStore { path: path.clone() };
         let opened = context.opener.open(&path).await?;
         let Node::Group(group) = &opened.node else { return Err(not_a_store()) };
-        let own = context.object(&group.attributes).await?;
-        let (attributes, disagreements) =
-            if Root::is_library(&own) { (own, Vec::new()) } else { context.merged(&path, group).await? };
-        let is_library = Root::is_library(&attributes);
-        if !is_library && !Root::is_doc(&attributes) {
+        let own = context.parse_attributes_of(&group.attributes).await?;
+        let (attributes, disagreements) = if RootMetadata::has_library_metadata(&own) {
+            (own, Vec::new())
+        } else {
+            context.merged_attributes(&path, group).await?
+        };
+        let is_library = RootMetadata::has_library_metadata(&attributes);
+        if !is_library && !RootMetadata::has_doc_metadata(&attributes) {
             return Err(not_a_store());
         }
-        let mut root = Root { profile: Profile::Doc, attributes, disagreements };
+        let mut root = RootMetadata { profile: Profile::Doc, attributes, conflicting_members: disagreements };
         if is_library {
             root.profile = Profile::V9;
         }
-        let levels = levels(&context, &path, &root).await?;
+        let levels = list_levels(&context, &path, &root).await?;
         if is_library {
-            root.profile = library_profile(&context, &path, &root, levels.first()).await?;
+            root.profile = detect_library_profile(&context, &path, &root, levels.first()).await?;
         }
         Ok(Self { context, path, root: Arc::new(root), levels: levels.into() })
     }
 
     /// The attributes of the group of a level; `None` if there is no group.
-    pub(super) async fn level_attributes(&self, path: &NodePath) -> Result<Option<Arc<Object>>, VectorError> {
+    pub(super) async fn level_attributes(
+        &self,
+        path: &NodePath,
+    ) -> Result<Option<Arc<JsonObject>>, VectorError> {
         let Some(group) = self.context.group(path).await? else { return Ok(None) };
         if self.root.profile == Profile::Doc {
-            return Ok(Some(self.context.merged(path, &group).await?.0));
+            return Ok(Some(self.context.merged_attributes(path, &group).await?.0));
         }
-        self.context.object(&group.attributes).await.map(Some)
+        self.context.parse_attributes_of(&group.attributes).await.map(Some)
     }
 
     /// The payloads of a kind of a level, if there are any.
-    pub(super) async fn cells(&self, path: NodePath, dims: usize) -> Result<Option<CellArray>, VectorError> {
+    pub(super) async fn open_cells(
+        &self,
+        path: NodePath,
+        dims: usize,
+    ) -> Result<Option<CellArray>, VectorError> {
         CellArray::open(&self.context, path, self.root.profile, dims).await
     }
 }
 
 /// The levels of a store: groups whose names are numbers.
-async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<LevelName>, VectorError> {
-    let names = match context.names(path).await? {
+async fn list_levels(
+    context: &VectorContext,
+    path: &NodePath,
+    root: &RootMetadata,
+) -> Result<Vec<LevelName>, VectorError> {
+    let names = match context.child_names(path).await? {
         Some(names) => names,
         // Where nobody can list, the store's own word counts.
-        None => datasets(root),
+        None => dataset_paths(root),
     };
     let numbered = |prefix: &str| {
         let level = |name: &String| {
-            Some(LevelName { index: number(name.strip_prefix(prefix)?)?, name: name.clone() })
+            Some(LevelName { index: parse_level_number(name.strip_prefix(prefix)?)?, name: name.clone() })
         };
         let mut levels: Vec<LevelName> = names.iter().filter_map(level).collect();
         levels.sort_unstable_by_key(|level| level.index);
@@ -105,23 +119,23 @@ async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<L
 }
 
 /// The paths of levels that the multiscales name.
-fn datasets(root: &Root) -> Vec<String> {
+fn dataset_paths(root: &RootMetadata) -> Vec<String> {
     let datasets = root.multiscale().and_then(|multiscale| multiscale.get("datasets")?.as_array());
-    let paths = datasets.into_iter().flatten().filter_map(|dataset| text(dataset.as_object()?, "path"));
+    let paths = datasets.into_iter().flatten().filter_map(|dataset| string(dataset.as_object()?, "path"));
     paths.filter(|path| !path.contains('/')).map(str::to_owned).collect()
 }
 
 /// A decimal number without leading zeros.
-pub(super) fn number(name: &str) -> Option<u64> {
+pub(super) fn parse_level_number(name: &str) -> Option<u64> {
     let is_plain = name == "0" || !name.starts_with('0');
     (is_plain && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
 }
 
 /// Which layout a library's store has: its vertices tell, and if it has none, its version.
-async fn library_profile(
-    context: &Context,
+async fn detect_library_profile(
+    context: &VectorContext,
     path: &NodePath,
-    root: &Root,
+    root: &RootMetadata,
     level: Option<&LevelName>,
 ) -> Result<Profile, VectorError> {
     if let Some(level) = level {

@@ -1,6 +1,6 @@
 //! [`TouchedChunks`]: what boxes touch of a level, before any vertex is read.
 
-use super::bbox::{Amplification, Touch};
+use super::bbox::{Amplification, TouchedRanges};
 use super::level::Level;
 use super::{Bbox, Coord, VectorError};
 
@@ -16,11 +16,11 @@ pub struct TouchedChunks {
     /// How much more is read than was asked for.
     pub amplification: Amplification,
     /// What each box touches.
-    pub touches: Vec<Touch>,
+    pub touches: Vec<TouchedRanges>,
     /// Names of chunks that are none.
-    pub skipped: Vec<String>,
+    pub invalid_names: Vec<String>,
     /// All chunks that hold vertices.
-    pub occupied: usize,
+    pub non_empty_chunks: usize,
 }
 
 impl TouchedChunks {
@@ -28,22 +28,23 @@ impl TouchedChunks {
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::BadParam`] for a value that chunks are not cut by.
-    pub async fn of(
+    pub async fn find(
         level: &Level,
         boxes: &[Bbox],
         only: Option<&(String, String)>,
     ) -> Result<Self, VectorError> {
-        let occupied = level.occupied().await?;
-        let grid = level.grid(&occupied.cells);
-        let touches: Vec<Touch> = boxes.iter().map(|bbox| Touch::of(bbox, &level.shapes, &grid)).collect();
-        let lead = level.lead();
-        let leading = only.map(|only| leading(level, only)).transpose()?;
+        let occupied = level.non_empty_chunks().await?;
+        let grid = level.chunk_grid(&occupied.cells);
+        let touches: Vec<TouchedRanges> =
+            boxes.iter().map(|bbox| TouchedRanges::new(bbox, &level.shapes, &grid)).collect();
+        let lead = level.leading_axes();
+        let leading = only.map(|only| leading_coord(level, only)).transpose()?;
         let count = occupied.cells.len();
         let spaces = touches.clone();
         let is_wanted = move |coord: &Coord| {
             let spatial = coord.get(lead..).unwrap_or_default();
             leading.is_none_or(|at| coord.first() == Some(&at))
-                && spaces.iter().any(|touch| touch.holds(spatial))
+                && spaces.iter().any(|touch| touch.contains_chunk(spatial))
         };
         let cells = occupied.cells;
         let filter = move || cells.into_iter().filter(is_wanted).collect::<Vec<Coord>>();
@@ -52,7 +53,7 @@ impl TouchedChunks {
             (0, _) | (_, Some(_)) => 1,
             (_, None) => level.vertices.grid().and_then(|grid| grid.first().copied()).unwrap_or(1),
         };
-        let total = |of: fn(&Touch) -> u128| {
+        let total = |of: fn(&TouchedRanges) -> u128| {
             touches
                 .iter()
                 .fold(0_u128, |sum, touch| sum.saturating_add(of(touch)))
@@ -64,21 +65,21 @@ impl TouchedChunks {
             // Boxes may overlap: their bins are not counted twice, nor told apart.
             _ => Amplification::default(),
         };
-        let (candidates, bins) = (total(Touch::candidates), total(Touch::bins));
+        let (candidates, bins) = (total(TouchedRanges::chunk_count), total(TouchedRanges::bin_count));
         Ok(Self {
             chunks,
             candidates,
             bins,
             amplification,
             touches,
-            skipped: occupied.skipped,
-            occupied: count,
+            invalid_names: occupied.invalid_names,
+            non_empty_chunks: count,
         })
     }
 }
 
 /// The place along the leading axis that a value of the attribute stands for.
-fn leading(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
+fn leading_coord(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
     let unknown = |takes: String| VectorError::bad_param("where", takes);
     let (attribute, values) = level
         .chunk_attribute()

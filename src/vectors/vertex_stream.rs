@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 
-use super::attributes::Attribute;
+use super::attributes::VertexAttribute;
 use super::bbox::Amplification;
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
-use super::query::{Cursor, VertexQuery};
-use super::read_plan::{Failure, FoundObject, ReadPlan, Work, plan_reads};
-use super::select::{Batch, Columns, RowSelection, Schema, gather, pick};
+use super::query::{PageCursor, VertexQuery};
+use super::read_plan::{ChunkFailure, ChunkRead, MatchedObject, ReadPlan, plan_reads};
+use super::select::{Batch, Columns, RowSelection, Schema, gather_rows, select_rows};
 use super::touched::TouchedChunks;
-use super::{CellArray, Coord, VectorError, dotted};
+use super::{CellArray, Coord, VectorError, format_coord};
 use crate::cpu::ComputePool;
 
 /// Chunks that are read at a time.
 const CONCURRENCY: usize = 8;
 
 /// The rows of a chunk that are wanted, and what they took.
-struct Rows {
+struct DecodedRows {
     batch: Batch,
     /// Rows that were decoded.
     loaded: u64,
@@ -29,9 +29,9 @@ struct Rows {
 }
 
 /// What came of a chunk.
-struct Done {
+struct FinishedChunk {
     chunk: Coord,
-    outcome: Result<Option<Rows>, VectorError>,
+    outcome: Result<Option<DecodedRows>, VectorError>,
 }
 
 /// Vertices, chunk by chunk.
@@ -41,7 +41,7 @@ pub struct VertexStream {
     /// What is touched.
     pub touched: TouchedChunks,
     /// The objects that were found, if they were looked for.
-    pub objects: Option<Vec<FoundObject>>,
+    pub objects: Option<Vec<MatchedObject>>,
     /// Rows that were decoded so far.
     pub rows_loaded: u64,
     /// Rows that were given so far.
@@ -49,20 +49,20 @@ pub struct VertexStream {
     /// Bytes as stored, if they were counted.
     pub encoded_bytes: u64,
     /// Chunks that were left out so far.
-    pub failures: Vec<Failure>,
+    pub failures: Vec<ChunkFailure>,
     /// Chunks of which it is not known how many of their rows are vertices.
     pub unknown_counts: u64,
     /// Where this page ended, if it ended before the last row.
-    pub cursor: Option<Cursor>,
+    pub cursor: Option<PageCursor>,
     /// Chunks that were read so far.
-    pub done: u64,
+    pub chunks_read: u64,
     /// Where rows are decoded.
     pub cpu: ComputePool,
-    chunks: BoxStream<'static, Done>,
+    chunks: BoxStream<'static, FinishedChunk>,
     pub(super) skips_corrupt: bool,
     /// Rows that may still be given.
-    pub(super) left: u64,
-    resume: Option<Cursor>,
+    pub(super) rows_left: u64,
+    resume: Option<PageCursor>,
 }
 
 impl std::fmt::Debug for VertexStream {
@@ -72,20 +72,20 @@ impl std::fmt::Debug for VertexStream {
 }
 
 /// What all chunks of a query are read with.
-pub(super) struct Reading {
+pub(super) struct ChunkReader {
     pub(super) level: Level,
-    pub(super) attributes: Vec<Arc<Attribute>>,
+    pub(super) attributes: Vec<Arc<VertexAttribute>>,
     pub(super) columns: Columns,
     pub(super) with_fragments: bool,
     pub(super) counts_bytes: bool,
 }
 
-impl Reading {
-    async fn read(&self, work: &Work) -> Result<Option<Rows>, VectorError> {
-        let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
-            if let RowSelection::Fragments(fragments) = &work.pick {
+impl ChunkReader {
+    async fn read(&self, work: &ChunkRead) -> Result<Option<DecodedRows>, VectorError> {
+        let Some(chunk) = ChunkVertices::read(&self.level, &work.chunk, self.with_fragments).await? else {
+            if let RowSelection::Fragments(fragments) = &work.selection {
                 let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
-                let reason = format!("it names chunk `{}`, which has no vertices", dotted(&work.chunk));
+                let reason = format!("it names chunk `{}`, which has no vertices", format_coord(&work.chunk));
                 return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
             }
             return Ok(None);
@@ -96,12 +96,12 @@ impl Reading {
         }
         let encoded = if self.counts_bytes { Some(self.encoded_bytes(&work.chunk).await?) } else { None };
         let bytes = chunk.positions.bytes().len() as u64;
-        let (wanted, owners, columns) = (work.pick.clone(), work.owners.clone(), self.columns);
+        let (wanted, owners, columns) = (work.selection.clone(), work.owners.clone(), self.columns);
         let select = move || {
-            let rows = pick(&chunk, &wanted, owners.as_deref())?;
+            let rows = select_rows(&chunk, &wanted, owners.as_deref())?;
             let loaded = chunk.positions.rows() as u64;
-            let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
-            Ok::<_, VectorError>(Rows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
+            let batch = gather_rows(&chunk, rows, columns, owners.as_deref(), &values);
+            Ok::<_, VectorError>(DecodedRows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
         };
         self.level.store.context.cpu.run_or_inline(bytes, select).await?.map(Some)
     }
@@ -123,20 +123,20 @@ impl VertexStream {
     pub(super) fn new(
         schema: Arc<Schema>,
         touched: TouchedChunks,
-        reading: Reading,
-        work: Vec<Work>,
-        resume: Option<Cursor>,
+        reading: ChunkReader,
+        work: Vec<ChunkRead>,
+        resume: Option<PageCursor>,
     ) -> Self {
         let cpu = reading.level.store.context.cpu.clone();
-        let is_due = |work: &Work| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
-        let work: Vec<Work> = work.into_iter().filter(is_due).collect();
+        let is_due = |work: &ChunkRead| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
+        let work: Vec<ChunkRead> = work.into_iter().filter(is_due).collect();
         let reading = Arc::new(reading);
         let chunks = stream::iter(work)
             .map(move |work| {
                 let reading = Arc::clone(&reading);
                 async move {
                     let outcome = reading.read(&work).await;
-                    Done { chunk: work.chunk, outcome }
+                    FinishedChunk { chunk: work.chunk, outcome }
                 }
             })
             .buffered(CONCURRENCY)
@@ -151,11 +151,11 @@ impl VertexStream {
             failures: Vec::new(),
             unknown_counts: 0,
             cursor: None,
-            done: 0,
+            chunks_read: 0,
             cpu,
             chunks,
             skips_corrupt: false,
-            left: u64::MAX,
+            rows_left: u64::MAX,
             resume,
         }
     }
@@ -165,15 +165,15 @@ impl VertexStream {
     /// # Errors
     /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless such are left out.
     pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
-        while self.left > 0 {
-            let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
-            self.done += 1;
-            let Rows { mut batch, loaded, encoded, is_count_known } = match outcome {
+        while self.rows_left > 0 {
+            let Some(FinishedChunk { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
+            self.chunks_read += 1;
+            let DecodedRows { mut batch, loaded, encoded, is_count_known } = match outcome {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
                 Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {
                     if !self.failures.iter().any(|known| known.chunk == chunk) {
-                        self.failures.push(Failure { chunk, error });
+                        self.failures.push(ChunkFailure { chunk, error });
                     }
                     continue;
                 }
@@ -187,15 +187,15 @@ impl VertexStream {
                 _ => 0,
             };
             let skip = usize::try_from(given).unwrap_or(usize::MAX);
-            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
             let all = batch.rows.len();
-            batch.cut(skip, most, &self.schema);
+            batch.slice_rows(skip, most, &self.schema);
             let count = batch.rows.len() as u64;
             self.rows = self.rows.saturating_add(count);
-            self.left -= count.min(self.left);
-            if self.left == 0 {
+            self.rows_left -= count.min(self.rows_left);
+            if self.rows_left == 0 {
                 let rows = given.min(all as u64).saturating_add(count);
-                self.page_ends(chunk, rows, all as u64).await;
+                self.end_page(chunk, rows, all as u64).await;
             }
             if count > 0 {
                 return Ok(Some(batch));
@@ -205,9 +205,9 @@ impl VertexStream {
     }
 
     /// Notes where the page ends, if anything may come behind it.
-    async fn page_ends(&mut self, chunk: Coord, rows: u64, all: u64) {
+    async fn end_page(&mut self, chunk: Coord, rows: u64, all: u64) {
         if rows < all || self.chunks.next().await.is_some() {
-            self.cursor = Some(Cursor { chunk, rows });
+            self.cursor = Some(PageCursor { chunk, rows });
         }
     }
 
@@ -233,8 +233,8 @@ impl VertexStream {
 
     /// Bytes of rows that are held while they are under way, about.
     #[must_use]
-    pub fn held_bytes(&self, level: &Level) -> u64 {
-        let chunks = (self.touched.occupied as u64).max(1);
+    pub fn in_flight_bytes(&self, level: &Level) -> u64 {
+        let chunks = (self.touched.non_empty_chunks as u64).max(1);
         let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
         rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
     }
@@ -248,13 +248,13 @@ impl VertexQuery {
     pub async fn run(self, level: &Level) -> Result<VertexStream, VectorError> {
         let mut attributes = Vec::new();
         for name in &self.attributes {
-            attributes.push(Arc::new(Attribute::open(level, name).await?));
+            attributes.push(Arc::new(VertexAttribute::open(level, name).await?));
         }
-        let touched = TouchedChunks::of(level, &self.boxes, self.only.as_ref()).await?;
+        let touched = TouchedChunks::find(level, &self.boxes, self.chunk_filter.as_ref()).await?;
         let schema = Arc::new(self.schema(level, &attributes));
-        let ReadPlan { work, objects, failures } = plan_reads(&self, level, &touched).await?;
+        let ReadPlan { reads: work, objects, failures } = plan_reads(&self, level, &touched).await?;
         let with_fragments = self.needs_fragments(level, work.first()).await?;
-        let reading = Reading {
+        let reading = ChunkReader {
             level: level.clone(),
             attributes,
             columns: self.columns,
@@ -263,41 +263,41 @@ impl VertexQuery {
         };
         let mut stream = VertexStream::new(schema, touched, reading, work, self.cursor);
         (stream.objects, stream.failures) = (objects, failures);
-        (stream.skips_corrupt, stream.left) = (self.skips_corrupt, self.limit.unwrap_or(u64::MAX));
+        (stream.skips_corrupt, stream.rows_left) = (self.skips_corrupt, self.limit.unwrap_or(u64::MAX));
         Ok(stream)
     }
 
-    fn schema(&self, level: &Level, attributes: &[Arc<Attribute>]) -> Schema {
+    fn schema(&self, level: &Level, attributes: &[Arc<VertexAttribute>]) -> Schema {
         let list = |numbers: &[f64]| format!("{numbers:?}");
-        let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.name());
+        let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.as_str());
         let notes = [
             ("level", level.name.index.to_string()),
             ("chunk_shape", list(&level.shapes.chunk)),
             ("bin_shape", list(&level.shapes.bin)),
             ("interval", interval.to_owned()),
-            ("mode", self.mode.name().to_owned()),
+            ("mode", self.mode.as_str().to_owned()),
         ];
         Schema {
             columns: self.columns,
-            kind: level.kind.clone(),
+            kind: level.coordinate_type.clone(),
             axes: level.store.root.axes(),
-            coordinates: level.vertices.rank(),
+            chunk_rank: level.vertices.rank(),
             attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
             notes: notes.into_iter().map(|(name, text)| (format!("zvf.{name}"), text)).collect(),
         }
     }
 
     /// Whether fragments have to be read: not where the level says that they make up each chunk, and the first bears it out.
-    async fn needs_fragments(&self, level: &Level, first: Option<&Work>) -> Result<bool, VectorError> {
+    async fn needs_fragments(&self, level: &Level, first: Option<&ChunkRead>) -> Result<bool, VectorError> {
         let is_asked = self.columns.fragment || self.columns.object_id;
-        let is_by_fragment = first.is_some_and(|work| matches!(work.pick, RowSelection::Fragments(_)));
-        if is_asked || is_by_fragment || !level.claims_tiles() {
+        let is_by_fragment = first.is_some_and(|work| matches!(work.selection, RowSelection::Fragments(_)));
+        if is_asked || is_by_fragment || !level.declares_tiling() {
             return Ok(true);
         }
         let Some(first) = first else { return Ok(false) };
-        match ChunkRows::read(level, &first.chunk, true).await {
+        match ChunkVertices::read(level, &first.chunk, true).await {
             Ok(chunk) => {
-                Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.tiles()))
+                Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.is_tiling()))
             }
             // Whoever reads the chunk will say so.
             Err(error) if error.is_corrupt_chunk() => Ok(true),

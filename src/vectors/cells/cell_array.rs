@@ -11,10 +11,10 @@ use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::Node;
 use crate::key::NodePath;
 use crate::metadata::DataType;
-use crate::vectors::context::Context;
-use crate::vectors::json::{Object, integers};
+use crate::vectors::context::VectorContext;
+use crate::vectors::json::{JsonObject, integers};
 use crate::vectors::root::Profile;
-use crate::vectors::{Coord, VectorError, dotted};
+use crate::vectors::{Coord, VectorError, format_coord};
 
 /// The payloads of one kind of a level.
 #[derive(Clone, Debug)]
@@ -22,22 +22,22 @@ pub struct CellArray {
     /// Where they stand.
     pub path: NodePath,
     /// What the node that holds them says.
-    pub attributes: Arc<Object>,
-    pub(super) kind: Kind,
+    pub attributes: Arc<JsonObject>,
+    pub(super) layout: CellLayout,
     /// Spatial axes.
     pub(super) dims: usize,
     /// Axes before the spatial ones.
-    lead: usize,
+    leading_axes: usize,
     /// The coordinates of the first cell.
     origin: Coord,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum CellLayout {
     /// One array of variable length.
-    Ragged(Arc<Array>),
+    VariableLength(Arc<Array>),
     /// An array for each cell.
-    Children,
+    ArrayPerCell,
     /// A dense array, of which each chunk is a cell.
     Dense(Arc<Array>),
 }
@@ -48,14 +48,14 @@ impl CellArray {
     /// # Errors
     /// [`VectorError::InvalidMetadata`] if what stands there holds no payloads.
     pub async fn open(
-        context: &Context,
+        context: &VectorContext,
         path: NodePath,
         profile: Profile,
         dims: usize,
     ) -> Result<Option<Self>, VectorError> {
         let Some(opened) = context.node(&path).await? else { return Ok(None) };
         let (kind, attributes, rank) = match (&opened.node, profile) {
-            (Node::Group(group), Profile::V7) => (Kind::Children, &group.attributes, dims),
+            (Node::Group(group), Profile::V7) => (CellLayout::ArrayPerCell, &group.attributes, dims),
             (Node::Array(metadata), Profile::V9) => {
                 if metadata.data_type != DataType::VariableBytes {
                     let found = metadata.data_type.name();
@@ -65,14 +65,14 @@ impl CellArray {
                     ));
                 }
                 let array = Arc::clone(opened.array()?);
-                (Kind::Ragged(array), &metadata.attributes, metadata.shape.len())
+                (CellLayout::VariableLength(array), &metadata.attributes, metadata.shape.len())
             }
             (Node::Array(metadata), Profile::Doc) => {
                 if metadata.data_type.is_variable() || metadata.shape.len() <= dims {
                     return Err(wrong_node(&path, "it is no dense array of chunks"));
                 }
                 let array = Arc::clone(opened.array()?);
-                (Kind::Dense(array), &metadata.attributes, dims)
+                (CellLayout::Dense(array), &metadata.attributes, dims)
             }
             (Node::Array(_), Profile::V7) => return Err(wrong_node(&path, "it is an array, not a group")),
             (Node::Group(_), Profile::V9 | Profile::Doc) => {
@@ -80,27 +80,30 @@ impl CellArray {
             }
         };
         // Shared, as it may name a great many chunks.
-        let attributes = context.object(attributes).await?;
+        let attributes = context.parse_attributes_of(attributes).await?;
         let lead = rank.checked_sub(dims).filter(|&lead| lead <= 1).ok_or_else(|| {
             let detail = format!("`{}` has {rank} dimensions for {dims} axes", path.as_str());
-            VectorError::invalid("chunk_grid_consistent", detail)
+            VectorError::invalid_metadata("chunk_grid_consistent", detail)
         })?;
         let origin = origin_of(&attributes, dims, lead).ok_or_else(|| {
-            VectorError::invalid("array_attrs", format!("`chunk_grid_origin` of `{}` is none", path.as_str()))
+            VectorError::invalid_metadata(
+                "array_attrs",
+                format!("`chunk_grid_origin` of `{}` is none", path.as_str()),
+            )
         })?;
-        Ok(Some(Self { path, attributes, kind, dims, lead, origin }))
+        Ok(Some(Self { path, attributes, layout: kind, dims, leading_axes: lead, origin }))
     }
 
     /// Axes before the spatial ones.
     #[must_use]
-    pub fn lead(&self) -> usize {
-        self.lead
+    pub fn leading_axes(&self) -> usize {
+        self.leading_axes
     }
 
     /// The number of coordinates of a cell.
     #[must_use]
     pub fn rank(&self) -> usize {
-        self.lead + self.dims
+        self.leading_axes + self.dims
     }
 
     /// The coordinates of the first cell.
@@ -112,9 +115,9 @@ impl CellArray {
     /// The array that holds all cells, if one does.
     #[must_use]
     pub fn array(&self) -> Option<&Arc<Array>> {
-        match &self.kind {
-            Kind::Ragged(array) | Kind::Dense(array) => Some(array),
-            Kind::Children => None,
+        match &self.layout {
+            CellLayout::VariableLength(array) | CellLayout::Dense(array) => Some(array),
+            CellLayout::ArrayPerCell => None,
         }
     }
 
@@ -133,7 +136,7 @@ impl CellArray {
 
     /// The place of a cell in the array; `None` if it is not in it, or there is no one array.
     #[must_use]
-    pub fn cell(&self, coord: &[i64]) -> Option<Vec<u64>> {
+    pub fn grid_index(&self, coord: &[i64]) -> Option<Vec<u64>> {
         if coord.len() != self.rank() {
             return None;
         }
@@ -145,7 +148,7 @@ impl CellArray {
     }
 
     /// The coordinates of the cell at a place in the array.
-    pub(super) fn coord(&self, cell: &[u64]) -> Option<Coord> {
+    pub(super) fn coord_at(&self, cell: &[u64]) -> Option<Coord> {
         let coords = cell
             .iter()
             .zip(&self.origin)
@@ -157,52 +160,64 @@ impl CellArray {
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if it does not decode.
-    pub async fn payload(&self, context: &Context, coord: &[i64]) -> Result<Option<Bytes>, VectorError> {
-        let payload = match (&self.kind, self.cell(coord)) {
-            (Kind::Children, _) => self.child(context, coord).await,
-            (Kind::Ragged(array), Some(cell)) => Self::ragged(context, array, &cell).await,
-            (Kind::Dense(array), Some(cell)) => self.dense(context, array, &cell).await,
-            (Kind::Ragged(_) | Kind::Dense(_), None) => return Ok(None),
+    pub async fn payload(
+        &self,
+        context: &VectorContext,
+        coord: &[i64],
+    ) -> Result<Option<Bytes>, VectorError> {
+        let payload = match (&self.layout, self.grid_index(coord)) {
+            (CellLayout::ArrayPerCell, _) => self.child_payload(context, coord).await,
+            (CellLayout::VariableLength(array), Some(cell)) => {
+                Self::variable_length_payload(context, array, &cell).await
+            }
+            (CellLayout::Dense(array), Some(cell)) => self.dense_payload(context, array, &cell).await,
+            (CellLayout::VariableLength(_) | CellLayout::Dense(_), None) => return Ok(None),
         };
-        payload.map_err(|error| self.corrupt(coord, error))
+        payload.map_err(|error| self.cell_error(coord, error))
     }
 
-    async fn ragged(
-        context: &Context,
+    async fn variable_length_payload(
+        context: &VectorContext,
         array: &Arc<Array>,
         cell: &[u64],
     ) -> Result<Option<Bytes>, VectorError> {
         let one = cell.iter().map(|&start| AxisRange { start, count: 1, step: 1, keep: true }).collect();
-        let texts = context.elements(array, Subset(one)).await?.into_texts();
+        let texts = context.read_elements(array, Subset(one)).await?.into_elements();
         Ok(texts.into_iter().next().filter(|payload| !payload.is_empty()))
     }
 
-    async fn child(&self, context: &Context, coord: &[i64]) -> Result<Option<Bytes>, VectorError> {
-        let Some(array) = context.array(&self.path.child(&dotted(coord))?).await? else { return Ok(None) };
+    async fn child_payload(
+        &self,
+        context: &VectorContext,
+        coord: &[i64],
+    ) -> Result<Option<Bytes>, VectorError> {
+        let Some(array) = context.array(&self.path.child(&format_coord(coord))?).await? else {
+            return Ok(None);
+        };
         let metadata = array.metadata();
         if metadata.data_type != DataType::UInt8 || metadata.shape.len() != 1 {
             return Err(wrong_node(&self.path, "a chunk is no list of bytes"));
         }
         let whole = Subset::whole(&metadata.shape);
-        let payload = context.elements(&array, whole).await?.into_items();
+        let payload = context.read_elements(&array, whole).await?.into_bytes();
         Ok(Some(payload).filter(|payload| !payload.is_empty()))
     }
 
-    async fn dense(
+    async fn dense_payload(
         &self,
-        context: &Context,
+        context: &VectorContext,
         array: &Arc<Array>,
         cell: &[u64],
     ) -> Result<Option<Bytes>, VectorError> {
         let one = || Subset(self.dense_ranges(array, cell));
-        let found = context.elements(array, one()).await?;
+        let found = context.read_elements(array, one()).await?;
         if found.is_stored {
-            return Ok(Some(found.into_items()));
+            return Ok(Some(found.into_bytes()));
         }
         // What the documents' example gives for a key has fewer coordinates than such an array's keys have.
         let short = Arc::new(short_keys::bind(context, &self.path, array, self.dims)?);
-        let found = context.elements(&short, one()).await?;
-        Ok(found.is_stored.then(|| found.into_items()))
+        let found = context.read_elements(&short, one()).await?;
+        Ok(found.is_stored.then(|| found.into_bytes()))
     }
 
     /// All of a cell of a dense array.
@@ -214,11 +229,11 @@ impl CellArray {
     }
 
     /// An error of the array room as one about a cell, where it is about what is stored there.
-    fn corrupt(&self, coord: &[i64], error: VectorError) -> VectorError {
+    fn cell_error(&self, coord: &[i64], error: VectorError) -> VectorError {
         match error {
             VectorError::Array(source) if source.class() == ErrorClass::CorruptData => VectorError::Corrupt {
                 path: self.path.as_str().to_owned(),
-                chunk: dotted(coord),
+                chunk: format_coord(coord),
                 reason: source.to_string(),
             },
             VectorError::Array(ArrayError::TooLarge { limit, .. }) => {
@@ -230,7 +245,7 @@ impl CellArray {
 }
 
 /// The coordinates of the first cell, zeros if nothing is said.
-fn origin_of(attributes: &Object, dims: usize, lead: usize) -> Option<Coord> {
+fn origin_of(attributes: &JsonObject, dims: usize, lead: usize) -> Option<Coord> {
     let Some(written) = attributes.get("chunk_grid_origin").filter(|value| !value.is_null()) else {
         return Some(vec![0; dims + lead]);
     };
@@ -242,5 +257,5 @@ fn origin_of(attributes: &Object, dims: usize, lead: usize) -> Option<Coord> {
 }
 
 fn wrong_node(path: &NodePath, what: &str) -> VectorError {
-    VectorError::invalid("vertices_array", format!("`{}`: {what}", path.as_str()))
+    VectorError::invalid_metadata("vertices_array", format!("`{}`: {what}", path.as_str()))
 }

@@ -3,13 +3,13 @@
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::cell_array::{CellArray, Kind};
+use super::cell_array::{CellArray, CellLayout};
 use crate::array::ChunkData;
 use crate::codec::sharding_indexed::Sharding;
 use crate::key::StorePrefix;
 use crate::store::StoreError;
-use crate::vectors::context::Context;
-use crate::vectors::{Coord, VectorError, parse_dotted};
+use crate::vectors::context::VectorContext;
+use crate::vectors::{Coord, VectorError, parse_coord};
 
 /// Most cells that are listed of an array.
 const MAX_CELLS: usize = 1 << 21;
@@ -22,7 +22,7 @@ pub struct NonEmptyCells {
     /// Their coordinates, in order.
     pub cells: Vec<Coord>,
     /// Names that are no coordinates, or lie outside the grid.
-    pub skipped: Vec<String>,
+    pub invalid_names: Vec<String>,
 }
 
 impl CellArray {
@@ -30,25 +30,25 @@ impl CellArray {
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::TooMany`].
-    pub async fn occupied(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    pub async fn non_empty_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         match self.attributes.get("nonempty_chunks") {
-            Some(Value::Array(names)) if matches!(self.kind, Kind::Ragged(_)) => {
+            Some(Value::Array(names)) if matches!(self.layout, CellLayout::VariableLength(_)) => {
                 let (array, bytes) = (self.clone(), names.len() as u64 * 64);
-                Ok(context.cpu.run_or_inline(bytes, move || array.named()).await?)
+                Ok(context.cpu.run_or_inline(bytes, move || array.declared_cells()).await?)
             }
-            _ => self.stored(context).await,
+            _ => self.stored_cells(context).await,
         }
     }
 
     /// The cells that the array names.
-    fn named(&self) -> NonEmptyCells {
+    fn declared_cells(&self) -> NonEmptyCells {
         let mut occupied = NonEmptyCells::default();
         let names = self.attributes.get("nonempty_chunks").and_then(Value::as_array);
         for name in names.into_iter().flatten() {
-            let coord = name.as_str().and_then(parse_dotted);
-            match coord.filter(|coord| self.cell(coord).is_some()) {
+            let coord = name.as_str().and_then(parse_coord);
+            match coord.filter(|coord| self.grid_index(coord).is_some()) {
                 Some(coord) => occupied.cells.push(coord),
-                None => occupied.skipped.push(name.to_string()),
+                None => occupied.invalid_names.push(name.to_string()),
             }
         }
         occupied.sorted()
@@ -58,32 +58,32 @@ impl CellArray {
     ///
     /// # Errors
     /// As [`CellArray::occupied`].
-    pub async fn stored(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
-        let listed = match &self.kind {
-            Kind::Children => self.children(context).await,
-            Kind::Ragged(_) | Kind::Dense(_) => self.listed(context).await,
+    pub async fn stored_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
+        let listed = match &self.layout {
+            CellLayout::ArrayPerCell => self.child_cells(context).await,
+            CellLayout::VariableLength(_) | CellLayout::Dense(_) => self.listed_cells(context).await,
         };
         match listed {
-            Err(VectorError::Store { source: StoreError::NotListable, .. }) => self.all(),
+            Err(VectorError::Store { source: StoreError::NotListable, .. }) => self.all_cells(),
             listed => listed.map(NonEmptyCells::sorted),
         }
     }
 
-    async fn children(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    async fn child_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         let mut occupied = NonEmptyCells::default();
         let not_listable =
             || VectorError::Store { key: self.path.to_string(), source: StoreError::NotListable };
-        for name in context.names(&self.path).await?.ok_or_else(not_listable)? {
-            match parse_dotted(&name).filter(|coord| coord.len() == self.rank()) {
+        for name in context.child_names(&self.path).await?.ok_or_else(not_listable)? {
+            match parse_coord(&name).filter(|coord| coord.len() == self.rank()) {
                 Some(coord) => occupied.cells.push(coord),
-                None => occupied.skipped.push(name),
+                None => occupied.invalid_names.push(name),
             }
             check_count(occupied.cells.len())?;
         }
         Ok(occupied)
     }
 
-    async fn listed(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    async fn listed_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         let mut occupied = NonEmptyCells::default();
         let Some(array) = self.array() else { return Ok(occupied) };
         let prefix = StorePrefix::parse(&format!("{}c/", self.path.prefix().as_str()))?;
@@ -94,12 +94,12 @@ impl CellArray {
             let below = entry.key.as_str().get(start..).unwrap_or_default();
             let chunk = array.chunk_coords(below).or_else(|| self.short_coords(below));
             let Some(chunk) = chunk.filter(|chunk| array.grid().contains(chunk)) else {
-                occupied.skipped.push(below.to_owned());
+                occupied.invalid_names.push(below.to_owned());
                 continue;
             };
             match array.first_chain().sharding() {
                 Some(sharding) if self.is_sharded() => {
-                    let cells = self.of_shard(context, &chunk, sharding).await?;
+                    let cells = self.cells_of_shard(context, &chunk, sharding).await?;
                     occupied.cells.extend(cells);
                 }
                 _ => {
@@ -117,7 +117,9 @@ impl CellArray {
 
     /// The chunk that a short key names: its own coordinates, and zeros for what each chunk holds all of.
     fn short_coords(&self, below: &str) -> Option<Vec<u64>> {
-        let (Kind::Dense(array), Some(numbers)) = (&self.kind, below.strip_prefix("c/")) else { return None };
+        let (CellLayout::Dense(array), Some(numbers)) = (&self.layout, below.strip_prefix("c/")) else {
+            return None;
+        };
         let mut chunk: Vec<u64> = numbers.split('/').map(str::parse).collect::<Result<_, _>>().ok()?;
         let is_short = chunk.len() == self.dims;
         chunk.resize(array.metadata().shape.len(), 0);
@@ -140,25 +142,25 @@ impl CellArray {
                 .take(MAX_CELLS + 1)
                 .collect();
         }
-        cells.iter().filter_map(|cell| self.coord(cell)).collect()
+        cells.iter().filter_map(|cell| self.coord_at(cell)).collect()
     }
 
     /// The cells that a shard's index has.
-    async fn of_shard(
+    async fn cells_of_shard(
         &self,
-        context: &Context,
+        context: &VectorContext,
         shard: &[u64],
         sharding: &Sharding,
     ) -> Result<Vec<Coord>, VectorError> {
         let Some(array) = self.array() else { return Ok(Vec::new()) };
         let chain = array.first_chain();
         let key = array.stored_key(shard)?;
-        let found = context.reader.source().fetch_or_lookup(&key, chain, &context.trace).await?;
+        let found = context.reader.source().fetch_or_lookup(&key, chain, &context.read_context).await?;
         let index = match (found.value, found.part) {
             (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;
-                context.reader.source().shard_index(&value, chain, whole, &context.trace).await?
+                context.reader.source().shard_index(&value, chain, whole, &context.read_context).await?
             }
             (None, _) => return Ok(Vec::new()),
         };
@@ -189,7 +191,7 @@ impl CellArray {
     }
 
     /// Every cell there is room for, where it cannot be told which of them are stored.
-    fn all(&self) -> Result<NonEmptyCells, VectorError> {
+    fn all_cells(&self) -> Result<NonEmptyCells, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
         if grid.is_empty() || count > MAX_UNKNOWN.into() {
@@ -201,7 +203,7 @@ impl CellArray {
             });
         }
         let cells = self.cells_from(&vec![0; grid.len()], &grid);
-        Ok(NonEmptyCells { cells, skipped: Vec::new() }.sorted())
+        Ok(NonEmptyCells { cells, invalid_names: Vec::new() }.sorted())
     }
 }
 

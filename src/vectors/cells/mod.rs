@@ -10,5 +10,5 @@ mod list;
 mod short_keys;
 
 pub use cell_array::CellArray;
-pub use keys::{Keys, ShardPlace};
+pub use keys::{CellKey, ShardPosition};
 pub use list::NonEmptyCells;

@@ -14,21 +14,21 @@ use crate::store::{
     ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
 use crate::vectors::VectorError;
-use crate::vectors::context::Context;
+use crate::vectors::context::VectorContext;
 
 /// The same array, whose chunks are looked for under keys of `dims` coordinates.
 pub(super) fn bind(
-    context: &Context,
+    context: &VectorContext,
     path: &NodePath,
     array: &Array,
     dims: usize,
 ) -> Result<Array, ArrayError> {
     let metadata = Arc::new(array.metadata().clone());
     let surplus = metadata.shape.len().saturating_sub(dims);
-    let store = ShortKeys { inner: Arc::clone(context.store()), surplus };
+    let store = ShortKeyStore { inner: Arc::clone(context.store()), surplus };
     // Another name, so that what is remembered of one is not taken for the other.
     let mount = format!("{}/short keys", context.mount).into();
-    Array::bind(mount, Arc::new(store), path.clone(), metadata, &context.codec)
+    Array::bind(mount, Arc::new(store), path.clone(), metadata, &context.codec_limits)
 }
 
 /// The short key of a chunk of a dense array at `path`.
@@ -39,12 +39,12 @@ pub(super) fn short_key(path: &NodePath, cell: &[u64]) -> Result<StoreKey, Vecto
 
 /// Shows each value under its key with this many more segments. Reads alone.
 #[derive(Debug)]
-struct ShortKeys {
+struct ShortKeyStore {
     inner: SharedStore,
     surplus: usize,
 }
 
-impl ShortKeys {
+impl ShortKeyStore {
     fn short(&self, key: &StoreKey) -> Option<StoreKey> {
         let mut text = key.as_str();
         for _ in 0..self.surplus {
@@ -55,7 +55,7 @@ impl ShortKeys {
 }
 
 #[async_trait]
-impl Store for ShortKeys {
+impl Store for ShortKeyStore {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
     }

@@ -4,9 +4,9 @@ use super::PayloadError;
 
 /// A place in a payload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'a>(&'a [u8]);
+pub(super) struct PayloadReader<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> PayloadReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }

@@ -4,7 +4,7 @@
 //! compressed form. Whether fragments are bins is not decided here.
 
 use super::PayloadError;
-use super::cursor::Cursor;
+use super::cursor::PayloadReader;
 
 /// `GFVZ` as stored.
 const MAGIC: u32 = 0x5A56_4647;
@@ -46,7 +46,7 @@ impl Fragment<'_> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FragmentRows {
     Range { start: u64, count: u64 },
     Explicit { start: usize, end: usize },
 }
@@ -54,9 +54,9 @@ enum Place {
 /// The fragments of a cell; every row of them exists.
 #[derive(Clone, Debug, Default)]
 pub struct FragmentIndex {
-    places: Vec<Place>,
+    fragments: Vec<FragmentRows>,
     rows: Vec<i64>,
-    tiles: bool,
+    is_tiling: bool,
 }
 
 impl FragmentIndex {
@@ -65,7 +65,7 @@ impl FragmentIndex {
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8], rows: u64) -> Result<Self, PayloadError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = PayloadReader::new(bytes);
         if cursor.u32("header")? != MAGIC {
             return Err(PayloadError::Magic);
         }
@@ -83,7 +83,7 @@ impl FragmentIndex {
         }
         if fragments == 0 {
             cursor.end()?;
-            return Ok(Self { places: Vec::new(), rows: Vec::new(), tiles: rows == 0 });
+            return Ok(Self { fragments: Vec::new(), rows: Vec::new(), is_tiling: rows == 0 });
         }
         let padded = (fragments as usize).div_ceil(8).next_multiple_of(8);
         let bitmap = cursor.take(padded, "bitmap")?;
@@ -121,37 +121,40 @@ impl FragmentIndex {
             return Err(PayloadError::Row { row, rows });
         }
         let (pairs, _) = pairs.as_chunks::<2>();
-        let places = places(fragments as usize, is_range, pairs, &spans, rows)?;
-        let tiles = tiles(&places, rows);
-        Ok(Self { places, rows: explicit_rows, tiles })
+        let places = decode_fragments(fragments as usize, is_range, pairs, &spans, rows)?;
+        let tiles = are_tiling(&places, rows);
+        Ok(Self { fragments: places, rows: explicit_rows, is_tiling: tiles })
     }
 
     /// Fragments that are ranges, as `(first row, count)`; the caller's rows are in bounds.
     #[must_use]
-    pub fn of_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
-        let places: Vec<Place> = ranges.iter().map(|&(start, count)| Place::Range { start, count }).collect();
-        let tiles = tiles(&places, rows);
-        Self { places, rows: Vec::new(), tiles }
+    pub fn from_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
+        let fragments: Vec<FragmentRows> =
+            ranges.iter().map(|&(start, count)| FragmentRows::Range { start, count }).collect();
+        let is_tiling = are_tiling(&fragments, rows);
+        Self { fragments, rows: Vec::new(), is_tiling }
     }
 
     /// How many fragments.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.fragments.len()
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.fragments.is_empty()
     }
 
     /// One of them.
     #[must_use]
     pub fn get(&self, fragment: usize) -> Option<Fragment<'_>> {
-        Some(match *self.places.get(fragment)? {
-            Place::Range { start, count } => Fragment::Range { start, count },
-            Place::Explicit { start, end } => Fragment::Rows(self.rows.get(start..end).unwrap_or_default()),
+        Some(match *self.fragments.get(fragment)? {
+            FragmentRows::Range { start, count } => Fragment::Range { start, count },
+            FragmentRows::Explicit { start, end } => {
+                Fragment::Rows(self.rows.get(start..end).unwrap_or_default())
+            }
         })
     }
 
@@ -162,18 +165,18 @@ impl FragmentIndex {
 
     /// Whether they are ranges that follow each other from the first row of the cell to its last.
     #[must_use]
-    pub fn tiles(&self) -> bool {
-        self.tiles
+    pub fn is_tiling(&self) -> bool {
+        self.is_tiling
     }
 }
 
-fn places(
+fn decode_fragments(
     fragments: usize,
     is_range: impl Fn(usize) -> bool,
     pairs: &[[i64; 2]],
     spans: &[(usize, usize)],
     rows: u64,
-) -> Result<Vec<Place>, PayloadError> {
+) -> Result<Vec<FragmentRows>, PayloadError> {
     let (mut pairs, mut spans) = (pairs.iter(), spans.iter());
     let mut places = Vec::with_capacity(fragments);
     for fragment in 0..fragments {
@@ -186,22 +189,22 @@ fn places(
                 let row = i64::try_from((first + count).saturating_sub(1)).unwrap_or(i64::MAX);
                 return Err(PayloadError::Row { row, rows });
             }
-            Place::Range { start: first, count }
+            FragmentRows::Range { start: first, count }
         } else {
             let &(start, end) = spans.next().ok_or(PayloadError::Short("offsets"))?;
-            Place::Explicit { start, end }
+            FragmentRows::Explicit { start, end }
         };
         places.push(place);
     }
     Ok(places)
 }
 
-fn tiles(places: &[Place], rows: u64) -> bool {
+fn are_tiling(places: &[FragmentRows], rows: u64) -> bool {
     let mut next = 0;
     for place in places {
         match *place {
-            Place::Range { start, count } if start == next => next += count,
-            Place::Range { .. } | Place::Explicit { .. } => return false,
+            FragmentRows::Range { start, count } if start == next => next += count,
+            FragmentRows::Range { .. } | FragmentRows::Explicit { .. } => return false,
         }
     }
     next == rows
@@ -248,10 +251,12 @@ mod tests {
         let index = FragmentIndex::decode(&bytes, 5).unwrap();
         let rows: Vec<Vec<u64>> = index.iter().map(|fragment| fragment.rows().collect()).collect();
         assert_eq!(rows, [vec![0, 1], vec![4, 2], vec![], vec![]]);
-        assert!(!index.tiles());
-        assert!(FragmentIndex::decode(&encode(&[Ok((0, 2)), Ok((2, 0)), Ok((2, 3))]), 5).unwrap().tiles());
-        assert!(FragmentIndex::decode(&encode(&[]), 0).unwrap().tiles());
-        assert!(!FragmentIndex::decode(&encode(&[]), 1).unwrap().tiles());
+        assert!(!index.is_tiling());
+        assert!(
+            FragmentIndex::decode(&encode(&[Ok((0, 2)), Ok((2, 0)), Ok((2, 3))]), 5).unwrap().is_tiling()
+        );
+        assert!(FragmentIndex::decode(&encode(&[]), 0).unwrap().is_tiling());
+        assert!(!FragmentIndex::decode(&encode(&[]), 1).unwrap().is_tiling());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`Manifest`]: of which fragments an object is made (Zarr Vector Format 0.9, "object index").
 
 use super::PayloadError;
-use super::cursor::Cursor;
+use super::cursor::PayloadReader;
 
 /// Fragments of one chunk that follow each other in an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,17 +64,17 @@ impl Manifest {
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8], coordinates: usize) -> Result<Self, PayloadError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = PayloadReader::new(bytes);
         let blocks = cursor.u32("header")?;
         let mut spans = Vec::new();
         let mut left = MAX_FRAGMENTS;
         for block in 0..blocks {
             let chunk = cursor.i64s(coordinates as u64, "coordinates")?;
             let fragments = match cursor.u8("mode")? {
-                0 => FragmentNumbers::List(vec![number(cursor.i64("fragment")?)?]),
+                0 => FragmentNumbers::List(vec![fragment_number(cursor.i64("fragment")?)?]),
                 1 => {
                     let (start, count) = (cursor.i64("fragments")?, cursor.i64("fragments")?);
-                    let first = number(start)?;
+                    let first = fragment_number(start)?;
                     let count = u64::try_from(count).map_err(|_negative| PayloadError::Count(count))?;
                     if count > left {
                         return Err(PayloadError::Count(i64::try_from(count).unwrap_or(i64::MAX)));
@@ -86,7 +86,7 @@ impl Manifest {
                 2 => {
                     let count = cursor.u32("fragments")?;
                     let numbers = cursor.i64s(count.into(), "fragments")?;
-                    FragmentNumbers::List(numbers.into_iter().map(number).collect::<Result<_, _>>()?)
+                    FragmentNumbers::List(numbers.into_iter().map(fragment_number).collect::<Result<_, _>>()?)
                 }
                 mode => return Err(PayloadError::Mode { mode, block }),
             };
@@ -119,7 +119,7 @@ impl Manifest {
 }
 
 /// The number of a fragment: an index has no more than 32 bits of them.
-fn number(fragment: i64) -> Result<u32, PayloadError> {
+fn fragment_number(fragment: i64) -> Result<u32, PayloadError> {
     u32::try_from(fragment).map_err(|_out_of_range| PayloadError::Fragment(fragment))
 }
 

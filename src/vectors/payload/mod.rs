@@ -13,6 +13,6 @@ mod rows;
 
 pub use error::PayloadError;
 pub use fragments::{Fragment, FragmentIndex};
-pub use links::{LinkRow, decode_links, decode_ragged};
+pub use links::{LinkRecord, decode_link_groups, decode_links};
 pub use manifest::{FragmentNumbers, FragmentSpan, Manifest};
-pub use rows::{Positions, integers, number_type};
+pub use rows::{Positions, decode_integers, number_type};

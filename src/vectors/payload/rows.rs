@@ -75,19 +75,19 @@ impl Positions {
 
     /// The first rows.
     #[must_use]
-    pub fn first(&self, rows: usize) -> Self {
+    pub fn truncated(&self, rows: usize) -> Self {
         let end = rows.saturating_mul(self.row_bytes()).min(self.bytes.len());
         Self { bytes: self.bytes.slice(..end), kind: self.kind.clone(), dims: self.dims }
     }
 
     /// A vertex's place on each axis.
-    pub fn at(&self, row: usize) -> impl Iterator<Item = f64> {
-        self.row(row).chunks_exact(self.kind.item_bytes()).map(|item| float(&self.kind, item))
+    pub fn coordinates(&self, row: usize) -> impl Iterator<Item = f64> {
+        self.row(row).chunks_exact(self.kind.item_bytes()).map(|item| decode_float(&self.kind, item))
     }
 }
 
 /// A float, widened.
-fn float(kind: &DataType, item: &[u8]) -> f64 {
+fn decode_float(kind: &DataType, item: &[u8]) -> f64 {
     let value = match kind {
         DataType::Float16 => item.first_chunk().map(|&bytes| f16::from_le_bytes(bytes).to_f64()),
         DataType::Float32 => item.first_chunk().map(|&bytes| f32::from_le_bytes(bytes).into()),
@@ -98,7 +98,7 @@ fn float(kind: &DataType, item: &[u8]) -> f64 {
 
 /// Integers of a signed type, or an unsigned one that fits; a rest that is no whole number is left out.
 #[must_use]
-pub fn integers(bytes: &[u8], kind: &DataType) -> Vec<i64> {
+pub fn decode_integers(bytes: &[u8], kind: &DataType) -> Vec<i64> {
     fn all<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> i64) -> Vec<i64> {
         let (items, _) = bytes.as_chunks();
         items.iter().map(|&item| number(item)).collect()

@@ -1,23 +1,25 @@
 //! Level 3, one chunk: its vertices, its fragments, its attributes.
 
 use crate::metadata::DataType;
-use crate::vectors::chunk::ChunkRows;
-use crate::vectors::json::{integers, text};
+use crate::vectors::chunk::ChunkVertices;
+use crate::vectors::json::{integers, string};
 use crate::vectors::level::Level;
-use crate::vectors::payload::{Fragment, FragmentIndex, Positions, integers as numbers_of, number_type};
-use crate::vectors::{Attribute, CellArray, Profile, VectorError};
+use crate::vectors::payload::{
+    Fragment, FragmentIndex, Positions, decode_integers as numbers_of, number_type,
+};
+use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute};
 
 /// A vertex may stand outside its chunk by this part of the chunk's edge,
-const OUTSIDE: f64 = 1e-6;
+const CHUNK_TOLERANCE: f64 = 1e-6;
 /// and outside its bin by this part of the bin's.
-const OUTSIDE_BIN: f64 = 1e-4;
+const BIN_TOLERANCE: f64 = 1e-4;
 
 /// What a chunk is compared with.
-pub(super) struct Subject {
+pub(super) struct CheckInputs {
     pub(super) level: Level,
-    pub(super) attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<VertexAttribute>,
     /// Attributes of fragments.
-    pub(super) of_fragments: Vec<CellArray>,
+    pub(super) fragment_attributes: Vec<CellArray>,
     pub(super) has_objects: bool,
 }
 
@@ -27,7 +29,7 @@ pub(super) struct ChunkFacts {
     /// Rows.
     pub(super) rows: u64,
     /// Rows that count.
-    pub(super) universe: u64,
+    pub(super) vertex_rows: u64,
     pub(super) fragments: u64,
     pub(super) findings: Vec<Finding>,
 }
@@ -49,14 +51,14 @@ impl ChunkFacts {
 }
 
 /// Looks at a chunk.
-pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
+pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
     let level = &subject.level;
     let context = &level.store.context;
     let mut facts = ChunkFacts::default();
     let positions = match level.vertices.payload(context, coord).await {
-        Ok(Some(payload)) => Positions::new(payload, &level.kind, level.dims),
+        Ok(Some(payload)) => Positions::new(payload, &level.coordinate_type, level.dims),
         Ok(None) => return Ok(facts),
-        Err(error) => return failed(facts, "chunk_decodes", level.vertices.path.as_str(), error),
+        Err(error) => return payload_finding(facts, "chunk_decodes", level.vertices.path.as_str(), error),
     };
     let positions = match positions {
         Ok(positions) => positions,
@@ -66,26 +68,26 @@ pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts,
         }
     };
     if level.store.root.profile == Profile::Doc {
-        offsets(subject, coord, &positions, &mut facts).await?;
+        check_group_offsets(subject, coord, &positions, &mut facts).await?;
     } else if let Some(fragments) = &level.fragments {
-        index(fragments, subject, coord, &positions, &mut facts).await?;
+        check_fragment_index(fragments, subject, coord, &positions, &mut facts).await?;
     }
     // With whatever of it can be used.
     let with_fragments =
         !facts.findings.iter().any(|finding| matches!(finding.id, "fragment_index" | "vgo_arithmetic"));
-    let chunk = match ChunkRows::read(level, coord, with_fragments).await {
+    let chunk = match ChunkVertices::read(level, coord, with_fragments).await {
         Ok(Some(chunk)) => chunk,
         Ok(None) => return Ok(facts),
         Err(error) if error.is_corrupt_chunk() => {
-            ChunkRows { coord: coord.to_vec(), positions, fragments: None, is_count_known: true }
+            ChunkVertices { coord: coord.to_vec(), positions, fragments: None, is_count_known: true }
         }
         Err(error) => return Err(error),
     };
     facts.rows = chunk.positions.rows() as u64;
     let (work, shared) = (chunk.clone(), subject.level.clone());
     let has_objects = subject.has_objects;
-    let found = context.cpu.run(move || places(&shared, &work, has_objects)).await?;
-    facts.universe = found.universe;
+    let found = context.cpu.run(move || check_positions(&shared, &work, has_objects)).await?;
+    facts.vertex_rows = found.vertex_rows;
     facts.fragments = chunk.fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
     facts.findings.extend(found.findings);
     for attribute in &subject.attributes {
@@ -103,14 +105,14 @@ pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts,
             Err(error) => return Err(error),
         }
     }
-    for cells in &subject.of_fragments {
-        of_fragments(level, cells, coord, &mut facts).await?;
+    for cells in &subject.fragment_attributes {
+        check_fragment_attributes(level, cells, coord, &mut facts).await?;
     }
     Ok(facts)
 }
 
 /// A payload that cannot be read is a finding; a store that fails is not.
-fn failed(
+fn payload_finding(
     mut facts: ChunkFacts,
     id: &'static str,
     path: &str,
@@ -124,9 +126,9 @@ fn failed(
 }
 
 /// The fragment index of a chunk.
-async fn index(
+async fn check_fragment_index(
     fragments: &CellArray,
-    subject: &Subject,
+    subject: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
@@ -134,7 +136,7 @@ async fn index(
     let at = fragments.path.as_str();
     match fragments.payload(&subject.level.store.context, coord).await {
         Ok(Some(payload)) => match FragmentIndex::decode(&payload, positions.rows() as u64) {
-            Ok(index) if subject.level.claims_tiles() && !index.tiles() => {
+            Ok(index) if subject.level.declares_tiling() && !index.is_tiling() => {
                 let message = "its fragments do not make up the chunk, as the level says that they do";
                 facts.add("fragments_tile_claim", true, at, message);
             }
@@ -149,8 +151,8 @@ async fn index(
 }
 
 /// The offsets of the groups of a chunk: they follow each other without gaps, within the chunk, each in its bin.
-async fn offsets(
-    subject: &Subject,
+async fn check_group_offsets(
+    subject: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
@@ -206,23 +208,23 @@ async fn offsets(
 }
 
 /// Where the vertices of a chunk are.
-fn places(level: &Level, chunk: &ChunkRows, has_objects: bool) -> ChunkFacts {
+fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> ChunkFacts {
     let mut facts = ChunkFacts::default();
     let at = level.vertices.path.as_str();
-    let strategy = text(level.store.root.block(), "cross_chunk_strategy");
+    let strategy = string(level.store.root.store_metadata(), "cross_chunk_strategy");
     let is_shared = matches!(strategy, Some("boundary_deduplication" | "both"));
-    let (low, high) = level.bounds_of(&chunk.coord);
-    let universe = chunk.universe();
-    facts.universe = universe.len() as u64;
+    let (low, high) = level.chunk_bounds(&chunk.coord);
+    let universe = chunk.vertex_rows();
+    facts.vertex_rows = universe.len() as u64;
     let (mut outside, mut infinite) = (None, None);
     for &row in &universe {
         let mut is_outside = false;
         for ((at, edge), (low, high)) in
-            chunk.positions.at(row as usize).zip(&level.shapes.chunk).zip(low.iter().zip(&high))
+            chunk.positions.coordinates(row as usize).zip(&level.shapes.chunk).zip(low.iter().zip(&high))
         {
             if !at.is_finite() {
                 infinite.get_or_insert(row);
-            } else if at < low - OUTSIDE * edge || at > high + OUTSIDE * edge {
+            } else if at < low - CHUNK_TOLERANCE * edge || at > high + CHUNK_TOLERANCE * edge {
                 is_outside = true;
             }
         }
@@ -231,7 +233,7 @@ fn places(level: &Level, chunk: &ChunkRows, has_objects: bool) -> ChunkFacts {
         }
     }
     if let Some(row) = outside {
-        let place: Vec<f64> = chunk.positions.at(row as usize).collect();
+        let place: Vec<f64> = chunk.positions.coordinates(row as usize).collect();
         facts.add("vertex_in_chunk", !is_shared, at, format!("row {row}, at {place:?}, is outside"));
     }
     if let Some(row) = infinite {
@@ -270,30 +272,30 @@ fn is_binned(level: &Level, fragments: &FragmentIndex, has_objects: bool) -> boo
         && is_points
         && !has_objects
         && !level.shares_fragments()
-        && fragments.tiles()
+        && fragments.is_tiling()
         && bins == Some(fragments.len() as u64)
 }
 
 /// Whether a row is in the bin of this number.
 fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bin: usize) -> bool {
     let Some(bins) = &level.shapes.bins_per_chunk else { return true };
-    let (low, _) = level.bounds_of(coord);
+    let (low, _) = level.chunk_bounds(coord);
     let mut rest = bin as u64;
     let mut places = vec![0_u64; bins.len()];
     for (place, &bins) in places.iter_mut().zip(bins).rev() {
         *place = rest % bins.unsigned_abs().max(1);
         rest /= bins.unsigned_abs().max(1);
     }
-    let axes = positions.at(row).zip(&low).zip(&level.shapes.bin).zip(&places);
+    let axes = positions.coordinates(row).zip(&low).zip(&level.shapes.bin).zip(&places);
     axes.into_iter().all(|(((at, low), edge), &place)| {
         #[expect(clippy::cast_precision_loss, reason = "a bin of a chunk")]
         let start = low + place as f64 * edge;
-        !at.is_finite() || (at >= start - OUTSIDE_BIN * edge && at <= start + edge + OUTSIDE_BIN * edge)
+        !at.is_finite() || (at >= start - BIN_TOLERANCE * edge && at <= start + edge + BIN_TOLERANCE * edge)
     })
 }
 
 /// The attributes of fragments have a row for each.
-async fn of_fragments(
+async fn check_fragment_attributes(
     level: &Level,
     cells: &CellArray,
     coord: &[i64],
@@ -308,7 +310,7 @@ async fn of_fragments(
         }
         Err(error) => return Err(error),
     };
-    let Some(kind) = text(&cells.attributes, "dtype").and_then(number_type) else { return Ok(()) };
+    let Some(kind) = string(&cells.attributes, "dtype").and_then(number_type) else { return Ok(()) };
     let width = integers(cells.attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>());
     let row = kind.item_bytes() as u64 * width.unsigned_abs().max(1);
     let expected = facts.fragments.saturating_mul(row);

@@ -6,19 +6,19 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt};
 
-use super::chunks::{ChunkFacts, Finding, Subject, look};
+use super::chunks::{CheckInputs, ChunkFacts, Finding, check_chunk};
 use super::level_facts::LevelFacts;
-use super::structure::{Found, FoundLevel};
+use super::structure::{CheckedLevel, CheckedLevels};
 use super::{Report, links, manifests};
 use crate::vectors::level::Level;
 use crate::vectors::store::VectorStore;
-use crate::vectors::{Attribute, CellArray, Profile, VectorError, dotted};
+use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute, format_coord};
 
 /// Chunks that are looked at a time.
 const CONCURRENCY: usize = 4;
 
 /// The checks of one level of the pyramid that need its data.
-const OF_LEVEL: [&str; 13] = [
+const DATA_CHECKS: [&str; 13] = [
     "chunk_decodes",
     "fragment_index",
     "vertex_in_chunk",
@@ -36,7 +36,7 @@ const OF_LEVEL: [&str; 13] = [
 
 pub(super) async fn check(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
     deadline: Instant,
 ) -> Result<(), VectorError> {
@@ -47,13 +47,13 @@ pub(super) async fn check(
             Ok(opened) => opened,
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => {
-                for id in OF_LEVEL {
+                for id in DATA_CHECKS {
                     report.skip(id, level.path.as_str(), error.to_string());
                 }
                 continue;
             }
         };
-        let of_level = chunks(&opened, level, report, deadline).await?;
+        let of_level = check_chunks(&opened, level, report, deadline).await?;
         facts.insert(level.name.index, of_level);
         levels.push(opened);
     }
@@ -78,14 +78,14 @@ pub(super) async fn check(
 }
 
 /// Looks at every chunk of a level.
-async fn chunks(
+async fn check_chunks(
     level: &Level,
-    found: &FoundLevel,
+    found: &CheckedLevel,
     report: &mut Report,
     deadline: Instant,
 ) -> Result<LevelFacts, VectorError> {
     let at = found.path.as_str();
-    for id in OF_LEVEL
+    for id in DATA_CHECKS
         .iter()
         .filter(|id| !["manifests", "fragment_owner", "links_segments", "links_records"].contains(id))
     {
@@ -94,9 +94,9 @@ async fn chunks(
     if level.store.root.profile == Profile::Doc {
         report.pass("vgo_arithmetic", at);
     }
-    let occupied = level.occupied().await?.cells;
-    presence(level, report).await?;
-    let subject = Arc::new(subject(level, report).await?);
+    let occupied = level.non_empty_chunks().await?.cells;
+    check_presence(level, report).await?;
+    let subject = Arc::new(check_inputs(level, report).await?);
     let mut facts = LevelFacts { is_complete: true, ..LevelFacts::default() };
     let (mut rows, mut universe) = (0_u64, 0_u64);
     let mut looking = stream::iter(occupied)
@@ -106,7 +106,7 @@ async fn chunks(
                 if Instant::now() >= deadline {
                     return (coord, None);
                 }
-                let looked = look(&subject, &coord).await;
+                let looked = check_chunk(&subject, &coord).await;
                 (coord, Some(looked))
             }
         })
@@ -116,12 +116,12 @@ async fn chunks(
             facts.is_complete = false;
             continue;
         };
-        let ChunkFacts { rows: own, universe: counted, fragments, findings } = looked?;
+        let ChunkFacts { rows: own, vertex_rows: counted, fragments, findings } = looked?;
         rows = rows.saturating_add(own);
         universe = universe.saturating_add(counted);
         for Finding { id, is_error, path, message } in findings {
-            let message = format!("chunk `{}`: {message}", dotted(&coord));
-            report.complain(is_error, id, &path, message);
+            let message = format!("chunk `{}`: {message}", format_coord(&coord));
+            report.error_or_warn(is_error, id, &path, message);
         }
         facts.chunks.insert(coord, (own, fragments));
     }
@@ -140,10 +140,10 @@ async fn chunks(
 }
 
 /// What all chunks of a level are compared with.
-async fn subject(level: &Level, report: &mut Report) -> Result<Subject, VectorError> {
+async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs, VectorError> {
     let mut attributes = Vec::new();
-    for name in Attribute::names(level).await? {
-        match Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        match VertexAttribute::open(level, &name).await {
             Ok(attribute) => attributes.push(attribute),
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => report.skip("attr_aligned", level.path.as_str(), format!("`{name}`: {error}")),
@@ -151,21 +151,21 @@ async fn subject(level: &Level, report: &mut Report) -> Result<Subject, VectorEr
     }
     let mut of_fragments = Vec::new();
     let below = level.path.child("fragment_attributes")?;
-    for name in level.store.context.names(&below).await?.unwrap_or_default() {
-        if let Ok(Some(cells)) = level.store.cells(below.child(&name)?, level.dims).await {
+    for name in level.store.context.child_names(&below).await?.unwrap_or_default() {
+        if let Ok(Some(cells)) = level.store.open_cells(below.child(&name)?, level.dims).await {
             of_fragments.push(cells);
         }
     }
     let has_objects = level.store.context.node(&level.path.child("object_index")?).await?.is_some();
-    Ok(Subject { level: level.clone(), attributes, of_fragments, has_objects })
+    Ok(CheckInputs { level: level.clone(), attributes, fragment_attributes: of_fragments, has_objects })
 }
 
 /// Whether the cells that arrays say hold payloads are those that do.
-async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
+async fn check_presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
     let mut arrays: Vec<CellArray> = vec![level.vertices.clone()];
     arrays.extend(level.fragments.clone());
-    for name in Attribute::names(level).await? {
-        if let Ok(attribute) = Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        if let Ok(attribute) = VertexAttribute::open(level, &name).await {
             arrays.extend(attribute.cells().cloned());
         }
     }
@@ -180,7 +180,8 @@ async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError>
         }
         report.pass("presence", at);
         let context = &level.store.context;
-        let (named, stored) = match (cells.occupied(context).await, cells.stored(context).await) {
+        let (named, stored) = match (cells.non_empty_cells(context).await, cells.stored_cells(context).await)
+        {
             (Ok(named), Ok(stored)) => (named.cells, stored.cells),
             (Err(error), _) | (_, Err(error)) => {
                 report.skip("presence", at, error.to_string());
@@ -188,7 +189,11 @@ async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError>
             }
         };
         for coord in named.iter().filter(|coord| stored.binary_search(coord).is_err()) {
-            report.error("presence", at, format!("chunk `{}` is named, and is not stored", dotted(coord)));
+            report.error(
+                "presence",
+                at,
+                format!("chunk `{}` is named, and is not stored", format_coord(coord)),
+            );
         }
         for coord in stored.iter().filter(|coord| named.binary_search(coord).is_err()) {
             // A cell may be stored with nothing in it.
@@ -196,7 +201,7 @@ async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError>
                 report.error(
                     "presence",
                     at,
-                    format!("chunk `{}` is stored, and is not named", dotted(coord)),
+                    format!("chunk `{}` is stored, and is not named", format_coord(coord)),
                 );
             }
         }

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::Report;
 use super::level_facts::LevelFacts;
-use crate::vectors::json::text;
+use crate::vectors::json::string;
 use crate::vectors::level::Level;
-use crate::vectors::links::{Link, LinkAttribute, LinkFamily, Segment, doc_links};
+use crate::vectors::links::{Link, LinkArray, LinkAttribute, LinkFamily, read_doc_links};
 use crate::vectors::payload::FragmentIndex;
-use crate::vectors::{CellArray, Coord, Profile, VectorError, dotted};
+use crate::vectors::{CellArray, Coord, Profile, VectorError, format_coord};
 
 pub(super) async fn check(
     level: &Level,
@@ -19,7 +19,7 @@ pub(super) async fn check(
 ) -> Result<(), VectorError> {
     let at = level.path.as_str();
     if level.store.root.profile == Profile::Doc {
-        return doc(level, facts, report).await;
+        return check_doc_links(level, facts, report).await;
     }
     for name in LinkFamily::names(level).await? {
         let digits = name.strip_prefix('+').unwrap_or(&name);
@@ -44,27 +44,27 @@ pub(super) async fn check(
         };
         let path = format!("{at}/links/{name}");
         report.pass("links_segments", &path);
-        segments(&family, &path, report);
+        check_array_names(&family, &path, report);
         report.pass("links_records", &path);
-        records(level, &family, facts, &path, report, deadline).await?;
+        check_records(level, &family, facts, &path, report, deadline).await?;
     }
     Ok(())
 }
 
 /// The names of arrays.
-fn segments(family: &LinkFamily, path: &str, report: &mut Report) {
-    for name in &family.unknown {
+fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
+    for name in &family.invalid_names {
         report.error(
             "links_segments",
             path,
             format!("`{name}` are no offsets of {} endpoints", family.width),
         );
     }
-    let is_canonical = text(&family.attributes, "store").is_none_or(|store| store == "canonical");
+    let is_canonical = string(&family.attributes, "store").is_none_or(|store| store == "canonical");
     if !is_canonical || family.is_directed || family.delta != 0 {
         return;
     }
-    for segment in &family.segments {
+    for segment in &family.link_arrays {
         let zero = vec![0; segment.cells.rank()];
         let ordered = std::iter::once(&zero).chain(&segment.offsets);
         if ordered.clone().zip(ordered.skip(1)).any(|(one, next)| next < one) {
@@ -77,7 +77,7 @@ fn segments(family: &LinkFamily, path: &str, report: &mut Report) {
     }
 }
 
-async fn records(
+async fn check_records(
     level: &Level,
     family: &LinkFamily,
     facts: &HashMap<u64, LevelFacts>,
@@ -91,19 +91,19 @@ async fn records(
     if target.is_none_or(|target| !level.store.levels.iter().any(|known| known.index == target)) {
         report.error("links_records", path, "there is no level that the links lead to");
     }
-    let attributes = LinkAttribute::all(level, family.delta).await?;
+    let attributes = LinkAttribute::open_all(level, family.delta).await?;
     let index = level.path.child("link_fragments")?;
-    let index = if family.delta == 0 { level.store.cells(index, level.dims).await? } else { None };
+    let index = if family.delta == 0 { level.store.open_cells(index, level.dims).await? } else { None };
     let mut count = 0_u64;
-    for segment in &family.segments {
-        let cells = segment.cells.occupied(&level.store.context).await?.cells;
+    for segment in &family.link_arrays {
+        let cells = segment.cells.non_empty_cells(&level.store.context).await?.cells;
         for cell in cells {
             if Instant::now() >= deadline {
                 report.is_complete = false;
                 report.skip("links_records", path, "the deadline has passed");
                 return Ok(());
             }
-            let links = match segment.links(level, &cell).await {
+            let links = match segment.read_links(level, &cell).await {
                 Ok(links) => links,
                 Err(error) if error.is_corrupt_chunk() => {
                     report.error("links_records", path, error.to_string());
@@ -122,17 +122,17 @@ async fn records(
                 }
             }
             if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
-                groups(level, index, &cell, links.len() as u64, path, report).await?;
+                check_groups(level, index, &cell, links.len() as u64, path, report).await?;
             }
             // Which endpoint is of which level is told by the chunks as they are stored.
-            let stored = segment.chunks(&cell);
+            let stored = segment.endpoint_chunks(&cell);
             if let Some(complaint) =
-                links.iter().find_map(|link| complaint(segment, link, &stored, own, other, family.delta))
+                links.iter().find_map(|link| record_problem(segment, link, &stored, own, other, family.delta))
             {
                 report.error(
                     "links_records",
                     path,
-                    format!("`{}`, chunk `{}`: {complaint}", segment.name, dotted(&cell)),
+                    format!("`{}`, chunk `{}`: {complaint}", segment.name, format_coord(&cell)),
                 );
             }
         }
@@ -146,7 +146,7 @@ async fn records(
 }
 
 /// Whether the groups of records within a chunk name records that there are.
-async fn groups(
+async fn check_groups(
     level: &Level,
     index: &CellArray,
     cell: &[i64],
@@ -154,7 +154,7 @@ async fn groups(
     path: &str,
     report: &mut Report,
 ) -> Result<(), VectorError> {
-    let at = dotted(cell);
+    let at = format_coord(cell);
     match index.payload(&level.store.context, cell).await {
         Ok(Some(payload)) => {
             if let Err(reason) = FragmentIndex::decode(&payload, records) {
@@ -169,8 +169,8 @@ async fn groups(
 }
 
 /// What is wrong with a record, if anything is.
-fn complaint(
-    segment: &Segment,
+fn record_problem(
+    segment: &LinkArray,
     link: &Link,
     stored: &[Coord],
     own: Option<&LevelFacts>,
@@ -185,11 +185,14 @@ fn complaint(
             None => {
                 return Some(format!(
                     "endpoint {place} is in chunk `{}`, which has no vertices",
-                    dotted(chunk)
+                    format_coord(chunk)
                 ));
             }
             Some((rows, _)) if u64::try_from(*row).map_or(true, |row| row >= *rows) => {
-                return Some(format!("endpoint {place} is row {row} of {rows} of chunk `{}`", dotted(chunk)));
+                return Some(format!(
+                    "endpoint {place} is row {row} of {rows} of chunk `{}`",
+                    format_coord(chunk)
+                ));
             }
             Some(_) => {}
         }
@@ -199,7 +202,7 @@ fn complaint(
 }
 
 /// Edges of a store of the documents' layout.
-async fn doc(
+async fn check_doc_links(
     level: &Level,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
@@ -208,7 +211,7 @@ async fn doc(
     let Some(facts) = facts.get(&level.name.index) else { return Ok(()) };
     let mut chunks: Vec<Coord> = facts.chunks.keys().cloned().collect();
     chunks.sort_unstable();
-    let links = match doc_links(level, &chunks).await {
+    let links = match read_doc_links(level, &chunks).await {
         Ok(links) => links,
         Err(error) if error.is_corrupt_chunk() => {
             report.error("links_records", at, error.to_string());
@@ -224,7 +227,7 @@ async fn doc(
                 report.error(
                     "links_records",
                     at,
-                    format!("an edge ends at row {row} of {rows} of chunk `{}`", dotted(chunk)),
+                    format!("an edge ends at row {row} of {rows} of chunk `{}`", format_coord(chunk)),
                 );
             }
         }

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use super::Report;
 use super::level_facts::LevelFacts;
-use super::structure::{Kind, look};
+use super::structure::{NodeState, read_node};
 use crate::vectors::level::Level;
 use crate::vectors::objects::ObjectIndex;
-use crate::vectors::{Coord, Profile, VectorError, dotted};
+use crate::vectors::{Coord, Profile, VectorError, format_coord};
 
 /// Rows of manifests that are read at a time.
 const ROWS: usize = 1 << 14;
@@ -45,7 +45,7 @@ pub(super) async fn check(
     let warns_of_sharing = !level.shares_fragments() && level.store.root.profile != Profile::Doc;
     for start in (0..ids.len()).step_by(ROWS) {
         let end = (start + ROWS).min(ids.len());
-        let payloads = match index.payloads(start as u64..end as u64).await {
+        let payloads = match index.manifest_payloads(start as u64..end as u64).await {
             Ok(payloads) => payloads,
             Err(error) if error.is_corrupt_chunk() => {
                 report.error("manifests", at, error.to_string());
@@ -61,7 +61,7 @@ pub(super) async fn check(
                 return Ok(());
             }
             tokio::task::yield_now().await;
-            let manifest = match index.decode(id, payload) {
+            let manifest = match index.decode_manifest(id, payload) {
                 Ok(manifest) => manifest,
                 Err(error) => {
                     report.error("manifests", at, error.to_string());
@@ -75,14 +75,17 @@ pub(super) async fn check(
                         report.error(
                             "manifests",
                             at,
-                            format!("object {id} names chunk `{}`, which has no vertices", dotted(chunk)),
+                            format!(
+                                "object {id} names chunk `{}`, which has no vertices",
+                                format_coord(chunk)
+                            ),
                         );
                         break;
                     }
                     Some((_, fragments)) if u64::from(fragment) >= *fragments => {
                         let message = format!(
                             "object {id} names fragment {fragment} of chunk `{}`, which has {fragments}",
-                            dotted(chunk)
+                            format_coord(chunk)
                         );
                         report.error("manifests", at, message);
                         // A few bytes may name as many fragments as there are numbers.
@@ -92,7 +95,7 @@ pub(super) async fn check(
                         report.warn(
                             "fragment_owner",
                             at,
-                            format!("fragment {fragment} of chunk `{}` is named twice", dotted(chunk)),
+                            format!("fragment {fragment} of chunk `{}` is named twice", format_coord(chunk)),
                         );
                     }
                     Some(_) => {}
@@ -100,11 +103,11 @@ pub(super) async fn check(
             }
         }
     }
-    counts(level, &index, present, report).await
+    check_counts(level, &index, present, report).await
 }
 
 /// The numbers that the index gives, and the rows of what is said of objects.
-async fn counts(
+async fn check_counts(
     level: &Level,
     index: &ObjectIndex,
     present: u64,
@@ -114,7 +117,7 @@ async fn counts(
     if level.store.root.profile == Profile::Doc {
         return Ok(());
     }
-    let rows = index.rows();
+    let rows = index.row_count();
     for (name, found) in [("num_objects", rows), ("num_present", present)] {
         match index.attributes.get(name) {
             None => {}
@@ -123,8 +126,8 @@ async fn counts(
         }
     }
     let folder = level.path.child("object_attributes")?;
-    for name in level.store.context.names(&folder).await?.unwrap_or_default() {
-        if let Kind::Array(metadata) = look(&level.store, &folder.child(&name)?).await?
+    for name in level.store.context.child_names(&folder).await?.unwrap_or_default() {
+        if let NodeState::Array(metadata) = read_node(&level.store, &folder.child(&name)?).await?
             && metadata.shape.first() != Some(&rows)
         {
             let message =

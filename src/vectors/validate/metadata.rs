@@ -4,21 +4,21 @@ use serde_json::Value;
 
 use super::Report;
 use super::shapes;
-use super::structure::{Found, FoundLevel};
+use super::structure::{CheckedLevel, CheckedLevels};
 use crate::vectors::VectorError;
-use crate::vectors::json::{Object, numbers, texts};
-use crate::vectors::root::{Profile, Root};
+use crate::vectors::json::{JsonObject, finite_numbers, strings};
+use crate::vectors::root::{Profile, RootMetadata};
 use crate::vectors::shapes::{bin_shape, remainder, transform};
 use crate::vectors::store::{VectorStore, is_before_9};
 
 /// Numbers that agree but for this part of them are the same.
-const SAME: f64 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
 const GEOMETRIES: [&str; 7] = ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
 const CAPABILITIES: [&str; 4] =
     ["preserved_object_ids", "shared_fragments", "fragment_index", "multiscale_links"];
 /// Members, and the words each may be.
-const WORDS: [(&str, &[&str]); 4] = [
+const TOKENS: [(&str, &[&str]); 4] = [
     ("links_convention", &["explicit", "implicit_sequential", "implicit_sequential_with_branches"]),
     ("object_index_convention", &["standard", "identity"]),
     ("cross_chunk_strategy", &["explicit_links", "boundary_deduplication", "both"]),
@@ -27,13 +27,13 @@ const WORDS: [(&str, &[&str]); 4] = [
 
 pub(super) async fn check(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
 ) -> Result<(), VectorError> {
     let (root, at) = (&store.root, store.path.as_str());
     if root.profile == Profile::Doc {
         report.pass("attributes_agree", at);
-        for name in &root.disagreements {
+        for name in &root.conflicting_members {
             report.error(
                 "attributes_agree",
                 at,
@@ -41,22 +41,22 @@ pub(super) async fn check(
             );
         }
     }
-    version(root, at, report);
-    edges(root, at, report);
-    bounds(root, at, report);
-    tokens(root, at, report);
+    check_version(root, at, report);
+    check_shapes(root, at, report);
+    check_bounds(root, at, report);
+    check_tokens(root, at, report);
     for level in &found.levels {
-        of_level(root, level, report);
+        check_level(root, level, report);
         shapes::check(store, level, report).await?;
     }
     Ok(())
 }
 
-fn version(root: &Root, at: &str, report: &mut Report) {
+fn check_version(root: &RootMetadata, at: &str, report: &mut Report) {
     report.pass("version_known", at);
     let is_doc = root.profile == Profile::Doc;
     let Some(version) = root.version() else {
-        return report.complain(!is_doc, "version_known", at, "the version is not said");
+        return report.error_or_warn(!is_doc, "version_known", at, "the version is not said");
     };
     let is_number =
         version.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -85,23 +85,23 @@ fn version(root: &Root, at: &str, report: &mut Report) {
 }
 
 /// The rank and the sign of edges, and whether bins fill chunks.
-fn edges(root: &Root, at: &str, report: &mut Report) {
+fn check_shapes(root: &RootMetadata, at: &str, report: &mut Report) {
     let dims = root.dims();
     let chunk = root.chunk_shape();
     if let Some(chunk) = &chunk {
-        of_edges(chunk, dims, ("chunk_shape_rank", "chunk_shape_positive"), at, report);
+        check_edges(chunk, dims, ("chunk_shape_rank", "chunk_shape_positive"), at, report);
     }
     if let Some(bin) = root.base_bin_shape() {
-        of_edges(&bin, dims, ("bin_shape_rank", "bin_shape_positive"), at, report);
+        check_edges(&bin, dims, ("bin_shape_rank", "bin_shape_positive"), at, report);
         if let Some(chunk) = &chunk {
-            divisible(chunk, &bin, at, report);
+            check_divisibility(chunk, &bin, at, report);
         }
-    } else if root.block().get("base_bin_shape").is_some_and(|bin| !bin.is_null()) {
+    } else if root.store_metadata().get("base_bin_shape").is_some_and(|bin| !bin.is_null()) {
         report.error("bin_shape_rank", at, "`base_bin_shape` is no list of finite numbers");
     }
 }
 
-fn of_edges(
+fn check_edges(
     edges: &[f64],
     dims: Option<usize>,
     (rank, positive): (&'static str, &'static str),
@@ -119,14 +119,14 @@ fn of_edges(
 }
 
 /// Whether chunks are whole numbers of bins, where bins are no larger than chunks.
-fn divisible(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report) {
+fn check_divisibility(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report) {
     if chunk.len() != bin.len() || chunk.iter().chain(bin).any(|&edge| edge <= 0.0) {
         return report.skip("chunk_bin_divisible", at, "the shapes cannot be compared");
     }
     report.pass("chunk_bin_divisible", at);
     for (axis, (&chunk, &bin)) in chunk.iter().zip(bin).enumerate().filter(|(_, (chunk, bin))| bin <= chunk) {
         let ratio = chunk / bin;
-        if remainder(chunk, bin) > SAME * chunk {
+        if remainder(chunk, bin) > TOLERANCE * chunk {
             report.error(
                 "chunk_bin_divisible",
                 at,
@@ -141,11 +141,11 @@ fn divisible(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report) {
     }
 }
 
-fn bounds(root: &Root, at: &str, report: &mut Report) {
+fn check_bounds(root: &RootMetadata, at: &str, report: &mut Report) {
     let is_doc = root.profile == Profile::Doc;
     report.pass("bounds_rank", at);
     let Some((low, high)) = root.bounds() else {
-        return report.complain(
+        return report.error_or_warn(
             !is_doc,
             "bounds_rank",
             at,
@@ -174,8 +174,8 @@ fn bounds(root: &Root, at: &str, report: &mut Report) {
     }
 }
 
-fn tokens(root: &Root, at: &str, report: &mut Report) {
-    let block = root.block();
+fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
+    let block = root.store_metadata();
     report.pass("tokens", at);
     for geometry in root.geometry_types() {
         if !GEOMETRIES.contains(&geometry.as_str()) {
@@ -186,7 +186,7 @@ fn tokens(root: &Root, at: &str, report: &mut Report) {
     if root.geometry_types().is_empty() {
         report.warn("geometry_types_nonempty", at, "no geometry type is said");
     }
-    for (name, words) in WORDS {
+    for (name, words) in TOKENS {
         if let Some(word) = block.get(name).filter(|word| !words.iter().any(|known| *word == known)) {
             report.error("tokens", at, format!("`{name}` is {word}, none of {words:?}"));
         }
@@ -201,7 +201,7 @@ fn tokens(root: &Root, at: &str, report: &mut Report) {
         report.error("tokens", at, "`reduction_factor` is no whole number of at least 2");
     }
     if let Some(written) = block.get("format_capabilities") {
-        match texts(Some(written)) {
+        match strings(Some(written)) {
             None => report.error("tokens", at, "`format_capabilities` is no list of texts"),
             Some(capabilities) => {
                 for capability in capabilities.iter().filter(|known| !CAPABILITIES.contains(&known.as_str()))
@@ -214,11 +214,11 @@ fn tokens(root: &Root, at: &str, report: &mut Report) {
 }
 
 /// What a level says of itself.
-fn of_level(root: &Root, level: &FoundLevel, report: &mut Report) {
+fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
     let at = level.path.as_str();
-    let empty = Object::new();
-    let block = level.block.as_ref().unwrap_or(&empty);
-    if level.block.is_some() {
+    let empty = JsonObject::new();
+    let block = level.metadata.as_ref().unwrap_or(&empty);
+    if level.metadata.is_some() {
         report.pass("level_index_matches", at);
         let says = block.get("level").and_then(Value::as_u64);
         if says != Some(level.name.index) {
@@ -232,7 +232,7 @@ fn of_level(root: &Root, level: &FoundLevel, report: &mut Report) {
     }
     if let Some(written) = block.get("chunk_shape").filter(|shape| !shape.is_null()) {
         report.pass("level_chunk_shape", at);
-        level_chunk_shape(root, written, at, report);
+        check_level_chunk_shape(root, written, at, report);
     }
     if let Some(count) = block.get("vertex_count").filter(|count| !count.is_null()) {
         report.pass("vertex_count_type", at);
@@ -256,18 +256,18 @@ fn of_level(root: &Root, level: &FoundLevel, report: &mut Report) {
             );
         }
     }
-    bin_ratio(root, level, block, report);
-    let chunk = numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape());
+    check_bin_ratio(root, level, block, report);
+    let chunk = finite_numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape());
     if let Some(chunk) = chunk
         && let Some(bin) = bin_shape(root, &level.name.name, block, &chunk)
     {
-        of_edges(&bin, root.dims(), ("bin_shape_rank", "bin_shape_positive"), at, report);
-        divisible(&chunk, &bin, at, report);
+        check_edges(&bin, root.dims(), ("bin_shape_rank", "bin_shape_positive"), at, report);
+        check_divisibility(&chunk, &bin, at, report);
     }
 }
 
-fn level_chunk_shape(root: &Root, written: &Value, at: &str, report: &mut Report) {
-    let (Some(own), Some(base)) = (numbers(Some(written)), root.chunk_shape()) else {
+fn check_level_chunk_shape(root: &RootMetadata, written: &Value, at: &str, report: &mut Report) {
+    let (Some(own), Some(base)) = (finite_numbers(Some(written)), root.chunk_shape()) else {
         return report.error("level_chunk_shape", at, "`chunk_shape` is no list of finite numbers");
     };
     if own.len() != base.len() {
@@ -279,7 +279,7 @@ fn level_chunk_shape(root: &Root, written: &Value, at: &str, report: &mut Report
     }
     for (axis, (own, base)) in own.iter().zip(&base).enumerate() {
         let ratio = own / base;
-        if !ratio.is_finite() || ratio < 1.0 - SAME || (ratio - ratio.round()).abs() > SAME {
+        if !ratio.is_finite() || ratio < 1.0 - TOLERANCE || (ratio - ratio.round()).abs() > TOLERANCE {
             report.error(
                 "level_chunk_shape",
                 at,
@@ -290,7 +290,7 @@ fn level_chunk_shape(root: &Root, written: &Value, at: &str, report: &mut Report
 }
 
 /// How much coarser a level's bins are than the finest, said in several places.
-fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Report) {
+fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject, report: &mut Report) {
     let at = level.path.as_str();
     let dataset = root.dataset(&level.name.name);
     let (Some(dims), Some(base)) = (root.dims(), root.base_bin_shape().or_else(|| root.chunk_shape())) else {
@@ -301,7 +301,7 @@ fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Repor
         ("bin_ratio", block.get("bin_ratio")),
         ("bin_ratio of the multiscales", dataset.and_then(|dataset| dataset.get("bin_ratio"))),
     ] {
-        match (written, numbers(written)) {
+        match (written, finite_numbers(written)) {
             (None, _) => {}
             (Some(_), Some(ratio)) => ratios.push((name, ratio)),
             (Some(written), None) => {
@@ -314,7 +314,7 @@ fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Repor
     }
     let mut bins = Vec::new();
     for written in [block.get("bin_shape"), dataset.and_then(|dataset| dataset.get("bin_shape"))] {
-        bins.extend(numbers(written).map(|bin| ("bin_shape", bin)));
+        bins.extend(finite_numbers(written).map(|bin| ("bin_shape", bin)));
     }
     if let Some(half) = dataset.and_then(|dataset| transform(dataset, "translation")) {
         bins.push(("twice the translation", half.iter().map(|half| half * 2.0).collect()));
@@ -332,7 +332,7 @@ fn bin_ratio(root: &Root, level: &FoundLevel, block: &Object, report: &mut Repor
     }
     let is_same = |one: &[f64], other: &[f64]| {
         one.len() == other.len()
-            && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= SAME * other.abs())
+            && one.iter().zip(other).all(|(one, other)| (one - other).abs() <= TOLERANCE * other.abs())
     };
     let Some((name, ratio)) = ratios.first() else { return };
     for (other, found) in ratios.iter().skip(1) {

@@ -18,7 +18,7 @@ pub enum Status {
 impl Status {
     /// Its name.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Skipped => "skipped",
@@ -107,25 +107,25 @@ pub struct Report {
     /// Whether everything was looked at before the deadline.
     pub is_complete: bool,
     /// What was found, check by check and place by place.
-    found: BTreeMap<(usize, String), Findings>,
+    findings: BTreeMap<(usize, String), Findings>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Findings {
     items: Vec<(Status, String)>,
     /// How many more there were.
-    more: usize,
+    omitted: usize,
     worst: Option<Status>,
 }
 
 impl Report {
     pub(super) fn new(level: u8) -> Self {
-        Self { level, is_complete: true, found: BTreeMap::new() }
+        Self { level, is_complete: true, findings: BTreeMap::new() }
     }
 
     fn entry(&mut self, id: &'static str, path: &str) -> &mut Findings {
         let place = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
-        self.found.entry((place, path.to_owned())).or_default()
+        self.findings.entry((place, path.to_owned())).or_default()
     }
 
     fn add(&mut self, id: &'static str, path: &str, status: Status, message: String) {
@@ -136,7 +136,7 @@ impl Report {
         if findings.items.len() < MAX_FINDINGS || is_new {
             findings.items.push((status, message));
         } else {
-            findings.more += 1;
+            findings.omitted += 1;
         }
     }
 
@@ -158,7 +158,7 @@ impl Report {
     }
 
     /// An error, or a warning where the profile asks for less.
-    pub(super) fn complain(
+    pub(super) fn error_or_warn(
         &mut self,
         is_error: bool,
         id: &'static str,
@@ -180,7 +180,7 @@ impl Report {
     /// Checks that were asked for and never made do not apply to such a store, or had no inputs.
     pub(super) fn skip_missing(&mut self) {
         for (place, (id, level)) in CHECKS.iter().enumerate() {
-            if *level <= self.level && !self.found.keys().any(|(known, _)| *known == place) {
+            if *level <= self.level && !self.findings.keys().any(|(known, _)| *known == place) {
                 self.skip(id, "", "it does not apply here, or what it needs is not there");
             }
         }
@@ -189,14 +189,14 @@ impl Report {
     /// Whether nothing is wrong.
     #[must_use]
     pub fn is_ok(&self) -> bool {
-        self.found.values().all(|findings| findings.worst != Some(Status::Error))
+        self.findings.values().all(|findings| findings.worst != Some(Status::Error))
     }
 
     /// What was found, in the order of the checks.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
-        for ((place, path), findings) in &self.found {
+        for ((place, path), findings) in &self.findings {
             let Some(&(id, level)) = CHECKS.get(*place) else { continue };
             let mut push = |status, message: String| {
                 checks.push(Check { id, level, status, path: path.clone(), message });
@@ -207,8 +207,8 @@ impl Report {
             for (status, message) in &findings.items {
                 push(*status, message.clone());
             }
-            if findings.more > 0 {
-                push(findings.worst.unwrap_or(Status::Warning), format!("and {} more", findings.more));
+            if findings.omitted > 0 {
+                push(findings.worst.unwrap_or(Status::Warning), format!("and {} more", findings.omitted));
             }
         }
         checks

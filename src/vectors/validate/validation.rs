@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::report::Report;
-use super::structure::{self, Found};
+use super::structure::{self, CheckedLevels};
 use super::{data, geometry, metadata};
 use crate::array::ArrayError;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::vectors::VectorError;
-use crate::vectors::context::Context;
-use crate::vectors::root::Root;
+use crate::vectors::context::VectorContext;
+use crate::vectors::root::RootMetadata;
 use crate::vectors::store::VectorStore;
 
 /// What is checked.
@@ -24,7 +24,7 @@ pub struct Validation {
     /// Whether a level with errors is the last that is looked at.
     pub short_circuit: bool,
     /// For how long chunks are read.
-    pub patience: Duration,
+    pub time_limit: Duration,
 }
 
 impl Validation {
@@ -32,13 +32,13 @@ impl Validation {
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::NotAStore`] where nothing says that there should be one.
-    pub async fn run(self, context: Arc<Context>, path: NodePath) -> Result<Report, VectorError> {
+    pub async fn run(self, context: Arc<VectorContext>, path: NodePath) -> Result<Report, VectorError> {
         let began = Instant::now();
         let mut report = Report::new(self.level);
         let store = match VectorStore::open(Arc::clone(&context), path.clone()).await {
             Ok(store) => store,
             Err(error) => {
-                let is_meant = is_damaged(&error) && is_hinted(&context, &path, &error).await?;
+                let is_meant = is_metadata_error(&error) && hints_at_store(&context, &path, &error).await?;
                 if !is_meant {
                     return Err(error);
                 }
@@ -48,7 +48,7 @@ impl Validation {
             }
         };
         report.pass("root_metadata", path.as_str());
-        let found = Found::of(&store, self.levels.as_deref()).await?;
+        let found = CheckedLevels::read(&store, self.levels.as_deref()).await?;
         let is_over =
             |report: &Report, level: u8| self.level < level || (self.short_circuit && !report.is_ok());
         structure::check(&store, &found, &mut report).await?;
@@ -56,10 +56,10 @@ impl Validation {
             metadata::check(&store, &found, &mut report).await?;
         }
         if !is_over(&report, 3) {
-            data::check(&store, &found, &mut report, began + self.patience).await?;
+            data::check(&store, &found, &mut report, began + self.time_limit).await?;
         }
         if !is_over(&report, 4) {
-            geometry::check_kinds(&store, &found, &mut report).await?;
+            geometry::check_geometry_types(&store, &found, &mut report).await?;
         }
         if !is_over(&report, 5) {
             geometry::check_pyramid(&store, &found, &mut report).await?;
@@ -70,7 +70,7 @@ impl Validation {
 }
 
 /// Whether a store cannot be opened because of what it says, and not because of who keeps it.
-fn is_damaged(error: &VectorError) -> bool {
+fn is_metadata_error(error: &VectorError) -> bool {
     matches!(
         error,
         VectorError::NotAStore { .. }
@@ -81,23 +81,27 @@ fn is_damaged(error: &VectorError) -> bool {
 }
 
 /// Whether anything says that there should be a store.
-async fn is_hinted(context: &Context, path: &NodePath, error: &VectorError) -> Result<bool, VectorError> {
+async fn hints_at_store(
+    context: &VectorContext,
+    path: &NodePath,
+    error: &VectorError,
+) -> Result<bool, VectorError> {
     if let VectorError::NotAStore { .. } = error
         && let Ok(opened) = context.opener.open(path).await
         && let Node::Group(group) = &opened.node
     {
-        let attributes = match context.merged(path, group).await {
+        let attributes = match context.merged_attributes(path, group).await {
             Ok((attributes, _)) => attributes,
-            Err(_) => context.object(&group.attributes).await?,
+            Err(_) => context.parse_attributes_of(&group.attributes).await?,
         };
-        if Root::is_hinted(&attributes) {
+        if RootMetadata::hints_at_store(&attributes) {
             return Ok(true);
         }
     }
     let vertices = path.child("0")?.child("vertices")?;
     match context.node(&vertices).await {
         Ok(found) => Ok(found.is_some()),
-        Err(error) if is_damaged(&error) => Ok(true),
+        Err(error) if is_metadata_error(&error) => Ok(true),
         Err(error) => Err(error),
     }
 }

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use zarrd::metadata::DataType;
-use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_links, decode_ragged};
+use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_link_groups, decode_links};
 
 fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
     let (what, width, rows, bytes) = input;
@@ -30,13 +30,13 @@ fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
             }
         }
         3 => {
-            if let Ok(links) = decode_ragged(&bytes, &DataType::Int32, width, rows % 2 == 0) {
+            if let Ok(links) = decode_link_groups(&bytes, &DataType::Int32, width, rows % 2 == 0) {
                 assert!(links.iter().all(|link| link.rows.len() == width));
             }
         }
         _ => {
             if let Ok(positions) = Positions::new(bytes.into(), &DataType::Float16, width) {
-                assert!((0..positions.rows()).all(|row| positions.at(row).count() == width));
+                assert!((0..positions.rows()).all(|row| positions.coordinates(row).count() == width));
             }
         }
     }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::filter;
-use super::json::{amplification_of, clamped};
-use super::params::Params;
+use super::json::{amplification_json, saturating_u64};
+use super::params::VectorParams;
 use crate::vectors::{Level, TouchedChunks, VectorError};
 
 /// Read amplification of a box: four numbers, each null where it would divide by nothing.
@@ -32,30 +32,33 @@ use crate::vectors::{Level, TouchedChunks, VectorError};
         (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
-pub(in crate::http) async fn get_amplification(level: &Level, params: &Params) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
+pub(in crate::http) async fn get_amplification(
+    level: &Level,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX_PARAMS[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
     if params.is_on("dry_run") {
-        let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
-        let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
+        let (boxes, only) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
+        let touched = TouchedChunks::find(level, &boxes, only.as_ref()).await?;
         return Ok(json!({
             "level": level.name.index,
             "chunks": touched.chunks.len(),
-            "bins": clamped(touched.bins),
+            "bins": saturating_u64(touched.bins),
             "rows_loaded": null,
             "rows": null,
-            "amplification": amplification_of(&touched.amplification),
+            "amplification": amplification_json(&touched.amplification),
         }));
     }
-    let query = crate::vectors::VertexQuery { counts_bytes: true, ..filter::query(level, params)? };
+    let query = crate::vectors::VertexQuery { counts_bytes: true, ..filter::parse_query(level, params)? };
     let mut stream = query.run(level).await?;
     while stream.next().await?.is_some() {}
     Ok(json!({
         "level": level.name.index,
         "chunks": stream.touched.chunks.len(),
-        "bins": clamped(stream.touched.bins),
+        "bins": saturating_u64(stream.touched.bins),
         "rows_loaded": stream.rows_loaded,
         "rows": stream.rows,
         "encoded_bytes": stream.encoded_bytes,
-        "amplification": amplification_of(&stream.amplification()),
+        "amplification": amplification_json(&stream.amplification()),
     }))
 }

@@ -4,12 +4,12 @@ use futures::StreamExt;
 use serde_json::{Map, Value, json};
 
 use super::filter;
-use super::json::{amplification_of, bounds_of, clamped};
-use super::params::Params;
+use super::json::{amplification_json, bounds_json, saturating_u64};
+use super::params::VectorParams;
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks, VectorError,
-    dotted, parse_dotted,
+    CellArray, CellKey, ChunkVertices, Coord, Level, ObjectIndex, TouchedChunks, TouchedRanges, VectorError,
+    VertexAttribute, format_coord, parse_coord,
 };
 
 /// Chunks on a page, unless `limit` says otherwise, and at most.
@@ -46,34 +46,34 @@ const MAX_OBJECTS: usize = 10_000;
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(in crate::http) async fn list_chunks(level: &Level, params: &Params) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX[..], &["include", "verify", "limit", "cursor"]].concat())?;
-    let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
-    let includes = Includes::of(params)?;
-    let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
+pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX_PARAMS[..], &["include", "verify", "limit", "cursor"]].concat())?;
+    let (boxes, only) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
+    let includes = Includes::from_params(params)?;
+    let touched = TouchedChunks::find(level, &boxes, only.as_ref()).await?;
     let page =
         usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
-        parse_dotted(text)
+        parse_coord(text)
             .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
     });
     let cursor = cursor.transpose()?;
     if includes.empty && touched.candidates > MAX_CANDIDATES.into() {
-        let estimate = clamped(touched.candidates);
+        let estimate = saturating_u64(touched.candidates);
         return Err(VectorError::TooMany { what: "chunks, empty ones too", estimate, limit: MAX_CANDIDATES });
     }
     let listed = if includes.empty {
-        with_empty(level, &touched, page, cursor.as_ref())
+        with_empty_chunks(level, &touched, page, cursor.as_ref())
     } else {
         touched.chunks.clone()
     };
     let mut due = listed.into_iter().filter(|coord| cursor.as_ref().is_none_or(|cursor| coord > cursor));
     let shown: Vec<Coord> = due.by_ref().take(page).collect();
-    let next = due.next().and(shown.last()).map(|coord| dotted(coord));
-    let families = families(level).await?;
+    let next = due.next().and(shown.last()).map(|coord| format_coord(coord));
+    let families = cell_arrays(level).await?;
     let (families, touched_ref) = (&families, &touched);
     let mut described = futures::stream::iter(shown)
-        .map(|coord| async move { describe(level, coord, touched_ref, families, includes).await })
+        .map(|coord| async move { chunk_document(level, coord, touched_ref, families, includes).await })
         .buffered(CONCURRENCY);
     let mut chunks = Vec::new();
     while let Some(chunk) = described.next().await {
@@ -85,23 +85,23 @@ pub(in crate::http) async fn list_chunks(level: &Level, params: &Params) -> Resu
     put("chunk_shape", json!(level.shapes.chunk));
     put("bin_shape", json!(level.shapes.bin));
     if let Some(bbox) = boxes.first() {
-        put("interval", json!(bbox.interval.name()));
+        put("interval", json!(bbox.interval.as_str()));
         // What is infinite has no number in JSON.
-        put("bbox", json!({ "min": finite(&bbox.low), "max": finite(&bbox.high) }));
+        put("bbox", json!({ "min": json_numbers(&bbox.low), "max": json_numbers(&bbox.high) }));
     }
-    put("candidates", json!(clamped(touched.candidates)));
+    put("candidates", json!(saturating_u64(touched.candidates)));
     put("occupied", json!(touched.chunks.len()));
-    put("bins", json!(clamped(touched.bins)));
+    put("bins", json!(saturating_u64(touched.bins)));
     put("chunks", Value::Array(chunks));
-    put("amplification", amplification_of(&touched.amplification));
+    put("amplification", amplification_json(&touched.amplification));
     if params.is_on("verify") {
-        put("verify", verify(level).await?);
+        put("verify", compare_declared_and_stored(level).await?);
     }
     put("cursor", json!(next));
     Ok(Value::Object(document))
 }
 
-fn finite(numbers: &[f64]) -> Vec<Value> {
+fn json_numbers(numbers: &[f64]) -> Vec<Value> {
     let text = |number: f64| if number > 0.0 { "inf" } else { "-inf" };
     numbers
         .iter()
@@ -118,7 +118,7 @@ struct Includes {
 }
 
 impl Includes {
-    fn of(params: &Params) -> Result<Self, VectorError> {
+    fn from_params(params: &VectorParams) -> Result<Self, VectorError> {
         let mut includes = Self { keys: params.get("include").is_none(), sizes: false, empty: false };
         for name in params.list("include") {
             match name.as_str() {
@@ -135,20 +135,25 @@ impl Includes {
 }
 
 /// Touched chunks, empty ones too: as many as a page may need.
-fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
+fn with_empty_chunks(
+    level: &Level,
+    touched: &TouchedChunks,
+    page: usize,
+    cursor: Option<&Coord>,
+) -> Vec<Coord> {
     let mut all: Vec<Coord> = touched.chunks.clone();
     let lead = level
         .vertices
         .grid()
         .and_then(|grid| grid.first().copied())
-        .filter(|_| level.lead() > 0)
+        .filter(|_| level.leading_axes() > 0)
         .unwrap_or(1);
     for touch in &touched.touches {
         let Some(spans) = &touch.chunks else { continue };
         for first in 0..i64::try_from(lead).unwrap_or(1) {
-            let start = if level.lead() > 0 { vec![first] } else { Vec::new() };
+            let start = if level.leading_axes() > 0 { vec![first] } else { Vec::new() };
             all.extend(
-                combinations(spans, start)
+                coords_in_ranges(spans, start)
                     .filter(|coord| cursor.is_none_or(|cursor| coord > cursor))
                     .take(page + 1),
             );
@@ -160,7 +165,7 @@ fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Optio
 }
 
 /// The coordinates in a box of chunks, in order. Lazy.
-fn combinations(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
+fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
     let spans = spans.to_vec();
     let mut next: Option<Coord> = Some(spans.iter().map(|&(first, _)| first).collect());
     std::iter::from_fn(move || {
@@ -179,14 +184,14 @@ fn combinations(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coor
 }
 
 /// The arrays that have a cell for each chunk.
-async fn families(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
+async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
     let mut families = vec![("vertices".to_owned(), level.vertices.clone())];
     if let Some(fragments) = &level.fragments {
         families.push((fragments.path.name().to_owned(), fragments.clone()));
     }
-    for name in Attribute::names(level).await? {
+    for name in VertexAttribute::names(level).await? {
         // An attribute that cannot be read has no keys to be told.
-        if let Ok(attribute) = Attribute::open(level, &name).await
+        if let Ok(attribute) = VertexAttribute::open(level, &name).await
             && let Some(cells) = attribute.cells()
         {
             let folder = cells.path.parent().map(|parent| parent.name().to_owned()).unwrap_or_default();
@@ -196,7 +201,7 @@ async fn families(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError
     Ok(families)
 }
 
-async fn describe(
+async fn chunk_document(
     level: &Level,
     coord: Coord,
     touched: &TouchedChunks,
@@ -204,20 +209,23 @@ async fn describe(
     includes: Includes,
 ) -> Result<Value, VectorError> {
     let is_occupied = touched.chunks.binary_search(&coord).is_ok();
-    let mut chunk = placed(level, &coord);
+    let mut chunk = chunk_position(level, &coord);
     let mut put = |name: &str, value: Value| chunk.insert(name.to_owned(), value);
     put("occupied", json!(is_occupied));
     put("relation", json!(if is_inside(level, &coord, &touched.touches) { "inside" } else { "partial" }));
     let context = &level.store.context;
     let (mut keys, mut sizes, mut shard) = (Map::new(), Map::new(), Value::Null);
     for (name, cells) in families {
-        let found =
-            if is_occupied { cells.stored_key(context, &coord).await? } else { cells.keys(&coord)? };
-        let Some(Keys { key, shard: place }) = found else { continue };
+        let found = if is_occupied {
+            cells.stored_cell_key(context, &coord).await?
+        } else {
+            cells.cell_key(&coord)?
+        };
+        let Some(CellKey { key, shard: place }) = found else { continue };
         let below = key.as_str().strip_prefix(level.store.path.prefix().as_str()).unwrap_or(key.as_str());
         keys.insert(name.clone(), json!(below));
         if let (Some(place), true) = (place, shard.is_null()) {
-            shard = json!({ "key": below, "inner": place.inner });
+            shard = json!({ "key": below, "inner": place.inner_coords });
         }
         if includes.sizes {
             sizes.insert(name.clone(), json!(cells.encoded_bytes(context, &coord).await?));
@@ -236,26 +244,26 @@ async fn describe(
 }
 
 /// Where a chunk is.
-fn placed(level: &Level, coord: &[i64]) -> Map<String, Value> {
-    let bounds = level.bounds_of(coord);
+fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
+    let bounds = level.chunk_bounds(coord);
     let mut chunk = Map::new();
     chunk.insert("coord".to_owned(), json!(coord));
     if level.vertices.array().is_some() {
-        chunk.insert("cell".to_owned(), json!(level.vertices.cell(coord)));
+        chunk.insert("cell".to_owned(), json!(level.vertices.grid_index(coord)));
     }
     let data = level.store.root.bounds();
     let sticks_out = data.is_some_and(|(low, high)| {
         let below = low.iter().zip(&bounds.0).any(|(low, start)| start < low);
         below || high.iter().zip(&bounds.1).any(|(high, end)| end > high)
     });
-    chunk.insert("bounds".to_owned(), bounds_of(bounds));
+    chunk.insert("bounds".to_owned(), bounds_json(bounds));
     chunk.insert("boundary".to_owned(), json!(sticks_out));
     chunk
 }
 
 /// Whether all of a chunk lies in one of the boxes.
-fn is_inside(level: &Level, coord: &[i64], touches: &[Touch]) -> bool {
-    let (low, high) = level.bounds_of(coord);
+fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
+    let (low, high) = level.chunk_bounds(coord);
     touches.iter().any(|touch| {
         let bbox = &touch.bbox;
         let begins = bbox.low.iter().zip(&low).all(|(low, start)| low <= start);
@@ -264,13 +272,14 @@ fn is_inside(level: &Level, coord: &[i64], touches: &[Touch]) -> bool {
 }
 
 /// What the store says it holds, beside what it holds.
-async fn verify(level: &Level) -> Result<Value, VectorError> {
+async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError> {
     let context = &level.store.context;
-    let (named, stored) = (level.occupied().await?.cells, level.vertices.stored(context).await?.cells);
+    let (named, stored) =
+        (level.non_empty_chunks().await?.cells, level.vertices.stored_cells(context).await?.cells);
     let without = |one: &[Coord], other: &[Coord]| -> Vec<String> {
         one.iter()
             .filter(|coord| other.binary_search(coord).is_err())
-            .map(|coord| dotted(coord))
+            .map(|coord| format_coord(coord))
             .take(1000)
             .collect()
     };
@@ -298,26 +307,26 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
 pub(in crate::http) async fn get_chunk(
     level: &Level,
     chunk: &str,
-    params: &Params,
+    params: &VectorParams,
 ) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let not_found = || VectorError::ChunkNotFound { chunk: chunk.chars().take(100).collect() };
     let coord =
-        parse_dotted(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
-    let rows = ChunkRows::read(level, &coord, true).await?.ok_or_else(not_found)?;
-    let mut document = placed(level, &coord);
+        parse_coord(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
+    let rows = ChunkVertices::read(level, &coord, true).await?.ok_or_else(not_found)?;
+    let mut document = chunk_position(level, &coord);
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
     put("rows", json!(rows.positions.rows()));
     if !rows.is_count_known {
         put("warning", json!("row_count_unknown"));
     }
     let context = &level.store.context;
-    if let Some(keys) = level.vertices.stored_key(context, &coord).await? {
+    if let Some(keys) = level.vertices.stored_cell_key(context, &coord).await? {
         put("key", json!(keys.key.as_str()));
     }
     put("encoded_bytes", json!(level.vertices.encoded_bytes(context, &coord).await?));
     let fragments = rows.fragments.as_ref().map(|index| {
-        put("tiles", json!(index.tiles()));
+        put("tiles", json!(index.is_tiling()));
         let fragment = |fragment: Fragment<'_>| match fragment {
             Fragment::Range { start, count } => json!({ "kind": "range", "start": start, "count": count }),
             Fragment::Rows(rows) => json!({ "kind": "explicit", "count": rows.len() }),
@@ -330,7 +339,7 @@ pub(in crate::http) async fn get_chunk(
     if let Some(index) = ObjectIndex::open(level).await? {
         let mut objects = Vec::new();
         let mut is_truncated = false;
-        for object in index.all().await? {
+        for object in index.read_all().await? {
             let here = object.manifest.fragments().filter(|(chunk, _)| *chunk == coord);
             let fragments: Vec<u32> = here.map(|(_, fragment)| fragment).collect();
             if fragments.is_empty() {

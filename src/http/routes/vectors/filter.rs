@@ -1,16 +1,16 @@
 //! What of a level is asked for: boxes, modes, columns and pages, from parameters.
 
-use super::params::{Params, floats};
-use crate::vectors::{Bbox, Columns, Cursor, Interval, Level, Mode, VectorError, VertexQuery};
+use super::params::{VectorParams, parse_floats};
+use crate::vectors::{Bbox, Columns, Interval, Level, PageCursor, QueryMode, VectorError, VertexQuery};
 
 /// The parameters that say which part of a level is meant.
-pub(super) const BOX: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
+pub(super) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
 
 /// The boxes asked for; all of space if there are none.
-pub(super) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorError> {
+pub(super) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {
         None => Interval::default(),
-        Some(name) => Interval::of_name(name)
+        Some(name) => Interval::from_name(name)
             .ok_or_else(|| VectorError::bad_param("interval", "`closed` or `half-open`"))?,
     };
     let dims = level.dims;
@@ -24,13 +24,13 @@ pub(super) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorE
     let mut boxes = params.boxes().iter().cloned().map(halves).collect::<Result<Vec<Bbox>, _>>()?;
     let (bbox, min, max) = (params.get("bbox"), params.get("min"), params.get("max"));
     match (bbox, min, max) {
-        (Some(bbox), None, None) => boxes.push(halves(floats("bbox", bbox)?)?),
+        (Some(bbox), None, None) => boxes.push(halves(parse_floats("bbox", bbox)?)?),
         (None, None, None) if boxes.is_empty() => {
-            boxes.push(Bbox { interval, ..Bbox::everything(dims) });
+            boxes.push(Bbox { interval, ..Bbox::unbounded(dims) });
         }
         (None, None, None) => {}
         (None, Some(min), Some(max)) => {
-            boxes.push(Bbox::new(floats("min", min)?, floats("max", max)?, dims, interval)?);
+            boxes.push(Bbox::new(parse_floats("min", min)?, parse_floats("max", max)?, dims, interval)?);
         }
         _ => {
             return Err(VectorError::bad_param(
@@ -43,7 +43,7 @@ pub(super) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorE
 }
 
 /// The value of the attribute that chunks are cut by.
-pub(super) fn only(params: &Params) -> Result<Option<(String, String)>, VectorError> {
+pub(super) fn parse_chunk_filter(params: &VectorParams) -> Result<Option<(String, String)>, VectorError> {
     let parse = |text: &str| {
         let (name, value) = text.split_once(':')?;
         Some((name.to_owned(), value.to_owned()))
@@ -53,10 +53,10 @@ pub(super) fn only(params: &Params) -> Result<Option<(String, String)>, VectorEr
 }
 
 /// Which vertices are asked for.
-pub(super) fn query(level: &Level, params: &Params) -> Result<VertexQuery, VectorError> {
+pub(super) fn parse_query(level: &Level, params: &VectorParams) -> Result<VertexQuery, VectorError> {
     let mode = match params.get("mode") {
-        None => Mode::default(),
-        Some(name) => Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+        None => QueryMode::default(),
+        Some(name) => QueryMode::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| {
             VectorError::bad_param("mode", "`vertices`, `chunks`, `objects`, `objects_exact` or `crop`")
         })?,
     };
@@ -66,7 +66,7 @@ pub(super) fn query(level: &Level, params: &Params) -> Result<VertexQuery, Vecto
         Some(_) => return Err(VectorError::bad_param("on_error", "`fail` or `skip`")),
     };
     let cursor = params.get("cursor").map(|text| {
-        let cursor = Cursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
+        let cursor = PageCursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
         cursor.ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
     });
     let limit = params.number("limit")?;
@@ -74,11 +74,11 @@ pub(super) fn query(level: &Level, params: &Params) -> Result<VertexQuery, Vecto
         return Err(VectorError::bad_param("limit", "a number of rows, 1 or more"));
     }
     Ok(VertexQuery {
-        boxes: boxes(level, params)?,
+        boxes: parse_boxes(level, params)?,
         mode,
         attributes: params.list("attributes"),
-        columns: columns(params)?,
-        only: only(params)?,
+        columns: parse_columns(params)?,
+        chunk_filter: parse_chunk_filter(params)?,
         skips_corrupt,
         counts_bytes: params.list("include").iter().any(|name| name == "sizes"),
         limit,
@@ -86,7 +86,7 @@ pub(super) fn query(level: &Level, params: &Params) -> Result<VertexQuery, Vecto
     })
 }
 
-fn columns(params: &Params) -> Result<Columns, VectorError> {
+fn parse_columns(params: &VectorParams) -> Result<Columns, VectorError> {
     if params.get("columns").is_none() {
         return Ok(Columns::default());
     }

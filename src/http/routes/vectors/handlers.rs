@@ -11,12 +11,12 @@ use super::amplification;
 use super::chunks;
 use super::links;
 use super::objects;
-use super::params::Params;
+use super::params::VectorParams;
 use super::problem::problem_of;
 use super::request::VectorRequest;
 use super::stats;
 use super::summary;
-use super::tail::{Subresource, tails};
+use super::tail::{Subresource, split_candidates};
 use super::validate;
 use super::vertices;
 use crate::error::ErrorClass;
@@ -28,10 +28,10 @@ use crate::http::json_body::read_json;
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::store::Version;
-use crate::vectors::{Context, VectorError, VectorStore};
+use crate::vectors::{VectorContext, VectorError, VectorStore};
 
 /// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
-const HELD_BYTES: u64 = 4 << 20;
+const RESPONSE_BYTES: u64 = 4 << 20;
 
 type Pairs = Query<Vec<(String, String)>>;
 
@@ -62,7 +62,7 @@ pub(in crate::http) async fn get_vectors(
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    driven(state, target, share, Params::new(pairs), method, headers).await
+    respond_on_pool(state, target, share, VectorParams::new(pairs), method, headers).await
 }
 
 /// The store at the root of a mount.
@@ -109,56 +109,57 @@ pub(in crate::http) async fn post_vectors(
 ) -> Result<Response, Problem> {
     let (headers, share) = (request.headers().clone(), ClientBucket::of(request.extensions()));
     let body: serde_json::Map<String, Value> = read_json(&state, Priority::Elements, request).await?;
-    let params = Params::new(pairs).with_body(body).map_err(problem_of)?;
-    driven(state, target, share, params, Method::POST, headers).await
+    let params = VectorParams::new(pairs).with_body(body).map_err(problem_of)?;
+    respond_on_pool(state, target, share, params, Method::POST, headers).await
 }
 
 /// What requests read stores with.
-fn context(state: &AppState, target: &NodeTarget) -> Context {
+fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
     let mount = target.mount.name.as_str().into();
-    Context {
-        trace: state.reader().trace(&mount),
+    VectorContext {
+        read_context: state.reader().trace(&mount),
         mount,
         opener: target.opener.clone(),
         reader: state.reader().clone(),
         cpu: state.cpu().clone(),
-        read: *state.read_limits(),
-        metadata: state.metadata_limits(),
-        codec: state.codec_limits(),
+        read_limits: *state.read_limits(),
+        metadata_limits: state.metadata_limits(),
+        codec_limits: state.codec_limits(),
     }
 }
 
 /// The answer, made on the pool: documents are long, and much is parsed, put together and written of them.
-async fn driven(
+async fn respond_on_pool(
     state: AppState,
     target: NodeTarget,
     share: ClientBucket,
-    params: Params,
+    params: VectorParams,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let cpu = state.cpu().clone();
-    cpu.spawn_future(async move { answer(&state, target, share, params, &method, &headers).await }).await?
+    cpu.spawn_future(async move { route_request(&state, target, share, params, &method, &headers).await })
+        .await?
 }
 
-async fn answer(
+async fn route_request(
     state: &AppState,
     target: NodeTarget,
     share: ClientBucket,
-    params: Params,
+    params: VectorParams,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let context = Arc::new(context(state, &target));
+    let context = Arc::new(vector_context(state, &target));
     let mut absent = None;
-    for (path, tail) in tails(&target.path) {
-        if tail.what == Subresource::Validate && *method != Method::POST {
+    for (path, tail) in split_candidates(&target.path) {
+        if tail.subresource == Subresource::Validate && *method != Method::POST {
             let permit = state
                 .admission()
-                .acquire(AdmissionRequest::of(Priority::Background, share), HELD_BYTES)
+                .acquire(AdmissionRequest::of(Priority::Background, share), RESPONSE_BYTES)
                 .await?;
             match validate::validate_store(state, &context, path.clone(), &params, headers).await {
-                Err(error) if error.is_absence() => {
+                Err(error) if error.is_not_found() => {
                     absent.get_or_insert(error);
                     continue;
                 }
@@ -167,35 +168,36 @@ async fn answer(
         }
         let store = match VectorStore::open(Arc::clone(&context), path).await {
             // A store may be called as a question is.
-            Err(error) if error.is_absence() => {
+            Err(error) if error.is_not_found() => {
                 absent.get_or_insert(error);
                 continue;
             }
             opened => opened.map_err(problem_of)?,
         };
-        if *method == Method::POST && tail.what != Subresource::Vertices {
+        if *method == Method::POST && tail.subresource != Subresource::Vertices {
             return Err(Problem::from_class(ErrorClass::NotAllowed));
         }
-        let question = VectorRequest { state, share, method, headers, store, tail, params };
-        return question.answer().await;
+        let question =
+            VectorRequest { state, client: share, method, headers, store, subresource_path: tail, params };
+        return question.admit_and_respond().await;
     }
     let error = absent.unwrap_or_else(|| VectorError::NotAStore { path: target.path.clone() });
     Err(problem_of(error))
 }
 
 impl VectorRequest<'_> {
-    async fn answer(self) -> Result<Response, Problem> {
+    async fn admit_and_respond(self) -> Result<Response, Problem> {
         // Vertices are admitted once it is known how many there are.
-        if matches!(self.tail.what, Subresource::Vertices) {
+        if matches!(self.subresource_path.subresource, Subresource::Vertices) {
             return self.respond().await;
         }
-        let permit = self.state.admission().acquire(self.entrant(), HELD_BYTES).await?;
+        let permit = self.state.admission().acquire(self.admission_request(), RESPONSE_BYTES).await?;
         Ok(permit.hold(self.respond().await?))
     }
 
     async fn respond(&self) -> Result<Response, Problem> {
-        match &self.tail.what {
-            Subresource::Store => self.json(summary::of_store(&self.store).await),
+        match &self.subresource_path.subresource {
+            Subresource::Store => self.json(summary::store_document(&self.store).await),
             Subresource::Level => self.json(summary::get_level(&self.level().await?).await),
             Subresource::Chunks => self.json(chunks::list_chunks(&self.level().await?, &self.params).await),
             Subresource::Chunk(chunk) => {
@@ -206,7 +208,7 @@ impl VectorRequest<'_> {
             }
             Subresource::Vertices => {
                 let mut answer = vertices::get_vertices(self).await?;
-                self.name(answer.headers_mut());
+                self.name_download(answer.headers_mut());
                 Ok(answer)
             }
             Subresource::Objects => {
@@ -233,7 +235,7 @@ impl VectorRequest<'_> {
     }
 
     /// Says what vertices are called if they are saved.
-    fn name(&self, headers: &mut HeaderMap) {
+    fn name_download(&self, headers: &mut HeaderMap) {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);
         if let Some(offer) = offer {

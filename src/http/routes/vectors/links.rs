@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::filter;
-use super::json::endpoints_of;
-use super::params::Params;
+use super::json::endpoints_json;
+use super::params::VectorParams;
 use crate::vectors::{
-    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
-    doc_links,
+    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError,
+    check_links_supported, read_doc_links,
 };
 
 /// Records on a page, unless `limit` says otherwise, and at most.
@@ -38,9 +38,9 @@ const MAX_PAGE: u64 = 100_000;
         (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
     )
 )]
-pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX[..], &["delta", "limit", "cursor"]].concat())?;
-    check_profile(level)?;
+pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX_PARAMS[..], &["delta", "limit", "cursor"]].concat())?;
+    check_links_supported(level)?;
     let delta = match params.get("delta") {
         None => 0,
         Some(text) => {
@@ -50,9 +50,13 @@ pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Resul
             })?
         }
     };
-    let touched =
-        TouchedChunks::of(level, &filter::boxes(level, params)?, filter::only(params)?.as_ref()).await?;
-    let mut page = Page {
+    let touched = TouchedChunks::find(
+        level,
+        &filter::parse_boxes(level, params)?,
+        filter::parse_chunk_filter(params)?.as_ref(),
+    )
+    .await?;
+    let mut page = LinkPage {
         links: Vec::new(),
         values: Vec::new(),
         skip: params.number("cursor")?.unwrap_or_default(),
@@ -65,9 +69,9 @@ pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Resul
     let mut names = Vec::new();
     if level.store.root.profile == Profile::Doc {
         if delta == 0 {
-            let occupied = level.occupied().await?.cells;
-            let links = doc_links(level, &occupied).await?;
-            page.take(
+            let occupied = level.non_empty_chunks().await?.cells;
+            let links = read_doc_links(level, &occupied).await?;
+            page.add(
                 links.into_iter().filter(|link| link.endpoints.iter().any(|(chunk, _)| is_touched(chunk))),
                 &[],
             );
@@ -77,10 +81,10 @@ pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Resul
         document.insert("directed".to_owned(), json!(family.is_directed));
         document
             .insert("num_links".to_owned(), family.attributes.get("num_links").cloned().unwrap_or_default());
-        let attributes = LinkAttribute::all(level, delta).await?;
+        let attributes = LinkAttribute::open_all(level, delta).await?;
         names = attributes.iter().map(|attribute| attribute.name.clone()).collect();
         page.values = vec![Vec::new(); names.len()];
-        of_family(level, &family, &attributes, is_touched, &mut page).await?;
+        read_family(level, &family, &attributes, is_touched, &mut page).await?;
     }
     let next = (page.seen > page.skip.saturating_add(page.links.len() as u64))
         .then(|| page.skip.saturating_add(page.links.len() as u64).to_string());
@@ -88,14 +92,14 @@ pub(in crate::http) async fn list_links(level: &Level, params: &Params) -> Resul
         names.into_iter().zip(page.values.into_iter().map(Value::Array)).collect();
     document.insert("level".to_owned(), json!(level.name.index));
     document.insert("delta".to_owned(), json!(delta));
-    document.insert("links".to_owned(), page.links.iter().map(endpoints_of).collect());
+    document.insert("links".to_owned(), page.links.iter().map(endpoints_json).collect());
     document.insert("attributes".to_owned(), Value::Object(attributes));
     document.insert("cursor".to_owned(), json!(next));
     Ok(Value::Object(document))
 }
 
 /// Records of one page.
-struct Page {
+struct LinkPage {
     links: Vec<Link>,
     /// Of each attribute.
     values: Vec<Vec<Value>>,
@@ -104,12 +108,12 @@ struct Page {
     most: usize,
 }
 
-impl Page {
+impl LinkPage {
     fn is_full(&self) -> bool {
         self.links.len() >= self.most && self.seen > self.skip.saturating_add(self.most as u64)
     }
 
-    fn take(&mut self, links: impl Iterator<Item = Link>, values: &[Vec<Value>]) {
+    fn add(&mut self, links: impl Iterator<Item = Link>, values: &[Vec<Value>]) {
         for (place, link) in links.enumerate() {
             self.seen += 1;
             if self.seen <= self.skip || self.links.len() >= self.most {
@@ -123,26 +127,26 @@ impl Page {
     }
 }
 
-async fn of_family(
+async fn read_family(
     level: &Level,
     family: &LinkFamily,
     attributes: &[LinkAttribute],
     is_touched: impl Fn(&Coord) -> bool,
-    page: &mut Page,
+    page: &mut LinkPage,
 ) -> Result<(), VectorError> {
-    for segment in &family.segments {
-        for cell in segment.cells.occupied(&level.store.context).await?.cells {
+    for segment in &family.link_arrays {
+        for cell in segment.cells.non_empty_cells(&level.store.context).await?.cells {
             // Of links to another level only the first endpoint is of this one.
-            let own = if family.delta == 0 { segment.chunks(&cell) } else { vec![cell.clone()] };
+            let own = if family.delta == 0 { segment.endpoint_chunks(&cell) } else { vec![cell.clone()] };
             if !own.iter().any(&is_touched) {
                 continue;
             }
-            let links = segment.links(level, &cell).await?;
+            let links = segment.read_links(level, &cell).await?;
             let mut values = Vec::with_capacity(attributes.len());
             for attribute in attributes {
                 values.push(attribute.values(level, &segment.name, &cell, links.len()).await?);
             }
-            page.take(links.into_iter(), &values);
+            page.add(links.into_iter(), &values);
             if page.is_full() {
                 return Ok(());
             }

@@ -10,13 +10,13 @@ const MAX_BOXES: usize = 1000;
 
 /// Parameters, from a query and from a body.
 #[derive(Clone, Debug, Default)]
-pub(in crate::http) struct Params {
+pub(in crate::http) struct VectorParams {
     pairs: Vec<(String, String)>,
     /// Numbers of each box of a body.
     boxes: Vec<Vec<f64>>,
 }
 
-impl Params {
+impl VectorParams {
     pub(super) fn new(pairs: Vec<(String, String)>) -> Self {
         Self { pairs, boxes: Vec::new() }
     }
@@ -25,16 +25,16 @@ impl Params {
     pub(super) fn with_body(mut self, body: Map<String, Value>) -> Result<Self, VectorError> {
         for (name, value) in body {
             if name == "boxes" {
-                self.boxes = boxes(&value)?;
+                self.boxes = parse_body_boxes(&value)?;
                 continue;
             }
             let text = match value {
                 Value::Null => continue,
                 Value::Array(items) => {
-                    let items = items.iter().map(scalar).collect::<Option<Vec<String>>>();
+                    let items = items.iter().map(scalar_text).collect::<Option<Vec<String>>>();
                     items.map(|items| items.join(","))
                 }
-                value => scalar(&value),
+                value => scalar_text(&value),
             };
             let text =
                 text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
@@ -111,7 +111,7 @@ pub(in crate::http) struct BoxParams {
 }
 
 /// Numbers with commas between.
-pub(super) fn floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
+pub(super) fn parse_floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
     let number = |text: &str| text.trim().parse::<f64>();
     let numbers = text.split(',').map(number).collect::<Result<_, _>>();
     numbers.map_err(|_no_number| {
@@ -119,7 +119,7 @@ pub(super) fn floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
     })
 }
 
-fn scalar(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -128,13 +128,13 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-fn boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
+fn parse_body_boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
     let takes = || {
         let each = "lists of numbers, or objects of `min` and `max`";
         VectorError::bad_param("boxes", format!("at most {MAX_BOXES} {each}"))
     };
     let boxes = value.as_array().filter(|boxes| boxes.len() <= MAX_BOXES).ok_or_else(takes)?;
-    let number = |value: &Value| scalar(value)?.parse::<f64>().ok();
+    let number = |value: &Value| scalar_text(value)?.parse::<f64>().ok();
     let numbers = |numbers: &Value| numbers.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>();
     let corners = |corners: &Value| {
         let (min, max) = (numbers(corners.get("min")?)?, numbers(corners.get("max")?)?);

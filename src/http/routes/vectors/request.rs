@@ -3,10 +3,10 @@
 use axum::http::HeaderMap;
 use axum::http::Method;
 
-use super::params::Params;
+use super::params::VectorParams;
 use super::problem::problem_of;
 use super::tail::SubresourcePath;
-use super::tail::number;
+use super::tail::parse_number;
 use crate::http::admission::{AdmissionRequest, ClientBucket, Priority};
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
@@ -15,26 +15,26 @@ use crate::vectors::{Level, VectorError, VectorStore};
 /// A question to a store.
 pub(in crate::http) struct VectorRequest<'a> {
     pub(super) state: &'a AppState,
-    pub(super) share: ClientBucket,
+    pub(super) client: ClientBucket,
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) store: VectorStore,
-    pub(super) tail: SubresourcePath,
-    pub(super) params: Params,
+    pub(super) subresource_path: SubresourcePath,
+    pub(super) params: VectorParams,
 }
 
 impl VectorRequest<'_> {
     /// The caller, to be admitted.
-    pub(super) fn entrant(&self) -> AdmissionRequest {
-        AdmissionRequest::of(Priority::Elements, self.share)
+    pub(super) fn admission_request(&self) -> AdmissionRequest {
+        AdmissionRequest::of(Priority::Elements, self.client)
     }
 
     /// The level that is asked of: the path's, the query's, or the finest.
     pub(super) async fn level(&self) -> Result<Level, Problem> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
-        let asked = self.tail.level.as_deref().or_else(|| self.params.get("level"));
+        let asked = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));
         let index = asked.map_or(Ok(finest), |text| {
-            number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
+            parse_number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
         });
         self.store.level(index.map_err(problem_of)?).await.map_err(problem_of)
     }

@@ -51,7 +51,7 @@ pub(in crate::http) fn routes() -> OpenApiRouter<AppState> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tail::{Subresource, tails};
+    use super::super::tail::{Subresource, split_candidates};
     use super::*;
     use crate::key::NodePath;
 
@@ -72,10 +72,13 @@ mod tests {
         let store = NodePath::parse("a").unwrap();
         let mut documented = Vec::new();
         for template in api.paths.paths.keys() {
-            let tails = tails(&example(template).unwrap());
+            let tails = split_candidates(&example(template).unwrap());
             let (_, tail) = tails.into_iter().find(|(path, _)| *path == store).unwrap();
-            assert!(tail.what != Subresource::Store && !documented.contains(&tail.what), "{template}");
-            documented.push(tail.what);
+            assert!(
+                tail.subresource != Subresource::Store && !documented.contains(&tail.subresource),
+                "{template}"
+            );
+            documented.push(tail.subresource);
         }
         assert_eq!(documented.len(), 12);
     }

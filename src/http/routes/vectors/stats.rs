@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::params::Params;
-use crate::vectors::{Level, Stats, SummaryStats, VectorError};
+use super::params::VectorParams;
+use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
 
 /// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
 ///
@@ -23,11 +23,11 @@ use crate::vectors::{Level, Stats, SummaryStats, VectorError};
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(in crate::http) async fn get_stats(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(in crate::http) async fn get_stats(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&["level"])?;
-    let stats = Stats::of(level).await?;
+    let stats = LevelStats::collect(level).await?;
     let spread = |spread: Option<SummaryStats>| {
-        spread.map(|spread| json!({ "min": spread.least, "median": spread.median, "max": spread.largest }))
+        spread.map(|spread| json!({ "min": spread.min, "median": spread.median, "max": spread.max }))
     };
     let warnings: Vec<Value> =
         stats.warnings.iter().map(|(code, detail)| json!({ "code": code, "detail": detail })).collect();

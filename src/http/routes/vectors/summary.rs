@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::json::bounds_of;
-use crate::vectors::{Attribute, Level, Root, VectorError, VectorStore};
+use super::json::bounds_json;
+use crate::vectors::{Level, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
-pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> {
+pub(super) async fn store_document(store: &VectorStore) -> Result<Value, VectorError> {
     let root = &store.root;
     let axes: Vec<Value> =
         root.axes().into_iter().map(|axis| json!({ "name": axis.name, "unit": axis.unit })).collect();
@@ -31,7 +31,7 @@ pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
     if let Err(error) = root.geometry() {
         diagnostics.push(json!({ "code": error.code(), "detail": error.to_string() }));
     }
-    for name in &root.disagreements {
+    for name in &root.conflicting_members {
         let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`, which wins");
         diagnostics.push(json!({ "code": "attributes_disagree", "detail": detail }));
     }
@@ -39,14 +39,14 @@ pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
     let finest = levels.first().cloned().unwrap_or_default();
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
-    put("profile", json!(root.profile.name()));
+    put("profile", json!(root.profile.as_str()));
     put("version", json!(root.version()));
     put("dims", json!(root.dims()));
     put("axes", Value::Array(axes));
     put("chunk_shape", json!(root.chunk_shape()));
     put("bin_shape", bins.map_or(Value::Null, |_| finest["bin_shape"].clone()));
     put("bins_per_chunk", bins.map_or(Value::Null, |_| finest["bins_per_chunk"].clone()));
-    put("bounds", root.bounds().map_or(Value::Null, bounds_of));
+    put("bounds", root.bounds().map_or(Value::Null, bounds_json));
     put("geometry_types", json!(root.geometry_types()));
     put("conventions", conventions(root));
     put("levels", Value::Array(levels));
@@ -55,8 +55,8 @@ pub(super) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
 }
 
 /// What a store says of how it is to be read, and what holds where it says nothing.
-fn conventions(root: &Root) -> Value {
-    let block = root.block();
+fn conventions(root: &RootMetadata) -> Value {
+    let block = root.store_metadata();
     let of = |name: &str, default: Value| block.get(name).cloned().unwrap_or(default);
     json!({
         "links_convention": of("links_convention", json!("implicit_sequential")),
@@ -89,14 +89,14 @@ fn conventions(root: &Root) -> Value {
     )
 )]
 pub(in crate::http) async fn get_level(level: &Level) -> Result<Value, VectorError> {
-    let occupied = level.occupied().await?;
-    let grid = level.grid(&occupied.cells);
+    let occupied = level.non_empty_chunks().await?;
+    let grid = level.chunk_grid(&occupied.cells);
     let mut attributes = Vec::new();
-    for name in Attribute::names(level).await? {
-        attributes.push(match Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        attributes.push(match VertexAttribute::open(level, &name).await {
             Ok(attribute) => json!({
                 "name": attribute.name,
-                "dtype": attribute.kind.name(),
+                "dtype": attribute.data_type.name(),
                 "columns": attribute.width,
                 "channel_names": attribute.channels,
                 "categories": attribute.categories,
@@ -114,15 +114,15 @@ pub(in crate::http) async fn get_level(level: &Level) -> Result<Value, VectorErr
         "chunk_shape": level.shapes.chunk,
         "bin_shape": level.shapes.bin,
         "bins_per_chunk": level.shapes.bins_per_chunk,
-        "coordinate_type": level.kind.name(),
+        "coordinate_type": level.coordinate_type.name(),
         "origin": origin,
         "grid": lengths,
         "sharded": level.vertices.is_sharded(),
         "vertex_count": level.vertex_count(),
         "chunks": occupied.cells.len(),
-        "skipped": occupied.skipped.iter().take(100).collect::<Vec<_>>(),
+        "skipped": occupied.invalid_names.iter().take(100).collect::<Vec<_>>(),
         "has_fragments": level.fragments.is_some(),
-        "fragments_tile": level.claims_tiles(),
+        "fragments_tile": level.declares_tiling(),
         "shared_fragments": level.shares_fragments(),
         "chunk_attribute": level.chunk_attribute().map(|(name, values)| json!({ "name": name, "values": values })),
         "attributes": attributes,

@@ -10,7 +10,7 @@ use crate::key::NodePath;
 pub(in crate::http) struct SubresourcePath {
     /// The level, as it is written, if it is.
     pub(super) level: Option<String>,
-    pub(super) what: Subresource,
+    pub(super) subresource: Subresource,
 }
 
 /// The question.
@@ -32,13 +32,13 @@ pub(in crate::http) enum Subresource {
 }
 
 /// Most segments of a question: `levels/0/objects/7/vertices`.
-const MOST: usize = 5;
+const MAX_SEGMENTS: usize = 5;
 
 /// The stores that a path may name, with the question to each: the longest question first.
-pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
+pub(super) fn split_candidates(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     let segments: Vec<&str> = path.as_str().split('/').filter(|segment| !segment.is_empty()).collect();
     let mut found = Vec::new();
-    for length in (0..=MOST.min(segments.len())).rev() {
+    for length in (0..=MAX_SEGMENTS.min(segments.len())).rev() {
         let Some((store, tail)) = segments.split_at_checked(segments.len() - length) else { continue };
         if let (Ok(store), Some(tail)) = (NodePath::parse(&store.join("/")), parse(tail)) {
             found.push((store, tail));
@@ -49,7 +49,7 @@ pub(super) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
 
 /// The node furthest up that a path may be asked of.
 pub(in crate::http) fn shortest_store(path: &NodePath) -> NodePath {
-    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
+    split_candidates(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
 }
 
 fn parse(segments: &[&str]) -> Option<SubresourcePath> {
@@ -73,11 +73,11 @@ fn parse(segments: &[&str]) -> Option<SubresourcePath> {
         ["validate"] if level.is_none() => Subresource::Validate,
         _ => return None,
     };
-    Some(SubresourcePath { level, what })
+    Some(SubresourcePath { level, subresource: what })
 }
 
 /// A decimal number without leading zeros.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub(super) fn parse_number(text: &str) -> Option<u64> {
     let is_plain = text == "0" || !text.starts_with('0');
     (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
@@ -89,8 +89,11 @@ mod tests {
     #[test]
     fn a_path_is_split_behind_every_store_that_it_may_name() {
         let found = |text: &str| {
-            let tails = tails(&NodePath::parse(text).unwrap());
-            tails.into_iter().map(|(store, tail)| (store.as_str().to_owned(), tail.what)).collect::<Vec<_>>()
+            let tails = split_candidates(&NodePath::parse(text).unwrap());
+            tails
+                .into_iter()
+                .map(|(store, tail)| (store.as_str().to_owned(), tail.subresource))
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(""), [(String::new(), Subresource::Store)]);
         assert_eq!(found("a/b"), [("a/b".to_owned(), Subresource::Store)]);

@@ -8,15 +8,15 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::params::Params;
-use super::tail::number;
+use super::params::VectorParams;
+use super::tail::parse_number;
 use crate::http::json_answer::json_answer;
 use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::key::NodePath;
 use crate::vectors::validate::{Report, Status, Validation};
-use crate::vectors::{Context, VectorError};
+use crate::vectors::{VectorContext, VectorError};
 
 /// The formats; the first is the default.
 const OFFERS: &[Offer] = &[
@@ -50,9 +50,9 @@ const OFFERS: &[Offer] = &[
 )]
 pub(in crate::http) async fn validate_store(
     state: &AppState,
-    context: &Arc<Context>,
+    context: &Arc<VectorContext>,
     path: NodePath,
-    params: &Params,
+    params: &VectorParams,
     headers: &HeaderMap,
 ) -> Result<Result<Response, Problem>, VectorError> {
     params.check(&["level", "levels", "short_circuit", "deadline_ms", "format", "f"])?;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn validate_store(
             .ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))?,
     };
     let number = |text: &String| {
-        number(text)
+        parse_number(text)
             .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
     };
     let levels = params
@@ -83,24 +83,28 @@ pub(in crate::http) async fn validate_store(
         level,
         levels: levels.transpose()?,
         short_circuit: params.is_on("short_circuit"),
-        patience,
+        time_limit,
     };
     let report = validation.run(Arc::clone(context), path).await?;
-    Ok(Ok(if offer.name == "text" { text_of(&report) } else { json_answer(headers, &document_of(&report)) }))
+    Ok(Ok(if offer.name == "text" {
+        report_text(&report)
+    } else {
+        json_answer(headers, &report_document(&report))
+    }))
 }
 
-fn document_of(report: &Report) -> Value {
+fn report_document(report: &Report) -> Value {
     let checks = report.checks();
     let count = |status: Status| checks.iter().filter(|check| check.status == status).count();
     let counts: Map<String, Value> = [Status::Pass, Status::Warning, Status::Error, Status::Skipped]
         .into_iter()
-        .map(|status| (status.name().to_owned(), json!(count(status))))
+        .map(|status| (status.as_str().to_owned(), json!(count(status))))
         .collect();
     let checks: Vec<Value> = checks
         .iter()
         .map(|check| {
             json!({
-                "id": check.id, "level": check.level, "status": check.status.name(), "path": check.path,
+                "id": check.id, "level": check.level, "status": check.status.as_str(), "path": check.path,
                 "message": check.message,
             })
         })
@@ -110,10 +114,10 @@ fn document_of(report: &Report) -> Value {
     })
 }
 
-fn text_of(report: &Report) -> Response {
+fn report_text(report: &Report) -> Response {
     let mut text = String::new();
     for check in report.checks() {
-        let words = [check.status.name(), check.id, &check.path, &check.message];
+        let words = [check.status.as_str(), check.id, &check.path, &check.message];
         text.push_str(&format!("L{} {}", check.level, words.join(" ")).trim_end().replace(['\n', '\r'], " "));
         text.push('\n');
     }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, IntoResponses};
 
 use super::filter;
-use super::json::{amplification_of, clamped};
+use super::json::{amplification_json, saturating_u64};
 use super::problem::problem_of;
 use super::request::VectorRequest;
 use crate::cpu::ComputePool;
@@ -25,10 +25,10 @@ use crate::http::negotiate::{self, Offer};
 use crate::http::problem::Problem;
 use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
-use crate::vectors::{Batch, Level, VectorError, VertexStream, dotted};
+use crate::vectors::{Batch, Level, VectorError, VertexStream, format_coord};
 
 /// An Arrow stream up to about this long is put together whole.
-const WHOLE_ARROW: usize = 1 << 20;
+const BUFFERED_ARROW_BYTES: usize = 1 << 20;
 
 /// The formats; the first is the default.
 pub(in crate::http) const OFFERS: &[Offer] = &[
@@ -116,36 +116,36 @@ pub(in crate::http) enum VerticesResponses {
 pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Result<Response, Problem> {
     let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
     let params = &question.params;
-    params.check(&[&filter::BOX[..], &known].concat()).map_err(problem_of)?;
+    params.check(&[&filter::BOX_PARAMS[..], &known].concat()).map_err(problem_of)?;
     let format = params.get("format").or_else(|| params.get("f"));
     let offer = negotiate::choose(question.headers, format, OFFERS)?;
     let level = question.level().await?;
-    let query = filter::query(&level, params).map_err(problem_of)?;
+    let query = filter::parse_query(&level, params).map_err(problem_of)?;
     let is_page = query.limit.is_some();
     let vertices = query.run(&level).await.map_err(problem_of)?;
     let options = question.state.options();
     let held = match offer.name {
-        "arrow" if !is_page => vertices.held_bytes(&level).saturating_add(WHOLE_ARROW as u64),
+        "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
     };
     let permit = question
         .state
         .admission()
         .acquire(
-            question.entrant(),
+            question.admission_request(),
             held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
         )
         .await?;
     if *question.method == Method::HEAD {
         // The length is that of rows which nobody reads for this.
         let mut answer = Body::new(NoBody).into_response();
-        describe(answer.headers_mut(), offer, &vertices, false);
+        set_headers(answer.headers_mut(), offer, &vertices, false);
         return Ok(answer);
     }
     let answer = match offer.name {
-        "arrow" => arrow(vertices, offer, is_page, options.whole_bytes).await?,
-        "bin" => binary(vertices, offer, options.whole_bytes).await?,
-        _ => json_text(vertices, offer, options.whole_bytes).await?,
+        "arrow" => arrow_response(vertices, offer, is_page, options.whole_bytes).await?,
+        "bin" => binary_response(vertices, offer, options.whole_bytes).await?,
+        _ => json_response(vertices, offer, options.whole_bytes).await?,
     };
     Ok(permit.hold(answer))
 }
@@ -153,8 +153,8 @@ pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Resul
 /// What all touched rows would take, if the level says how many it has.
 fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
-    let share =
-        u128::from(rows) * vertices.touched.chunks.len() as u128 / (vertices.touched.occupied as u128).max(1);
+    let share = u128::from(rows) * vertices.touched.chunks.len() as u128
+        / (vertices.touched.non_empty_chunks as u128).max(1);
     u64::try_from(share).ok()?.checked_mul(vertices.schema.row_bytes())
 }
 
@@ -167,24 +167,24 @@ const X_ZVF_CURSOR: HeaderName = HeaderName::from_static("x-zvf-cursor");
 const X_ZVF_ERRORS: HeaderName = HeaderName::from_static("x-zvf-errors");
 
 /// What is known of an answer: all of it, or what was known before its rows were read.
-fn describe(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
+fn set_headers(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(offer.media_type));
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ZVF_CHUNKS, HeaderValue::from(vertices.touched.chunks.len()));
-    headers.insert(X_ZVF_BINS, HeaderValue::from(clamped(vertices.touched.bins)));
+    headers.insert(X_ZVF_BINS, HeaderValue::from(saturating_u64(vertices.touched.bins)));
     if let Some(value) =
         vertices.touched.amplification.formula.and_then(|formula| from_text(formula.to_string()))
     {
         headers.insert(X_ZVF_AMPLIFICATION, value);
     }
     if is_whole {
-        count(headers, vertices);
+        set_row_counts(headers, vertices);
     }
 }
 
 /// What is known once all rows were read.
-fn count(headers: &mut HeaderMap, vertices: &VertexStream) {
+fn set_row_counts(headers: &mut HeaderMap, vertices: &VertexStream) {
     headers.insert(X_ZVF_ROWS_LOADED, HeaderValue::from(vertices.rows_loaded));
     headers.insert(X_ZVF_ROWS, HeaderValue::from(vertices.rows));
     if let Some(cursor) = vertices.cursor.as_ref().and_then(|cursor| from_text(cursor.to_text())) {
@@ -196,22 +196,23 @@ fn count(headers: &mut HeaderMap, vertices: &VertexStream) {
 }
 
 /// What is said beside the rows.
-fn rest(vertices: &VertexStream) -> Map<String, Value> {
+fn document_members(vertices: &VertexStream) -> Map<String, Value> {
     let mut rest = Map::new();
     let mut put = |name: &str, value: Value| rest.insert(name.to_owned(), value);
     if let Some(objects) = &vertices.objects {
-        let object = |object: &crate::vectors::FoundObject| json!({ "id": object.id, "parts": object.parts });
+        let object =
+            |object: &crate::vectors::MatchedObject| json!({ "id": object.id, "parts": object.parts });
         put("objects", objects.iter().map(object).collect());
     }
     put(
         "stats",
         json!({
             "chunks": vertices.touched.chunks.len(),
-            "candidates": clamped(vertices.touched.candidates),
-            "bins": clamped(vertices.touched.bins),
+            "candidates": saturating_u64(vertices.touched.candidates),
+            "bins": saturating_u64(vertices.touched.bins),
             "rows_loaded": vertices.rows_loaded,
             "rows": vertices.rows,
-            "amplification": amplification_of(&vertices.amplification()),
+            "amplification": amplification_json(&vertices.amplification()),
         }),
     );
     let mut warnings = Vec::new();
@@ -221,54 +222,54 @@ fn rest(vertices: &VertexStream) -> Map<String, Value> {
             json!({ "code": "row_count_unknown", "detail": detail, "chunks": vertices.unknown_counts }),
         );
     }
-    if !vertices.touched.skipped.is_empty() {
-        let names: Vec<&String> = vertices.touched.skipped.iter().take(100).collect();
+    if !vertices.touched.invalid_names.is_empty() {
+        let names: Vec<&String> = vertices.touched.invalid_names.iter().take(100).collect();
         warnings.push(json!({ "code": "chunk_names_skipped", "names": names }));
     }
     put("warnings", Value::Array(warnings));
-    let failure = |failure: &crate::vectors::Failure| {
+    let failure = |failure: &crate::vectors::ChunkFailure| {
         json!({
-            "code": failure.error.code(), "chunk": dotted(&failure.chunk), "reason": failure.error.to_string(),
+            "code": failure.error.code(), "chunk": format_coord(&failure.chunk), "reason": failure.error.to_string(),
         })
     };
     put("errors", vertices.failures.iter().map(failure).collect());
-    put("cursor", json!(vertices.cursor.as_ref().map(crate::vectors::Cursor::to_text)));
+    put("cursor", json!(vertices.cursor.as_ref().map(crate::vectors::PageCursor::to_text)));
     rest
 }
 
 /// Refuses an answer that grows beyond what is put together whole; says how many rows there would be, about.
-fn check(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Problem> {
+fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Problem> {
     if bytes <= limit {
         return Ok(());
     }
     let fits = vertices.rows.saturating_mul(limit) / bytes.max(1);
-    let done = u128::from(vertices.done.max(1));
+    let done = u128::from(vertices.chunks_read.max(1));
     let all = u128::from(vertices.rows) * (vertices.touched.chunks.len() as u128).max(done) / done;
-    Err(problem_of(VectorError::TooMany { what: "rows", estimate: clamped(all), limit: fits }))
+    Err(problem_of(VectorError::TooMany { what: "rows", estimate: saturating_u64(all), limit: fits }))
 }
 
-fn whole(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
+fn buffered_response(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
     let length = HeaderValue::from(text.len());
     let mut answer = Body::from(text).into_response();
-    describe(answer.headers_mut(), offer, vertices, true);
+    set_headers(answer.headers_mut(), offer, vertices, true);
     answer.headers_mut().insert(header::CONTENT_LENGTH, length);
     answer
 }
 
-async fn json_text(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn json_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
     let mut writer = JsonVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
         let bytes = batch.positions.len() as u64;
         let written = cpu.run_or_inline(bytes, move || writer.write(&batch).map(|()| writer));
         writer = written.await??;
-        check(writer.bytes(), limit, &vertices)?;
+        check_size(writer.bytes(), limit, &vertices)?;
     }
-    let text = writer.finish(rest(&vertices));
-    Ok(whole(&vertices, offer, text))
+    let text = writer.finish(document_members(&vertices));
+    Ok(buffered_response(&vertices, offer, text))
 }
 
-async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn binary_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
     let mut writer = BinaryVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -278,13 +279,13 @@ async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<
             writer
         };
         writer = cpu.run_or_inline(bytes, write).await?;
-        check(writer.bytes(), limit, &vertices)?;
+        check_size(writer.bytes(), limit, &vertices)?;
     }
-    let frame = writer.finish(rest(&vertices));
-    Ok(whole(&vertices, offer, frame))
+    let frame = writer.finish(document_members(&vertices));
+    Ok(buffered_response(&vertices, offer, frame))
 }
 
-async fn arrow(
+async fn arrow_response(
     mut vertices: VertexStream,
     offer: Offer,
     is_page: bool,
@@ -293,43 +294,43 @@ async fn arrow(
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
-    let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { WHOLE_ARROW };
+    let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { BUFFERED_ARROW_BYTES };
     loop {
         let Some(batch) = vertices.next().await.map_err(problem_of)? else {
             writer.finish(&mut out)?;
-            return Ok(whole(&vertices, offer, out));
+            return Ok(buffered_response(&vertices, offer, out));
         };
-        (writer, out) = written(&cpu, writer, batch, out).await?;
+        (writer, out) = write_batch(&cpu, writer, batch, out).await?;
         if out.len() > most {
             break;
         }
     }
     let mut answer = Body::empty().into_response();
-    describe(answer.headers_mut(), offer, &vertices, false);
+    set_headers(answer.headers_mut(), offer, &vertices, false);
     answer.headers_mut().insert(
         header::TRAILER,
         HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),
     );
-    let sending = Sending { vertices, writer: Some(writer), first: Some(out), is_counted: false };
-    let frames = stream::try_unfold(sending, Sending::next).boxed();
-    *answer.body_mut() = Body::new(Framed(frames));
+    let sending = ArrowStream { vertices, writer: Some(writer), first: Some(out), is_counted: false };
+    let frames = stream::try_unfold(sending, ArrowStream::next).boxed();
+    *answer.body_mut() = Body::new(FrameBody(frames));
     Ok(answer)
 }
 
 /// Appends the rows of a chunk, off the reactor if there are many.
-async fn written(
+async fn write_batch(
     cpu: &ComputePool,
     mut writer: ArrowVertices,
     batch: Batch,
     mut out: Vec<u8>,
-) -> Result<(ArrowVertices, Vec<u8>), Broken> {
+) -> Result<(ArrowVertices, Vec<u8>), StreamError> {
     let bytes = batch.rows.len() as u64 * 16;
     let write = move || writer.write(&batch, &mut out).map(|()| (writer, out));
     Ok(cpu.run_or_inline(bytes, write).await.map_err(VectorError::from)??)
 }
 
 /// A stream under way.
-struct Sending {
+struct ArrowStream {
     vertices: VertexStream,
     /// Gone once the stream is finished.
     writer: Option<ArrowVertices>,
@@ -341,24 +342,24 @@ struct Sending {
 
 /// Why a body breaks off.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum StreamError {
     #[error(transparent)]
     Vectors(#[from] VectorError),
     #[error(transparent)]
     Render(#[from] RenderError),
 }
 
-impl From<Broken> for Problem {
-    fn from(error: Broken) -> Self {
+impl From<StreamError> for Problem {
+    fn from(error: StreamError) -> Self {
         match error {
-            Broken::Vectors(error) => problem_of(error),
-            Broken::Render(error) => error.into(),
+            StreamError::Vectors(error) => problem_of(error),
+            StreamError::Render(error) => error.into(),
         }
     }
 }
 
-impl Sending {
-    async fn next(mut self) -> Result<Option<(Frame<Bytes>, Self)>, Broken> {
+impl ArrowStream {
+    async fn next(mut self) -> Result<Option<(Frame<Bytes>, Self)>, StreamError> {
         if let Some(first) = self.first.take() {
             return Ok(Some((Frame::data(first.into()), self)));
         }
@@ -367,13 +368,13 @@ impl Sending {
                 return Ok(None);
             }
             let mut trailers = HeaderMap::new();
-            count(&mut trailers, &self.vertices);
+            set_row_counts(&mut trailers, &self.vertices);
             return Ok(Some((Frame::trailers(trailers), self)));
         };
         let mut out = Vec::new();
         if let Some(batch) = self.vertices.next().await? {
             let cpu = self.vertices.cpu.clone();
-            (writer, out) = written(&cpu, writer, batch, out).await?;
+            (writer, out) = write_batch(&cpu, writer, batch, out).await?;
             self.writer = Some(writer);
             return Ok(Some((Frame::data(out.into()), self)));
         }
@@ -383,16 +384,16 @@ impl Sending {
 }
 
 /// A body of frames.
-struct Framed(BoxStream<'static, Result<Frame<Bytes>, Broken>>);
+struct FrameBody(BoxStream<'static, Result<Frame<Bytes>, StreamError>>);
 
-impl HttpBody for Framed {
+impl HttpBody for FrameBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = StreamError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         Poll::Ready(ready!(self.0.as_mut().poll_next(context)))
     }
 }
