@@ -1,4 +1,4 @@
-//! [`Attribute`]: what is stored of each vertex beside its place.
+//! [`VertexAttribute`]: values that are stored for each vertex beside its position.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::root::Profile;
 use super::{VectorError, format_coord};
 use crate::metadata::DataType;
 
-/// Most columns of an attribute.
+/// The largest number of values for one vertex.
 const MAX_WIDTH: u64 = 1 << 16;
 
 /// An attribute of vertices.
@@ -20,28 +20,29 @@ const MAX_WIDTH: u64 = 1 << 16;
 pub struct VertexAttribute {
     /// Its name.
     pub name: String,
-    /// The type of its numbers.
+    /// The data type of its values.
     pub data_type: DataType,
-    /// Numbers of a vertex.
+    /// The number of values for one vertex.
     pub width: usize,
-    /// Names of these numbers, if they have any.
+    /// The names of these values, if the store has any.
     pub channels: Option<Vec<String>>,
-    /// What the numbers stand for, if they are codes.
+    /// The category of each code, if values are codes.
     pub categories: Option<Vec<String>>,
-    /// Whether the categories have an order.
+    /// Whether the categories are ordered.
     pub is_ordered: bool,
     values: ValueSource,
 }
 
+/// Where the values of an attribute come from.
 #[derive(Clone, Debug)]
 enum ValueSource {
-    /// Cells beside those of the vertices.
+    /// Stored payloads, one for each chunk.
     Cells(CellArray),
-    /// The place of the chunk along the leading axis.
+    /// The chunk's coordinate along the leading axis.
     ChunkCoord,
 }
 
-/// The values of an attribute of a chunk's vertices: as many as they are, little-endian.
+/// The values of an attribute for all vertices of a chunk: `width` little-endian numbers for each.
 pub type Values = Bytes;
 
 impl VertexAttribute {
@@ -60,7 +61,7 @@ impl VertexAttribute {
         Ok(names)
     }
 
-    /// Opens an attribute.
+    /// Opens an attribute by its name.
     ///
     /// # Errors
     /// [`VectorError::AttributeNotFound`], [`VectorError::InvalidMetadata`].
@@ -99,9 +100,9 @@ impl VertexAttribute {
         } else {
             (string(attributes, "dtype").and_then(number_type), declared_width(attributes).unwrap_or(1))
         };
-        let kind = kind.ok_or_else(|| unusable("its type is not one of numbers"))?;
+        let kind = kind.ok_or_else(|| unusable("its data type is not numeric"))?;
         if !(1..=MAX_WIDTH).contains(&width) {
-            return Err(unusable("a row has no numbers, or too many"));
+            return Err(unusable("a row has no values, or too many"));
         }
         let categories = match string(attributes, "encoding") {
             None | Some("raw") => None,
@@ -124,13 +125,13 @@ impl VertexAttribute {
         })
     }
 
-    /// Bytes of the values of one vertex.
+    /// The size of one vertex's values in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
         self.data_type.item_bytes().saturating_mul(self.width)
     }
 
-    /// The cells that hold it, if it has any of its own.
+    /// The stored payloads; `None` for the attribute by which chunks are split.
     #[must_use]
     pub fn cells(&self) -> Option<&CellArray> {
         match &self.values {
@@ -142,7 +143,7 @@ impl VertexAttribute {
     /// The values of a chunk's vertices.
     ///
     /// # Errors
-    /// [`VectorError::Corrupt`] if there are not as many as vertices.
+    /// [`VectorError::Corrupt`] if their number differs from that of the vertices.
     pub async fn values(&self, level: &Level, chunk: &ChunkVertices) -> Result<Values, VectorError> {
         let rows = chunk.positions.rows();
         let cells = match &self.values {
@@ -154,7 +155,7 @@ impl VertexAttribute {
         };
         let payload = cells.payload(&level.store.context, &chunk.coord).await?.unwrap_or_default();
         let expected = rows.saturating_mul(self.row_bytes());
-        // A dense array has room for more than there are.
+        // A dense array has rows for more vertices than exist.
         let is_dense = level.store.root.profile == Profile::Doc;
         match payload.len() {
             found if found == expected => Ok(payload),
@@ -177,7 +178,7 @@ impl VertexAttribute {
     }
 }
 
-/// Numbers of a row, as an array says; `None` if it says nothing.
+/// The number of values in a row, as the attributes declare it.
 fn declared_width(attributes: &JsonObject) -> Option<u64> {
     let row = integers(attributes.get("row_shape")).filter(|row| !row.is_empty());
     let product = |row: Vec<i64>| {
@@ -187,13 +188,13 @@ fn declared_width(attributes: &JsonObject) -> Option<u64> {
     row.and_then(product).or_else(channels)
 }
 
-/// What codes stand for, as texts.
+/// Categories as strings.
 fn categories(value: Option<&Value>) -> Option<Vec<String>> {
     let category = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Some(value?.as_array()?.iter().map(category).collect())
 }
 
-/// Where the attributes of vertices stand.
+/// The group that holds the attributes of vertices.
 pub(super) fn attribute_folder(level: &Level) -> &'static str {
     match level.store.root.profile {
         Profile::Doc => "attributes",

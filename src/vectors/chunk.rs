@@ -1,4 +1,4 @@
-//! [`ChunkRows`]: the vertices of one chunk, and its fragments.
+//! [`ChunkVertices`]: the vertices of one chunk, and its fragments.
 
 use bytes::Bytes;
 
@@ -11,13 +11,13 @@ use crate::metadata::DataType;
 /// The vertices of one chunk.
 #[derive(Clone, Debug)]
 pub struct ChunkVertices {
-    /// The chunk.
+    /// The coordinates of the chunk.
     pub coord: Coord,
-    /// The vertices.
+    /// The positions of the vertices.
     pub positions: Positions,
-    /// Which of them belong together, if that was read and is stored.
+    /// The fragment index, if it was requested and is stored.
     pub fragments: Option<FragmentIndex>,
-    /// Whether it is known how many vertices there are: a dense array without offsets does not tell.
+    /// Whether the number of vertices is known: it is not for a dense array without offsets or a NaN fill value.
     pub is_count_known: bool,
 }
 
@@ -70,7 +70,8 @@ impl ChunkVertices {
         Ok(Self { coord, positions, fragments: index, is_count_known: true })
     }
 
-    /// The rows that count, in fragment order: those of the fragments where these do not make up the chunk, else all.
+    /// The rows that are vertices, in fragment order and each once. If the fragments cover the chunk, or there is no
+    /// index, these are all rows.
     #[must_use]
     pub fn vertex_rows(&self) -> Vec<u32> {
         let rows = u32::try_from(self.positions.rows()).unwrap_or(u32::MAX);
@@ -81,7 +82,7 @@ impl ChunkVertices {
         let mut universe = Vec::new();
         for row in fragments.iter().flat_map(super::payload::Fragment::rows) {
             let Ok(place) = usize::try_from(row) else { continue };
-            // Fragments may share rows; each is a vertex once.
+            // Fragments may share rows; each row is one vertex.
             if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
                 *seen = true;
                 universe.extend(u32::try_from(row));
@@ -91,7 +92,7 @@ impl ChunkVertices {
     }
 }
 
-/// A chunk of a dense array: how many of its rows are vertices, the offsets of its groups say.
+/// Decodes a chunk of a dense array. The offsets of its groups determine how many of its rows are vertices.
 fn decode_dense(
     level: &Level,
     coord: Coord,
@@ -128,7 +129,7 @@ fn decode_dense(
                     &PayloadError::Row { row: start, rows: most },
                 ));
             }
-            // Never written: where it would stand means nothing.
+            // Never written: its start has no meaning.
             ranges.push((rows, 0));
             continue;
         };

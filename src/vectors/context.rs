@@ -1,4 +1,4 @@
-//! [`Context`]: what one request reads a vector store with: nodes, documents and elements, through the rooms below.
+//! [`VectorContext`]: what one request needs to read nodes, documents and elements of a vector store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,37 +18,37 @@ use crate::metadata::{Attributes, GroupMetadata, MetadataLimits, ZarrFormat, par
 use crate::store::{ByteRange, DirListing, SharedStore, StoreError};
 
 /// How often what changes while it is read is read again.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
-/// What one request reads with.
+/// The services and limits with which one request reads.
 #[derive(Clone, Debug)]
 pub struct VectorContext {
-    /// The mount's name, which keeps what is remembered of mounts apart.
+    /// The mount's name, which is part of cache keys.
     pub mount: Arc<str>,
     /// Opens nodes.
     pub opener: NodeOpener,
     /// Reads elements.
     pub reader: Reader,
-    /// Where payloads are decoded.
+    /// The pool on which payloads are decoded.
     pub cpu: ComputePool,
-    /// What one read may cost.
+    /// The largest cost of one read.
     pub read_limits: ReadLimits,
-    /// What documents may be.
+    /// The limits on metadata documents.
     pub metadata_limits: MetadataLimits,
-    /// What codecs may be asked to make.
+    /// The limits on the output of codecs.
     pub codec_limits: CodecLimits,
-    /// What the request's reads are traced by.
+    /// Collects the timings and counts of the request's reads.
     pub read_context: Arc<ReadContext>,
 }
 
-/// Elements, in as many parts as they were put together in, and whether any chunk of them is stored.
+/// Elements in the parts in which they were read, and whether any of their chunks is stored.
 pub(super) struct CellData {
     pub(super) parts: Vec<Elements>,
     pub(super) is_stored: bool,
 }
 
 impl CellData {
-    /// The items, one behind the other.
+    /// Fixed-size elements, concatenated.
     pub(super) fn into_bytes(self) -> Bytes {
         let mut parts = self.parts.into_iter();
         let (Some(first), second) = (parts.next(), parts.next()) else { return Bytes::new() };
@@ -59,7 +59,7 @@ impl CellData {
         items.freeze()
     }
 
-    /// Elements of variable length, each on its own and sharing what it was read into.
+    /// Variable-length elements, each a slice of the buffer into which it was read.
     pub(super) fn into_elements(self) -> Vec<Bytes> {
         let own = |part: &Elements| -> Vec<Bytes> {
             part.variable_elements()
@@ -71,7 +71,7 @@ impl CellData {
 }
 
 impl VectorContext {
-    /// The store.
+    /// The store of the mount.
     pub(super) fn store(&self) -> &SharedStore {
         self.opener.hierarchy().store()
     }
@@ -84,7 +84,7 @@ impl VectorContext {
         }
     }
 
-    /// The array at a path, if there is one.
+    /// The array at a path; `None` if there is no node, or a group.
     pub(super) async fn array(&self, path: &NodePath) -> Result<Option<Arc<Array>>, VectorError> {
         match self.node(path).await? {
             Some(opened) if matches!(opened.node, Node::Array(_)) => Ok(Some(Arc::clone(opened.array()?))),
@@ -92,7 +92,7 @@ impl VectorContext {
         }
     }
 
-    /// The attributes of the group at a path, if there is one.
+    /// The metadata of the group at a path; `None` if there is no node, or an array.
     pub(super) async fn group(&self, path: &NodePath) -> Result<Option<Arc<GroupMetadata>>, VectorError> {
         Ok(match self.node(path).await?.map(|opened| opened.node.clone()) {
             Some(Node::Group(group)) => Some(group),
@@ -100,7 +100,7 @@ impl VectorContext {
         })
     }
 
-    /// What attributes say.
+    /// Attributes as a JSON object. Shared with other readers of the same document.
     pub(super) async fn parse_attributes_of(
         &self,
         attributes: &Attributes,
@@ -109,7 +109,8 @@ impl VectorContext {
         Ok(self.cpu.run_document(bytes, move || attributes.object()).await?)
     }
 
-    /// The attributes of a group with those of the `.zattrs` beside it, which win; and the names of those that differ.
+    /// The attributes of a group merged with those of the `.zattrs` beside it, which take precedence; and the names of
+    /// the members that differ.
     pub(super) async fn merged_attributes(
         &self,
         path: &NodePath,
@@ -131,7 +132,7 @@ impl VectorContext {
         Ok((Arc::new(attributes), disagreements))
     }
 
-    /// What a `.zattrs` says, if there is one.
+    /// The members of `.zattrs`, if there is one.
     async fn read_zattrs(&self, path: &NodePath) -> Result<Option<JsonObject>, VectorError> {
         let key = path.prefix().key(".zattrs")?;
         let failed = |source| VectorError::Store { key: key.to_string(), source };
@@ -145,7 +146,7 @@ impl VectorContext {
         parsed.map(Some).map_err(|source| HierarchyError::Metadata { key, source }.into())
     }
 
-    /// What stands directly below a path; `None` if the store cannot list.
+    /// The keys and prefixes directly below a path; `None` if the store cannot list.
     pub(super) async fn list_dir(&self, path: &NodePath) -> Result<Option<DirListing>, VectorError> {
         match self.store().list_dir(path.prefix()).await {
             Ok(listing) => Ok(Some(listing)),
@@ -154,7 +155,7 @@ impl VectorContext {
         }
     }
 
-    /// The names of what stands below a path and may be nodes, sorted.
+    /// The sorted names below a path that may be nodes; `None` if the store cannot list.
     pub(super) async fn child_names(&self, path: &NodePath) -> Result<Option<Vec<String>>, VectorError> {
         let listing = self.list_dir(path).await?;
         Ok(listing.map(|listing| {
@@ -163,7 +164,7 @@ impl VectorContext {
         }))
     }
 
-    /// The elements of a box of an array.
+    /// The elements of a box of an array. Repeats the read when values change during it.
     pub(super) async fn read_elements(
         &self,
         array: &Arc<Array>,
@@ -173,7 +174,7 @@ impl VectorContext {
         let mut tries = 1;
         loop {
             match self.try_read_elements(&plan).await {
-                Err(error) if error.is_changed() && tries < TRIES => tries += 1,
+                Err(error) if error.is_changed() && tries < MAX_ATTEMPTS => tries += 1,
                 outcome => return outcome,
             }
         }
@@ -186,7 +187,7 @@ impl VectorContext {
         Ok(CellData { parts: stream.try_collect().await?, is_stored })
     }
 
-    /// All elements of an array with so many dimensions, of a range of the first of them.
+    /// The elements of a range of the first dimension, and all of the others.
     pub(super) async fn read_rows(
         &self,
         array: &Arc<Array>,

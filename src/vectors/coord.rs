@@ -1,16 +1,17 @@
-//! [`Coord`]: the coordinates of a chunk, and how they are written.
+//! [`Coord`]: the coordinates of a chunk, and their text form.
 
-/// The coordinates of a chunk: whole numbers, negative ones too; those of attributes before those of space.
+/// The coordinates of a chunk: one integer for each axis, possibly negative. Coordinates of an attribute axis precede
+/// the spatial ones.
 pub type Coord = Vec<i64>;
 
-/// Coordinates as they are written: `-3.0.12`.
+/// Coordinates as text, separated by dots: `-3.0.12`.
 #[must_use]
 pub fn format_coord(coord: &[i64]) -> String {
     let numbers: Vec<String> = coord.iter().map(i64::to_string).collect();
     numbers.join(".")
 }
 
-/// Coordinates from how they are written; `None` if they are not.
+/// Parses coordinates as [`format_coord`] writes them; `None` for any other text.
 #[must_use]
 pub fn parse_coord(text: &str) -> Option<Coord> {
     let number = |number: &str| {
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn coordinates_are_written_with_dots_and_read_back() {
+    fn formatted_coordinates_parse_back() {
         for coord in [vec![0, 0, 0], vec![-3, -1, 0], vec![i64::MIN, i64::MAX]] {
             assert_eq!(parse_coord(&format_coord(&coord)), Some(coord));
         }

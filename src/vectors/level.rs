@@ -1,4 +1,4 @@
-//! [`Level`]: one level of a store: its shapes, its vertices, and which of its chunks are there.
+//! [`Level`]: one level of a store, with its shapes, its vertices and its chunk grid.
 
 use std::sync::Arc;
 
@@ -16,29 +16,29 @@ use super::{Bbox, Coord, VectorError};
 use crate::key::NodePath;
 use crate::metadata::DataType;
 
-/// Levels opened at a time.
+/// The number of levels opened concurrently.
 const CONCURRENCY: usize = 8;
 
-/// A level of a store, opened.
+/// An opened level of a store.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// The store.
+    /// The store that it belongs to.
     pub store: VectorStore,
     /// Its number and name.
     pub name: LevelName,
-    /// Where it stands.
+    /// The path of its group.
     pub path: NodePath,
-    /// What it says of itself.
+    /// Its own metadata.
     pub attributes: Arc<JsonObject>,
-    /// Its chunks and bins.
+    /// The shapes of its chunks and bins.
     pub shapes: Shapes,
-    /// How many axes.
+    /// The number of spatial axes.
     pub dims: usize,
-    /// The type of coordinates.
+    /// The data type of coordinates: float16, float32 or float64.
     pub coordinate_type: DataType,
-    /// The vertices.
+    /// The positions of vertices.
     pub vertices: CellArray,
-    /// Which of them belong together, if that is stored.
+    /// The fragment index of each chunk, if it is stored.
     pub fragments: Option<CellArray>,
 }
 
@@ -80,31 +80,31 @@ impl Level {
         })
     }
 
-    /// Axes before the spatial ones: one, if chunks are also cut by an attribute.
+    /// The number of axes before the spatial ones: 1 if chunks are also split by an attribute, else 0.
     #[must_use]
     pub fn leading_axes(&self) -> usize {
         self.vertices.leading_axes()
     }
 
-    /// The number of vertices, as the level says.
+    /// The number of vertices that the level's metadata declares.
     #[must_use]
     pub fn vertex_count(&self) -> Option<u64> {
         self.attributes.get("vertex_count")?.as_u64()
     }
 
-    /// Whether fragments may share rows.
+    /// Whether the metadata allows fragments to share rows.
     #[must_use]
     pub fn shares_fragments(&self) -> bool {
         is_true(&self.attributes, "shared_fragments")
     }
 
-    /// Whether the level says that fragments are ranges that make up each chunk.
+    /// Whether the metadata declares that the fragments of each chunk are ranges that cover it.
     #[must_use]
     pub fn declares_tiling(&self) -> bool {
         is_true(&self.attributes, "fragments_tile")
     }
 
-    /// The attribute that chunks are cut by, with the value of each place along the leading axis.
+    /// The attribute by which chunks are split, and its value at each coordinate of the leading axis.
     #[must_use]
     pub fn chunk_attribute(&self) -> Option<(String, Vec<String>)> {
         if self.leading_axes() == 0 {
@@ -124,8 +124,8 @@ impl Level {
         self.vertices.non_empty_cells(&self.store.context).await
     }
 
-    /// The chunks there is room for, along each spatial axis, from the first to the last: those of the array, or where
-    /// there is none those of the store's bounds and of what is stored.
+    /// The first and last chunk along each spatial axis: of the array's grid, or, where each chunk has its own array,
+    /// of the store's bounds joined with the chunks in `occupied`.
     #[must_use]
     pub fn chunk_grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
         let lead = self.leading_axes();
@@ -138,7 +138,7 @@ impl Level {
         let bounds = self.store.root.bounds();
         let bounds = bounds.filter(|(low, high)| low.len() == self.dims && high.len() == self.dims);
         let bounded = bounds.and_then(|(low, high)| {
-            // A box of the bounds, in a grid that has no end.
+            // The chunks of the bounds, in a practically unbounded grid.
             let bbox = Bbox::new(low, high, self.dims, super::Interval::Closed).ok()?;
             let endless = vec![(i64::MIN / 4, i64::MAX / 4); self.dims];
             TouchedRanges::new(&bbox, &self.shapes, &endless).chunks
@@ -159,7 +159,7 @@ impl Level {
             .collect()
     }
 
-    /// Where a chunk begins and ends along each axis.
+    /// The lower and upper corner of a chunk.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 have no exact place at all")]
     pub fn chunk_bounds(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
@@ -173,7 +173,7 @@ impl Level {
 }
 
 impl VectorStore {
-    /// A level, by its number.
+    /// Opens a level by its number.
     ///
     /// # Errors
     /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
@@ -186,7 +186,7 @@ impl VectorStore {
         Level::open(self, name).await
     }
 
-    /// What each level says of itself, or why it cannot be used.
+    /// Opens every level; one that cannot be used is returned as its error.
     ///
     /// # Errors
     /// Failures of the store.
@@ -202,13 +202,13 @@ impl VectorStore {
     }
 }
 
-/// The type of the coordinates of vertices.
+/// The data type of the coordinates of vertices.
 fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, VectorError> {
     let path = vertices.path.as_str();
     check_encoding(vertices, "raw")?;
     let kind = if let (Some(array), None) = (vertices.array(), string(&vertices.attributes, "dtype")) {
         let metadata = array.metadata();
-        // Of a dense array the type is its own; the last dimension holds the coordinates.
+        // A dense array has the type of its coordinates, which are its last dimension.
         if metadata.data_type.is_variable() {
             None
         } else {
@@ -230,7 +230,7 @@ fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, Vector
     })
 }
 
-/// Refuses payloads that are written otherwise.
+/// Rejects payloads with another encoding than `known`.
 pub(super) fn check_encoding(cells: &CellArray, known: &str) -> Result<(), VectorError> {
     match string(&cells.attributes, "encoding") {
         Some(encoding) if encoding != known => Err(VectorError::UnsupportedEncoding {

@@ -1,8 +1,8 @@
-//! Links: records that join vertices of a level to each other, or to those of another (Zarr Vector Format 0.9, "links").
+//! Links: records that join vertices within a level or to another level (Zarr Vector Format 0.9, "links").
 //!
-//! A family holds the links of one difference of levels; its arrays hold those whose endpoints' chunks stand to each other
-//! in one way. The documents' layout has edges within chunks and, apart from these, between them. Links that no record
-//! says, because they follow from the order of rows, are the business of whoever knows the objects.
+//! A link family holds the links of one level difference. Each of its arrays holds the records whose endpoint chunks
+//! have the same offsets from each other. The documents' profile stores edges within chunks and, separately, edges
+//! between chunks. Links that follow from the order of rows alone are not stored; callers derive them from objects.
 
 use std::sync::Arc;
 
@@ -21,54 +21,54 @@ use super::{Coord, VectorError};
 use crate::array::Array;
 use crate::metadata::DataType;
 
-/// Most numbers of an array of links between chunks.
+/// The largest number of integers in an array of links between chunks.
 const MAX_NUMBERS: u64 = 1 << 24;
 
-/// A link: the chunk and the row of each endpoint. The first is of the level itself.
+/// A link: the chunk and row of each endpoint. The first endpoint is of the level itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Chunks and rows.
+    /// Chunks and rows, in the order in which the link was written.
     pub endpoints: Vec<(Coord, i64)>,
 }
 
-/// The links of a level to another, or to itself.
+/// The links of a level to another level, or within it.
 #[derive(Clone, Debug)]
 pub struct LinkFamily {
-    /// What the family says of itself.
+    /// The attributes of the family's group.
     pub attributes: Arc<JsonObject>,
-    /// Levels from this one to the other.
+    /// The number of the other level minus that of this one.
     pub delta: i64,
-    /// Endpoints of a record.
+    /// The number of endpoints of a record.
     pub width: usize,
-    /// Whether records have a direction.
+    /// Whether records are directed.
     pub is_directed: bool,
     /// Its arrays, in the order in which records are counted.
     pub link_arrays: Vec<LinkArray>,
-    /// Names of arrays that cannot be read.
+    /// Names of arrays that cannot be parsed as offsets.
     pub invalid_names: Vec<String>,
 }
 
-/// The links whose endpoints' chunks stand to each other in one way.
+/// The links whose endpoint chunks have the same offsets from each other.
 #[derive(Clone, Debug)]
 pub struct LinkArray {
-    /// Its name: the offsets from the first endpoint's chunk to the others'.
+    /// Its name: the offsets from the first endpoint's chunk to the others.
     pub name: String,
-    /// Where records stand.
+    /// The records, by the chunk of the first endpoint.
     pub cells: CellArray,
-    /// The offsets of the second and further endpoints.
+    /// The chunk offsets of the second and further endpoints.
     pub offsets: Vec<Coord>,
-    /// Endpoints of a record.
+    /// The number of endpoints of a record.
     pub width: usize,
     data_type: DataType,
     has_permutation: bool,
-    /// Whether records stand one after the other: those within a chunk.
+    /// Whether records are concatenated, as those within a chunk are, and not grouped.
     pub(super) is_flat: bool,
-    /// Per axis: how many chunks of the other level a chunk of this one spans, as a fraction.
+    /// For each axis, the number of chunks of the other level that a chunk of this one spans, as a fraction.
     chunk_ratios: Vec<(i64, i64)>,
 }
 
 impl LinkFamily {
-    /// The names of the families of a level: differences such as `0`, `+1`, `-2`.
+    /// The names of a level's families: level differences such as `0`, `+1`, `-2`.
     ///
     /// # Errors
     /// Failures of the store.
@@ -76,7 +76,7 @@ impl LinkFamily {
         Ok(level.store.context.child_names(&level.path.child("links")?).await?.unwrap_or_default())
     }
 
-    /// Opens a family; `None` if there are no such links.
+    /// Opens the family of a level difference; `None` if it does not exist.
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
@@ -123,6 +123,7 @@ impl LinkFamily {
 impl LinkArray {
     fn from_cells(
         level: &Level,
+        /// Its name.
         name: String,
         cells: CellArray,
         (delta, width, is_directed): (i64, usize, bool),
@@ -142,7 +143,7 @@ impl LinkArray {
         let kind = kind.ok_or_else(|| {
             VectorError::invalid_metadata(
                 "array_attrs",
-                format!("`{}`: its type is none of integers", cells.path.as_str()),
+                format!("`{}`: its data type is not an integer type", cells.path.as_str()),
             )
         })?;
         let is_flat = delta == 0 && offsets.iter().flatten().all(|&offset| offset == 0);
@@ -151,7 +152,7 @@ impl LinkArray {
             .get("has_perm")
             .and_then(Value::as_bool)
             .unwrap_or(!is_flat && delta == 0 && (is_duplicate || !is_directed));
-        // Chunks that are cut by an attribute keep its place.
+        // The leading axis of chunks split by an attribute is not scaled.
         let lead = vec![(1, 1); level.leading_axes()];
         let anchor = [&lead[..], anchor].concat();
         Ok(Some(Self {
@@ -166,7 +167,7 @@ impl LinkArray {
         }))
     }
 
-    /// The chunks of the endpoints of records that stand in a cell.
+    /// The chunks of all endpoints of the records stored in a cell.
     #[must_use]
     pub fn endpoint_chunks(&self, source: &[i64]) -> Vec<Coord> {
         let anchored: Coord = source
@@ -179,7 +180,7 @@ impl LinkArray {
         std::iter::once(source.to_vec()).chain(self.offsets.iter().map(moved)).collect()
     }
 
-    /// The records that stand in a cell, in the order they were written.
+    /// The records stored in a cell, in stored order.
     ///
     /// # Errors
     /// [`VectorError::Corrupt`].
@@ -203,7 +204,7 @@ impl LinkArray {
     }
 }
 
-/// A record with the chunks of its endpoints, in the order in which it was given.
+/// A record with the chunks of its endpoints, in the order before it was stored.
 fn restore_order(record: LinkRecord, chunks: &[Coord]) -> Link {
     let stored: Vec<(Coord, i64)> = chunks.iter().cloned().zip(record.rows).collect();
     let Some(order) = record.order else { return Link { endpoints: stored } };
@@ -216,7 +217,7 @@ fn restore_order(record: LinkRecord, chunks: &[Coord]) -> Link {
     Link { endpoints }
 }
 
-/// The offsets that the name of an array gives; `None` if it is no such name.
+/// The offsets in the name of an array; `None` if the name is invalid.
 fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<Vec<Coord>> {
     if name == "self" {
         return (width == 1).then(Vec::new);
@@ -228,7 +229,7 @@ fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<V
             _ => (0, text),
         };
         let number: i64 = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
-        // Zero has no sign, and everything else has.
+        // Zero has no sign, every other number has one.
         ((sign == 0) == (number == 0)).then_some(sign * number)
     };
     let offset = |text: &str| {
@@ -242,7 +243,7 @@ fn parse_offsets(name: &str, width: usize, rank: usize, lead: usize) -> Option<V
     (offsets.len() + 1 == width).then_some(offsets)
 }
 
-/// How the chunks of a level are found among those of another.
+/// For each axis, the chunk edge of this level and of the other, in chunks of the root.
 async fn chunk_ratios(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, VectorError> {
     let same = vec![(1, 1); level.dims];
     let other = i64::try_from(level.name.index).ok().and_then(|index| index.checked_add(delta));
@@ -251,7 +252,7 @@ async fn chunk_ratios(level: &Level, delta: i64) -> Result<Vec<(i64, i64)>, Vect
     };
     let target = match level.store.level(other).await {
         Ok(target) => target,
-        // Whoever validates says that it is not there; the links can be read all the same.
+        // Validation reports the missing level; its links can still be read.
         Err(VectorError::LevelNotFound { .. } | VectorError::InvalidMetadata { .. }) => return Ok(same),
         Err(error) => return Err(error),
     };
@@ -271,7 +272,7 @@ pub struct LinkAttribute {
 }
 
 impl LinkAttribute {
-    /// The attributes of the links of a family.
+    /// Opens all attributes of the links of a family.
     ///
     /// # Errors
     /// Failures of the store.
@@ -295,10 +296,10 @@ impl LinkAttribute {
         Ok(attributes)
     }
 
-    /// The values of the records of a cell, of which there are so many.
+    /// The values of the `records` records of a cell; nulls if the attribute is not stored for it.
     ///
     /// # Errors
-    /// [`VectorError::Corrupt`] if there are not as many.
+    /// [`VectorError::Corrupt`] if the stored number differs.
     pub async fn values(
         &self,
         level: &Level,
@@ -313,7 +314,7 @@ impl LinkAttribute {
         let kind = string(attributes, "dtype").and_then(number_type).ok_or_else(|| {
             VectorError::invalid_metadata(
                 "array_attrs",
-                format!("`{}`: its type is not one of numbers", cells.path.as_str()),
+                format!("`{}`: its data type is not numeric", cells.path.as_str()),
             )
         })?;
         let width = integers(attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>().max(1));
@@ -333,7 +334,7 @@ impl LinkAttribute {
     }
 }
 
-/// The edges of a store of the documents' layout: those within chunks, then those between them.
+/// The edges of a store of the documents' profile: those within the given chunks, then those between chunks.
 ///
 /// # Errors
 /// [`VectorError::Corrupt`].
@@ -361,7 +362,7 @@ pub async fn read_doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>
     Ok(links)
 }
 
-/// Edges between chunks: pairs of numbers that count the rows of all chunks, as many for each as there is room for.
+/// Edges between chunks: pairs of vertex numbers, counted through all chunks with the same number of rows for each.
 async fn cross_chunk_links(level: &Level, array: &Arc<Array>) -> Result<Vec<Link>, VectorError> {
     let rows =
         level.vertices.array().and_then(|vertices| vertices.metadata().shape.iter().rev().nth(1).copied());
@@ -375,14 +376,14 @@ async fn cross_chunk_links(level: &Level, array: &Arc<Array>) -> Result<Vec<Link
             pair.iter().map(endpoint).collect::<Option<Vec<_>>>().ok_or_else(|| VectorError::Corrupt {
                 path: format!("{}/cross_chunk_links", level.path.as_str()),
                 chunk: format!("{pair:?}"),
-                reason: "it names a vertex in no chunk".to_owned(),
+                reason: "it names a vertex outside of all chunks".to_owned(),
             })?;
         links.push(Link { endpoints });
     }
     Ok(links)
 }
 
-/// Refuses links of stores whose links are not read.
+/// Rejects profiles whose links cannot be read.
 ///
 /// # Errors
 /// [`VectorError::UnsupportedInProfile`].
@@ -400,7 +401,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_arrays_are_offsets() {
+    fn parses_array_names_as_offsets() {
         for (name, width, offsets) in [
             ("0.0.+1", 2, Some(vec![vec![0, 0, 1]])),
             ("+1.0.0", 2, Some(vec![vec![1, 0, 0]])),
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_given_as_they_were_before_they_were_stored() {
+    fn restores_the_original_order_of_endpoints() {
         let chunks = [vec![0], vec![1]];
         let record = |order| LinkRecord { rows: vec![5, 7], order };
         assert_eq!(restore_order(record(None), &chunks).endpoints, [(vec![0], 5), (vec![1], 7)]);

@@ -1,4 +1,4 @@
-//! [`rows_of`]: the rows of one object, in its order.
+//! [`object_rows`]: the rows of one object, in its order.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::select::{Batch, Columns, FragmentOwners, find_fragment, gather_rows};
 use super::walk::EdgeTraversal;
 use super::{VectorError, format_coord};
 
-/// The rows of an object, in its order: each with its chunk. At most so many: a manifest may name a fragment as often as
-/// it likes.
+/// The rows of an object, in its order, in batches of rows of one chunk each. Fails above `most` rows: a manifest may
+/// name a fragment any number of times.
 ///
 /// # Errors
 /// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`], [`VectorError::TooMany`].
@@ -51,7 +51,7 @@ pub async fn object_rows(
     Ok(batches)
 }
 
-/// The rows of an object that is found along its edges.
+/// The rows of an object of the documents' profile, found along its edges.
 async fn rows_along_edges(
     level: &Level,
     object: &VectorObject,
@@ -62,7 +62,7 @@ async fn rows_along_edges(
         let outside = || VectorError::CorruptManifest {
             object: object.id,
             reason: format!(
-                "its edges lead to row {row} of chunk `{}`, which is not there",
+                "its edges lead to row {row} of chunk `{}`, which does not exist",
                 format_coord(&coord)
             ),
         };

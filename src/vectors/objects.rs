@@ -1,7 +1,7 @@
-//! Objects: which there are, of which fragments each is made, and what is said of them.
+//! [`ObjectIndex`]: the objects of a level, the fragments of each, and their attributes.
 //!
-//! An object is found by its id, which need not be its row: ids may be any numbers. Manifests are read as rows of one
-//! array. What a store of the documents' layout says of an object is its first group alone.
+//! An object is found by its id, which may be any integer and need not equal its row. Manifests are rows of one array.
+//! In the documents' profile only the first group of an object is stored.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::DataType;
 
-/// Most objects that are read for one answer.
+/// The largest number of objects read for one response.
 const MAX_OBJECTS: u64 = 1 << 22;
-/// Most fragments that all objects of a level name: a manifest of a few bytes may name many.
+/// The largest number of fragments that all manifests of a level may name. A manifest of a few bytes may name many.
 const MAX_FRAGMENTS: u64 = 1 << 24;
 /// Rows of manifests that are read at a time: a chunk of them.
-const ROWS_AT_A_TIME: u64 = 1 << 14;
+const ROWS_PER_READ: u64 = 1 << 14;
 
-/// An object, and what it is made of.
+/// An object and its fragments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorObject {
     /// Its id.
     pub id: i64,
-    /// Its row among the manifests and the attributes.
+    /// Its row in the manifests and in the object attributes.
     pub row: u64,
     /// Its fragments.
     pub manifest: Manifest,
 }
 
-/// What an attribute says of an object.
+/// The value of an attribute for one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectValue {
-    /// The attribute.
+    /// The name of the attribute.
     pub name: String,
-    /// Its value; null if there is none.
+    /// The value; null if there is none.
     pub value: Value,
 }
 
@@ -50,7 +50,7 @@ pub struct ObjectValue {
 #[derive(Clone, Debug)]
 pub struct ObjectIndex {
     level: Level,
-    /// What the index says of itself.
+    /// The attributes of the index.
     pub attributes: Arc<super::json::JsonObject>,
     manifests: Arc<Array>,
     ids: Option<Arc<Array>>,
@@ -58,7 +58,7 @@ pub struct ObjectIndex {
 }
 
 impl ObjectIndex {
-    /// The objects of a level, if there are any.
+    /// Opens the object index of a level; `None` if it has none.
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
@@ -74,7 +74,7 @@ impl ObjectIndex {
                 || metadata.shape.len() != 2
                 || metadata.shape.last() != Some(&2)
             {
-                return Err(wrong("it holds no pairs of int64"));
+                return Err(wrong("it does not hold pairs of int64"));
             }
             let attributes = context.parse_attributes_of(&metadata.attributes).await?;
             return Ok(Some(Self {
@@ -91,7 +91,7 @@ impl ObjectIndex {
             context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
         if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
         {
-            return Err(wrong("`manifests` is no list of bytes of variable length"));
+            return Err(wrong("`manifests` is not a list of variable-length bytes"));
         }
         let ids = match string(&attributes, "layout") {
             Some("vlen_manifests_v1") => None,
@@ -104,7 +104,7 @@ impl ObjectIndex {
         if ids.as_ref().is_some_and(|ids| {
             ids.metadata().shape.len() != 1 || number_type(&ids.metadata().data_type.name()).is_none()
         }) {
-            return Err(wrong("`object_ids` is no list of numbers"));
+            return Err(wrong("`object_ids` is not a list of numbers"));
         }
         let written =
             attributes.get("sid_ndim").and_then(Value::as_u64).and_then(|sid| usize::try_from(sid).ok());
@@ -118,7 +118,7 @@ impl ObjectIndex {
         Ok(Some(Self { level: level.clone(), attributes, manifests, ids, chunk_rank: coordinates }))
     }
 
-    /// How many manifests there are.
+    /// The number of manifests.
     #[must_use]
     pub fn row_count(&self) -> u64 {
         self.manifests.metadata().shape.first().copied().unwrap_or_default()
@@ -142,7 +142,7 @@ impl ObjectIndex {
         Ok(ids)
     }
 
-    /// The rows of these ids, and those of them that there are not.
+    /// The row and id of each of the wanted ids, and the ids that do not exist.
     ///
     /// # Errors
     /// As [`ObjectIndex::ids`].
@@ -161,7 +161,7 @@ impl ObjectIndex {
         Ok((found, missing))
     }
 
-    /// The payloads of manifests.
+    /// The stored manifests of a range of rows.
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if they do not decode.
@@ -182,7 +182,7 @@ impl ObjectIndex {
         self.level.store.root.profile == Profile::Doc
     }
 
-    /// What a payload says the object is made of.
+    /// Decodes the manifest of an object.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
@@ -195,7 +195,7 @@ impl ObjectIndex {
             return Manifest::decode(payload, self.chunk_rank).map_err(|reason| corrupt(reason.to_string()));
         }
         let [chunk, bin] = decode_integers(payload, &DataType::Int64)[..] else {
-            return Err(corrupt("it is no pair".to_owned()));
+            return Err(corrupt("it is not a pair".to_owned()));
         };
         if chunk < 0 {
             // Never written.
@@ -208,7 +208,7 @@ impl ObjectIndex {
         Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: FragmentNumbers::List(vec![fragment]) }] })
     }
 
-    /// Objects by row and id.
+    /// Reads objects by row and id.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
@@ -222,7 +222,7 @@ impl ObjectIndex {
         Ok(objects)
     }
 
-    /// All objects, in the order of their rows.
+    /// Reads all objects, in the order of their rows.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`], [`VectorError::TooMany`].
@@ -230,8 +230,8 @@ impl ObjectIndex {
         let ids = self.ids().await?;
         let mut objects = Vec::with_capacity(ids.len().min(1 << 16));
         let mut fragments = 0_u64;
-        for start in (0..self.row_count()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
-            let payloads = self.manifest_payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
+        for start in (0..self.row_count()).step_by(usize::try_from(ROWS_PER_READ).unwrap_or(usize::MAX)) {
+            let payloads = self.manifest_payloads(start..start.saturating_add(ROWS_PER_READ)).await?;
             let (index, first) = (self.clone(), usize::try_from(start).unwrap_or(usize::MAX));
             let ids: Vec<i64> = ids.iter().skip(first).take(payloads.len()).copied().collect();
             let decode = move || {
@@ -252,7 +252,7 @@ impl ObjectIndex {
         Ok(objects)
     }
 
-    /// What the attributes of objects say of one.
+    /// The values of all object attributes for one row.
     ///
     /// # Errors
     /// Failures of the store.
@@ -260,7 +260,7 @@ impl ObjectIndex {
         row_values(&self.level, "object_attributes", row).await
     }
 
-    /// How many groups of objects there are.
+    /// The number of groups of objects.
     ///
     /// # Errors
     /// Failures of the store.
@@ -269,7 +269,7 @@ impl ObjectIndex {
         Ok(array.and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default())
     }
 
-    /// The ids of the objects of a group.
+    /// The ids of the objects in a group.
     ///
     /// # Errors
     /// [`VectorError::GroupNotFound`].
@@ -298,7 +298,7 @@ impl ObjectIndex {
         Ok(decode_integers(&members, &DataType::Int64))
     }
 
-    /// What the attributes of groups say of one.
+    /// The values of all group attributes for one group.
     ///
     /// # Errors
     /// Failures of the store.
@@ -307,7 +307,7 @@ impl ObjectIndex {
     }
 }
 
-/// The values of one row of all arrays in a folder.
+/// The values of one row of every array in a folder.
 async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
     let context = &level.store.context;
     let below = level.path.child(folder)?;
@@ -339,7 +339,7 @@ async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectV
     Ok(values)
 }
 
-/// One number as JSON; null for what is none.
+/// A number as JSON; null for a value that JSON cannot represent.
 pub(super) fn json_number(kind: &DataType, item: &[u8]) -> Value {
     let float = |written: String, is_finite: bool| {
         let number = is_finite.then(|| written.parse::<Number>().ok()).flatten();
@@ -369,7 +369,7 @@ pub(super) fn json_number(kind: &DataType, item: &[u8]) -> Value {
     }
 }
 
-/// The coordinates of the chunk with this number, counted through a grid from 0.
+/// The coordinates of the chunk with this flat index, in C order.
 pub(super) fn unravel_index(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
     let mut rest = u64::try_from(number).ok()?;
     let mut coord = vec![0; grid.len()];
@@ -380,7 +380,7 @@ pub(super) fn unravel_index(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
     (rest == 0).then_some(coord)
 }
 
-/// Bytes that do not decode, as what they belong to.
+/// Maps a decoding error to an error of the array part that `what` names.
 pub(super) fn read_error(path: &str, what: &str, error: ArrayError) -> VectorError {
     if error.class() == ErrorClass::CorruptData {
         let reason = error.to_string();
@@ -389,7 +389,7 @@ pub(super) fn read_error(path: &str, what: &str, error: ArrayError) -> VectorErr
     error.into()
 }
 
-/// All of an array of at most so many numbers.
+/// All integers of an array; an error if there are more than `most`.
 pub(super) async fn read_integers(
     level: &Level,
     array: &Arc<Array>,
@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_counted_in_c_order() {
+    fn unravels_flat_indices_in_c_order() {
         assert_eq!(unravel_index(0, &[2, 3]), Some(vec![0, 0]));
         assert_eq!(unravel_index(5, &[2, 3]), Some(vec![1, 2]));
         for none in [6, -1, i64::MAX] {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_short_as_they_read_back() {
+    fn writes_the_shortest_number_that_parses_back() {
         let text = |kind: &DataType, item: &[u8]| json_number(kind, item).to_string();
         assert_eq!(text(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
         assert_eq!(text(&DataType::Float64, &f64::NAN.to_le_bytes()), "null");

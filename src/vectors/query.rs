@@ -1,12 +1,11 @@
-//! [`VertexQuery`]: which vertices of a level are wanted, and what of them.
+//! [`VertexQuery`]: which vertices of a level to read, and which of their columns.
 //!
-//! What is touched is known before any vertex is read ([`TouchedChunks`]); the vertices come as a stream ([`VertexStream`]). An
-//! edge that crosses the box without a vertex inside is found by no mode.
+//! No mode finds an edge that crosses a box without a vertex inside it.
 
 use super::select::Columns;
 use super::{Bbox, Coord, format_coord, parse_coord};
 
-/// What of the touched chunks is wanted.
+/// Which vertices of the touched chunks are returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryMode {
     /// The vertices in the box.
@@ -14,19 +13,19 @@ pub enum QueryMode {
     Vertices,
     /// All vertices of touched chunks.
     Chunks,
-    /// Objects with a fragment in a touched chunk, whole.
+    /// All vertices of objects with a fragment in a touched chunk.
     Objects,
-    /// Objects with a vertex in the box, whole.
+    /// All vertices of objects with a vertex in the box.
     ObjectsExact,
-    /// The parts of objects that are in touched chunks.
+    /// The vertices of objects that are in touched chunks.
     Crop,
 }
 
 impl QueryMode {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 5] = [Self::Vertices, Self::Chunks, Self::Objects, Self::ObjectsExact, Self::Crop];
 
-    /// Its name.
+    /// Its name in a query.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -39,23 +38,23 @@ impl QueryMode {
     }
 }
 
-/// Where a page ended: so many rows of a chunk were given.
+/// Where a page ended: a chunk, and the number of its rows returned so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageCursor {
     /// The chunk.
     pub chunk: Coord,
-    /// Rows of it that were given.
+    /// The number of its rows returned so far.
     pub rows: u64,
 }
 
 impl PageCursor {
-    /// As it is written.
+    /// The cursor as text: `COORD:ROWS`.
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("{}:{}", format_coord(&self.chunk), self.rows)
     }
 
-    /// From how it is written.
+    /// Parses what [`PageCursor::to_text`] writes.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (chunk, rows) = text.split_once(':')?;
@@ -63,31 +62,31 @@ impl PageCursor {
     }
 }
 
-/// Which vertices are wanted, and what of them.
+/// Which vertices to read, and which of their columns.
 #[derive(Clone, Debug)]
 pub struct VertexQuery {
-    /// Boxes: what lies in any of them.
+    /// The boxes; a vertex in several of them is returned once.
     pub boxes: Vec<Bbox>,
-    /// What of the touched chunks is wanted.
+    /// Which vertices of the touched chunks are returned.
     pub mode: QueryMode,
-    /// Names of attributes.
+    /// The names of the attributes.
     pub attributes: Vec<String>,
-    /// The columns.
+    /// The columns that every vertex has.
     pub columns: Columns,
-    /// The attribute that chunks are cut by, and a value of it.
+    /// The attribute by which chunks are split, and the value to which they are restricted.
     pub chunk_filter: Option<(String, String)>,
-    /// Whether chunks that cannot be read are left out.
+    /// Whether corrupt chunks are skipped.
     pub skips_corrupt: bool,
     /// Whether stored bytes are counted.
     pub counts_bytes: bool,
-    /// Most rows.
+    /// The largest number of rows returned.
     pub limit: Option<u64>,
-    /// Where the page before ended.
+    /// Where the previous page ended.
     pub cursor: Option<PageCursor>,
 }
 
 impl VertexQuery {
-    /// All of one box.
+    /// All vertices in one box.
     #[must_use]
     pub fn new(bbox: Bbox) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Which fragments of which chunks a query reads: by box, by chunk, or by the objects that are found.
+//! [`ReadPlan`]: which fragments of which chunks a query reads, by box, by chunk or by matching objects.
 //!
-//! Objects are looked through off the reactor: there may be millions. A fragment that several objects share is read once,
-//! and counts as the first's.
+//! Objects are searched on the compute pool, as there may be millions. A fragment that several objects share is read
+//! once and is attributed to the smallest of their ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use super::select::{FragmentOwners, RowSelection, is_in_any_box};
 use super::touched::TouchedChunks;
 use super::{Bbox, Coord, VectorError};
 
-/// Chunks that are read at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
 
-/// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
+/// An object that matches, with the runs of its manifest that are in touched chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedObject {
-    /// Its id.
+    /// The id of the object.
     pub id: i64,
-    /// Its parts.
+    /// The first manifest entry and the number of entries of each run.
     pub parts: Vec<(usize, usize)>,
 }
 
-/// A chunk that could not be read, and was left out.
+/// A chunk that was skipped because it cannot be read.
 #[derive(Clone, Debug)]
 pub struct ChunkFailure {
     /// The chunk.
     pub chunk: Coord,
-    /// Why.
+    /// The reason.
     pub error: VectorError,
 }
 
@@ -48,16 +48,16 @@ pub(crate) struct ChunkRead {
 /// What a query reads.
 pub(crate) struct ReadPlan {
     pub(crate) reads: Vec<ChunkRead>,
-    /// The objects that were found, if they were looked for.
+    /// The objects that match, in modes that select objects.
     pub(crate) objects: Option<Vec<MatchedObject>>,
-    /// Chunks that could not be looked at.
+    /// Chunks that could not be examined.
     pub(crate) failures: Vec<ChunkFailure>,
 }
 
 /// The fragments of each chunk that have a vertex in a box.
 type FragmentsInBoxes = HashMap<Coord, BTreeSet<u32>>;
 
-/// What a query reads of what it touches.
+/// Plans the reads of a query in the chunks that it touches.
 pub(crate) async fn plan_reads(
     query: &VertexQuery,
     level: &Level,
@@ -98,7 +98,7 @@ pub(crate) async fn plan_reads(
     Ok(ReadPlan { reads: work, objects: Some(found), failures })
 }
 
-/// The objects in touched chunks, and what is read of them: all, or what is in these chunks.
+/// The objects that match, and the fragments to read: all of their fragments, or, if cropped, those in touched chunks.
 fn plan_by_object(
     objects: &[VectorObject],
     chunks: &[Coord],
@@ -135,7 +135,7 @@ fn plan_by_object(
     (work.collect(), found)
 }
 
-/// The parts of an object in these chunks: entries of its manifest that follow each other.
+/// The parts of an object in these chunks: runs of consecutive manifest entries.
 fn parts_in_chunks(object: &VectorObject, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
@@ -150,7 +150,7 @@ fn parts_in_chunks(object: &VectorObject, touched: &BTreeSet<&[i64]>) -> Vec<(us
     parts
 }
 
-/// Which object each fragment of each chunk belongs to.
+/// The object that each fragment of each chunk belongs to.
 fn fragment_owners(objects: &[VectorObject]) -> HashMap<Coord, FragmentOwners> {
     let mut owners: HashMap<Coord, FragmentOwners> = HashMap::new();
     for object in objects {
@@ -164,7 +164,7 @@ fn fragment_owners(objects: &[VectorObject]) -> HashMap<Coord, FragmentOwners> {
     owners
 }
 
-/// The fragments that have a vertex in a box, and the chunks that could not be looked at.
+/// The fragments that have a vertex in a box, and the chunks that cannot be read.
 async fn fragments_in_boxes(
     query: &VertexQuery,
     level: &Level,

@@ -1,25 +1,25 @@
-//! The shapes of a level: its chunks and bins, as the store and the level say together.
+//! [`Shapes`]: the chunk and bin shape of a level, from the metadata of the store and of the level.
 
 use super::VectorError;
 use super::json::{JsonObject, finite_numbers, object};
 use super::root::{Profile, RootMetadata, check_edges};
 
-/// A remainder of this part of a chunk is none.
+/// A remainder below this fraction of a chunk edge counts as zero.
 const TOLERANCE: f64 = 1e-6;
 
-/// The chunks and bins of a level.
+/// The chunk and bin shape of a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shapes {
-    /// Edges of a chunk.
+    /// The edge lengths of a chunk.
     pub chunk: Vec<f64>,
-    /// Edges of a bin.
+    /// The edge lengths of a bin.
     pub bin: Vec<f64>,
-    /// Bins along each axis of a chunk; `None` if bins do not fill chunks.
+    /// The number of bins along each axis of a chunk; `None` if bins do not divide chunks.
     pub bins_per_chunk: Option<Vec<i64>>,
 }
 
 impl Shapes {
-    /// Of level `name`, whose own attributes are these.
+    /// The shapes of the level `name` with the metadata `level`.
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
@@ -35,7 +35,7 @@ impl Shapes {
     }
 }
 
-/// The edges of a level's bins, as they are written.
+/// The edge lengths of a level's bins, unchecked.
 pub(super) fn bin_shape(
     root: &RootMetadata,
     name: &str,
@@ -61,7 +61,7 @@ pub(super) fn bin_shape(
     doubled().or_else(own).or_else(scaled)
 }
 
-/// The numbers of a level's `scale` or `translation`.
+/// The numbers of a level's `scale` or `translation` transformation.
 pub(super) fn transform(dataset: &JsonObject, kind: &str) -> Option<Vec<f64>> {
     let transforms = dataset.get("coordinateTransformations")?.as_array()?;
     let found =
@@ -73,7 +73,7 @@ fn multiply(one: &[f64], other: &[f64]) -> Option<Vec<f64>> {
     (one.len() == other.len()).then(|| one.iter().zip(other).map(|(one, other)| one * other).collect())
 }
 
-/// How often a bin fits into a chunk, if that is a whole number of times.
+/// The number of bins along a chunk edge, if it is an integer within the tolerance.
 pub(super) fn integer_ratio(chunk: f64, bin: f64) -> Option<i64> {
     let ratio = (chunk / bin).round();
     let fits = remainder(chunk, bin) <= TOLERANCE * chunk && (1.0..1e9).contains(&ratio);
@@ -81,13 +81,13 @@ pub(super) fn integer_ratio(chunk: f64, bin: f64) -> Option<i64> {
     fits.then_some(ratio as i64)
 }
 
-/// How far an edge is from a multiple of another, on either side.
+/// The distance of an edge from the nearest multiple of another.
 pub(super) fn remainder(chunk: f64, bin: f64) -> f64 {
     let rest = chunk % bin;
     rest.min(bin - rest)
 }
 
-/// What a level says of itself, in attributes of a group.
+/// The member of a group's attributes that describes a level.
 pub(super) fn level_metadata(profile: Profile, attributes: &JsonObject) -> Option<&JsonObject> {
     match profile {
         Profile::Doc => attributes.contains_key("level").then_some(attributes),
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bin_fits_a_chunk_within_a_millionth_of_it() {
+    fn integer_ratios_tolerate_a_millionth_of_a_chunk() {
         for (chunk, bin, fits) in [
             (200.0, 50.0, Some(4)),
             (200.0, 50.000_000_5, Some(4)),

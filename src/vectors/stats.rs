@@ -1,5 +1,5 @@
-//! [`Stats`]: how vertices are spread over chunks, and whether that is advisable (Zarr Vector Format, "Chunk shape": chunk
-//! size and data volume).
+//! [`LevelStats`]: how vertices are distributed over chunks, compared with the recommendations of the format (Zarr
+//! Vector Format, "Chunk shape": chunk size and data volume).
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
@@ -8,19 +8,19 @@ use super::level::Level;
 use super::objects::ObjectIndex;
 use super::{Coord, VectorError};
 
-/// Chunks that are looked at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
-/// Chunks that are looked at of a level: of more, as many as these, spread evenly.
+/// The largest number of chunks read of a level; of more chunks, an evenly spaced sample.
 const SAMPLE: usize = 4096;
 
-/// The least, the middle and the largest of some numbers.
+/// The minimum, median and maximum of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryStats {
-    /// The least.
+    /// The minimum.
     pub min: u64,
-    /// The middle one.
+    /// The median; of an even count, the upper one.
     pub median: u64,
-    /// The largest.
+    /// The maximum.
     pub max: u64,
 }
 
@@ -32,29 +32,29 @@ impl SummaryStats {
     }
 }
 
-/// What is known of the chunks of a level.
+/// Statistics of the chunks of a level.
 #[derive(Clone, Debug)]
 pub struct LevelStats {
-    /// Chunks that hold vertices.
+    /// The number of chunks that hold vertices.
     pub chunks: u64,
-    /// Chunks that were looked at.
+    /// The number of chunks that were read.
     pub sampled: u64,
-    /// Vertices, of the chunks that were looked at.
+    /// The number of vertices in the chunks that were read.
     pub vertices: u64,
-    /// Vertices of a chunk.
+    /// Vertices in a chunk.
     pub vertices_per_chunk: Option<SummaryStats>,
-    /// Bytes of a chunk's positions, as stored.
+    /// Stored bytes of a chunk's positions.
     pub encoded_bytes_per_chunk: Option<SummaryStats>,
-    /// Objects that have a part in a chunk.
+    /// Objects with a part in a chunk.
     pub objects_per_chunk: Option<SummaryStats>,
-    /// Vertices that a chunk would hold if they were spread evenly over the bounds.
+    /// Vertices in a chunk if they were spread evenly over the bounds.
     pub expected_vertices_per_chunk: Option<f64>,
-    /// What the format advises against.
+    /// Recommendations of the format that the level does not follow: a code and a detail each.
     pub warnings: Vec<(&'static str, String)>,
 }
 
 impl LevelStats {
-    /// Looks at the chunks of a level.
+    /// Reads a sample of the chunks of a level.
     ///
     /// # Errors
     /// [`VectorError`].
@@ -89,14 +89,14 @@ impl LevelStats {
         Ok(stats)
     }
 
-    /// What the format advises against, of these types of geometry.
+    /// The recommendations that the level does not follow, for these geometry types.
     fn advice(&self, geometry: &[String]) -> Vec<(&'static str, String)> {
         let mut warnings = Vec::new();
         let mut warn = |code, detail: String| warnings.push((code, detail));
         if self.chunks > 1_000_000 {
             warn(
                 "chunk_count_over_1e6",
-                format!("{} chunks: larger ones, or shards, are easier to keep", self.chunks),
+                format!("{} chunks: larger chunks or shards are easier to manage", self.chunks),
             );
         }
         let is_of = |name: &str| geometry.iter().any(|kind| kind == name);
@@ -119,7 +119,7 @@ impl LevelStats {
         {
             warn(
                 "objects_per_chunk_outside_50_500",
-                format!("{median} objects pass through a chunk in the middle"),
+                format!("the median chunk has {median} objects"),
             );
         }
         if let Some(SummaryStats { median, .. }) = self.encoded_bytes_per_chunk
@@ -127,7 +127,7 @@ impl LevelStats {
         {
             warn(
                 "encoded_chunk_below_128KiB",
-                format!("half of the chunks have at most {median} bytes as stored"),
+                format!("half of the chunks have at most {median} stored bytes"),
             );
         }
         warnings
@@ -141,7 +141,7 @@ async fn measure_chunk(level: &Level, coord: &[i64]) -> Result<(u64, u64), Vecto
     Ok((rows, bytes.unwrap_or_default()))
 }
 
-/// How many objects have a part in each chunk.
+/// The number of objects with a part in each chunk.
 async fn count_objects_per_chunk(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
     let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
     let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_advice_of_the_format_is_given_where_it_is_not_followed() {
+    fn warns_where_recommendations_are_not_followed() {
         let spread = |median| Some(SummaryStats { min: 0, median, max: median });
         let stats = |chunks, rows, bytes, objects| LevelStats {
             chunks,

@@ -1,4 +1,4 @@
-//! [`VectorStore`]: a store in Zarr Vector Format, opened; and its levels.
+//! [`VectorStore`]: an opened store in Zarr Vector Format.
 
 use std::sync::Arc;
 
@@ -11,26 +11,26 @@ use crate::array::ArrayError;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 
-/// Most levels of a store.
+/// The largest number of levels of a store.
 const MAX_LEVELS: usize = 256;
 
-/// A level by its number and its name.
+/// The number and the group name of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelName {
-    /// Its number; 0 is the finest.
+    /// The number; 0 is the finest level.
     pub index: u64,
-    /// The name of its group.
+    /// The name of the level's group.
     pub name: String,
 }
 
-/// A store in Zarr Vector Format.
+/// An opened store in Zarr Vector Format.
 #[derive(Clone, Debug)]
 pub struct VectorStore {
-    /// What it is read with.
+    /// The services and limits with which the store is read.
     pub context: Arc<VectorContext>,
-    /// Where it stands.
+    /// The path of its group.
     pub path: NodePath,
-    /// What it says of itself.
+    /// Its metadata.
     pub root: Arc<RootMetadata>,
     /// Its levels, the finest first.
     pub levels: Arc<[LevelName]>,
@@ -78,7 +78,7 @@ impl VectorStore {
         self.context.parse_attributes_of(&group.attributes).await.map(Some)
     }
 
-    /// The payloads of a kind of a level, if there are any.
+    /// Opens the payloads at a path; `None` if the path has no node.
     pub(super) async fn open_cells(
         &self,
         path: NodePath,
@@ -88,7 +88,7 @@ impl VectorStore {
     }
 }
 
-/// The levels of a store: groups whose names are numbers.
+/// The levels of a store: child groups whose names are numbers.
 async fn list_levels(
     context: &VectorContext,
     path: &NodePath,
@@ -96,7 +96,7 @@ async fn list_levels(
 ) -> Result<Vec<LevelName>, VectorError> {
     let names = match context.child_names(path).await? {
         Some(names) => names,
-        // Where nobody can list, the store's own word counts.
+        // Where the store cannot list, `multiscales` names the levels.
         None => dataset_paths(root),
     };
     let numbered = |prefix: &str| {
@@ -118,20 +118,21 @@ async fn list_levels(
     Ok(levels)
 }
 
-/// The paths of levels that the multiscales name.
+/// The level paths in the `multiscales` metadata.
 fn dataset_paths(root: &RootMetadata) -> Vec<String> {
     let datasets = root.multiscale().and_then(|multiscale| multiscale.get("datasets")?.as_array());
     let paths = datasets.into_iter().flatten().filter_map(|dataset| string(dataset.as_object()?, "path"));
     paths.filter(|path| !path.contains('/')).map(str::to_owned).collect()
 }
 
-/// A decimal number without leading zeros.
+/// Parses a decimal number without leading zeros.
 pub(super) fn parse_level_number(name: &str) -> Option<u64> {
     let is_plain = name == "0" || !name.starts_with('0');
     (is_plain && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
 }
 
-/// Which layout a library's store has: its vertices tell, and if it has none, its version.
+/// The profile of a store that the library wrote: by the node kind of its `vertices`, or, where there is none, by its
+/// version.
 async fn detect_library_profile(
     context: &VectorContext,
     path: &NodePath,
@@ -144,7 +145,7 @@ async fn detect_library_profile(
             Ok(Some(opened)) => {
                 return Ok(if matches!(opened.node, Node::Group(_)) { Profile::V7 } else { Profile::V9 });
             }
-            // A document that cannot be used says nothing of the others.
+            // An unusable document does not determine the profile.
             Ok(None) | Err(VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. }))) => {}
             Err(error) => return Err(error),
         }
@@ -153,7 +154,7 @@ async fn detect_library_profile(
     Ok(if is_old { Profile::V7 } else { Profile::V9 })
 }
 
-/// Whether a version of the format is before 0.9.
+/// Whether a version of the format is below 0.9.
 pub(super) fn is_before_9(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u64>().unwrap_or(u64::MAX));
     let (major, minor) = (numbers.next().unwrap_or(u64::MAX), numbers.next().unwrap_or(0));

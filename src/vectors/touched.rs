@@ -1,33 +1,34 @@
-//! [`TouchedChunks`]: what boxes touch of a level, before any vertex is read.
+//! [`TouchedChunks`]: the chunks of a level that boxes touch, known before any vertex is read.
 
 use super::bbox::{Amplification, TouchedRanges};
 use super::level::Level;
 use super::{Bbox, Coord, VectorError};
 
-/// What a query touches, before any vertex is read.
+/// The chunks that a query touches.
 #[derive(Clone, Debug)]
 pub struct TouchedChunks {
-    /// The touched chunks that hold vertices, in order.
+    /// The touched chunks that hold vertices, sorted.
     pub chunks: Vec<Coord>,
-    /// Chunks in touched space, whether they hold vertices or not. Of several boxes, a chunk counts for each.
+    /// The number of touched chunks, stored or not. A chunk touched by several boxes counts for each.
     pub candidates: u128,
-    /// Bins in touched space.
+    /// The number of touched bins; one touched by several boxes counts for each.
     pub bins: u128,
-    /// How much more is read than was asked for.
+    /// The read amplification known so far; empty for several boxes.
     pub amplification: Amplification,
-    /// What each box touches.
+    /// The ranges that each box touches.
     pub touches: Vec<TouchedRanges>,
-    /// Names of chunks that are none.
+    /// Names that should be chunk coordinates and are not.
     pub invalid_names: Vec<String>,
-    /// All chunks that hold vertices.
+    /// The number of all chunks that hold vertices.
     pub non_empty_chunks: usize,
 }
 
 impl TouchedChunks {
-    /// What boxes touch of a level.
+    /// The chunks of a level that any of the boxes touches. `only` restricts them to a value of the attribute by which
+    /// chunks are split.
     ///
     /// # Errors
-    /// Failures of the store; [`VectorError::BadParam`] for a value that chunks are not cut by.
+    /// Failures of the store; [`VectorError::BadParam`] for a value by which no chunks are split.
     pub async fn find(
         level: &Level,
         boxes: &[Bbox],
@@ -62,7 +63,7 @@ impl TouchedChunks {
         let loaded = || chunks.iter().map(|coord| coord.get(lead..).unwrap_or_default());
         let amplification = match touches.as_slice() {
             [touch] => touch.amplification(&level.shapes, loaded()),
-            // Boxes may overlap: their bins are not counted twice, nor told apart.
+            // Boxes may overlap, so their bins cannot be added up.
             _ => Amplification::default(),
         };
         let (candidates, bins) = (total(TouchedRanges::chunk_count), total(TouchedRanges::bin_count));
@@ -78,12 +79,12 @@ impl TouchedChunks {
     }
 }
 
-/// The place along the leading axis that a value of the attribute stands for.
+/// The coordinate along the leading axis of a value of the chunk attribute.
 fn leading_coord(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
     let unknown = |takes: String| VectorError::bad_param("where", takes);
     let (attribute, values) = level
         .chunk_attribute()
-        .ok_or_else(|| unknown("nothing at this level: its chunks are not cut by an attribute".to_owned()))?;
+        .ok_or_else(|| unknown("nothing at this level: its chunks are not split by an attribute".to_owned()))?;
     let place = values.iter().position(|known| known == value).filter(|_| attribute == *name);
     let place = place.and_then(|place| i64::try_from(place).ok());
     place.ok_or_else(|| unknown(format!("`{attribute}:` and one of {values:?}")))

@@ -1,4 +1,4 @@
-//! [`VertexStream`]: vertices, chunk by chunk, in bounded memory and in the order of the chunks.
+//! [`VertexStream`]: runs a [`VertexQuery`], chunk by chunk in chunk order and in bounded memory.
 
 use std::sync::Arc;
 
@@ -15,52 +15,52 @@ use super::touched::TouchedChunks;
 use super::{CellArray, Coord, VectorError, format_coord};
 use crate::cpu::ComputePool;
 
-/// Chunks that are read at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
 
-/// The rows of a chunk that are wanted, and what they took.
+/// The selected rows of a chunk, and what reading them cost.
 struct DecodedRows {
     batch: Batch,
-    /// Rows that were decoded.
+    /// The number of rows decoded.
     loaded: u64,
-    /// Bytes as stored, if they were counted.
+    /// Stored bytes, if they are counted.
     encoded: Option<u64>,
     is_count_known: bool,
 }
 
-/// What came of a chunk.
+/// The outcome of reading a chunk.
 struct FinishedChunk {
     chunk: Coord,
     outcome: Result<Option<DecodedRows>, VectorError>,
 }
 
-/// Vertices, chunk by chunk.
+/// The vertices that a query returns, chunk by chunk.
 pub struct VertexStream {
-    /// What the rows have.
+    /// The columns of every batch.
     pub schema: Arc<Schema>,
-    /// What is touched.
+    /// The chunks that the query touches.
     pub touched: TouchedChunks,
-    /// The objects that were found, if they were looked for.
+    /// The objects that match, in modes that select objects.
     pub objects: Option<Vec<MatchedObject>>,
-    /// Rows that were decoded so far.
+    /// Rows decoded so far.
     pub rows_loaded: u64,
-    /// Rows that were given so far.
+    /// Rows returned so far.
     pub rows: u64,
-    /// Bytes as stored, if they were counted.
+    /// Stored bytes read so far, if they are counted.
     pub encoded_bytes: u64,
-    /// Chunks that were left out so far.
+    /// Chunks skipped so far.
     pub failures: Vec<ChunkFailure>,
-    /// Chunks of which it is not known how many of their rows are vertices.
+    /// Chunks read so far whose number of vertices is unknown.
     pub unknown_counts: u64,
-    /// Where this page ended, if it ended before the last row.
+    /// Where this page ended, if more rows may follow.
     pub cursor: Option<PageCursor>,
-    /// Chunks that were read so far.
+    /// Chunks read so far.
     pub chunks_read: u64,
-    /// Where rows are decoded.
+    /// The pool on which rows are decoded and encoded.
     pub cpu: ComputePool,
     chunks: BoxStream<'static, FinishedChunk>,
     pub(super) skips_corrupt: bool,
-    /// Rows that may still be given.
+    /// Rows that may still be returned.
     pub(super) rows_left: u64,
     resume: Option<PageCursor>,
 }
@@ -71,7 +71,7 @@ impl std::fmt::Debug for VertexStream {
     }
 }
 
-/// What all chunks of a query are read with.
+/// Reads the chunks of a query.
 pub(super) struct ChunkReader {
     pub(super) level: Level,
     pub(super) attributes: Vec<Arc<VertexAttribute>>,
@@ -119,7 +119,7 @@ impl ChunkReader {
 }
 
 impl VertexStream {
-    /// The rows of these chunks, from where a page before ended.
+    /// The rows of these chunks, from where the previous page ended.
     pub(super) fn new(
         schema: Arc<Schema>,
         touched: TouchedChunks,
@@ -160,10 +160,10 @@ impl VertexStream {
         }
     }
 
-    /// The next rows that there are.
+    /// The next non-empty batch; `None` after the last.
     ///
     /// # Errors
-    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless such are left out.
+    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless corrupt chunks are skipped.
     pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
         while self.rows_left > 0 {
             let Some(FinishedChunk { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
@@ -204,14 +204,14 @@ impl VertexStream {
         Ok(None)
     }
 
-    /// Notes where the page ends, if anything may come behind it.
+    /// Sets the cursor, if rows may follow this page.
     async fn end_page(&mut self, chunk: Coord, rows: u64, all: u64) {
         if rows < all || self.chunks.next().await.is_some() {
             self.cursor = Some(PageCursor { chunk, rows });
         }
     }
 
-    /// How much more was read than asked for, of all rows so far.
+    /// The read amplification of all rows so far.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "ratios")]
     pub fn amplification(&self) -> Amplification {
@@ -231,7 +231,7 @@ impl VertexStream {
         }
     }
 
-    /// Bytes of rows that are held while they are under way, about.
+    /// The approximate size in bytes of the rows in flight at a time.
     #[must_use]
     pub fn in_flight_bytes(&self, level: &Level) -> u64 {
         let chunks = (self.touched.non_empty_chunks as u64).max(1);
@@ -241,7 +241,7 @@ impl VertexStream {
 }
 
 impl VertexQuery {
-    /// Finds what is touched, and begins to read it.
+    /// Finds the touched chunks and starts to read them.
     ///
     /// # Errors
     /// [`VectorError`].
@@ -287,7 +287,8 @@ impl VertexQuery {
         }
     }
 
-    /// Whether fragments have to be read: not where the level says that they make up each chunk, and the first bears it out.
+    /// Whether the fragment index has to be read. It does not where the level declares tiling and its first chunk
+    /// confirms it.
     async fn needs_fragments(&self, level: &Level, first: Option<&ChunkRead>) -> Result<bool, VectorError> {
         let is_asked = self.columns.fragment || self.columns.object_id;
         let is_by_fragment = first.is_some_and(|work| matches!(work.selection, RowSelection::Fragments(_)));
@@ -299,7 +300,7 @@ impl VertexQuery {
             Ok(chunk) => {
                 Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.is_tiling()))
             }
-            // Whoever reads the chunk will say so.
+            // Reading the chunk reports the error.
             Err(error) if error.is_corrupt_chunk() => Ok(true),
             Err(error) => Err(error),
         }

@@ -1,5 +1,5 @@
-//! The rows of an object of the documents' layout, of which only the first group is stored: the others are found along
-//! the edges.
+//! [`EdgeTraversal`]: the rows of an object of the documents' profile, which stores only its first group. The others
+//! are found along the edges.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,17 +12,17 @@ use super::{Coord, VectorError, format_coord};
 /// A row of a chunk.
 type RowRef = (Coord, i64);
 
-/// An object, as it is found along its edges.
+/// The rows and edges reached from an object's first row.
 #[derive(Clone, Debug, Default)]
 pub struct EdgeTraversal {
-    /// Its rows, from the first on.
+    /// The rows, in breadth-first order.
     pub rows: Vec<RowRef>,
     /// The edges between them.
     pub edges: Vec<Link>,
 }
 
 impl EdgeTraversal {
-    /// Walks from the first row of an object's first group.
+    /// Follows the edges from the first row of an object's first group.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`], [`VectorError::Corrupt`].
@@ -43,7 +43,7 @@ impl EdgeTraversal {
     }
 }
 
-/// What can be reached from a row, the nearest first.
+/// The rows that can be reached from `start`, in breadth-first order.
 fn traverse(start: RowRef, links: Vec<Link>) -> EdgeTraversal {
     let mut next: HashMap<RowRef, Vec<Link>> = HashMap::new();
     for link in links {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walk_ends_where_edges_do_even_in_a_circle() {
+    fn a_traversal_visits_each_row_once_even_in_a_cycle() {
         let link = |from: i64, to: i64| Link { endpoints: vec![(vec![0], from), (vec![0], to)] };
         let walk = traverse((vec![0], 1), vec![link(0, 1), link(1, 2), link(2, 3), link(3, 1), link(7, 8)]);
         assert_eq!(walk.rows.iter().map(|(_, row)| *row).collect::<Vec<_>>(), [1, 2, 3]);

@@ -1,4 +1,4 @@
-//! [`CellArray`]: the payloads of one kind of a level, a cell for each chunk.
+//! [`CellArray`]: opens the payloads of one kind and reads single cells.
 
 use std::sync::Arc;
 
@@ -19,34 +19,35 @@ use crate::vectors::{Coord, VectorError, format_coord};
 /// The payloads of one kind of a level.
 #[derive(Clone, Debug)]
 pub struct CellArray {
-    /// Where they stand.
+    /// The path of the array or group that holds the cells.
     pub path: NodePath,
-    /// What the node that holds them says.
+    /// The attributes of that node.
     pub attributes: Arc<JsonObject>,
     pub(super) layout: CellLayout,
-    /// Spatial axes.
+    /// The number of spatial axes.
     pub(super) dims: usize,
-    /// Axes before the spatial ones.
+    /// The number of axes before the spatial ones.
     leading_axes: usize,
     /// The coordinates of the first cell.
     origin: Coord,
 }
 
+/// How cells are stored.
 #[derive(Clone, Debug)]
 pub(super) enum CellLayout {
-    /// One array of variable length.
+    /// One array of variable-length elements, one for each cell.
     VariableLength(Arc<Array>),
-    /// An array for each cell.
+    /// One array for each cell.
     ArrayPerCell,
-    /// A dense array, of which each chunk is a cell.
+    /// One dense array; each of its chunks is a cell.
     Dense(Arc<Array>),
 }
 
 impl CellArray {
-    /// The payloads at a path, if there are any.
+    /// Opens the payloads at a path; `None` if the path has no node.
     ///
     /// # Errors
-    /// [`VectorError::InvalidMetadata`] if what stands there holds no payloads.
+    /// [`VectorError::InvalidMetadata`] if the node cannot hold payloads.
     pub async fn open(
         context: &VectorContext,
         path: NodePath,
@@ -61,7 +62,7 @@ impl CellArray {
                     let found = metadata.data_type.name();
                     return Err(wrong_node(
                         &path,
-                        &format!("it holds {found}, not bytes of variable length"),
+                        &format!("it holds {found}, not variable-length bytes"),
                     ));
                 }
                 let array = Arc::clone(opened.array()?);
@@ -69,7 +70,7 @@ impl CellArray {
             }
             (Node::Array(metadata), Profile::Doc) => {
                 if metadata.data_type.is_variable() || metadata.shape.len() <= dims {
-                    return Err(wrong_node(&path, "it is no dense array of chunks"));
+                    return Err(wrong_node(&path, "it is not a dense array of chunks"));
                 }
                 let array = Arc::clone(opened.array()?);
                 (CellLayout::Dense(array), &metadata.attributes, dims)
@@ -79,7 +80,7 @@ impl CellArray {
                 return Err(wrong_node(&path, "it is a group, not an array"));
             }
         };
-        // Shared, as it may name a great many chunks.
+        // Shared, because `nonempty_chunks` may be long.
         let attributes = context.parse_attributes_of(attributes).await?;
         let lead = rank.checked_sub(dims).filter(|&lead| lead <= 1).ok_or_else(|| {
             let detail = format!("`{}` has {rank} dimensions for {dims} axes", path.as_str());
@@ -88,13 +89,13 @@ impl CellArray {
         let origin = origin_of(&attributes, dims, lead).ok_or_else(|| {
             VectorError::invalid_metadata(
                 "array_attrs",
-                format!("`chunk_grid_origin` of `{}` is none", path.as_str()),
+                format!("`chunk_grid_origin` of `{}` is not the coordinates of a chunk", path.as_str()),
             )
         })?;
         Ok(Some(Self { path, attributes, layout: kind, dims, leading_axes: lead, origin }))
     }
 
-    /// Axes before the spatial ones.
+    /// The number of axes before the spatial ones: 0, or 1 if chunks are also split by an attribute.
     #[must_use]
     pub fn leading_axes(&self) -> usize {
         self.leading_axes
@@ -112,7 +113,7 @@ impl CellArray {
         &self.origin
     }
 
-    /// The array that holds all cells, if one does.
+    /// The array that holds all cells; `None` if each cell has its own.
     #[must_use]
     pub fn array(&self) -> Option<&Arc<Array>> {
         match &self.layout {
@@ -121,20 +122,20 @@ impl CellArray {
         }
     }
 
-    /// How many cells there are room for along each axis, if that is said.
+    /// The number of cells along each axis; `None` if each cell has its own array.
     #[must_use]
     pub fn grid(&self) -> Option<Vec<u64>> {
         let shape = &self.array()?.metadata().shape;
         Some(shape.get(..self.rank())?.to_vec())
     }
 
-    /// Whether cells are parts of shards.
+    /// Whether cells are inner chunks of shards.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         self.array().is_some_and(|array| array.is_sharded())
     }
 
-    /// The place of a cell in the array; `None` if it is not in it, or there is no one array.
+    /// The index of a cell in the array; `None` if the coordinates lie outside the array or each cell has its own.
     #[must_use]
     pub fn grid_index(&self, coord: &[i64]) -> Option<Vec<u64>> {
         if coord.len() != self.rank() {
@@ -147,7 +148,7 @@ impl CellArray {
         is_inside.then_some(cells)
     }
 
-    /// The coordinates of the cell at a place in the array.
+    /// The coordinates of the cell at an index of the array.
     pub(super) fn coord_at(&self, cell: &[u64]) -> Option<Coord> {
         let coords = cell
             .iter()
@@ -156,7 +157,7 @@ impl CellArray {
         coords.collect()
     }
 
-    /// The payload of a cell: decoded, and not yet understood. `None` if nothing is stored there.
+    /// The payload of a cell, decompressed but not parsed; `None` if nothing is stored.
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if it does not decode.
@@ -196,7 +197,7 @@ impl CellArray {
         };
         let metadata = array.metadata();
         if metadata.data_type != DataType::UInt8 || metadata.shape.len() != 1 {
-            return Err(wrong_node(&self.path, "a chunk is no list of bytes"));
+            return Err(wrong_node(&self.path, "a chunk is not a one-dimensional array of bytes"));
         }
         let whole = Subset::whole(&metadata.shape);
         let payload = context.read_elements(&array, whole).await?.into_bytes();
@@ -214,13 +215,13 @@ impl CellArray {
         if found.is_stored {
             return Ok(Some(found.into_bytes()));
         }
-        // What the documents' example gives for a key has fewer coordinates than such an array's keys have.
+        // The keys in the documents' example have fewer coordinates than the encoded keys of such an array.
         let short = Arc::new(short_keys::bind(context, &self.path, array, self.dims)?);
         let found = context.read_elements(&short, one()).await?;
         Ok(found.is_stored.then(|| found.into_bytes()))
     }
 
-    /// All of a cell of a dense array.
+    /// The ranges of a dense array that make up one cell.
     fn dense_ranges(&self, array: &Array, cell: &[u64]) -> Vec<AxisRange> {
         let shape = &array.metadata().shape;
         let one = cell.iter().map(|&start| AxisRange { start, count: 1, step: 1, keep: true });
@@ -228,7 +229,7 @@ impl CellArray {
         one.chain(rest).collect()
     }
 
-    /// An error of the array room as one about a cell, where it is about what is stored there.
+    /// Maps an array error to an error of this cell if its stored bytes are the cause.
     fn cell_error(&self, coord: &[i64], error: VectorError) -> VectorError {
         match error {
             VectorError::Array(source) if source.class() == ErrorClass::CorruptData => VectorError::Corrupt {
@@ -244,7 +245,7 @@ impl CellArray {
     }
 }
 
-/// The coordinates of the first cell, zeros if nothing is said.
+/// The coordinates of the first cell; zeros if the attributes have none.
 fn origin_of(attributes: &JsonObject, dims: usize, lead: usize) -> Option<Coord> {
     let Some(written) = attributes.get("chunk_grid_origin").filter(|value| !value.is_null()) else {
         return Some(vec![0; dims + lead]);

@@ -1,4 +1,4 @@
-//! Under which keys cells are stored, and how long they are there.
+//! The store keys of cells, and the stored size of a cell.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::key::StoreKey;
 use crate::vectors::context::VectorContext;
 use crate::vectors::{VectorError, format_coord};
 
-/// Where a cell is stored.
+/// The store key of a cell.
 #[derive(Clone, Debug)]
 pub struct CellKey {
-    /// The key: of the cell, or of the shard that it is a part of.
+    /// The key of the cell, or of the shard that contains it.
     pub key: StoreKey,
-    /// Which part of a shard it is.
+    /// The position in the shard, if the array is sharded.
     pub shard: Option<ShardPosition>,
 }
 
-/// Which part of a shard a cell is.
+/// The position of a cell in its shard.
 #[derive(Clone, Debug)]
 pub struct ShardPosition {
     /// The coordinates within the shard.
     pub inner_coords: Vec<u64>,
-    /// The number in the shard's index.
+    /// The position in the shard index.
     index: usize,
 }
 
 impl CellArray {
-    /// Where a cell is stored, by the rules. `None` if it lies outside the array.
+    /// The key of a cell by the chunk key encoding of the array; `None` if the cell lies outside the array.
     ///
     /// # Errors
-    /// A key that would be too long.
+    /// [`VectorError::Key`] if the key would be too long.
     pub fn cell_key(&self, coord: &[i64]) -> Result<Option<CellKey>, VectorError> {
         let array = match &self.layout {
             CellLayout::ArrayPerCell => {
@@ -46,7 +46,8 @@ impl CellArray {
         Ok(Some(CellKey { key: array.chunk_key(&chunk)?, shard }))
     }
 
-    /// The key under which a cell is stored, if it is: the one by the rules, or the short one of the documents.
+    /// The key under which a cell is actually stored: of a dense array, the short key of the documents is tried after
+    /// the encoded one. A missing cell gives its encoded key.
     ///
     /// # Errors
     /// Failures of the store.
@@ -70,7 +71,7 @@ impl CellArray {
         Ok(Some(keys))
     }
 
-    /// How many bytes a cell has as it is stored: of a shard, its part of it. `None` if it is not stored.
+    /// The stored size of a cell in bytes, of a sharded one its part of the shard; `None` if it is not stored.
     ///
     /// # Errors
     /// Failures of the store.
@@ -101,7 +102,7 @@ impl CellArray {
     }
 }
 
-/// The coordinates of the stored chunk that has a cell.
+/// The coordinates of the stored chunk that contains a cell.
 fn chunk_coords(array: &Arc<Array>, cell: &[u64]) -> Vec<u64> {
     let edges = array.grid().chunk_shape().unwrap_or_default();
     let mut chunk: Vec<u64> = cell.iter().zip(&edges).map(|(at, edge)| at / (*edge).max(1)).collect();

@@ -1,4 +1,4 @@
-//! Which cells hold a payload: as the array says, or as the store lists them.
+//! [`NonEmptyCells`]: lists the cells that hold a payload, from the array's attributes or from the store.
 
 use futures::StreamExt;
 use serde_json::Value;
@@ -11,22 +11,23 @@ use crate::store::StoreError;
 use crate::vectors::context::VectorContext;
 use crate::vectors::{Coord, VectorError, parse_coord};
 
-/// Most cells that are listed of an array.
+/// The largest number of cells that a listing may return.
 const MAX_CELLS: usize = 1 << 21;
-/// Most cells that are all taken for occupied, where nobody can say which are.
+/// The largest number of cells that are assumed to be stored where the store cannot list.
 const MAX_UNKNOWN: u64 = 1 << 16;
 
 /// Cells that hold a payload.
 #[derive(Clone, Debug, Default)]
 pub struct NonEmptyCells {
-    /// Their coordinates, in order.
+    /// Their coordinates, sorted.
     pub cells: Vec<Coord>,
-    /// Names that are no coordinates, or lie outside the grid.
+    /// Names that are not coordinates, or lie outside the grid.
     pub invalid_names: Vec<String>,
 }
 
 impl CellArray {
-    /// The cells that hold a payload: those that the array names, or else those that are stored.
+    /// The cells that hold a payload: those in the array's `nonempty_chunks`, or, where it has none, those that are
+    /// stored.
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::TooMany`].
@@ -40,7 +41,7 @@ impl CellArray {
         }
     }
 
-    /// The cells that the array names.
+    /// The cells in the array's `nonempty_chunks`.
     fn declared_cells(&self) -> NonEmptyCells {
         let mut occupied = NonEmptyCells::default();
         let names = self.attributes.get("nonempty_chunks").and_then(Value::as_array);
@@ -54,7 +55,7 @@ impl CellArray {
         occupied.sorted()
     }
 
-    /// The cells that are stored, whatever the array says.
+    /// The cells that are stored, whatever `nonempty_chunks` contains.
     ///
     /// # Errors
     /// As [`CellArray::occupied`].
@@ -115,7 +116,7 @@ impl CellArray {
         Ok(occupied)
     }
 
-    /// The chunk that a short key names: its own coordinates, and zeros for what each chunk holds all of.
+    /// The chunk of a short key: the key's coordinates, then a zero for each dimension that a chunk spans whole.
     fn short_coords(&self, below: &str) -> Option<Vec<u64>> {
         let (CellLayout::Dense(array), Some(numbers)) = (&self.layout, below.strip_prefix("c/")) else {
             return None;
@@ -126,7 +127,7 @@ impl CellArray {
         is_short.then_some(chunk)
     }
 
-    /// The cells in a box of the array, by its first and its lengths.
+    /// The cells in a box of the array, from its first index and its lengths.
     fn cells_from(&self, first: &[u64], lengths: &[u64]) -> Vec<Coord> {
         let rank = self.rank();
         let grid = self.grid().unwrap_or_default();
@@ -145,7 +146,7 @@ impl CellArray {
         cells.iter().filter_map(|cell| self.coord_at(cell)).collect()
     }
 
-    /// The cells that a shard's index has.
+    /// The cells that a shard's index lists.
     async fn cells_of_shard(
         &self,
         context: &VectorContext,
@@ -170,7 +171,7 @@ impl CellArray {
             if index.get(inner).is_none() {
                 continue;
             }
-            // Inner chunks are counted in the order of the shard's own dimensions.
+            // The index numbers inner chunks in the dimension order of the shard.
             let mut first: Vec<u64> =
                 shard.iter().zip(&edges).map(|(at, edge)| at.saturating_mul(*edge)).collect();
             let mut lengths = vec![1; first.len()];
@@ -190,14 +191,14 @@ impl CellArray {
         Ok(cells)
     }
 
-    /// Every cell there is room for, where it cannot be told which of them are stored.
+    /// Every cell of the grid, for stores that cannot list.
     fn all_cells(&self) -> Result<NonEmptyCells, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
         if grid.is_empty() || count > MAX_UNKNOWN.into() {
             let estimate = u64::try_from(count).unwrap_or(u64::MAX);
             return Err(VectorError::TooMany {
-                what: "cells of which it is not known which are stored",
+                what: "cells in a store that cannot list",
                 estimate,
                 limit: MAX_UNKNOWN,
             });

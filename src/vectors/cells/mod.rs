@@ -1,8 +1,8 @@
-//! [`CellArray`]: the payloads of one kind, a cell for each chunk of a level, whichever profile the store has.
+//! [`CellArray`]: the payloads of one kind, with one cell for each chunk of a level, in any profile.
 //!
-//! Of the newer layout the cells are elements of variable length of one array; of the older each is an array of bytes of
-//! its own, named by its chunk; of the documents' layout a chunk of a dense array. Reads go through the array room, so
-//! codecs, shards, memory and limits are its business; what a payload means is not decided here.
+//! In profile 0.9 a cell is a variable-length element of one array. In the older profile each cell is a byte array of
+//! its own, named by its chunk's coordinates. In the documents' profile a cell is a chunk of a dense array. All reads
+//! pass through the `array` module, which handles codecs, shards, memory and limits. Payloads are not interpreted here.
 
 mod cell_array;
 mod keys;

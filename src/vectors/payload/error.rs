@@ -1,51 +1,51 @@
 //! [`PayloadError`]: why a payload is not valid.
 
-/// Why a payload is not what it should be.
+/// Why a payload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// It ends before what its counts promise.
+    /// It ends within the part that is named.
     #[error("it ends within its {0}")]
     Short(&'static str),
-    /// It goes on behind its end.
-    #[error("{0} bytes stand behind its end")]
+    /// Bytes follow its end.
+    #[error("{0} bytes follow its end")]
     Trailing(usize),
-    /// Its length is no whole number of rows.
-    #[error("{bytes} bytes are no whole number of rows of {row} bytes")]
+    /// Its length is not a multiple of the row size.
+    #[error("{bytes} bytes are not a multiple of the row size of {row} bytes")]
     PartialRow {
-        /// Bytes there are.
+        /// The number of bytes.
         bytes: usize,
-        /// Bytes of a row.
+        /// The size of a row in bytes.
         row: usize,
     },
-    /// It does not begin as a fragment index does.
-    #[error("its first bytes are not those of a fragment index")]
+    /// Its magic number is not that of a fragment index.
+    #[error("its magic number is not that of a fragment index")]
     Magic,
-    /// A version that is not known.
+    /// An unsupported version.
     #[error("its version is {0}, not 1")]
     Version(u16),
-    /// Flags that are not known.
+    /// Unsupported flags.
     #[error("its flags are {0:#x}, not 0")]
     Flags(u16),
     /// More ranges than fragments.
     #[error("{ranges} of its {fragments} fragments are ranges")]
     TooManyRanges {
-        /// Ranges.
+        /// The number of ranges.
         ranges: u32,
-        /// Fragments.
+        /// The number of fragments.
         fragments: u32,
     },
-    /// The bitmap does not mark as many ranges as there are.
+    /// The bitmap marks a different number of ranges than the header declares.
     #[error("its bitmap marks {marked} fragments as ranges; there are {ranges}")]
     RangeCount {
-        /// Marked in the bitmap.
+        /// The number that the bitmap marks.
         marked: u32,
-        /// As the header has it.
+        /// The number in the header.
         ranges: u32,
     },
-    /// Bits behind the last fragment.
+    /// The bitmap marks fragments after the last one.
     #[error("its bitmap marks fragments that do not exist")]
     Padding,
-    /// Offsets that do not begin at 0, or descend.
+    /// Offsets that do not start at 0, or that descend.
     #[error("its offsets do not ascend from 0")]
     Offsets,
     /// A row that does not exist.
@@ -53,10 +53,10 @@ pub enum PayloadError {
     Row {
         /// The row.
         row: i64,
-        /// Rows there are.
+        /// The number of rows.
         rows: u64,
     },
-    /// A mode that is not known.
+    /// An unknown mode.
     #[error("block {block} has the mode {mode}; there are 0, 1 and 2")]
     Mode {
         /// The mode.
@@ -64,13 +64,13 @@ pub enum PayloadError {
         /// The block.
         block: u32,
     },
-    /// A fragment number below 0, or beyond what numbers can be.
+    /// A fragment number that is negative or too large.
     #[error("it names fragment {0}")]
     Fragment(i64),
-    /// A count below 0.
-    #[error("it counts {0} of something")]
+    /// A negative count.
+    #[error("it has the invalid count {0}")]
     Count(i64),
-    /// A number that says how a record was ordered, and cannot.
-    #[error("{0} is no order of a record's endpoints")]
+    /// A code that is not a permutation of a record's endpoints.
+    #[error("{0} is not a permutation of a record's endpoints")]
     Permutation(i64),
 }

@@ -1,23 +1,23 @@
 //! [`FragmentIndex`]: which rows of a cell belong together (Zarr Vector Format 0.9, "fragment index").
 //!
-//! A header of 16 bytes, a bitmap that says which fragments are ranges, the ranges, and the rows of the others in
-//! compressed form. Whether fragments are bins is not decided here.
+//! The index has a header of 16 bytes, a bitmap that marks the fragments stored as ranges, the ranges, and for the
+//! others a table of offsets and their rows. Whether fragments are bins is not decided here.
 
 use super::PayloadError;
 use super::cursor::PayloadReader;
 
-/// `GFVZ` as stored.
+/// `GFVZ` in stored order.
 const MAGIC: u32 = 0x5A56_4647;
 const VERSION: u16 = 1;
 
 /// One fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fragment<'a> {
-    /// Rows next to each other.
+    /// Consecutive rows.
     Range {
         /// The first row.
         start: u64,
-        /// How many.
+        /// The number of rows.
         count: u64,
     },
     /// Rows in any order.
@@ -25,7 +25,7 @@ pub enum Fragment<'a> {
 }
 
 impl Fragment<'_> {
-    /// How many rows.
+    /// The number of rows.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -34,13 +34,13 @@ impl Fragment<'_> {
         }
     }
 
-    /// The rows, in their order.
+    /// The rows, in fragment order.
     pub fn rows(self) -> impl Iterator<Item = u64> {
         let (range, rows) = match self {
             Self::Range { start, count } => (start..start.saturating_add(count), &[][..]),
             Self::Rows(rows) => (0..0, rows),
         };
-        // Checked when the index was made: no row is below 0.
+        // `decode` has checked that no row is negative.
         range.chain(rows.iter().map(|row| row.unsigned_abs()))
     }
 }
@@ -51,7 +51,7 @@ enum FragmentRows {
     Explicit { start: usize, end: usize },
 }
 
-/// The fragments of a cell; every row of them exists.
+/// The fragments of a cell. Every row exists.
 #[derive(Clone, Debug, Default)]
 pub struct FragmentIndex {
     fragments: Vec<FragmentRows>,
@@ -60,7 +60,7 @@ pub struct FragmentIndex {
 }
 
 impl FragmentIndex {
-    /// Reads the index of a cell that has so many rows.
+    /// Decodes the index of a cell with `rows` rows.
     ///
     /// # Errors
     /// [`PayloadError`].
@@ -126,7 +126,7 @@ impl FragmentIndex {
         Ok(Self { fragments: places, rows: explicit_rows, is_tiling: tiles })
     }
 
-    /// Fragments that are ranges, as `(first row, count)`; the caller's rows are in bounds.
+    /// An index of ranges, each a first row and a count; the caller has checked that the rows exist.
     #[must_use]
     pub fn from_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
         let fragments: Vec<FragmentRows> =
@@ -135,19 +135,19 @@ impl FragmentIndex {
         Self { fragments, rows: Vec::new(), is_tiling }
     }
 
-    /// How many fragments.
+    /// The number of fragments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fragments.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no fragments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fragments.is_empty()
     }
 
-    /// One of them.
+    /// The fragment with this number.
     #[must_use]
     pub fn get(&self, fragment: usize) -> Option<Fragment<'_>> {
         Some(match *self.fragments.get(fragment)? {
@@ -158,12 +158,12 @@ impl FragmentIndex {
         })
     }
 
-    /// All of them, in order.
+    /// All fragments, in order.
     pub fn iter(&self) -> impl Iterator<Item = Fragment<'_>> {
         (0..self.len()).filter_map(|fragment| self.get(fragment))
     }
 
-    /// Whether they are ranges that follow each other from the first row of the cell to its last.
+    /// Whether the fragments are consecutive ranges that cover the cell from its first row to its last.
     #[must_use]
     pub fn is_tiling(&self) -> bool {
         self.is_tiling
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_rows_come_back_in_their_order() {
+    fn decodes_ranges_and_rows_in_order() {
         let bytes = encode(&[Ok((0, 2)), Err(vec![4, 2]), Ok((2, 0)), Err(vec![])]);
         let index = FragmentIndex::decode(&bytes, 5).unwrap();
         let rows: Vec<Vec<u64>> = index.iter().map(|fragment| fragment.rows().collect()).collect();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_damage_has_its_reason() {
+    fn each_kind_of_corruption_has_its_own_error() {
         let good = encode(&[Ok((0, 2)), Err(vec![1])]);
         let decode = |bytes: &[u8]| FragmentIndex::decode(bytes, 2).unwrap_err();
         let with = |at: usize, byte: u8| {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_compared_with_the_bytes_before_memory_is_taken() {
+    fn rejects_counts_above_the_payload_size_before_allocating() {
         let mut bytes = encode(&[Ok((0, 1))]);
         bytes[8..16].copy_from_slice(&[0xff; 8]);
         assert!(matches!(FragmentIndex::decode(&bytes, 1), Err(PayloadError::Short(_))));
@@ -297,7 +297,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_the_bytes_rows_exist(bytes: Vec<u8>, changed: [(usize, u8); 3], rows in 0..9_u64) {
+        fn decoded_rows_always_exist(bytes: Vec<u8>, changed: [(usize, u8); 3], rows in 0..9_u64) {
             let mut good = encode(&[Ok((0, 3)), Err(vec![1, 2]), Ok((3, 2))]);
             for (at, byte) in changed {
                 let at = at % good.len();

@@ -1,23 +1,23 @@
-//! Link records: which rows of which chunks belong together (Zarr Vector Format 0.9, "links").
+//! Link records: rows of the chunks of their endpoints (Zarr Vector Format 0.9, "links").
 //!
-//! Within a chunk records stand one after the other; between chunks they stand in groups behind a table of offsets. What
-//! an endpoint's chunk is, the array's offsets say; here are rows.
+//! Records within a chunk are concatenated. Records between chunks are grouped behind a table of offsets. The name of
+//! the array gives the chunk of each endpoint; records hold rows alone.
 
 use super::PayloadError;
 use super::cursor::PayloadReader;
 use super::rows::decode_integers;
 use crate::metadata::DataType;
 
-/// One record: a row of each endpoint's chunk, and how it was ordered before it was stored.
+/// One record: the row of each endpoint, and the permutation that was applied before it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRecord {
-    /// Rows, in the order of the endpoints' chunks.
+    /// The rows, in the order of the endpoints' chunks.
     pub rows: Vec<i64>,
-    /// The places that the endpoints had: endpoint `k` of the record was at `order[k]` as it was given.
+    /// Endpoint `k` of the stored record was at `order[k]` of the original one.
     pub order: Option<Vec<usize>>,
 }
 
-/// Reads records one after the other.
+/// Decodes concatenated records.
 ///
 /// # Errors
 /// [`PayloadError`].
@@ -37,7 +37,7 @@ pub fn decode_links(
     }
     let numbers = decode_integers(bytes, kind);
     let record = |row: &[i64]| {
-        // The order stands before the rows.
+        // The permutation precedes the rows.
         let (order, rows) =
             row.split_at_checked(usize::from(has_order)).ok_or(PayloadError::Short("records"))?;
         let order = order.first().map(|&order| decode_lehmer_code(order, width)).transpose()?;
@@ -46,7 +46,7 @@ pub fn decode_links(
     numbers.chunks(columns).map(record).collect()
 }
 
-/// Reads records in groups: a number of groups, where each begins, and the records.
+/// Decodes grouped records: the number of groups, the byte offset of each, then the records.
 ///
 /// # Errors
 /// [`PayloadError`].
@@ -77,11 +77,11 @@ pub fn decode_link_groups(
     Ok(records)
 }
 
-/// The order that a Lehmer code stands for: of which place each endpoint comes.
+/// The permutation that a Lehmer code encodes.
 fn decode_lehmer_code(code: i64, width: usize) -> Result<Vec<usize>, PayloadError> {
     let refused = || PayloadError::Permutation(code);
     let mut left = u64::try_from(code).map_err(|_negative| refused())?;
-    // From the last digit to the first, each to the base of the places that are left.
+    // From the last digit to the first; the base is the number of remaining positions.
     let mut digits = Vec::with_capacity(width);
     for base in 1..=width as u64 {
         digits.push(usize::try_from(left % base).unwrap_or_default());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_records_are_rows_of_so_many_numbers() {
+    fn decodes_concatenated_records() {
         let records = decode_links(&bytes(&[0, 1, 2, 1, 3, 4]), &DataType::Int64, 2, true).unwrap();
         assert_eq!(records[0], LinkRecord { rows: vec![1, 2], order: Some(vec![0, 1]) });
         assert_eq!(records[1], LinkRecord { rows: vec![3, 4], order: Some(vec![1, 0]) });
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn grouped_records_stand_where_the_offsets_say() {
+    fn decodes_grouped_records_by_their_offsets() {
         let good = bytes(&[2, 0, 16, 1, 2, 3, 4, 5, 6]);
         let records = decode_link_groups(&good, &DataType::Int64, 2, false).unwrap();
         assert_eq!(
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lehmer_code_is_an_order() {
+    fn decodes_lehmer_codes() {
         let orders: Vec<_> = (0..6).map(|code| decode_lehmer_code(code, 3).unwrap()).collect();
         assert_eq!(orders, [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]);
         assert!(decode_lehmer_code(6, 3).is_err() && decode_lehmer_code(-1, 3).is_err());
@@ -146,7 +146,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
+        fn never_panics(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
             let _ = decode_links(&bytes, &DataType::Int32, width, has_order);
             let _ = decode_link_groups(&bytes, &DataType::Int64, width, has_order);
         }

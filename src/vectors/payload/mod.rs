@@ -1,8 +1,8 @@
-//! What stands in the cells of a vector store: rows, fragment indexes, manifests, link records.
+//! The payloads in the cells of a vector store: positions, fragment indexes, manifests and link records.
 //!
-//! Zarr Vector Format 0.9, "Binary layouts". Everything is little-endian and comes from hostile bytes: every count is
-//! compared with the bytes that are there before anything is allocated for it. How the bytes were fetched and
-//! decompressed is not this folder's business.
+//! Zarr Vector Format 0.9, "Binary layouts". All numbers are little-endian. Payloads are untrusted: every count is
+//! compared with the available bytes before memory is allocated for it. Fetching and decompression happen outside of
+//! this module.
 
 mod cursor;
 mod error;

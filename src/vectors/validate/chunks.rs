@@ -1,4 +1,4 @@
-//! Level 3, one chunk: its vertices, its fragments, its attributes.
+//! Level 3, one chunk: its vertices, its fragments and its attributes.
 
 use crate::metadata::DataType;
 use crate::vectors::chunk::ChunkVertices;
@@ -9,37 +9,37 @@ use crate::vectors::payload::{
 };
 use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute};
 
-/// A vertex may stand outside its chunk by this part of the chunk's edge,
+/// How far a vertex may lie outside its chunk, as a fraction of the chunk's edge.
 const CHUNK_TOLERANCE: f64 = 1e-6;
-/// and outside its bin by this part of the bin's.
+/// How far a vertex may lie outside its bin, as a fraction of the bin's edge.
 const BIN_TOLERANCE: f64 = 1e-4;
 
-/// What a chunk is compared with.
+/// What the checks of each chunk of a level need.
 pub(super) struct CheckInputs {
     pub(super) level: Level,
     pub(super) attributes: Vec<VertexAttribute>,
-    /// Attributes of fragments.
+    /// The attributes of fragments.
     pub(super) fragment_attributes: Vec<CellArray>,
     pub(super) has_objects: bool,
 }
 
-/// What is known of a chunk.
+/// What the checks found out about a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkFacts {
-    /// Rows.
+    /// The number of rows.
     pub(super) rows: u64,
-    /// Rows that count.
+    /// The number of rows that are vertices.
     pub(super) vertex_rows: u64,
     pub(super) fragments: u64,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Something that is wrong with a chunk.
+/// A problem of a chunk.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) id: &'static str,
     pub(super) is_error: bool,
-    /// Where.
+    /// The path of the array.
     pub(super) path: String,
     pub(super) message: String,
 }
@@ -50,7 +50,7 @@ impl ChunkFacts {
     }
 }
 
-/// Looks at a chunk.
+/// Checks a chunk.
 pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
     let level = &subject.level;
     let context = &level.store.context;
@@ -72,7 +72,7 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
     } else if let Some(fragments) = &level.fragments {
         check_fragment_index(fragments, subject, coord, &positions, &mut facts).await?;
     }
-    // With whatever of it can be used.
+    // Without the index if that is invalid.
     let with_fragments =
         !facts.findings.iter().any(|finding| matches!(finding.id, "fragment_index" | "vgo_arithmetic"));
     let chunk = match ChunkVertices::read(level, coord, with_fragments).await {
@@ -95,7 +95,7 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
         match attribute.values(level, &chunk).await {
             Ok(_) => {}
             Err(VectorError::Corrupt { reason, .. }) => {
-                // What cannot be decoded at all is told apart from what has other rows.
+                // A payload that cannot be decoded is a different finding from one with the wrong number of rows.
                 let id = match cells.payload(context, coord).await {
                     Ok(_) => "attr_aligned",
                     Err(_) => "chunk_decodes",
@@ -111,7 +111,7 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
     Ok(facts)
 }
 
-/// A payload that cannot be read is a finding; a store that fails is not.
+/// Records a payload that cannot be read as a finding; a backend error is returned.
 fn payload_finding(
     mut facts: ChunkFacts,
     id: &'static str,
@@ -125,7 +125,7 @@ fn payload_finding(
     Ok(facts)
 }
 
-/// The fragment index of a chunk.
+/// Checks the fragment index of a chunk.
 async fn check_fragment_index(
     fragments: &CellArray,
     subject: &CheckInputs,
@@ -137,20 +137,21 @@ async fn check_fragment_index(
     match fragments.payload(&subject.level.store.context, coord).await {
         Ok(Some(payload)) => match FragmentIndex::decode(&payload, positions.rows() as u64) {
             Ok(index) if subject.level.declares_tiling() && !index.is_tiling() => {
-                let message = "its fragments do not make up the chunk, as the level says that they do";
+                let message = "its fragments do not cover the chunk, as the level declares";
                 facts.add("fragments_tile_claim", true, at, message);
             }
             Ok(_) => {}
             Err(reason) => facts.add("fragment_index", true, at, reason.to_string()),
         },
-        Ok(None) => facts.add("fragment_index", true, at, "there is no index of its fragments"),
+        Ok(None) => facts.add("fragment_index", true, at, "it has no fragment index"),
         Err(error) if error.is_corrupt_chunk() => facts.add("chunk_decodes", true, at, error.to_string()),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The offsets of the groups of a chunk: they follow each other without gaps, within the chunk, each in its bin.
+/// Checks the group offsets of a chunk: groups are consecutive, without gaps and within the chunk, and each vertex is
+/// in the bin of its group.
 async fn check_group_offsets(
     subject: &CheckInputs,
     coord: &[i64],
@@ -169,7 +170,7 @@ async fn check_group_offsets(
         Err(error) => return Err(error),
     };
     let Some(payload) = payload else {
-        facts.add("vgo_arithmetic", true, at, "there are no offsets of its groups");
+        facts.add("vgo_arithmetic", true, at, "it has no group offsets");
         return Ok(());
     };
     let kind = cells.array().map_or(DataType::Int64, |array| array.metadata().data_type.clone());
@@ -207,7 +208,7 @@ async fn check_group_offsets(
     Ok(())
 }
 
-/// Where the vertices of a chunk are.
+/// Checks that the vertices of a chunk lie in the chunk and in their bins.
 fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> ChunkFacts {
     let mut facts = ChunkFacts::default();
     let at = level.vertices.path.as_str();
@@ -237,7 +238,7 @@ fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> C
         facts.add("vertex_in_chunk", !is_shared, at, format!("row {row}, at {place:?}, is outside"));
     }
     if let Some(row) = infinite {
-        facts.add("finite", false, at, format!("row {row} is nowhere"));
+        facts.add("finite", false, at, format!("row {row} has a position that is not finite"));
     }
     if let Some(fragments) =
         chunk.fragments.as_ref().filter(|fragments| is_binned(level, fragments, has_objects))
@@ -253,7 +254,7 @@ fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> C
                     "bins_in_order",
                     false,
                     at,
-                    format!("row {row} is not in bin {bin}, whose fragment has it"),
+                    format!("row {row} of the fragment of bin {bin} is not in that bin"),
                 );
                 break;
             }
@@ -276,7 +277,7 @@ fn is_binned(level: &Level, fragments: &FragmentIndex, has_objects: bool) -> boo
         && bins == Some(fragments.len() as u64)
 }
 
-/// Whether a row is in the bin of this number.
+/// Whether a row is in the bin with this number.
 fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bin: usize) -> bool {
     let Some(bins) = &level.shapes.bins_per_chunk else { return true };
     let (low, _) = level.chunk_bounds(coord);
@@ -294,7 +295,7 @@ fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bi
     })
 }
 
-/// The attributes of fragments have a row for each.
+/// Checks that an attribute of fragments has a row for each fragment.
 async fn check_fragment_attributes(
     level: &Level,
     cells: &CellArray,

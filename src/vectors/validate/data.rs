@@ -1,4 +1,4 @@
-//! Level 3: what the data says. Every chunk is read, some at a time, until the deadline.
+//! Level 3: the data. Every chunk is read, several concurrently, until the deadline.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::vectors::level::Level;
 use crate::vectors::store::VectorStore;
 use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute, format_coord};
 
-/// Chunks that are looked at a time.
+/// The number of chunks checked concurrently.
 const CONCURRENCY: usize = 4;
 
-/// The checks of one level of the pyramid that need its data.
+/// The checks that run for each level of the pyramid.
 const DATA_CHECKS: [&str; 13] = [
     "chunk_decodes",
     "fragment_index",
@@ -69,7 +69,7 @@ pub(super) async fn check(
         }
         manifests::check(level, &facts, report, deadline).await?;
         if level.store.root.profile == Profile::V7 {
-            report.skip("links_records", at, "links of this layout are not read");
+            report.skip("links_records", at, "links are not supported in this profile");
         } else {
             links::check(level, &facts, report, deadline).await?;
         }
@@ -77,7 +77,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Looks at every chunk of a level.
+/// Checks every chunk of a level.
 async fn check_chunks(
     level: &Level,
     found: &CheckedLevel,
@@ -128,18 +128,18 @@ async fn check_chunks(
     drop(looking);
     if !facts.is_complete {
         report.is_complete = false;
-        report.skip("chunk_decodes", at, "the deadline has passed before every chunk was looked at");
-        report.skip("vertex_count", at, "the deadline has passed before every chunk was looked at");
+        report.skip("chunk_decodes", at, "the deadline passed before every chunk was checked");
+        report.skip("vertex_count", at, "the deadline passed before every chunk was checked");
     } else if let Some(count) = level.vertex_count()
         && count != rows
         && count != universe
     {
-        report.error("vertex_count", at, format!("the level says {count}; its chunks have {rows}"));
+        report.error("vertex_count", at, format!("the level declares {count}; its chunks have {rows}"));
     }
     Ok(facts)
 }
 
-/// What all chunks of a level are compared with.
+/// Opens what the checks of each chunk of a level need.
 async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs, VectorError> {
     let mut attributes = Vec::new();
     for name in VertexAttribute::names(level).await? {
@@ -160,7 +160,7 @@ async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs,
     Ok(CheckInputs { level: level.clone(), attributes, fragment_attributes: of_fragments, has_objects })
 }
 
-/// Whether the cells that arrays say hold payloads are those that do.
+/// Compares the cells that arrays declare as non-empty with those that are stored.
 async fn check_presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
     let mut arrays: Vec<CellArray> = vec![level.vertices.clone()];
     arrays.extend(level.fragments.clone());
@@ -175,7 +175,7 @@ async fn check_presence(level: &Level, report: &mut Report) -> Result<(), Vector
             continue;
         }
         if cells.is_sharded() {
-            report.skip("presence", at, "cells of shards are not listed");
+            report.skip("presence", at, "cells in shards are not compared");
             continue;
         }
         report.pass("presence", at);
@@ -192,16 +192,16 @@ async fn check_presence(level: &Level, report: &mut Report) -> Result<(), Vector
             report.error(
                 "presence",
                 at,
-                format!("chunk `{}` is named, and is not stored", format_coord(coord)),
+                format!("chunk `{}` is declared, but not stored", format_coord(coord)),
             );
         }
         for coord in stored.iter().filter(|coord| named.binary_search(coord).is_err()) {
-            // A cell may be stored with nothing in it.
+            // A stored cell may be empty.
             if !matches!(cells.payload(context, coord).await, Ok(None)) {
                 report.error(
                     "presence",
                     at,
-                    format!("chunk `{}` is stored, and is not named", format_coord(coord)),
+                    format!("chunk `{}` is stored, but not declared", format_coord(coord)),
                 );
             }
         }

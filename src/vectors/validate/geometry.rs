@@ -1,4 +1,4 @@
-//! Levels 4 and 5: what kinds of geometry ask for, and how the levels of a pyramid stand to each other.
+//! Levels 4 and 5: the requirements of geometry types, and the relations between the levels of the pyramid.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(super) async fn check_geometry_types(
                 report.error(
                     "geometry_links",
                     at,
-                    format!("`{kind}` is joined by {allowed:?}, not by `{convention}`"),
+                    format!("`{kind}` requires links of {allowed:?}, not `{convention}`"),
                 );
             }
         }
@@ -76,7 +76,7 @@ async fn check_level(
             }
         }
         if kinds == ["point_cloud"] {
-            report.warn("point_cloud_links", at, "points are joined by links within the level");
+            report.warn("point_cloud_links", at, "a point cloud has links within the level");
         }
     }
     if kinds == ["point_cloud"] {
@@ -97,7 +97,7 @@ pub(super) async fn check_pyramid(
             report.error(
                 "levels_contiguous",
                 at,
-                format!("there is a level {}, and no level {expected}", level.index),
+                format!("there is a level {}, but no level {expected}", level.index),
             );
             break;
         }
@@ -139,7 +139,7 @@ pub(super) async fn check_pyramid(
     Ok(())
 }
 
-/// A level that keeps the ids of the finer ones has a manifest for each of them.
+/// A level that preserves the object ids of finer levels has a manifest for each of them.
 async fn check_preserved_ids(
     store: &VectorStore,
     level: &CheckedLevel,
@@ -152,7 +152,7 @@ async fn check_preserved_ids(
     let at = level.path.as_str();
     report.pass("preserved_ids", at);
     let Some(inherited) = block.get("inherited_num_objects").and_then(Value::as_u64) else {
-        report.error("preserved_ids", at, "`inherited_num_objects` is not there, or is no whole number");
+        report.error("preserved_ids", at, "`inherited_num_objects` is missing, or is not an integer");
         return Ok(());
     };
     let manifests = level.path.child("object_index")?.child("manifests")?;
@@ -164,7 +164,7 @@ async fn check_preserved_ids(
         report.error(
             "preserved_ids",
             at,
-            format!("{inherited} objects are inherited, and there are {rows} manifests"),
+            format!("{inherited} objects are inherited, but there are {rows} manifests"),
         );
     }
     Ok(())

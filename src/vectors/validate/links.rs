@@ -1,4 +1,4 @@
-//! Level 3, links: arrays have names that mean something, and records name vertices that there are.
+//! Level 3, links: the names of arrays are valid, and records name vertices that exist.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(super) async fn check(
         let digits = name.strip_prefix('+').unwrap_or(&name);
         let Some(delta) = digits.parse::<i64>().ok().filter(|delta| (*delta > 0) == name.starts_with('+'))
         else {
-            report.error("links_segments", at, format!("`links/{name}` is no difference of levels"));
+            report.error("links_segments", at, format!("`links/{name}` is not a level difference"));
             continue;
         };
         if Instant::now() >= deadline {
@@ -51,13 +51,13 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// The names of arrays.
+/// Checks the names of arrays.
 fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
     for name in &family.invalid_names {
         report.error(
             "links_segments",
             path,
-            format!("`{name}` are no offsets of {} endpoints", family.width),
+            format!("`{name}` does not name the offsets of {} endpoints", family.width),
         );
     }
     let is_canonical = string(&family.attributes, "store").is_none_or(|store| store == "canonical");
@@ -69,7 +69,7 @@ fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
         let ordered = std::iter::once(&zero).chain(&segment.offsets);
         if ordered.clone().zip(ordered.skip(1)).any(|(one, next)| next < one) {
             let message = format!(
-                "`{}`: endpoints of records without direction are stored in the order of their chunks",
+                "`{}`: undirected records must be stored with their endpoints in the order of their chunks",
                 segment.name
             );
             report.error("links_segments", path, message);
@@ -89,7 +89,7 @@ async fn check_records(
     let target = level.name.index.checked_add_signed(family.delta);
     let other = target.and_then(|target| facts.get(&target)).filter(|facts| facts.is_complete);
     if target.is_none_or(|target| !level.store.levels.iter().any(|known| known.index == target)) {
-        report.error("links_records", path, "there is no level that the links lead to");
+        report.error("links_records", path, "the level of the other endpoints does not exist");
     }
     let attributes = LinkAttribute::open_all(level, family.delta).await?;
     let index = level.path.child("link_fragments")?;
@@ -124,7 +124,7 @@ async fn check_records(
             if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
                 check_groups(level, index, &cell, links.len() as u64, path, report).await?;
             }
-            // Which endpoint is of which level is told by the chunks as they are stored.
+            // The stored chunks determine the level of each endpoint.
             let stored = segment.endpoint_chunks(&cell);
             if let Some(complaint) =
                 links.iter().find_map(|link| record_problem(segment, link, &stored, own, other, family.delta))
@@ -140,12 +140,12 @@ async fn check_records(
     if let Some(says) =
         family.attributes.get("num_physical_records").filter(|says| says.as_u64() != Some(count))
     {
-        report.error("links_records", path, format!("`num_physical_records` is {says}; there are {count}"));
+        report.error("links_records", path, format!("`num_physical_records` is {says}, but there are {count}"));
     }
     Ok(())
 }
 
-/// Whether the groups of records within a chunk name records that there are.
+/// Checks that the groups of records within a chunk name records that exist.
 async fn check_groups(
     level: &Level,
     index: &CellArray,
@@ -168,7 +168,7 @@ async fn check_groups(
     Ok(())
 }
 
-/// What is wrong with a record, if anything is.
+/// What is wrong with a record, if anything.
 fn record_problem(
     segment: &LinkArray,
     link: &Link,
@@ -178,7 +178,7 @@ fn record_problem(
     delta: i64,
 ) -> Option<String> {
     for (place, (chunk, row)) in link.endpoints.iter().enumerate() {
-        // Only records within a level are given in another order than they are stored.
+        // Only records within a level are reordered when they are stored.
         let facts = if delta == 0 || place == 0 { own } else { other };
         let Some(facts) = facts else { continue };
         match facts.chunks.get(chunk) {
@@ -198,10 +198,10 @@ fn record_problem(
         }
     }
     (stored.len() != segment.width)
-        .then(|| "it has another number of endpoints than its array says".to_owned())
+        .then(|| "it has a different number of endpoints from its array".to_owned())
 }
 
-/// Edges of a store of the documents' layout.
+/// Checks the edges of a store of the documents' profile.
 async fn check_doc_links(
     level: &Level,
     facts: &HashMap<u64, LevelFacts>,

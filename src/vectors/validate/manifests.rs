@@ -1,4 +1,4 @@
-//! Level 3, objects: every manifest names fragments that there are.
+//! Level 3, objects: manifests name fragments that exist.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use crate::vectors::level::Level;
 use crate::vectors::objects::ObjectIndex;
 use crate::vectors::{Coord, Profile, VectorError, format_coord};
 
-/// Rows of manifests that are read at a time.
+/// The number of manifests read at a time.
 const ROWS: usize = 1 << 14;
 
 pub(super) async fn check(
@@ -54,7 +54,7 @@ pub(super) async fn check(
             Err(error) => return Err(error),
         };
         for (payload, &id) in payloads.iter().zip(ids.iter().skip(start)) {
-            // A few bytes may name a great many fragments.
+            // A few bytes may name many fragments.
             if Instant::now() >= deadline {
                 report.is_complete = false;
                 report.skip("manifests", at, "the deadline has passed");
@@ -88,7 +88,7 @@ pub(super) async fn check(
                             format_coord(chunk)
                         );
                         report.error("manifests", at, message);
-                        // A few bytes may name as many fragments as there are numbers.
+                        // A few bytes may name up to 2^32 fragments: one finding is enough.
                         break;
                     }
                     Some(_) if warns_of_sharing && !owned.insert((chunk.to_vec(), fragment)) => {
@@ -106,7 +106,7 @@ pub(super) async fn check(
     check_counts(level, &index, present, report).await
 }
 
-/// The numbers that the index gives, and the rows of what is said of objects.
+/// Checks the counts in the index, and the number of rows of object attributes.
 async fn check_counts(
     level: &Level,
     index: &ObjectIndex,
@@ -122,7 +122,7 @@ async fn check_counts(
         match index.attributes.get(name) {
             None => {}
             Some(says) if says.as_u64() == Some(found) => {}
-            Some(says) => report.error("manifests", at, format!("`{name}` is {says}; there are {found}")),
+            Some(says) => report.error("manifests", at, format!("`{name}` is {says}, but there are {found}")),
         }
     }
     let folder = level.path.child("object_attributes")?;

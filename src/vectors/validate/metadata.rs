@@ -1,4 +1,4 @@
-//! Level 2: what the metadata says of the store and of its levels. Shapes of arrays are in `shapes`.
+//! Level 2: the metadata of the store and of its levels. `shapes` checks the metadata of arrays.
 
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use crate::vectors::root::{Profile, RootMetadata};
 use crate::vectors::shapes::{bin_shape, remainder, transform};
 use crate::vectors::store::{VectorStore, is_before_9};
 
-/// Numbers that agree but for this part of them are the same.
+/// Numbers that differ by at most this fraction are equal.
 const TOLERANCE: f64 = 1e-6;
 
-const GEOMETRIES: [&str; 7] = ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
+const GEOMEMAX_ATTEMPTS: [&str; 7] = ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
 const CAPABILITIES: [&str; 4] =
     ["preserved_object_ids", "shared_fragments", "fragment_index", "multiscale_links"];
-/// Members, and the words each may be.
+/// Members, and the values that each may have.
 const TOKENS: [(&str, &[&str]); 4] = [
     ("links_convention", &["explicit", "implicit_sequential", "implicit_sequential_with_branches"]),
     ("object_index_convention", &["standard", "identity"]),
@@ -56,7 +56,7 @@ fn check_version(root: &RootMetadata, at: &str, report: &mut Report) {
     report.pass("version_known", at);
     let is_doc = root.profile == Profile::Doc;
     let Some(version) = root.version() else {
-        return report.error_or_warn(!is_doc, "version_known", at, "the version is not said");
+        return report.error_or_warn(!is_doc, "version_known", at, "the version is missing");
     };
     let is_number =
         version.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -65,26 +65,26 @@ fn check_version(root: &RootMetadata, at: &str, report: &mut Report) {
             report.warn("version_known", at, format!("the version is {version}, not 1.0"));
         }
         Profile::Doc => {}
-        _ if !is_number => report.error("version_known", at, format!("`{version}` is no version")),
+        _ if !is_number => report.error("version_known", at, format!("`{version}` is not a version")),
         Profile::V9 if is_before_9(version) => {
             report.error(
                 "version_known",
                 at,
-                format!("version {version} has another layout than this store"),
+                format!("version {version} has a different layout from this store"),
             );
         }
         Profile::V7 if !is_before_9(version) => {
             report.error(
                 "version_known",
                 at,
-                format!("version {version} has another layout than this store"),
+                format!("version {version} has a different layout from this store"),
             );
         }
         Profile::V7 | Profile::V9 => {}
     }
 }
 
-/// The rank and the sign of edges, and whether bins fill chunks.
+/// The rank and sign of edge lengths, and whether bins divide chunks.
 fn check_shapes(root: &RootMetadata, at: &str, report: &mut Report) {
     let dims = root.dims();
     let chunk = root.chunk_shape();
@@ -97,7 +97,7 @@ fn check_shapes(root: &RootMetadata, at: &str, report: &mut Report) {
             check_divisibility(chunk, &bin, at, report);
         }
     } else if root.store_metadata().get("base_bin_shape").is_some_and(|bin| !bin.is_null()) {
-        report.error("bin_shape_rank", at, "`base_bin_shape` is no list of finite numbers");
+        report.error("bin_shape_rank", at, "`base_bin_shape` is not a list of finite numbers");
     }
 }
 
@@ -118,7 +118,7 @@ fn check_edges(
     }
 }
 
-/// Whether chunks are whole numbers of bins, where bins are no larger than chunks.
+/// Whether chunk edges are multiples of bin edges, along axes where bins are no larger than chunks.
 fn check_divisibility(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report) {
     if chunk.len() != bin.len() || chunk.iter().chain(bin).any(|&edge| edge <= 0.0) {
         return report.skip("chunk_bin_divisible", at, "the shapes cannot be compared");
@@ -134,7 +134,7 @@ fn check_divisibility(chunk: &[f64], bin: &[f64], at: &str, report: &mut Report)
             );
         } else if (ratio - ratio.round()).abs() > 1e-9 {
             let message = format!(
-                "along axis {axis}, {chunk} is {ratio} times {bin}: within what the format tolerates alone"
+                "along axis {axis}, {chunk} is {ratio} times {bin}: the format tolerates the difference, the library does not"
             );
             report.warn("library_would_reject", at, message);
         }
@@ -149,7 +149,7 @@ fn check_bounds(root: &RootMetadata, at: &str, report: &mut Report) {
             !is_doc,
             "bounds_rank",
             at,
-            "the bounds are not there, or are no two lists of finite numbers",
+            "the bounds are missing, or are not two lists of finite numbers",
         );
     };
     if low.len() != high.len() || root.dims().is_some_and(|dims| dims != low.len()) {
@@ -168,7 +168,7 @@ fn check_bounds(root: &RootMetadata, at: &str, report: &mut Report) {
             report.error(
                 "bounds_order",
                 at,
-                format!("along axis {axis}, {low} is below 0, where no chunk is"),
+                format!("along axis {axis}, {low} is below 0, outside of all chunks"),
             );
         }
     }
@@ -178,42 +178,42 @@ fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
     let block = root.store_metadata();
     report.pass("tokens", at);
     for geometry in root.geometry_types() {
-        if !GEOMETRIES.contains(&geometry.as_str()) {
-            report.error("tokens", at, format!("`{geometry}` is no geometry type"));
+        if !GEOMEMAX_ATTEMPTS.contains(&geometry.as_str()) {
+            report.error("tokens", at, format!("`{geometry}` is not a geometry type"));
         }
     }
     report.pass("geometry_types_nonempty", at);
     if root.geometry_types().is_empty() {
-        report.warn("geometry_types_nonempty", at, "no geometry type is said");
+        report.warn("geometry_types_nonempty", at, "no geometry type is declared");
     }
     for (name, words) in TOKENS {
         if let Some(word) = block.get(name).filter(|word| !words.iter().any(|known| *word == known)) {
-            report.error("tokens", at, format!("`{name}` is {word}, none of {words:?}"));
+            report.error("tokens", at, format!("`{name}` is {word}, which is not one of {words:?}"));
         }
     }
     let at_least = |name: &str, least: i64| {
         block.get(name).is_some_and(|depth| depth.as_i64().is_none_or(|depth| depth < least))
     };
     if at_least("cross_level_depth", -1) {
-        report.error("tokens", at, "`cross_level_depth` is no whole number of at least -1");
+        report.error("tokens", at, "`cross_level_depth` is not an integer of at least -1");
     }
     if at_least("reduction_factor", 2) {
-        report.error("tokens", at, "`reduction_factor` is no whole number of at least 2");
+        report.error("tokens", at, "`reduction_factor` is not an integer of at least 2");
     }
     if let Some(written) = block.get("format_capabilities") {
         match strings(Some(written)) {
-            None => report.error("tokens", at, "`format_capabilities` is no list of texts"),
+            None => report.error("tokens", at, "`format_capabilities` is not a list of strings"),
             Some(capabilities) => {
                 for capability in capabilities.iter().filter(|known| !CAPABILITIES.contains(&known.as_str()))
                 {
-                    report.warn("tokens", at, format!("`{capability}` is no capability that is known"));
+                    report.warn("tokens", at, format!("`{capability}` is not a known capability"));
                 }
             }
         }
     }
 }
 
-/// What a level says of itself.
+/// The metadata of a level.
 fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
     let at = level.path.as_str();
     let empty = JsonObject::new();
@@ -222,11 +222,11 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
         report.pass("level_index_matches", at);
         let says = block.get("level").and_then(Value::as_u64);
         if says != Some(level.name.index) {
-            let says = block.get("level").map_or_else(|| "nothing".to_owned(), Value::to_string);
+            let says = block.get("level").map_or_else(|| "null".to_owned(), Value::to_string);
             report.error(
                 "level_index_matches",
                 at,
-                format!("level {} says that it is {says}", level.name.index),
+                format!("level {} declares the number {says}", level.name.index),
             );
         }
     }
@@ -240,7 +240,7 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
             report.error(
                 "vertex_count_type",
                 at,
-                format!("`vertex_count` is {count}, no whole number of at least 0"),
+                format!("`vertex_count` is {count}, not an integer of at least 0"),
             );
         }
     }
@@ -268,7 +268,7 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
 
 fn check_level_chunk_shape(root: &RootMetadata, written: &Value, at: &str, report: &mut Report) {
     let (Some(own), Some(base)) = (finite_numbers(Some(written)), root.chunk_shape()) else {
-        return report.error("level_chunk_shape", at, "`chunk_shape` is no list of finite numbers");
+        return report.error("level_chunk_shape", at, "`chunk_shape` is not a list of finite numbers");
     };
     if own.len() != base.len() {
         return report.error(
@@ -283,13 +283,13 @@ fn check_level_chunk_shape(root: &RootMetadata, written: &Value, at: &str, repor
             report.error(
                 "level_chunk_shape",
                 at,
-                format!("along axis {axis}, {own} is no whole multiple of {base}"),
+                format!("along axis {axis}, {own} is not a multiple of {base}"),
             );
         }
     }
 }
 
-/// How much coarser a level's bins are than the finest, said in several places.
+/// The ratio of a level's bins to those of the finest level, which several members declare.
 fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject, report: &mut Report) {
     let at = level.path.as_str();
     let dataset = root.dataset(&level.name.name);
@@ -305,7 +305,7 @@ fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject
             (None, _) => {}
             (Some(_), Some(ratio)) => ratios.push((name, ratio)),
             (Some(written), None) => {
-                report.error("bin_ratio", at, format!("`{name}` is {written}, no list of numbers"));
+                report.error("bin_ratio", at, format!("`{name}` is {written}, not a list of numbers"));
             }
         }
     }
@@ -337,7 +337,7 @@ fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject
     let Some((name, ratio)) = ratios.first() else { return };
     for (other, found) in ratios.iter().skip(1) {
         if !is_same(found, ratio) {
-            report.error("bin_ratio", at, format!("{other} is {found:?}, and {name} {ratio:?}"));
+            report.error("bin_ratio", at, format!("{other} is {found:?}, but {name} is {ratio:?}"));
         }
     }
     if ratio.len() != base.len() {
@@ -346,7 +346,7 @@ fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject
     let expected: Vec<f64> = base.iter().zip(ratio).map(|(base, ratio)| base * ratio).collect();
     for (other, found) in &bins {
         if !is_same(found, &expected) {
-            report.error("bin_ratio", at, format!("{other} is {found:?}; {name} makes it {expected:?}"));
+            report.error("bin_ratio", at, format!("{other} is {found:?}, but {name} gives {expected:?}"));
         }
     }
 }

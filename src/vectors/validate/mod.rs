@@ -1,8 +1,7 @@
-//! Whether a store keeps to the format, in five levels: what there is, what the metadata says, what the data says, what kinds
-//! of geometry ask for, and how the levels of a pyramid stand to each other.
+//! Validation of a store in five levels: structure, metadata, data, geometry types, and the pyramid of levels.
 //!
-//! Nothing ends at the first fault: each check is made whose inputs are usable, and those that are not are listed as
-//! skipped. The first two levels read metadata alone; from the third on every chunk is read, until a deadline.
+//! A failed check does not stop the validation: every check runs whose inputs are usable, and the others are reported
+//! as skipped. Levels 1 and 2 read metadata alone. From level 3 on every chunk is read, until a deadline.
 
 mod chunks;
 mod data;

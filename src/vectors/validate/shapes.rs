@@ -1,4 +1,4 @@
-//! Level 2, arrays: grids that fit the bounds and each other, and what arrays say of their payloads.
+//! Level 2, arrays: grids that match the bounds and each other, and the attributes that describe payloads.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ struct GriddedArray {
     path: NodePath,
     metadata: std::sync::Arc<ArrayMetadata>,
     attributes: std::sync::Arc<JsonObject>,
-    /// What its payloads are.
+    /// What its payloads hold.
     role: PayloadRole,
 }
 
@@ -108,7 +108,7 @@ async fn child_paths(store: &VectorStore, path: &NodePath) -> Result<Vec<NodePat
     names.iter().map(|name| Ok(path.child(name)?)).collect()
 }
 
-/// The cells along each axis of space, with the first's coordinates.
+/// The first cell and the number of cells along each spatial axis.
 fn array_grid(array: &GriddedArray, dims: usize, profile: Profile) -> Option<Vec<(i64, u64)>> {
     let shape = &array.metadata.shape;
     if profile == Profile::Doc {
@@ -129,7 +129,7 @@ fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray
     let block = level.metadata.as_ref().unwrap_or(&empty);
     let (Ok(shapes), Some((_, high))) = (Shapes::from_metadata(root, &level.name.name, block), root.bounds())
     else {
-        return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are not known");
+        return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are unknown");
     };
     let dims = shapes.chunk.len();
     let mut first: Option<(&GriddedArray, Vec<(i64, u64)>)> = None;
@@ -137,7 +137,7 @@ fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray
         let at = array.path.as_str();
         report.pass("chunk_grid_consistent", at);
         let Some(grid) = array_grid(array, dims, root.profile) else {
-            report.error("chunk_grid_consistent", at, "its grid has not as many axes as the store");
+            report.error("chunk_grid_consistent", at, "its grid has a different number of axes from the store");
             continue;
         };
         for (axis, ((&(origin, cells), &chunk), &high)) in
@@ -165,7 +165,7 @@ fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray
         }
         match &first {
             Some((other, expected)) if *expected != grid => {
-                let message = format!("its grid is not that of `{}`", other.path.as_str());
+                let message = format!("its grid differs from that of `{}`", other.path.as_str());
                 report.error("chunk_grid_consistent", at, message);
             }
             Some(_) => {}
@@ -205,7 +205,7 @@ fn check_doc_array_shapes(
                             format!("coordinates are {}, not float32", kind.name()),
                         );
                     }
-                    _ => wrong(format!("coordinates are {}, no floats", kind.name())),
+                    _ => wrong(format!("coordinates are {}, not floats", kind.name())),
                 }
             }
             PayloadRole::Index => {
@@ -230,7 +230,7 @@ fn check_doc_array_shapes(
     }
 }
 
-/// What an array of the newer layout says of its payloads.
+/// The attributes of an array of profile 0.9.
 fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mut Report) {
     let (at, attributes) = (array.path.as_str(), &array.attributes);
     report.pass("array_attrs", at);
@@ -244,7 +244,7 @@ fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mu
             }
         }
         PayloadRole::Values if number.is_none() => {
-            wrong(format!("values are of type {kind:?}, which is not known"))
+            wrong(format!("values are of type {kind:?}, which is unknown"))
         }
         PayloadRole::Links
             if attributes.contains_key("dtype")
@@ -261,12 +261,12 @@ fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mu
         PayloadRole::Links => &["raw", "ragged", "ragged_v1", "links_v1"],
     };
     if let Some(encoding) = string(attributes, "encoding").filter(|encoding| !known.contains(encoding)) {
-        wrong(format!("the encoding `{encoding}` is none of {known:?}"));
+        wrong(format!("the encoding `{encoding}` is not one of {known:?}"));
     }
     if string(attributes, "encoding") == Some("dictionary")
         && attributes.get("categories").is_none_or(|all| !all.is_array())
     {
-        wrong("codes have no `categories`".to_owned());
+        wrong("there are no `categories` for its codes".to_owned());
     }
     let rank = array.metadata.shape.len();
     let dims = store.root.dims().unwrap_or(rank);
@@ -285,7 +285,7 @@ fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mu
     let named = match attributes.get("nonempty_chunks") {
         None | Some(Value::Null) => return,
         Some(Value::Array(named)) => named,
-        Some(_) => return wrong("`nonempty_chunks` is no list".to_owned()),
+        Some(_) => return wrong("`nonempty_chunks` is not a list".to_owned()),
     };
     let is_inside = |coord: &Vec<i64>| {
         coord.len() == rank
@@ -298,7 +298,7 @@ fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mu
     for name in named {
         let coord = name.as_str().and_then(parse_coord);
         if !coord.as_ref().is_some_and(is_inside) {
-            wrong(format!("`nonempty_chunks` has {name}, which names no cell of the grid"));
+            wrong(format!("`nonempty_chunks` has {name}, which is not a cell of the grid"));
         }
     }
 }

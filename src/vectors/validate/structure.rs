@@ -1,4 +1,4 @@
-//! Level 1: what there is, by the documents of nodes alone.
+//! Level 1: which nodes exist, read from their metadata documents alone.
 
 use super::Report;
 use crate::array::ArrayError;
@@ -12,26 +12,26 @@ use crate::vectors::shapes::level_metadata;
 use crate::vectors::store::VectorStore;
 use crate::vectors::{LevelName, VectorError};
 
-/// What stands at a path.
+/// What is stored at a path.
 #[derive(Clone, Debug)]
 pub(super) enum NodeState {
     Missing,
     Group(std::sync::Arc<JsonObject>),
     Array(std::sync::Arc<ArrayMetadata>),
-    /// Something that cannot be used.
+    /// A document that cannot be used, with the reason.
     Unusable(String),
 }
 
-/// A level, as far as it can be read.
+/// A level to check.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedLevel {
     pub(super) name: LevelName,
     pub(super) path: NodePath,
-    /// What it says of itself; `None` if it says nothing.
+    /// Its own metadata; `None` if it has none.
     pub(super) metadata: Option<JsonObject>,
 }
 
-/// The levels that are looked at.
+/// The levels to check.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedLevels {
     pub(super) levels: Vec<CheckedLevel>,
@@ -58,13 +58,13 @@ impl CheckedLevels {
     }
 }
 
-/// Whether an error is about a document, and not about who keeps it.
+/// Whether an error is caused by a metadata document, and not by the backend.
 fn is_document_error(error: &VectorError) -> bool {
     matches!(error, VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. })))
         || matches!(error.class(), ErrorClass::InvalidMetadata | ErrorClass::Unsupported)
 }
 
-/// What stands at a path.
+/// Reads the node at a path.
 pub(super) async fn read_node(store: &VectorStore, path: &NodePath) -> Result<NodeState, VectorError> {
     match store.context.node(path).await {
         Ok(None) => Ok(NodeState::Missing),
@@ -82,15 +82,15 @@ pub(super) async fn read_node(store: &VectorStore, path: &NodePath) -> Result<No
     }
 }
 
-/// What is wrong with a node that should hold payloads of a profile, if anything is.
+/// Why a node cannot hold payloads of a profile; `None` if it can.
 pub(super) fn node_problem(kind: &NodeState, profile: Profile) -> Option<String> {
     match (kind, profile) {
-        (NodeState::Missing, _) => Some("it is not there".to_owned()),
+        (NodeState::Missing, _) => Some("it is missing".to_owned()),
         (NodeState::Unusable(reason), _) => Some(reason.clone()),
         (NodeState::Group(_), Profile::V9 | Profile::Doc) => Some("it is a group, not an array".to_owned()),
         (NodeState::Array(_), Profile::V7) => Some("it is an array, not a group".to_owned()),
         (NodeState::Array(array), Profile::V9) if array.data_type != DataType::VariableBytes => {
-            Some(format!("it holds {}, not bytes of variable length", array.data_type.name()))
+            Some(format!("it holds {}, not variable-length bytes", array.data_type.name()))
         }
         (NodeState::Group(_) | NodeState::Array(_), _) => None,
     }
@@ -141,7 +141,7 @@ pub(super) async fn check(
                 is_doc,
                 "level_metadata",
                 level.path.as_str(),
-                "the level says nothing of itself",
+                "the level has no metadata",
             );
         }
         check_optional_nodes(store, level, report).await?;
@@ -149,7 +149,7 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Edges that are not there, or are no numbers that space can be divided by.
+/// Reports edge lengths that are missing, of the wrong number, or not above 0.
 fn check_edges(
     edges: Option<&[f64]>,
     dims: Option<usize>,
@@ -159,7 +159,7 @@ fn check_edges(
     report: &mut Report,
 ) {
     let Some(edges) = edges else {
-        return report.error(id, at, format!("`{name}` is not there, or is no list of finite numbers"));
+        return report.error(id, at, format!("`{name}` is missing, or is not a list of finite numbers"));
     };
     if dims.is_some_and(|dims| edges.len() != dims) || edges.is_empty() {
         report.error(id, at, format!("`{name}` has {} numbers for {dims:?} axes", edges.len()));
@@ -169,7 +169,7 @@ fn check_edges(
     }
 }
 
-/// Nodes that need not be there, and are of a kind if they are.
+/// Reports optional nodes that are of the wrong kind.
 async fn check_optional_nodes(
     store: &VectorStore,
     level: &CheckedLevel,
@@ -228,7 +228,7 @@ async fn check_optional_nodes(
         report.warn(
             "optional_nodes",
             level.path.as_str(),
-            "`links` has no links of any difference of levels",
+            "`links` has no link families",
         );
     }
     Ok(())

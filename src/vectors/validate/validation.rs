@@ -14,24 +14,24 @@ use crate::vectors::context::VectorContext;
 use crate::vectors::root::RootMetadata;
 use crate::vectors::store::VectorStore;
 
-/// What is checked.
+/// A validation request.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// Checks of this level and those below, 1 to 5.
+    /// The highest level of checks to run, 1 to 5.
     pub level: u8,
-    /// Only these levels of the pyramid.
+    /// The levels of the pyramid to check; `None` for all.
     pub levels: Option<Vec<u64>>,
-    /// Whether a level with errors is the last that is looked at.
+    /// Whether to stop after the first level of checks with errors.
     pub short_circuit: bool,
-    /// For how long chunks are read.
+    /// How long chunks may be read.
     pub time_limit: Duration,
 }
 
 impl Validation {
-    /// Checks the store at a path.
+    /// Validates the store at a path.
     ///
     /// # Errors
-    /// Failures of the store; [`VectorError::NotAStore`] where nothing says that there should be one.
+    /// Failures of the store; [`VectorError::NotAStore`] if the path shows no trace of a store.
     pub async fn run(self, context: Arc<VectorContext>, path: NodePath) -> Result<Report, VectorError> {
         let began = Instant::now();
         let mut report = Report::new(self.level);
@@ -43,7 +43,7 @@ impl Validation {
                     return Err(error);
                 }
                 report.error("root_metadata", path.as_str(), error.to_string());
-                report.skip_all_but("root_metadata", "the store's own metadata cannot be used");
+                report.skip_all_but("root_metadata", "the metadata of the store cannot be used");
                 return Ok(report);
             }
         };
@@ -69,7 +69,7 @@ impl Validation {
     }
 }
 
-/// Whether a store cannot be opened because of what it says, and not because of who keeps it.
+/// Whether a store cannot be opened because of its documents, and not because the backend fails.
 fn is_metadata_error(error: &VectorError) -> bool {
     matches!(
         error,
@@ -80,7 +80,7 @@ fn is_metadata_error(error: &VectorError) -> bool {
     )
 }
 
-/// Whether anything says that there should be a store.
+/// Whether attributes or a `0/vertices` node suggest that the path should be a vector store.
 async fn hints_at_store(
     context: &VectorContext,
     path: &NodePath,

@@ -1,4 +1,4 @@
-//! How much more is read for a box than was asked for.
+//! The read amplification of a box.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use super::json::{amplification_json, saturating_u64};
 use super::params::VectorParams;
 use crate::vectors::{Level, TouchedChunks, VectorError};
 
-/// Read amplification of a box: four numbers, each null where it would divide by nothing.
+/// The read amplification of a box: four ratios, each null if its denominator is zero.
 ///
-/// - `formula`: volume of the chunks read over volume of the bins that the box touches.
-/// - `per_loaded`: the same, where only bins in chunks that are read count.
-/// - `rows`: vertices decoded over vertices in the box.
-/// - `bytes`: bytes as stored over bytes of the vertices in the box.
+/// - `formula`: volume of the chunks read, divided by the volume of the bins that the box touches.
+/// - `per_loaded`: the same, counting only bins in chunks that are read.
+/// - `rows`: vertices decoded, divided by vertices in the box.
+/// - `bytes`: stored bytes, divided by bytes of the vertices in the box.
 ///
-/// The last two read the vertices, unless `dry_run` is given.
+/// The last two require reading the vertices, unless `dry_run` is given.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/amplification",
@@ -23,13 +23,13 @@ use crate::vectors::{Level, TouchedChunks, VectorError};
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         super::params::BoxParams,
-        ("dry_run" = Option<bool>, Query, description = "Read no vertex"),
+        ("dry_run" = Option<bool>, Query, description = "Do not read vertices"),
     ),
     responses(
         (status = 200, description = "The numbers", content_type = "application/json"),
-        (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
+        (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`)"),
     )
 )]
 pub(in crate::http) async fn get_amplification(

@@ -1,4 +1,4 @@
-//! The chunks that a box touches, and one chunk.
+//! The chunks that boxes touch, and single chunks.
 
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
@@ -12,19 +12,20 @@ use crate::vectors::{
     VertexAttribute, format_coord, parse_coord,
 };
 
-/// Chunks on a page, unless `limit` says otherwise, and at most.
+/// The default number of chunks on a page,
 const PAGE: u64 = 1000;
+/// and the largest.
 const MAX_PAGE: u64 = 10_000;
-/// Chunks that are looked through where empty ones are listed.
+/// The largest number of touched chunks when empty ones are listed.
 const MAX_CANDIDATES: u64 = 1 << 18;
-/// Chunks whose sizes are looked up at a time.
+/// The number of chunks described concurrently.
 const CONCURRENCY: usize = 16;
-/// Fragments of a chunk that are listed.
+/// The largest number of fragments listed for a chunk.
 const MAX_FRAGMENTS: usize = 10_000;
-/// Objects of a chunk that are listed.
+/// The largest number of objects listed for a chunk.
 const MAX_OBJECTS: usize = 10_000;
 
-/// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
+/// The chunks that a box touches, and the read amplification. No vertices are read.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks",
@@ -33,16 +34,16 @@ const MAX_OBJECTS: usize = 10_000;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         super::params::BoxParams,
         ("include" = Option<String>, Query, description = "Some of `keys` (the default), `sizes`, `empty`"),
-        ("verify" = Option<bool>, Query, description = "Compare what the store says it holds with what it holds"),
+        ("verify" = Option<bool>, Query, description = "Compare the chunks that the store declares with those that are stored"),
         ("limit" = Option<u64>, Query, description = "Chunks on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The chunks", content_type = "application/json"),
-        (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter (`bad_param`)"),
+        (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter is (`bad_param`)"),
         (status = 404, description = "No such store or level"),
     )
 )]
@@ -55,12 +56,12 @@ pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -
         usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
         parse_coord(text)
-            .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+            .ok_or_else(|| VectorError::bad_param("cursor", "the `cursor` of a previous response"))
     });
     let cursor = cursor.transpose()?;
     if includes.empty && touched.candidates > MAX_CANDIDATES.into() {
         let estimate = saturating_u64(touched.candidates);
-        return Err(VectorError::TooMany { what: "chunks, empty ones too", estimate, limit: MAX_CANDIDATES });
+        return Err(VectorError::TooMany { what: "chunks, including empty ones", estimate, limit: MAX_CANDIDATES });
     }
     let listed = if includes.empty {
         with_empty_chunks(level, &touched, page, cursor.as_ref())
@@ -86,7 +87,7 @@ pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -
     put("bin_shape", json!(level.shapes.bin));
     if let Some(bbox) = boxes.first() {
         put("interval", json!(bbox.interval.as_str()));
-        // What is infinite has no number in JSON.
+        // JSON has no infinite numbers.
         put("bbox", json!({ "min": json_numbers(&bbox.low), "max": json_numbers(&bbox.high) }));
     }
     put("candidates", json!(saturating_u64(touched.candidates)));
@@ -109,7 +110,7 @@ fn json_numbers(numbers: &[f64]) -> Vec<Value> {
         .collect()
 }
 
-/// What is said of each chunk.
+/// The members of each chunk's document.
 #[derive(Clone, Copy)]
 struct Includes {
     keys: bool,
@@ -128,13 +129,13 @@ impl Includes {
                 _ => return Err(VectorError::bad_param("include", "some of `keys,sizes,empty`")),
             }
         }
-        // Where it cannot be told which chunk is meant, its keys are worth little, but they cost nothing.
+        // Keys cost nothing extra where sizes or empty chunks are listed.
         includes.keys |= includes.sizes || includes.empty;
         Ok(includes)
     }
 }
 
-/// Touched chunks, empty ones too: as many as a page may need.
+/// The touched chunks including empty ones, at least as many as a page may need.
 fn with_empty_chunks(
     level: &Level,
     touched: &TouchedChunks,
@@ -164,7 +165,7 @@ fn with_empty_chunks(
     all
 }
 
-/// The coordinates in a box of chunks, in order. Lazy.
+/// The coordinates in a box of chunks, in order and computed lazily.
 fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
     let spans = spans.to_vec();
     let mut next: Option<Coord> = Some(spans.iter().map(|&(first, _)| first).collect());
@@ -190,7 +191,7 @@ async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorEr
         families.push((fragments.path.name().to_owned(), fragments.clone()));
     }
     for name in VertexAttribute::names(level).await? {
-        // An attribute that cannot be read has no keys to be told.
+        // An attribute that cannot be opened has no keys.
         if let Ok(attribute) = VertexAttribute::open(level, &name).await
             && let Some(cells) = attribute.cells()
         {
@@ -243,7 +244,7 @@ async fn chunk_document(
     Ok(Value::Object(chunk))
 }
 
-/// Where a chunk is.
+/// The coordinates and bounds of a chunk.
 fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
     let bounds = level.chunk_bounds(coord);
     let mut chunk = Map::new();
@@ -261,7 +262,7 @@ fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
     chunk
 }
 
-/// Whether all of a chunk lies in one of the boxes.
+/// Whether one of the boxes contains all of a chunk.
 fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
     let (low, high) = level.chunk_bounds(coord);
     touches.iter().any(|touch| {
@@ -271,7 +272,7 @@ fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
     })
 }
 
-/// What the store says it holds, beside what it holds.
+/// The differences between the declared and the stored chunks.
 async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError> {
     let context = &level.store.context;
     let (named, stored) =
@@ -286,7 +287,7 @@ async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError
     Ok(json!({ "missing": without(&named, &stored), "unnamed": without(&stored, &named) }))
 }
 
-/// One chunk: its place, its vertices' number, its fragments and objects.
+/// One chunk: its bounds, its number of vertices, its fragments and objects.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/chunks/{chunk}",
@@ -295,7 +296,7 @@ async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("chunk" = String, Path, description = "Coordinates of the chunk, such as `0.-1.2`"),
     ),
     responses(

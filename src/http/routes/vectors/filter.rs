@@ -1,12 +1,12 @@
-//! What of a level is asked for: boxes, modes, columns and pages, from parameters.
+//! Parses the parameters that select vertices: boxes, modes, columns and pages.
 
 use super::params::{VectorParams, parse_floats};
 use crate::vectors::{Bbox, Columns, Interval, Level, PageCursor, QueryMode, VectorError, VertexQuery};
 
-/// The parameters that say which part of a level is meant.
+/// The parameters that select part of a level.
 pub(super) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
 
-/// The boxes asked for; all of space if there are none.
+/// The requested boxes; all of space if there are none.
 pub(super) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {
         None => Interval::default(),
@@ -35,14 +35,14 @@ pub(super) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bb
         _ => {
             return Err(VectorError::bad_param(
                 "bbox",
-                "all numbers of a box; or `min` and `max`, and no `bbox`",
+                "all numbers of a box, or `min` and `max` instead",
             ));
         }
     }
     Ok(boxes)
 }
 
-/// The value of the attribute that chunks are cut by.
+/// The attribute by which chunks are split, and the requested value.
 pub(super) fn parse_chunk_filter(params: &VectorParams) -> Result<Option<(String, String)>, VectorError> {
     let parse = |text: &str| {
         let (name, value) = text.split_once(':')?;
@@ -52,7 +52,7 @@ pub(super) fn parse_chunk_filter(params: &VectorParams) -> Result<Option<(String
     params.get("where").map(|text| parse(text).ok_or_else(takes)).transpose()
 }
 
-/// Which vertices are asked for.
+/// The vertex query.
 pub(super) fn parse_query(level: &Level, params: &VectorParams) -> Result<VertexQuery, VectorError> {
     let mode = match params.get("mode") {
         None => QueryMode::default(),
@@ -67,11 +67,11 @@ pub(super) fn parse_query(level: &Level, params: &VectorParams) -> Result<Vertex
     };
     let cursor = params.get("cursor").map(|text| {
         let cursor = PageCursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
-        cursor.ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+        cursor.ok_or_else(|| VectorError::bad_param("cursor", "the `cursor` of a previous response"))
     });
     let limit = params.number("limit")?;
     if limit == Some(0) {
-        return Err(VectorError::bad_param("limit", "a number of rows, 1 or more"));
+        return Err(VectorError::bad_param("limit", "a number of rows of at least 1"));
     }
     Ok(VertexQuery {
         boxes: parse_boxes(level, params)?,

@@ -1,4 +1,4 @@
-//! The handlers of `/v1/vectors`: they open the store and pass the request to the subresource that its path names.
+//! The handlers of `/v1/vectors`: they open the store and dispatch to the subresource in the path.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ use crate::http::state::AppState;
 use crate::store::Version;
 use crate::vectors::{VectorContext, VectorError, VectorStore};
 
-/// What an answer that reads chunks, and gives no vertices, is taken to hold in memory.
+/// The memory in bytes that admission counts for a response that reads chunks and returns no vertices.
 const RESPONSE_BYTES: u64 = 4 << 20;
 
 type Pairs = Query<Vec<(String, String)>>;
 
-/// A store in Zarr Vector Format, or what is asked of it.
+/// A store in Zarr Vector Format, or one of its subresources.
 ///
-/// The store's profile, axes, shapes, bounds and levels. What stands behind the store's path asks for more: see the other
-/// routes here.
+/// The store's profile, axes, shapes, bounds and levels. The other routes describe the subresources behind the store's
+/// path.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{*path}",
@@ -50,7 +50,7 @@ type Pairs = Query<Vec<(String, String)>>;
     responses(
         (status = 200, description = "The store", content_type = "application/json"),
         (status = 304, description = "Not modified"),
-        (status = 404, description = "No such mount or node, or it is no store in Zarr Vector Format (`not_a_zvf_store`)"),
+        (status = 404, description = "No such mount or node, or it is not a store in Zarr Vector Format (`not_a_zvf_store`)"),
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )
 )]
@@ -89,7 +89,8 @@ pub(in crate::http) async fn get_root_vectors(
 
 /// The vertices in boxes that are too long for a URL.
 ///
-/// The parameters of the GET as members of an object, and `boxes`: what lies in any of them, each vertex once.
+/// The body is an object with the query parameters of the GET as members, and `boxes`: vertices in any of them are
+/// returned, each once.
 #[utoipa::path(
     post,
     path = "/v1/vectors/{mount}/{*path}",
@@ -98,7 +99,7 @@ pub(in crate::http) async fn get_root_vectors(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store, then `vertices` or `levels/N/vertices`"),
     ),
-    request_body(content = Object, description = "The parameters: numbers, texts, or lists of them"),
+    request_body(content = Object, description = "The parameters: numbers, strings, or lists of them"),
     responses(vertices::VerticesResponses)
 )]
 pub(in crate::http) async fn post_vectors(
@@ -113,7 +114,7 @@ pub(in crate::http) async fn post_vectors(
     respond_on_pool(state, target, share, params, Method::POST, headers).await
 }
 
-/// What requests read stores with.
+/// The services with which a request reads stores.
 fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
     let mount = target.mount.name.as_str().into();
     VectorContext {
@@ -128,7 +129,7 @@ fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
     }
 }
 
-/// The answer, made on the pool: documents are long, and much is parsed, put together and written of them.
+/// Responds on the compute pool: documents are long, and parsing and writing them takes time.
 async fn respond_on_pool(
     state: AppState,
     target: NodeTarget,
@@ -142,6 +143,7 @@ async fn respond_on_pool(
         .await?
 }
 
+/// Finds the store in the path and responds with its subresource.
 async fn route_request(
     state: &AppState,
     target: NodeTarget,
@@ -167,7 +169,7 @@ async fn route_request(
             }
         }
         let store = match VectorStore::open(Arc::clone(&context), path).await {
-            // A store may be called as a question is.
+            // The name of a store may be that of a subresource.
             Err(error) if error.is_not_found() => {
                 absent.get_or_insert(error);
                 continue;
@@ -186,8 +188,9 @@ async fn route_request(
 }
 
 impl VectorRequest<'_> {
+    /// Responds after admission.
     async fn admit_and_respond(self) -> Result<Response, Problem> {
-        // Vertices are admitted once it is known how many there are.
+        // Vertices are admitted once their number is known.
         if matches!(self.subresource_path.subresource, Subresource::Vertices) {
             return self.respond().await;
         }
@@ -229,12 +232,12 @@ impl VectorRequest<'_> {
             }
             Subresource::Links => self.json(links::list_links(&self.level().await?, &self.params).await),
             Subresource::Stats => self.json(stats::get_stats(&self.level().await?, &self.params).await),
-            // Answered before the store is opened: it may be too broken for that.
+            // Handled before the store is opened, which may be impossible.
             Subresource::Validate => Err(Problem::from_class(ErrorClass::NotFound)),
         }
     }
 
-    /// Says what vertices are called if they are saved.
+    /// Sets the file name under which clients save vertices.
     fn name_download(&self, headers: &mut HeaderMap) {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let offer = vertices::OFFERS.iter().find(|offer| Some(offer.media_type) == kind);

@@ -1,4 +1,4 @@
-//! The links of a level: records, each with its chunks and rows.
+//! The links of a level.
 
 use serde_json::{Map, Value, json};
 
@@ -10,14 +10,15 @@ use crate::vectors::{
     check_links_supported, read_doc_links,
 };
 
-/// Records on a page, unless `limit` says otherwise, and at most.
+/// The default number of records on a page,
 const PAGE: u64 = 10_000;
+/// and the largest.
 const MAX_PAGE: u64 = 100_000;
 
 /// The links of a level with an endpoint in a touched chunk.
 ///
-/// Each record is a list of endpoints: the chunk and the row of each. With `delta`, links to the level so many above (`1`) or
-/// below (`-1`): the first endpoint is of this level, the others of that one.
+/// Each record is a list of endpoints, each a chunk and a row. With `delta`, links to the level with that difference in
+/// number: the first endpoint is in this level, the others are in that one.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/links",
@@ -26,16 +27,16 @@ const MAX_PAGE: u64 = 100_000;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         super::params::BoxParams,
-        ("delta" = Option<i64>, Query, description = "Levels from this one to the other; 0 (the default) for itself"),
+        ("delta" = Option<i64>, Query, description = "Number of the other level minus that of this one; 0 (the default) for links within it"),
         ("limit" = Option<u64>, Query, description = "Records on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The links", content_type = "application/json"),
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
-        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+        (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
 pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
@@ -46,7 +47,7 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
         Some(text) => {
             let number = text.strip_prefix('+').unwrap_or(text).trim();
             number.parse().map_err(|_no_number| {
-                VectorError::bad_param("delta", "a whole number, such as `0` or `-1`")
+                VectorError::bad_param("delta", "an integer, such as `0` or `-1`")
             })?
         }
     };
@@ -58,6 +59,7 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
     .await?;
     let mut page = LinkPage {
         links: Vec::new(),
+        /// The values of each attribute.
         values: Vec::new(),
         skip: params.number("cursor")?.unwrap_or_default(),
         seen: 0,
@@ -98,7 +100,7 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
     Ok(Value::Object(document))
 }
 
-/// Records of one page.
+/// The records of one page.
 struct LinkPage {
     links: Vec<Link>,
     /// Of each attribute.
@@ -136,7 +138,7 @@ async fn read_family(
 ) -> Result<(), VectorError> {
     for segment in &family.link_arrays {
         for cell in segment.cells.non_empty_cells(&level.store.context).await?.cells {
-            // Of links to another level only the first endpoint is of this one.
+            // Of a link to another level, only the first endpoint is in this one.
             let own = if family.delta == 0 { segment.endpoint_chunks(&cell) } else { vec![cell.clone()] };
             if !own.iter().any(&is_touched) {
                 continue;

@@ -1,7 +1,7 @@
 //! `/v1/vectors/{mount}/{path}/…`: stores in Zarr Vector Format.
 //!
-//! What is asked of a store stands behind its path; which part of a URL is the path, `tail` finds out. Each question has a
-//! file of its own. How a store is read is the business of the room `vectors`.
+//! A subresource follows the path of its store; `tail` splits the two. Each subresource has a file with its handler and
+//! its documentation, and `routes` registers both. The module `vectors` reads stores.
 
 pub(in crate::http) mod amplification;
 pub(in crate::http) mod chunks;

@@ -1,4 +1,4 @@
-//! The objects of a level: which there are, what each is made of, its vertices and edges.
+//! The objects of a level: their manifests, attributes, vertices and edges.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::vectors::{
     object_rows,
 };
 
-/// Objects on a page, unless `limit` says otherwise, and at most.
+/// The default number of objects on a page,
 const PAGE: u64 = 1000;
+/// and the largest.
 const MAX_PAGE: u64 = 10_000;
-/// Fragments of an object that are listed, and rows of one that are joined by edges.
+/// The largest number of fragments listed for an object, and of its rows that are joined by edges.
 const MAX_FRAGMENTS: u64 = 1 << 20;
-/// Fragments of an object that are read one by one.
+/// The largest number of fragments of an object that are read one by one.
 const MAX_JOINED: u64 = 1 << 14;
 
-/// The objects of a level: all, those of a list, of a group, or with a part in a box.
+/// The objects of a level: all, those with the given ids, those in a group, or those with a part in a box.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/objects",
@@ -33,13 +34,13 @@ const MAX_JOINED: u64 = 1 << 14;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         super::params::BoxParams,
-        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Those that there are not are listed as `missing`"),
+        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Ids without an object are listed in `missing`"),
         ("group" = Option<u64>, Query, description = "A group of objects"),
         ("mode" = Option<String>, Query, description = "With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)"),
         ("limit" = Option<u64>, Query, description = "Objects on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The objects", content_type = "application/json"),
@@ -85,7 +86,7 @@ pub(in crate::http) async fn list_objects(
             missing = without;
             found
         }
-        (Some(_), Some(_), Some(_)) => return Err(VectorError::bad_param("ids", "nothing beside `group`")),
+        (Some(_), Some(_), Some(_)) => return Err(VectorError::bad_param("ids", "no value together with `group`")),
         (Some(index), None, None) => {
             index.ids().await?.into_iter().zip(0..).map(|(id, row)| (row, id)).collect()
         }
@@ -111,12 +112,12 @@ pub(in crate::http) async fn list_objects(
 
 fn parse_ids(params: &VectorParams) -> Result<Vec<i64>, VectorError> {
     let parse = |text: &String| {
-        text.parse().map_err(|_no_id| VectorError::bad_param("ids", "whole numbers with commas between"))
+        text.parse().map_err(|_no_id| VectorError::bad_param("ids", "comma-separated integers"))
     };
     params.list("ids").iter().map(parse).collect()
 }
 
-/// Those of some objects that are in a box.
+/// The objects among `rows` that are in the requested boxes.
 async fn retain_in_boxes(
     level: &Level,
     params: &VectorParams,
@@ -155,9 +156,9 @@ async fn object_document(index: &ObjectIndex, object: &VectorObject) -> Result<V
     }))
 }
 
-/// The object of this id.
+/// The object with this id.
 async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
-    let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "a whole number"))?;
+    let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "an integer"))?;
     let not_found = || VectorError::ObjectNotFound { ids: vec![number] };
     let index = ObjectIndex::open(level).await?.ok_or_else(not_found)?;
     let (found, _) = index.find_rows(&[number]).await?;
@@ -165,7 +166,7 @@ async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObje
     Ok((index, object))
 }
 
-/// One object: what it is made of, and what is said of it.
+/// One object: its fragments and its attributes.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}",
@@ -174,7 +175,7 @@ async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObje
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
     ),
     responses(
@@ -193,7 +194,7 @@ pub(in crate::http) async fn get_object(
     object_document(&index, &object).await
 }
 
-/// The vertices of one object, in its own order.
+/// The vertices of one object, in the order of the object.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/vertices",
@@ -202,7 +203,7 @@ pub(in crate::http) async fn get_object(
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
         ("attributes" = Option<String>, Query, description = "Attributes, such as `fa,color`"),
     ),
@@ -249,10 +250,10 @@ pub(in crate::http) async fn get_object_vertices(
     written.map_err(|error| VectorError::invalid_metadata("array_attrs", error.to_string()))
 }
 
-/// The edges of one object: pairs of chunk and row.
+/// The edges of one object: pairs of endpoints, each a chunk and a row.
 ///
-/// Where the store joins vertices by their order, those that follow each other in a fragment; and all records whose endpoints
-/// are the object's.
+/// Where the store joins vertices by their order, these are the pairs of consecutive rows in a fragment; and, in any
+/// case, all link records whose endpoints belong to the object.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/objects/{id}/edges",
@@ -261,13 +262,13 @@ pub(in crate::http) async fn get_object_vertices(
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
     ),
     responses(
         (status = 200, description = "The edges", content_type = "application/json"),
         (status = 404, description = "No such object (`object_not_found`)"),
-        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+        (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
 pub(in crate::http) async fn get_object_edges(
@@ -309,7 +310,7 @@ pub(in crate::http) async fn get_object_edges(
     Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_json).collect::<Value>() }))
 }
 
-/// Rows of an object that follow each other in a fragment.
+/// Edges between consecutive rows of each fragment of an object.
 async fn sequential_edges(level: &Level, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
     let fragments = object.manifest.len() as u64;

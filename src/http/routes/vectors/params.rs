@@ -1,18 +1,18 @@
-//! The parameters of a question: each at most once, and none that is not known.
+//! [`VectorParams`]: query parameters, each known and given at most once.
 
 use serde_json::{Map, Value};
 use utoipa::IntoParams;
 
 use crate::vectors::VectorError;
 
-/// Most boxes of one question.
+/// The largest number of boxes in one request.
 const MAX_BOXES: usize = 1000;
 
-/// Parameters, from a query and from a body.
+/// Parameters from a query and from a request body.
 #[derive(Clone, Debug, Default)]
 pub(in crate::http) struct VectorParams {
     pairs: Vec<(String, String)>,
-    /// Numbers of each box of a body.
+    /// The numbers of each box in the body.
     boxes: Vec<Vec<f64>>,
 }
 
@@ -21,7 +21,7 @@ impl VectorParams {
         Self { pairs, boxes: Vec::new() }
     }
 
-    /// The same with the members of a body: what is a list there is joined with commas.
+    /// Adds the members of a request body; a list is joined with commas.
     pub(super) fn with_body(mut self, body: Map<String, Value>) -> Result<Self, VectorError> {
         for (name, value) in body {
             if name == "boxes" {
@@ -37,24 +37,24 @@ impl VectorParams {
                 value => scalar_text(&value),
             };
             let text =
-                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
+                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a string, or a list of them"))?;
             self.pairs.push((name, text));
         }
         Ok(self)
     }
 
-    /// Refuses parameters that are not among these, and those given twice.
+    /// Rejects parameters that are not in `known`, and repeated ones.
     pub(super) fn check(&self, known: &[&str]) -> Result<(), VectorError> {
         for (place, (name, _)) in self.pairs.iter().enumerate() {
             let short: String = name.chars().take(40).collect();
             if !known.contains(&name.as_str()) {
                 return Err(VectorError::bad_param(
                     &short,
-                    format!("nothing here; the parameters are {}", known.join(", ")),
+                    format!("no value: it is not a parameter here; the parameters are {}", known.join(", ")),
                 ));
             }
             if self.pairs.iter().take(place).any(|(other, _)| other == name) {
-                return Err(VectorError::bad_param(&short, "one value: it is given twice"));
+                return Err(VectorError::bad_param(&short, "one value, but was given twice"));
             }
         }
         Ok(())
@@ -68,20 +68,20 @@ impl VectorParams {
         &self.boxes
     }
 
-    /// A number of rows, milliseconds and the like.
+    /// A non-negative integer.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, VectorError> {
         let parse = |text: &str| {
-            text.parse().map_err(|_no_number| VectorError::bad_param(name, "a whole number, 0 or more"))
+            text.parse().map_err(|_no_number| VectorError::bad_param(name, "an integer of at least 0"))
         };
         self.get(name).map(parse).transpose()
     }
 
-    /// Whether a switch is on: given, and not as `false` or `0`.
+    /// Whether a flag is set: present, and neither `false` nor `0`.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(crate::http::dependents::is_yes)
     }
 
-    /// A list with commas between; what is given twice counts once.
+    /// A comma-separated list without duplicates.
     pub(super) fn list(&self, name: &str) -> Vec<String> {
         let mut items: Vec<String> = Vec::new();
         for item in self.get(name).into_iter().flat_map(|text| text.split(',')).map(str::trim) {
@@ -93,29 +93,29 @@ impl VectorParams {
     }
 }
 
-/// Which vertices are asked for, as `filter` reads it.
+/// The query parameters that select part of a level, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` reads it")]
+#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
 pub(in crate::http) struct BoxParams {
-    /// The least coordinate along each axis, then the largest along each: `0,0,0,10,10,10`; `inf` and `-inf` too. All of
-    /// space if it is left out. Instead: `min` and `max`.
+    /// The lower bound along each axis, then the upper bound along each: `0,0,0,10,10,10`, including `inf` and `-inf`.
+    /// All of space if absent. Alternatively: `min` and `max`.
     bbox: Option<String>,
-    /// `closed` (the default: a box holds its upper end) or `half-open`.
+    /// `closed` (the default: a box contains its upper bound) or `half-open`.
     interval: Option<String>,
-    /// The value of the attribute that chunks are cut by: `gene:Sst`.
+    /// The value of the attribute by which chunks are split: `gene:Sst`.
     #[param(rename = "where")]
     only: Option<String>,
-    /// The level, where the path has none.
+    /// The level, if the path has none.
     level: Option<u64>,
 }
 
-/// Numbers with commas between.
+/// Comma-separated numbers.
 pub(super) fn parse_floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
     let number = |text: &str| text.trim().parse::<f64>();
     let numbers = text.split(',').map(number).collect::<Result<_, _>>();
     numbers.map_err(|_no_number| {
-        VectorError::bad_param(name, "numbers with commas between, `inf` and `-inf` too")
+        VectorError::bad_param(name, "comma-separated numbers, including `inf` and `-inf`")
     })
 }
 

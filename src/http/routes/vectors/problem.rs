@@ -6,13 +6,13 @@ use crate::error::Classify;
 use crate::http::problem::Problem;
 use crate::vectors::VectorError;
 
-/// Why a store has no answer: each reason under its own name.
+/// A problem document for an error, with the error's own code and members.
 pub(super) fn problem_of(error: VectorError) -> Problem {
     let status = match &error {
         VectorError::Array(_) | VectorError::Store { .. } | VectorError::Key(_) | VectorError::Cpu(_) => {
             return Problem::from(error);
         }
-        // The server and the bytes are in order: whoever wrote the metadata can mend it.
+        // Neither the server nor the stored bytes are at fault: the writer of the metadata can correct it.
         VectorError::InvalidMetadata { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         _ => Problem::from_class(error.class()).status(),
     };

@@ -12,7 +12,7 @@ use crate::http::problem::Problem;
 use crate::http::state::AppState;
 use crate::vectors::{Level, VectorError, VectorStore};
 
-/// A question to a store.
+/// A request to an opened store.
 pub(in crate::http) struct VectorRequest<'a> {
     pub(super) state: &'a AppState,
     pub(super) client: ClientBucket,
@@ -24,12 +24,12 @@ pub(in crate::http) struct VectorRequest<'a> {
 }
 
 impl VectorRequest<'_> {
-    /// The caller, to be admitted.
+    /// What admission needs to know about the request.
     pub(super) fn admission_request(&self) -> AdmissionRequest {
         AdmissionRequest::of(Priority::Elements, self.client)
     }
 
-    /// The level that is asked of: the path's, the query's, or the finest.
+    /// The requested level: that of the path, of the query, or the finest.
     pub(super) async fn level(&self) -> Result<Level, Problem> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
         let asked = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));

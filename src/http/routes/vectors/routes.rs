@@ -1,7 +1,8 @@
 //! The routes of `/v1/vectors` with their documentation.
 //!
-//! A store's path may have any number of segments, so one wildcard route serves every subresource, and `tail` splits the
-//! path. The API document describes each subresource as a route of its own: beside its handler, and listed here.
+//! The path of a store may have any number of segments, so one wildcard route serves every subresource and `tail`
+//! splits the path. The API document describes each subresource as a route of its own, with the documentation beside
+//! its handler.
 
 use axum::routing::get;
 use utoipa::OpenApi;
@@ -40,7 +41,7 @@ use crate::http::state::AppState;
 )]
 struct Subresources;
 
-/// The routes of `/v1/vectors`. Vertices are admitted by the memory that each answer holds.
+/// The routes of `/v1/vectors`. Admission happens in the handlers, by the memory that a response holds.
 pub(in crate::http) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Subresources::openapi())
         .routes(routes!(handlers::get_vectors, handlers::post_vectors))
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use crate::key::NodePath;
 
-    /// A path of the API document with a value for each parameter, below its mount.
+    /// The path of a documented route below its mount, with a value for each parameter.
     fn example(template: &str) -> Option<NodePath> {
         let path = template.strip_prefix("/v1/vectors/{mount}/")?;
         let path = path

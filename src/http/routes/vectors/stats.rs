@@ -1,13 +1,14 @@
-//! How vertices are spread over chunks, with the format's own advice.
+//! The distribution of vertices over chunks, with the recommendations of the format.
 
 use serde_json::{Value, json};
 
 use super::params::VectorParams;
 use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
 
-/// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
+/// How the vertices of a level are distributed over its chunks, and which recommendations of the format it does not
+/// follow.
 ///
-/// Of a level of many chunks some are looked at, spread evenly (`sampled`).
+/// Of a level with many chunks an evenly spaced sample is read (`sampled`).
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/stats",
@@ -16,7 +17,7 @@ use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
     ),
     responses(
         (status = 200, description = "Counts, sizes and warnings", content_type = "application/json"),

@@ -1,10 +1,11 @@
-//! What a store and its levels say of themselves.
+//! The documents of a store and of a level.
 
 use serde_json::{Map, Value, json};
 
 use super::json::bounds_json;
 use crate::vectors::{Level, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
+/// The document of a store.
 pub(super) async fn store_document(store: &VectorStore) -> Result<Value, VectorError> {
     let root = &store.root;
     let axes: Vec<Value> =
@@ -32,7 +33,7 @@ pub(super) async fn store_document(store: &VectorStore) -> Result<Value, VectorE
         diagnostics.push(json!({ "code": error.code(), "detail": error.to_string() }));
     }
     for name in &root.conflicting_members {
-        let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`, which wins");
+        let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`; the latter is used");
         diagnostics.push(json!({ "code": "attributes_disagree", "detail": detail }));
     }
     let bins = store.levels.first().map(|level| level.index);
@@ -54,7 +55,7 @@ pub(super) async fn store_document(store: &VectorStore) -> Result<Value, VectorE
     Ok(Value::Object(document))
 }
 
-/// What a store says of how it is to be read, and what holds where it says nothing.
+/// The conventions that a store declares, with the defaults of the format.
 fn conventions(root: &RootMetadata) -> Value {
     let block = root.store_metadata();
     let of = |name: &str, default: Value| block.get(name).cloned().unwrap_or(default);
@@ -70,7 +71,7 @@ fn conventions(root: &RootMetadata) -> Value {
 
 /// A level of a store.
 ///
-/// The shapes of its chunks and bins, its grid, how many chunks hold vertices, its attributes.
+/// The shapes of its chunks and bins, its grid, the number of chunks that hold vertices, and its attributes.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}",
@@ -83,7 +84,7 @@ fn conventions(root: &RootMetadata) -> Value {
     ),
     responses(
         (status = 200, description = "The level", content_type = "application/json"),
-        (status = 400, description = "The level is no number (`bad_level`)"),
+        (status = 400, description = "The level is not a number (`bad_level`)"),
         (status = 404, description = "No such store (`not_a_zvf_store`) or level (`level_not_found`)"),
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )

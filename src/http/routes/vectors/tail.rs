@@ -1,19 +1,19 @@
-//! Which part of a path names the store, and what is asked of it.
+//! [`SubresourcePath`]: splits a path into the path of a store and the subresource behind it.
 //!
-//! A store may be called anything, and so its path may look like a question. The longest question that the path can end
-//! in is tried first; what is no store there may be one further down.
+//! A store may have any path, so its path may itself end like a subresource. All splits are candidates, the longest
+//! subresource first; a candidate without a store is skipped.
 
 use crate::key::NodePath;
 
-/// What is asked of a store.
+/// A subresource of a store, as the URL names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct SubresourcePath {
-    /// The level, as it is written, if it is.
+    /// The level as text, if the path has one.
     pub(super) level: Option<String>,
     pub(super) subresource: Subresource,
 }
 
-/// The question.
+/// A subresource of a store or of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) enum Subresource {
     Store,
@@ -31,10 +31,10 @@ pub(in crate::http) enum Subresource {
     Validate,
 }
 
-/// Most segments of a question: `levels/0/objects/7/vertices`.
+/// The number of segments of the longest subresource: `levels/0/objects/7/vertices`.
 const MAX_SEGMENTS: usize = 5;
 
-/// The stores that a path may name, with the question to each: the longest question first.
+/// The stores that a path may name, with the subresource of each: the longest subresource first.
 pub(super) fn split_candidates(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     let segments: Vec<&str> = path.as_str().split('/').filter(|segment| !segment.is_empty()).collect();
     let mut found = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn split_candidates(path: &NodePath) -> Vec<(NodePath, SubresourcePat
     found
 }
 
-/// The node furthest up that a path may be asked of.
+/// The shortest store path that a request for `path` may read.
 pub(in crate::http) fn shortest_store(path: &NodePath) -> NodePath {
     split_candidates(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
 }
@@ -76,7 +76,7 @@ fn parse(segments: &[&str]) -> Option<SubresourcePath> {
     Some(SubresourcePath { level, subresource: what })
 }
 
-/// A decimal number without leading zeros.
+/// Parses a decimal number without leading zeros.
 pub(super) fn parse_number(text: &str) -> Option<u64> {
     let is_plain = text == "0" || !text.starts_with('0');
     (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_split_behind_every_store_that_it_may_name() {
+    fn splits_a_path_at_every_possible_store() {
         let found = |text: &str| {
             let tails = split_candidates(&NodePath::parse(text).unwrap());
             tails

@@ -1,4 +1,4 @@
-//! Whether a store keeps to the format.
+//! The validation report of a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,11 @@ const OFFERS: &[Offer] = &[
     Offer { name: "text", media_type: "text/plain" },
 ];
 
-/// Checks of a store, in five levels: what there is (1), what the metadata says (2), what the data says (3), what kinds of
-/// geometry ask for (4), how the levels of a pyramid stand to each other (5).
+/// Validates a store in five levels: structure (1), metadata (2), data (3), geometry types (4), and relations between
+/// the levels of the pyramid (5).
 ///
-/// Nothing ends at the first fault. From level 3 on every chunk is read until `deadline_ms`; then `complete` is false.
+/// A failed check does not stop the others. From level 3 on every chunk is read until `deadline_ms`; after that,
+/// `complete` is false.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/validate",
@@ -36,16 +37,16 @@ const OFFERS: &[Offer] = &[
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = Option<u8>, Query, description = "Checks of this level and those below, 1 to 5 (the default)"),
+        ("level" = Option<u8>, Query, description = "The highest level of checks, 1 to 5 (the default)"),
         ("levels" = Option<String>, Query, description = "Only these levels of the pyramid, such as `0,1`"),
-        ("short_circuit" = Option<bool>, Query, description = "Go no further than the first level with errors"),
-        ("deadline_ms" = Option<u64>, Query, description = "Milliseconds for which chunks are read"),
+        ("short_circuit" = Option<bool>, Query, description = "Stop after the first level with errors"),
+        ("deadline_ms" = Option<u64>, Query, description = "How long chunks may be read, in milliseconds"),
         ("format" = Option<String>, Query, description = "`json` (the default) or `text`, a line for each check. Alias `f`"),
     ),
     responses(
-        (status = 200, description = "What each check found; `ok` if no error", content_type = "application/json"),
-        (status = 400, description = "The level is none (`bad_level`)"),
-        (status = 404, description = "No such node, or nothing says that it should be a store (`not_a_zvf_store`)"),
+        (status = 200, description = "The findings of each check; `ok` is true without errors", content_type = "application/json"),
+        (status = 400, description = "The level is invalid (`bad_level`)"),
+        (status = 404, description = "No such node, or it has no trace of a store (`not_a_zvf_store`)"),
     )
 )]
 pub(in crate::http) async fn validate_store(
@@ -70,12 +71,12 @@ pub(in crate::http) async fn validate_store(
     };
     let number = |text: &String| {
         parse_number(text)
-            .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
+            .ok_or_else(|| VectorError::bad_param("levels", "comma-separated levels, such as `0,1`"))
     };
     let levels = params
         .get("levels")
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
-    // The answer's head has a deadline too.
+    // The response head has a deadline of its own.
     let most = state.deadline() / 2;
     let patience =
         params.number("deadline_ms")?.map_or(most, |millis| Duration::from_millis(millis).min(most));

@@ -1,7 +1,7 @@
-//! The vertices in boxes, in three forms.
+//! The vertices in boxes, as JSON, as an Arrow stream or as a binary frame.
 //!
-//! What is short is put together before the head is sent, so that its length is known and every failure has a status. A
-//! longer Arrow stream is sent chunk by chunk: then a failure breaks the body off visibly, and the counts follow as trailers.
+//! A short response is buffered before its head is sent, so that its length is known and every failure has a status. A
+//! longer Arrow stream is sent chunk by chunk: a failure then aborts the body, and row counts follow as trailers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -27,7 +27,7 @@ use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
 use crate::vectors::{Batch, Level, VectorError, VertexStream, format_coord};
 
-/// An Arrow stream up to about this long is put together whole.
+/// An Arrow stream up to about this many bytes is buffered.
 const BUFFERED_ARROW_BYTES: usize = 1 << 20;
 
 /// The formats; the first is the default.
@@ -37,40 +37,41 @@ pub(in crate::http) const OFFERS: &[Offer] = &[
     Offer { name: "bin", media_type: "application/octet-stream" },
 ];
 
-/// What is asked for of the vertices, as `filter` reads it.
+/// The query parameters of vertices, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` reads it")]
+#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
 pub(in crate::http) struct VerticesParams {
-    /// `vertices` (the default): those in the box. `chunks`: all of touched chunks. `objects`: objects with a fragment in a
-    /// touched chunk, whole. `objects_exact`: objects with a vertex in the box, whole. `crop`: what of objects is in touched
-    /// chunks. An edge that crosses the box without a vertex inside is found by none.
+    /// `vertices` (the default): vertices in the box. `chunks`: all vertices of touched chunks. `objects`: all vertices
+    /// of objects with a fragment in a touched chunk. `objects_exact`: all vertices of objects with a vertex in the
+    /// box. `crop`: the vertices of objects that are in touched chunks. No mode finds an edge that crosses the box
+    /// without a vertex inside it.
     mode: Option<String>,
     /// Attributes, such as `intensity,color`.
     attributes: Option<String>,
     /// Some of `position,chunk,row` (the default), `fragment`, `object_id`.
     columns: Option<String>,
-    /// Rows at most; `cursor` then tells where the next page begins.
+    /// The largest number of rows; `cursor` is then where the next page starts.
     limit: Option<u64>,
-    /// Where the page before ended.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
-    /// `fail` (the default: 409) or `skip`: leave corrupt chunks out, and list them.
+    /// `fail` (the default: 409) or `skip`: skip corrupt chunks, and list them.
     on_error: Option<String>,
-    /// `sizes`: count bytes as stored, for `amplification.bytes`.
+    /// `sizes`: count stored bytes, for `amplification.bytes`.
     include: Option<String>,
-    /// `json` (the default), `arrow` or `bin`; wins over `Accept`. Alias `f`.
+    /// `json` (the default), `arrow` or `bin`; takes precedence over `Accept`. Alias `f`.
     format: Option<String>,
 }
 
-/// What routes that give vertices answer.
+/// The responses of routes that return vertices.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "describes the answers for the API document")]
+#[expect(dead_code, reason = "describes the responses for the API document")]
 pub(in crate::http) enum VerticesResponses {
-    /// The vertices. `X-ZVF-Chunks`, `X-ZVF-Bins`, `X-ZVF-Rows-Loaded`, `X-ZVF-Rows`, `X-ZVF-Amplification` count them; of
-    /// a long Arrow stream the rows follow as trailers.
+    /// The vertices. `X-ZVF-Chunks`, `X-ZVF-Bins`, `X-ZVF-Rows-Loaded`, `X-ZVF-Rows` and `X-ZVF-Amplification` count
+    /// them; for a long Arrow stream the row counts follow as trailers.
     #[response(status = 200, content_type = "application/json")]
     Vertices,
-    /// The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter (`bad_param`, `bad_level`).
+    /// The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter is (`bad_param`, `bad_level`).
     #[response(status = 400)]
     NotUnderstood,
     /// No such store, level or attribute.
@@ -79,26 +80,26 @@ pub(in crate::http) enum VerticesResponses {
     /// None of the formats is acceptable.
     #[response(status = 406)]
     NotAcceptable,
-    /// A chunk is corrupt (`corrupt_chunk`); `on_error=skip` answers with the others.
+    /// A chunk is corrupt (`corrupt_chunk`); with `on_error=skip` the others are returned.
     #[response(status = 409)]
     Corrupt,
-    /// More rows than JSON or a frame may have (`too_many_rows`).
+    /// More rows than a JSON or binary response may have (`too_many_rows`).
     #[response(status = 413)]
     TooMany,
     /// The store's metadata cannot be used (`invalid_metadata`).
     #[response(status = 422)]
     InvalidMetadata,
-    /// An encoding that is not read here (`unsupported_encoding`).
+    /// An unsupported encoding (`unsupported_encoding`).
     #[response(status = 501)]
     Unsupported,
 }
 
 /// The vertices in a box.
 ///
-/// Rows are in the order of their chunks, then of their fragments. `json` has `positions`, `attributes`, `chunks` with the
-/// rows of each, and `stats`; what is no number is null. `arrow` is a stream of a record batch for each chunk. `bin` is a
-/// little-endian `uint32`, a JSON header of so many bytes with the columns' names, types, offsets and lengths, filling to a
-/// multiple of 8, and the columns, each at a multiple of 8, little-endian.
+/// Rows are ordered by chunk, then by fragment. `json` has `positions`, `attributes`, `chunks` with the rows of each,
+/// and `stats`; a value that is not a number is null. `arrow` is a stream with a record batch for each chunk. `bin` is
+/// a little-endian `uint32`, a JSON header of that many bytes with the names, types, offsets and lengths of the
+/// columns, padding to a multiple of 8, and the columns, each at a multiple of 8, little-endian.
 #[utoipa::path(
     method(get, head),
     path = "/v1/vectors/{mount}/{path}/levels/{level}/vertices",
@@ -107,7 +108,7 @@ pub(in crate::http) enum VerticesResponses {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         super::params::BoxParams,
         VerticesParams,
     ),
@@ -137,7 +138,7 @@ pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Resul
         )
         .await?;
     if *question.method == Method::HEAD {
-        // The length is that of rows which nobody reads for this.
+        // The length is unknown: HEAD does not read the rows.
         let mut answer = Body::new(NoBody).into_response();
         set_headers(answer.headers_mut(), offer, &vertices, false);
         return Ok(answer);
@@ -150,7 +151,7 @@ pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Resul
     Ok(permit.hold(answer))
 }
 
-/// What all touched rows would take, if the level says how many it has.
+/// The estimated size of all touched rows, if the level declares its number of vertices.
 fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
     let share = u128::from(rows) * vertices.touched.chunks.len() as u128
@@ -166,7 +167,7 @@ const X_ZVF_AMPLIFICATION: HeaderName = HeaderName::from_static("x-zvf-amplifica
 const X_ZVF_CURSOR: HeaderName = HeaderName::from_static("x-zvf-cursor");
 const X_ZVF_ERRORS: HeaderName = HeaderName::from_static("x-zvf-errors");
 
-/// What is known of an answer: all of it, or what was known before its rows were read.
+/// Sets the headers known before rows are read and, if the response is complete, the row counts.
 fn set_headers(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(offer.media_type));
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
@@ -183,7 +184,7 @@ fn set_headers(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, i
     }
 }
 
-/// What is known once all rows were read.
+/// Sets the headers or trailers known after all rows were read.
 fn set_row_counts(headers: &mut HeaderMap, vertices: &VertexStream) {
     headers.insert(X_ZVF_ROWS_LOADED, HeaderValue::from(vertices.rows_loaded));
     headers.insert(X_ZVF_ROWS, HeaderValue::from(vertices.rows));
@@ -195,7 +196,7 @@ fn set_row_counts(headers: &mut HeaderMap, vertices: &VertexStream) {
     }
 }
 
-/// What is said beside the rows.
+/// The members of the response beside the rows.
 fn document_members(vertices: &VertexStream) -> Map<String, Value> {
     let mut rest = Map::new();
     let mut put = |name: &str, value: Value| rest.insert(name.to_owned(), value);
@@ -217,7 +218,7 @@ fn document_members(vertices: &VertexStream) -> Map<String, Value> {
     );
     let mut warnings = Vec::new();
     if vertices.unknown_counts > 0 {
-        let detail = "the store does not say how many rows of its chunks are vertices: all are given";
+        let detail = "the store does not declare how many rows of its chunks are vertices: all are returned";
         warnings.push(
             json!({ "code": "row_count_unknown", "detail": detail, "chunks": vertices.unknown_counts }),
         );
@@ -237,7 +238,7 @@ fn document_members(vertices: &VertexStream) -> Map<String, Value> {
     rest
 }
 
-/// Refuses an answer that grows beyond what is put together whole; says how many rows there would be, about.
+/// Rejects a response above the limit of buffered responses, with an estimate of its number of rows.
 fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Problem> {
     if bytes <= limit {
         return Ok(());
@@ -317,7 +318,7 @@ async fn arrow_response(
     Ok(answer)
 }
 
-/// Appends the rows of a chunk, off the reactor if there are many.
+/// Appends a batch of rows, on the compute pool if it is large.
 async fn write_batch(
     cpu: &ComputePool,
     mut writer: ArrowVertices,
@@ -329,18 +330,18 @@ async fn write_batch(
     Ok(cpu.run_or_inline(bytes, write).await.map_err(VectorError::from)??)
 }
 
-/// A stream under way.
+/// A response that is being streamed.
 struct ArrowStream {
     vertices: VertexStream,
-    /// Gone once the stream is finished.
+    /// `None` once the stream is finished.
     writer: Option<ArrowVertices>,
-    /// What was written before the head.
+    /// The bytes written before the head was sent.
     first: Option<Vec<u8>>,
     /// Whether the trailers were sent.
     is_counted: bool,
 }
 
-/// Why a body breaks off.
+/// Why a streamed body is aborted.
 #[derive(Debug, thiserror::Error)]
 enum StreamError {
     #[error(transparent)]
@@ -383,7 +384,7 @@ impl ArrowStream {
     }
 }
 
-/// A body of frames.
+/// A response body of frames.
 struct FrameBody(BoxStream<'static, Result<Frame<Bytes>, StreamError>>);
 
 impl HttpBody for FrameBody {
