@@ -17,7 +17,7 @@ use crate::key::NodePath;
 use crate::metadata::{Attributes, GroupMetadata, MetadataLimits, ZarrFormat, parse_attributes};
 use crate::store::{ByteRange, DirListing, SharedStore, StoreError};
 
-/// How often what changes while it is read is read again.
+/// How many times a read is attempted when the stored values change during it.
 const MAX_ATTEMPTS: usize = 3;
 
 /// The services and limits with which one request reads.

@@ -44,9 +44,7 @@ pub enum VectorError {
         known: Vec<u64>,
     },
     /// The chunk does not exist.
-    #[error(
-        "there is no chunk `{chunk}`: give its coordinates separated by dots, such as `0.-1.2`"
-    )]
+    #[error("there is no chunk `{chunk}`: give its coordinates separated by dots, such as `0.-1.2`")]
     ChunkNotFound {
         /// The requested chunk.
         chunk: String,

@@ -23,7 +23,7 @@ use crate::metadata::DataType;
 const MAX_OBJECTS: u64 = 1 << 22;
 /// The largest number of fragments that all manifests of a level may name. A manifest of a few bytes may name many.
 const MAX_FRAGMENTS: u64 = 1 << 24;
-/// Rows of manifests that are read at a time: a chunk of them.
+/// The number of manifests read at a time.
 const ROWS_PER_READ: u64 = 1 << 14;
 
 /// An object and its fragments.
@@ -145,7 +145,7 @@ impl ObjectIndex {
     /// The row and id of each of the wanted ids, and the ids that do not exist.
     ///
     /// # Errors
-    /// As [`ObjectIndex::ids`].
+    /// As [`ObjectIndex::parse_ids`].
     pub async fn find_rows(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
         let known = self.ids().await?;
         let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();

@@ -201,9 +201,9 @@ impl RootMetadata {
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
     pub fn geometry(&self) -> Result<(usize, Vec<f64>), VectorError> {
-        let dims = self.dims().ok_or_else(|| {
-            VectorError::invalid_metadata("root_metadata", "the number of axes is unknown")
-        })?;
+        let dims = self
+            .dims()
+            .ok_or_else(|| VectorError::invalid_metadata("root_metadata", "the number of axes is unknown"))?;
         let shape = self.chunk_shape().ok_or_else(|| {
             VectorError::invalid_metadata("chunk_shape_present", "there is no `chunk_shape`")
         })?;

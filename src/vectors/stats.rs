@@ -117,10 +117,7 @@ impl LevelStats {
         if let Some(SummaryStats { median, .. }) = self.objects_per_chunk.filter(|_| is_of("streamline"))
             && !(50..=500).contains(&median)
         {
-            warn(
-                "objects_per_chunk_outside_50_500",
-                format!("the median chunk has {median} objects"),
-            );
+            warn("objects_per_chunk_outside_50_500", format!("the median chunk has {median} objects"));
         }
         if let Some(SummaryStats { median, .. }) = self.encoded_bytes_per_chunk
             && median < 128 << 10

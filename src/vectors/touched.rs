@@ -82,9 +82,9 @@ impl TouchedChunks {
 /// The coordinate along the leading axis of a value of the chunk attribute.
 fn leading_coord(level: &Level, (name, value): &(String, String)) -> Result<i64, VectorError> {
     let unknown = |takes: String| VectorError::bad_param("where", takes);
-    let (attribute, values) = level
-        .chunk_attribute()
-        .ok_or_else(|| unknown("nothing at this level: its chunks are not split by an attribute".to_owned()))?;
+    let (attribute, values) = level.chunk_attribute().ok_or_else(|| {
+        unknown("nothing at this level: its chunks are not split by an attribute".to_owned())
+    })?;
     let place = values.iter().position(|known| known == value).filter(|_| attribute == *name);
     let place = place.and_then(|place| i64::try_from(place).ok());
     place.ok_or_else(|| unknown(format!("`{attribute}:` and one of {values:?}")))

@@ -60,10 +60,7 @@ impl CellArray {
             (Node::Array(metadata), Profile::V9) => {
                 if metadata.data_type != DataType::VariableBytes {
                     let found = metadata.data_type.name();
-                    return Err(wrong_node(
-                        &path,
-                        &format!("it holds {found}, not variable-length bytes"),
-                    ));
+                    return Err(wrong_node(&path, &format!("it holds {found}, not variable-length bytes")));
                 }
                 let array = Arc::clone(opened.array()?);
                 (CellLayout::VariableLength(array), &metadata.attributes, metadata.shape.len())

@@ -58,7 +58,7 @@ impl CellArray {
     /// The cells that are stored, whatever `nonempty_chunks` contains.
     ///
     /// # Errors
-    /// As [`CellArray::occupied`].
+    /// As [`CellArray::non_empty_cells`].
     pub async fn stored_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         let listed = match &self.layout {
             CellLayout::ArrayPerCell => self.child_cells(context).await,

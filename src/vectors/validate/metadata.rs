@@ -14,7 +14,8 @@ use crate::vectors::store::{VectorStore, is_before_9};
 /// Numbers that differ by at most this fraction are equal.
 const TOLERANCE: f64 = 1e-6;
 
-const GEOMEMAX_ATTEMPTS: [&str; 7] = ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
+const GEOMEMAX_ATTEMPTS: [&str; 7] =
+    ["point_cloud", "line", "polyline", "streamline", "skeleton", "graph", "mesh"];
 const CAPABILITIES: [&str; 4] =
     ["preserved_object_ids", "shared_fragments", "fragment_index", "multiscale_links"];
 /// Members, and the values that each may have.

@@ -137,7 +137,11 @@ fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray
         let at = array.path.as_str();
         report.pass("chunk_grid_consistent", at);
         let Some(grid) = array_grid(array, dims, root.profile) else {
-            report.error("chunk_grid_consistent", at, "its grid has a different number of axes from the store");
+            report.error(
+                "chunk_grid_consistent",
+                at,
+                "its grid has a different number of axes from the store",
+            );
             continue;
         };
         for (axis, ((&(origin, cells), &chunk), &high)) in

@@ -137,12 +137,7 @@ pub(super) async fn check(
         }
         report.pass("level_metadata", level.path.as_str());
         if level.metadata.is_none() {
-            report.error_or_warn(
-                is_doc,
-                "level_metadata",
-                level.path.as_str(),
-                "the level has no metadata",
-            );
+            report.error_or_warn(is_doc, "level_metadata", level.path.as_str(), "the level has no metadata");
         }
         check_optional_nodes(store, level, report).await?;
     }
@@ -225,11 +220,7 @@ async fn check_optional_nodes(
         && matches!(read_node(store, &links).await?, NodeState::Group(_))
         && store.context.child_names(&links).await?.is_some_and(|names| names.is_empty())
     {
-        report.warn(
-            "optional_nodes",
-            level.path.as_str(),
-            "`links` has no link families",
-        );
+        report.warn("optional_nodes", level.path.as_str(), "`links` has no link families");
     }
     Ok(())
 }

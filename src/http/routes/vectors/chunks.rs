@@ -61,7 +61,11 @@ pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -
     let cursor = cursor.transpose()?;
     if includes.empty && touched.candidates > MAX_CANDIDATES.into() {
         let estimate = saturating_u64(touched.candidates);
-        return Err(VectorError::TooMany { what: "chunks, including empty ones", estimate, limit: MAX_CANDIDATES });
+        return Err(VectorError::TooMany {
+            what: "chunks, including empty ones",
+            estimate,
+            limit: MAX_CANDIDATES,
+        });
     }
     let listed = if includes.empty {
         with_empty_chunks(level, &touched, page, cursor.as_ref())

@@ -33,10 +33,7 @@ pub(super) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bb
             boxes.push(Bbox::new(parse_floats("min", min)?, parse_floats("max", max)?, dims, interval)?);
         }
         _ => {
-            return Err(VectorError::bad_param(
-                "bbox",
-                "all numbers of a box, or `min` and `max` instead",
-            ));
+            return Err(VectorError::bad_param("bbox", "all numbers of a box, or `min` and `max` instead"));
         }
     }
     Ok(boxes)

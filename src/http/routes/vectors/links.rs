@@ -46,9 +46,9 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
         None => 0,
         Some(text) => {
             let number = text.strip_prefix('+').unwrap_or(text).trim();
-            number.parse().map_err(|_no_number| {
-                VectorError::bad_param("delta", "an integer, such as `0` or `-1`")
-            })?
+            number
+                .parse()
+                .map_err(|_no_number| VectorError::bad_param("delta", "an integer, such as `0` or `-1`"))?
         }
     };
     let touched = TouchedChunks::find(

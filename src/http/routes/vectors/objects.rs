@@ -86,7 +86,9 @@ pub(in crate::http) async fn list_objects(
             missing = without;
             found
         }
-        (Some(_), Some(_), Some(_)) => return Err(VectorError::bad_param("ids", "no value together with `group`")),
+        (Some(_), Some(_), Some(_)) => {
+            return Err(VectorError::bad_param("ids", "no value together with `group`"));
+        }
         (Some(index), None, None) => {
             index.ids().await?.into_iter().zip(0..).map(|(id, row)| (row, id)).collect()
         }
