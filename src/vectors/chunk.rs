@@ -79,16 +79,16 @@ impl ChunkVertices {
             return (0..rows).collect();
         };
         let mut seen = vec![false; self.positions.rows()];
-        let mut universe = Vec::new();
+        let mut vertex_rows = Vec::new();
         for row in fragments.iter().flat_map(super::payload::Fragment::rows) {
             let Ok(place) = usize::try_from(row) else { continue };
             // Fragments may share rows; each row is one vertex.
             if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
                 *seen = true;
-                universe.extend(u32::try_from(row));
+                vertex_rows.extend(u32::try_from(row));
             }
         }
-        universe
+        vertex_rows
     }
 }
 

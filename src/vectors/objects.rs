@@ -145,7 +145,7 @@ impl ObjectIndex {
     /// The row and id of each of the wanted ids, and the ids that do not exist.
     ///
     /// # Errors
-    /// As [`ObjectIndex::parse_ids`].
+    /// As [`ObjectIndex::ids`].
     pub async fn find_rows(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
         let known = self.ids().await?;
         let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();

@@ -170,20 +170,20 @@ impl RootMetadata {
     /// The edge lengths of a bin at the finest level, unchecked.
     #[must_use]
     pub fn base_bin_shape(&self) -> Option<Vec<f64>> {
-        let block = self.store_metadata();
-        let seed = || block.get("bin_shape").filter(|_| self.profile == Profile::Doc);
-        finite_numbers(block.get("base_bin_shape").or_else(seed))
+        let metadata = self.store_metadata();
+        let seed = || metadata.get("bin_shape").filter(|_| self.profile == Profile::Doc);
+        finite_numbers(metadata.get("base_bin_shape").or_else(seed))
     }
 
     /// The smallest and largest coordinate along each axis.
     #[must_use]
     pub fn bounds(&self) -> Option<(Vec<f64>, Vec<f64>)> {
-        let block = self.store_metadata();
+        let metadata = self.store_metadata();
         if self.profile == Profile::Doc {
-            let bounds = object(block, "bounding_box")?;
+            let bounds = object(metadata, "bounding_box")?;
             return Some((finite_numbers(bounds.get("min"))?, finite_numbers(bounds.get("max"))?));
         }
-        match block.get("bounds")?.as_array()?.as_slice() {
+        match metadata.get("bounds")?.as_array()?.as_slice() {
             [low, high] => Some((finite_numbers(Some(low))?, finite_numbers(Some(high))?)),
             _ => None,
         }

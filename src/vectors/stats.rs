@@ -63,7 +63,7 @@ impl LevelStats {
         let step = cells.len().div_ceil(SAMPLE).max(1);
         let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
         let sampled = sample.len() as u64;
-        let looks: Vec<(u64, u64)> = stream::iter(sample)
+        let measured: Vec<(u64, u64)> = stream::iter(sample)
             .map(|coord| {
                 let level = level.clone();
                 async move { measure_chunk(&level, &coord).await }
@@ -71,15 +71,15 @@ impl LevelStats {
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        let vertices: u64 = looks.iter().map(|(rows, _)| rows).sum();
+        let vertices: u64 = measured.iter().map(|(rows, _)| rows).sum();
         let objects_per_chunk = count_objects_per_chunk(level).await?;
         let mut stats = Self {
             chunks: cells.len() as u64,
             sampled,
             vertices,
-            vertices_per_chunk: SummaryStats::from_values(looks.iter().map(|(rows, _)| *rows).collect()),
+            vertices_per_chunk: SummaryStats::from_values(measured.iter().map(|(rows, _)| *rows).collect()),
             encoded_bytes_per_chunk: SummaryStats::from_values(
-                looks.iter().map(|(_, bytes)| *bytes).collect(),
+                measured.iter().map(|(_, bytes)| *bytes).collect(),
             ),
             objects_per_chunk,
             expected_vertices_per_chunk: expected_vertices(level, vertices, step),

@@ -42,13 +42,13 @@ impl TouchedChunks {
         let leading = only.map(|only| leading_coord(level, only)).transpose()?;
         let count = occupied.cells.len();
         let spaces = touches.clone();
-        let is_wanted = move |coord: &Coord| {
+        let is_selected = move |coord: &Coord| {
             let spatial = coord.get(lead..).unwrap_or_default();
             leading.is_none_or(|at| coord.first() == Some(&at))
                 && spaces.iter().any(|touch| touch.contains_chunk(spatial))
         };
         let cells = occupied.cells;
-        let filter = move || cells.into_iter().filter(is_wanted).collect::<Vec<Coord>>();
+        let filter = move || cells.into_iter().filter(is_selected).collect::<Vec<Coord>>();
         let chunks = level.store.context.cpu.run_or_inline(count as u64 * 64, filter).await?;
         let layers = match (lead, leading) {
             (0, _) | (_, Some(_)) => 1,

@@ -51,8 +51,8 @@ impl ChunkFacts {
 }
 
 /// Checks a chunk.
-pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
-    let level = &subject.level;
+pub(super) async fn check_chunk(inputs: &CheckInputs, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
+    let level = &inputs.level;
     let context = &level.store.context;
     let mut facts = ChunkFacts::default();
     let positions = match level.vertices.payload(context, coord).await {
@@ -68,9 +68,9 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
         }
     };
     if level.store.root.profile == Profile::Doc {
-        check_group_offsets(subject, coord, &positions, &mut facts).await?;
+        check_group_offsets(inputs, coord, &positions, &mut facts).await?;
     } else if let Some(fragments) = &level.fragments {
-        check_fragment_index(fragments, subject, coord, &positions, &mut facts).await?;
+        check_fragment_index(fragments, inputs, coord, &positions, &mut facts).await?;
     }
     // Without the index if that is invalid.
     let with_fragments =
@@ -84,13 +84,13 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
         Err(error) => return Err(error),
     };
     facts.rows = chunk.positions.rows() as u64;
-    let (work, shared) = (chunk.clone(), subject.level.clone());
-    let has_objects = subject.has_objects;
+    let (work, shared) = (chunk.clone(), inputs.level.clone());
+    let has_objects = inputs.has_objects;
     let found = context.cpu.run(move || check_positions(&shared, &work, has_objects)).await?;
     facts.vertex_rows = found.vertex_rows;
     facts.fragments = chunk.fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
     facts.findings.extend(found.findings);
-    for attribute in &subject.attributes {
+    for attribute in &inputs.attributes {
         let Some(cells) = attribute.cells() else { continue };
         match attribute.values(level, &chunk).await {
             Ok(_) => {}
@@ -105,7 +105,7 @@ pub(super) async fn check_chunk(subject: &CheckInputs, coord: &[i64]) -> Result<
             Err(error) => return Err(error),
         }
     }
-    for cells in &subject.fragment_attributes {
+    for cells in &inputs.fragment_attributes {
         check_fragment_attributes(level, cells, coord, &mut facts).await?;
     }
     Ok(facts)
@@ -128,15 +128,15 @@ fn payload_finding(
 /// Checks the fragment index of a chunk.
 async fn check_fragment_index(
     fragments: &CellArray,
-    subject: &CheckInputs,
+    inputs: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
 ) -> Result<(), VectorError> {
     let at = fragments.path.as_str();
-    match fragments.payload(&subject.level.store.context, coord).await {
+    match fragments.payload(&inputs.level.store.context, coord).await {
         Ok(Some(payload)) => match FragmentIndex::decode(&payload, positions.rows() as u64) {
-            Ok(index) if subject.level.declares_tiling() && !index.is_tiling() => {
+            Ok(index) if inputs.level.declares_tiling() && !index.is_tiling() => {
                 let message = "its fragments do not cover the chunk, as the level declares";
                 facts.add("fragments_tile_claim", true, at, message);
             }
@@ -153,12 +153,12 @@ async fn check_fragment_index(
 /// Checks the group offsets of a chunk: groups are consecutive, without gaps and within the chunk, and each vertex is
 /// in the bin of its group.
 async fn check_group_offsets(
-    subject: &CheckInputs,
+    inputs: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
 ) -> Result<(), VectorError> {
-    let level = &subject.level;
+    let level = &inputs.level;
     let Some(cells) = &level.fragments else { return Ok(()) };
     let at = cells.path.as_str();
     let payload = match cells.payload(&level.store.context, coord).await {
@@ -215,10 +215,10 @@ fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> C
     let strategy = string(level.store.root.store_metadata(), "cross_chunk_strategy");
     let is_shared = matches!(strategy, Some("boundary_deduplication" | "both"));
     let (low, high) = level.chunk_bounds(&chunk.coord);
-    let universe = chunk.vertex_rows();
-    facts.vertex_rows = universe.len() as u64;
+    let vertex_rows = chunk.vertex_rows();
+    facts.vertex_rows = vertex_rows.len() as u64;
     let (mut outside, mut infinite) = (None, None);
-    for &row in &universe {
+    for &row in &vertex_rows {
         let mut is_outside = false;
         for ((at, edge), (low, high)) in
             chunk.positions.coordinates(row as usize).zip(&level.shapes.chunk).zip(low.iter().zip(&high))

@@ -96,43 +96,43 @@ async fn check_chunks(
     }
     let occupied = level.non_empty_chunks().await?.cells;
     check_presence(level, report).await?;
-    let subject = Arc::new(check_inputs(level, report).await?);
+    let inputs = Arc::new(check_inputs(level, report).await?);
     let mut facts = LevelFacts { is_complete: true, ..LevelFacts::default() };
-    let (mut rows, mut universe) = (0_u64, 0_u64);
-    let mut looking = stream::iter(occupied)
+    let (mut rows, mut vertex_rows) = (0_u64, 0_u64);
+    let mut checking = stream::iter(occupied)
         .map(|coord| {
-            let subject = Arc::clone(&subject);
+            let inputs = Arc::clone(&inputs);
             async move {
                 if Instant::now() >= deadline {
                     return (coord, None);
                 }
-                let looked = check_chunk(&subject, &coord).await;
-                (coord, Some(looked))
+                let outcome = check_chunk(&inputs, &coord).await;
+                (coord, Some(outcome))
             }
         })
         .buffered(CONCURRENCY);
-    while let Some((coord, looked)) = looking.next().await {
-        let Some(looked) = looked else {
+    while let Some((coord, outcome)) = checking.next().await {
+        let Some(outcome) = outcome else {
             facts.is_complete = false;
             continue;
         };
-        let ChunkFacts { rows: own, vertex_rows: counted, fragments, findings } = looked?;
+        let ChunkFacts { rows: own, vertex_rows: counted, fragments, findings } = outcome?;
         rows = rows.saturating_add(own);
-        universe = universe.saturating_add(counted);
+        vertex_rows = vertex_rows.saturating_add(counted);
         for Finding { id, is_error, path, message } in findings {
             let message = format!("chunk `{}`: {message}", format_coord(&coord));
             report.error_or_warn(is_error, id, &path, message);
         }
         facts.chunks.insert(coord, (own, fragments));
     }
-    drop(looking);
+    drop(checking);
     if !facts.is_complete {
         report.is_complete = false;
         report.skip("chunk_decodes", at, "the deadline passed before every chunk was checked");
         report.skip("vertex_count", at, "the deadline passed before every chunk was checked");
     } else if let Some(count) = level.vertex_count()
         && count != rows
-        && count != universe
+        && count != vertex_rows
     {
         report.error("vertex_count", at, format!("the level declares {count}; its chunks have {rows}"));
     }

@@ -103,12 +103,12 @@ pub(super) async fn check_pyramid(
         }
     }
     let empty = JsonObject::new();
-    let block = |level: &CheckedLevel| level.metadata.clone().unwrap_or_else(|| empty.clone());
+    let metadata = |level: &CheckedLevel| level.metadata.clone().unwrap_or_else(|| empty.clone());
     report.pass("vertex_count_monotone", at);
     report.pass("bin_ratio_monotone", at);
     for pair in found.levels.windows(2) {
         let [finer, coarser] = pair else { continue };
-        let count = |level: &CheckedLevel| block(level).get("vertex_count").and_then(Value::as_u64);
+        let count = |level: &CheckedLevel| metadata(level).get("vertex_count").and_then(Value::as_u64);
         if let (Some(fine), Some(coarse)) = (count(finer), count(coarser))
             && coarse > fine
         {
@@ -119,9 +119,9 @@ pub(super) async fn check_pyramid(
             report.error("vertex_count_monotone", at, message);
         }
         let volume = |level: &CheckedLevel| {
-            let block = block(level);
-            let chunk = finite_numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape())?;
-            Some(bin_shape(root, &level.name.name, &block, &chunk)?.iter().product::<f64>())
+            let metadata = metadata(level);
+            let chunk = finite_numbers(metadata.get("chunk_shape")).or_else(|| root.chunk_shape())?;
+            Some(bin_shape(root, &level.name.name, &metadata, &chunk)?.iter().product::<f64>())
         };
         if let (Some(fine), Some(coarse)) = (volume(finer), volume(coarser))
             && coarse < fine * (1.0 - 1e-9)
@@ -134,7 +134,7 @@ pub(super) async fn check_pyramid(
         }
     }
     for level in &found.levels {
-        check_preserved_ids(store, level, &block(level), report).await?;
+        check_preserved_ids(store, level, &metadata(level), report).await?;
     }
     Ok(())
 }
@@ -143,15 +143,15 @@ pub(super) async fn check_pyramid(
 async fn check_preserved_ids(
     store: &VectorStore,
     level: &CheckedLevel,
-    block: &JsonObject,
+    metadata: &JsonObject,
     report: &mut Report,
 ) -> Result<(), VectorError> {
-    if !is_true(block, "preserves_object_ids") {
+    if !is_true(metadata, "preserves_object_ids") {
         return Ok(());
     }
     let at = level.path.as_str();
     report.pass("preserved_ids", at);
-    let Some(inherited) = block.get("inherited_num_objects").and_then(Value::as_u64) else {
+    let Some(inherited) = metadata.get("inherited_num_objects").and_then(Value::as_u64) else {
         report.error("preserved_ids", at, "`inherited_num_objects` is missing, or is not an integer");
         return Ok(());
     };

@@ -176,7 +176,7 @@ fn check_bounds(root: &RootMetadata, at: &str, report: &mut Report) {
 }
 
 fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
-    let block = root.store_metadata();
+    let metadata = root.store_metadata();
     report.pass("tokens", at);
     for geometry in root.geometry_types() {
         if !GEOMEMAX_ATTEMPTS.contains(&geometry.as_str()) {
@@ -188,12 +188,12 @@ fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
         report.warn("geometry_types_nonempty", at, "no geometry type is declared");
     }
     for (name, words) in TOKENS {
-        if let Some(word) = block.get(name).filter(|word| !words.iter().any(|known| *word == known)) {
+        if let Some(word) = metadata.get(name).filter(|word| !words.iter().any(|known| *word == known)) {
             report.error("tokens", at, format!("`{name}` is {word}, which is not one of {words:?}"));
         }
     }
     let at_least = |name: &str, least: i64| {
-        block.get(name).is_some_and(|depth| depth.as_i64().is_none_or(|depth| depth < least))
+        metadata.get(name).is_some_and(|depth| depth.as_i64().is_none_or(|depth| depth < least))
     };
     if at_least("cross_level_depth", -1) {
         report.error("tokens", at, "`cross_level_depth` is not an integer of at least -1");
@@ -201,7 +201,7 @@ fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
     if at_least("reduction_factor", 2) {
         report.error("tokens", at, "`reduction_factor` is not an integer of at least 2");
     }
-    if let Some(written) = block.get("format_capabilities") {
+    if let Some(written) = metadata.get("format_capabilities") {
         match strings(Some(written)) {
             None => report.error("tokens", at, "`format_capabilities` is not a list of strings"),
             Some(capabilities) => {
@@ -218,12 +218,12 @@ fn check_tokens(root: &RootMetadata, at: &str, report: &mut Report) {
 fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
     let at = level.path.as_str();
     let empty = JsonObject::new();
-    let block = level.metadata.as_ref().unwrap_or(&empty);
+    let metadata = level.metadata.as_ref().unwrap_or(&empty);
     if level.metadata.is_some() {
         report.pass("level_index_matches", at);
-        let says = block.get("level").and_then(Value::as_u64);
+        let says = metadata.get("level").and_then(Value::as_u64);
         if says != Some(level.name.index) {
-            let says = block.get("level").map_or_else(|| "null".to_owned(), Value::to_string);
+            let says = metadata.get("level").map_or_else(|| "null".to_owned(), Value::to_string);
             report.error(
                 "level_index_matches",
                 at,
@@ -231,11 +231,11 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
             );
         }
     }
-    if let Some(written) = block.get("chunk_shape").filter(|shape| !shape.is_null()) {
+    if let Some(written) = metadata.get("chunk_shape").filter(|shape| !shape.is_null()) {
         report.pass("level_chunk_shape", at);
         check_level_chunk_shape(root, written, at, report);
     }
-    if let Some(count) = block.get("vertex_count").filter(|count| !count.is_null()) {
+    if let Some(count) = metadata.get("vertex_count").filter(|count| !count.is_null()) {
         report.pass("vertex_count_type", at);
         if count.as_u64().is_none() {
             report.error(
@@ -246,7 +246,7 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
         }
     }
     let dataset = root.dataset(&level.name.name);
-    let sparsities = [Some(block), dataset].into_iter().flatten().filter_map(|of| of.get("object_sparsity"));
+    let sparsities = [Some(metadata), dataset].into_iter().flatten().filter_map(|of| of.get("object_sparsity"));
     for sparsity in sparsities {
         report.pass("object_sparsity", at);
         if !sparsity.as_f64().is_some_and(|sparsity| sparsity > 0.0 && sparsity <= 1.0) {
@@ -257,10 +257,10 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
             );
         }
     }
-    check_bin_ratio(root, level, block, report);
-    let chunk = finite_numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape());
+    check_bin_ratio(root, level, metadata, report);
+    let chunk = finite_numbers(metadata.get("chunk_shape")).or_else(|| root.chunk_shape());
     if let Some(chunk) = chunk
-        && let Some(bin) = bin_shape(root, &level.name.name, block, &chunk)
+        && let Some(bin) = bin_shape(root, &level.name.name, metadata, &chunk)
     {
         check_edges(&bin, root.dims(), ("bin_shape_rank", "bin_shape_positive"), at, report);
         check_divisibility(&chunk, &bin, at, report);
@@ -291,7 +291,7 @@ fn check_level_chunk_shape(root: &RootMetadata, written: &Value, at: &str, repor
 }
 
 /// The ratio of a level's bins to those of the finest level, which several members declare.
-fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject, report: &mut Report) {
+fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, metadata: &JsonObject, report: &mut Report) {
     let at = level.path.as_str();
     let dataset = root.dataset(&level.name.name);
     let (Some(dims), Some(base)) = (root.dims(), root.base_bin_shape().or_else(|| root.chunk_shape())) else {
@@ -299,7 +299,7 @@ fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject
     };
     let mut ratios = Vec::new();
     for (name, written) in [
-        ("bin_ratio", block.get("bin_ratio")),
+        ("bin_ratio", metadata.get("bin_ratio")),
         ("bin_ratio of the multiscales", dataset.and_then(|dataset| dataset.get("bin_ratio"))),
     ] {
         match (written, finite_numbers(written)) {
@@ -314,7 +314,7 @@ fn check_bin_ratio(root: &RootMetadata, level: &CheckedLevel, block: &JsonObject
         ratios.push(("scale", scale));
     }
     let mut bins = Vec::new();
-    for written in [block.get("bin_shape"), dataset.and_then(|dataset| dataset.get("bin_shape"))] {
+    for written in [metadata.get("bin_shape"), dataset.and_then(|dataset| dataset.get("bin_shape"))] {
         bins.extend(finite_numbers(written).map(|bin| ("bin_shape", bin)));
     }
     if let Some(half) = dataset.and_then(|dataset| transform(dataset, "translation")) {

@@ -126,8 +126,8 @@ fn array_grid(array: &GriddedArray, dims: usize, profile: Profile) -> Option<Vec
 fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray], report: &mut Report) {
     let root = &store.root;
     let empty = JsonObject::new();
-    let block = level.metadata.as_ref().unwrap_or(&empty);
-    let (Ok(shapes), Some((_, high))) = (Shapes::from_metadata(root, &level.name.name, block), root.bounds())
+    let level_metadata = level.metadata.as_ref().unwrap_or(&empty);
+    let (Ok(shapes), Some((_, high))) = (Shapes::from_metadata(root, &level.name.name, level_metadata), root.bounds())
     else {
         return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are unknown");
     };
@@ -185,9 +185,9 @@ fn check_doc_array_shapes(
     report: &mut Report,
 ) {
     let empty = JsonObject::new();
-    let block = level.metadata.as_ref().unwrap_or(&empty);
+    let level_metadata = level.metadata.as_ref().unwrap_or(&empty);
     let Some(dims) = store.root.dims() else { return };
-    let bins = Shapes::from_metadata(&store.root, &level.name.name, block)
+    let bins = Shapes::from_metadata(&store.root, &level.name.name, level_metadata)
         .ok()
         .and_then(|shapes| shapes.bins_per_chunk);
     let bins: Option<u64> = bins.map(|bins| bins.iter().map(|bins| bins.unsigned_abs()).product());

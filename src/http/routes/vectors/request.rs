@@ -32,8 +32,8 @@ impl VectorRequest<'_> {
     /// The requested level: that of the path, of the query, or the finest.
     pub(super) async fn level(&self) -> Result<Level, Problem> {
         let finest = self.store.levels.first().map_or(0, |level| level.index);
-        let asked = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));
-        let index = asked.map_or(Ok(finest), |text| {
+        let requested = self.subresource_path.level.as_deref().or_else(|| self.params.get("level"));
+        let index = requested.map_or(Ok(finest), |text| {
             parse_number(text).ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))
         });
         self.store.level(index.map_err(problem_of)?).await.map_err(problem_of)

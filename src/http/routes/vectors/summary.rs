@@ -57,8 +57,8 @@ pub(super) async fn store_document(store: &VectorStore) -> Result<Value, VectorE
 
 /// The conventions that a store declares, with the defaults of the format.
 fn conventions(root: &RootMetadata) -> Value {
-    let block = root.store_metadata();
-    let of = |name: &str, default: Value| block.get(name).cloned().unwrap_or(default);
+    let metadata = root.store_metadata();
+    let of = |name: &str, default: Value| metadata.get(name).cloned().unwrap_or(default);
     json!({
         "links_convention": of("links_convention", json!("implicit_sequential")),
         "object_index_convention": of("object_index_convention", json!("standard")),

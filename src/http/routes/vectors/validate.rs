@@ -78,7 +78,7 @@ pub(in crate::http) async fn validate_store(
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
     // The response head has a deadline of its own.
     let most = state.deadline() / 2;
-    let patience =
+    let time_limit =
         params.number("deadline_ms")?.map_or(most, |millis| Duration::from_millis(millis).min(most));
     let validation = Validation {
         level,
