@@ -151,10 +151,7 @@ fn clamp(first: f64, last: f64, (low, high): (i64, i64)) -> CoordRange {
     if low > high {
         return None;
     }
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "coordinates beyond 2^53 are not distinguished by floats"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 are not distinguished by floats")]
     let (low, high) = (low as f64, high as f64);
     if last < low || first > high || last < first {
         return None;

@@ -80,7 +80,7 @@ pub enum VectorError {
         found: usize,
     },
     /// A box with a NaN coordinate.
-    #[error("number {place} of the box is NaN")]
+    #[error("number {index} of the box is NaN")]
     BboxNan {
         /// The position of the NaN, from 0.
         index: usize,

@@ -92,7 +92,7 @@ impl LinkFamily {
             .ok_or_else(|| VectorError::invalid_metadata("links_records", "`link_width` is not 1 to 64"))?;
         let is_directed = is_true(&attributes, "directed");
         let anchor = chunk_ratios(level, delta).await?;
-        let (mut segments, mut unknown) = (Vec::new(), Vec::new());
+        let (mut link_arrays, mut invalid_names) = (Vec::new(), Vec::new());
         let mut names = context.child_names(&path).await?.unwrap_or_default();
         names.sort_unstable();
         for name in names {
@@ -105,25 +105,17 @@ impl LinkFamily {
                 &attributes,
                 &anchor,
             )? {
-                Some(segment) => segments.push(segment),
-                None => unknown.push(name),
+                Some(link_array) => link_arrays.push(link_array),
+                None => invalid_names.push(name),
             }
         }
-        Ok(Some(Self {
-            attributes,
-            delta,
-            width,
-            is_directed,
-            link_arrays: segments,
-            invalid_names: unknown,
-        }))
+        Ok(Some(Self { attributes, delta, width, is_directed, link_arrays, invalid_names }))
     }
 }
 
 impl LinkArray {
     fn from_cells(
         level: &Level,
-        /// Its name.
         name: String,
         cells: CellArray,
         (delta, width, is_directed): (i64, usize, bool),
@@ -188,16 +180,21 @@ impl LinkArray {
         let Some(payload) = self.cells.payload(&level.store.context, source).await? else {
             return Ok(Vec::new());
         };
-        let (segment, source) = (self.clone(), source.to_vec());
+        let (link_array, source) = (self.clone(), source.to_vec());
         let decode = move || {
-            let decoded = if segment.is_flat {
-                decode_links(&payload, &segment.data_type, segment.width, segment.has_permutation)
+            let decoded = if link_array.is_flat {
+                decode_links(&payload, &link_array.data_type, link_array.width, link_array.has_permutation)
             } else {
-                decode_link_groups(&payload, &segment.data_type, segment.width, segment.has_permutation)
+                decode_link_groups(
+                    &payload,
+                    &link_array.data_type,
+                    link_array.width,
+                    link_array.has_permutation,
+                )
             };
             let records = decoded
-                .map_err(|reason| VectorError::corrupt_chunk(&segment.cells.path, &source, &reason))?;
-            let chunks = segment.endpoint_chunks(&source);
+                .map_err(|reason| VectorError::corrupt_chunk(&link_array.cells.path, &source, &reason))?;
+            let chunks = link_array.endpoint_chunks(&source);
             Ok(records.into_iter().map(|record| restore_order(record, &chunks)).collect())
         };
         level.store.context.cpu.run(decode).await?
@@ -284,9 +281,9 @@ impl LinkAttribute {
         for name in context.child_names(&below).await?.unwrap_or_default() {
             let path = below.child(&name)?.child(&folder)?;
             let mut arrays = Vec::new();
-            for segment in context.child_names(&path).await?.unwrap_or_default() {
-                if let Some(cells) = level.store.open_cells(path.child(&segment)?, level.dims).await? {
-                    arrays.push((segment, cells));
+            for link_array in context.child_names(&path).await?.unwrap_or_default() {
+                if let Some(cells) = level.store.open_cells(path.child(&link_array)?, level.dims).await? {
+                    arrays.push((link_array, cells));
                 }
             }
             if !arrays.is_empty() {
@@ -303,11 +300,11 @@ impl LinkAttribute {
     pub async fn values(
         &self,
         level: &Level,
-        segment: &str,
+        link_array: &str,
         source: &[i64],
         records: usize,
     ) -> Result<Vec<Value>, VectorError> {
-        let Some((_, cells)) = self.arrays.iter().find(|(name, _)| name == segment) else {
+        let Some((_, cells)) = self.arrays.iter().find(|(name, _)| name == link_array) else {
             return Ok(vec![Value::Null; records]);
         };
         let attributes = &cells.attributes;

@@ -71,17 +71,17 @@ pub(crate) async fn plan_reads(
     };
     let (chunks, cpu) = (touched.chunks.clone(), &level.store.context.cpu);
     if !is_by_object {
-        let pick = match query.mode {
+        let selection = match query.mode {
             QueryMode::Chunks => RowSelection::All,
             _ => RowSelection::Boxes(query.boxes.as_slice().into()),
         };
         let by_chunk = move || {
             let mut owners = fragment_owners(&objects);
-            let work = |chunk: Coord| {
+            let read = |chunk: Coord| {
                 let owners = owners.remove(&chunk).map(Arc::new);
-                ChunkRead { chunk, selection: pick.clone(), owners }
+                ChunkRead { chunk, selection: selection.clone(), owners }
             };
-            chunks.into_iter().map(work).collect()
+            chunks.into_iter().map(read).collect()
         };
         return Ok(ReadPlan { reads: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
     }
@@ -93,9 +93,9 @@ pub(crate) async fn plan_reads(
         _ => (None, Vec::new()),
     };
     let is_cropped = query.mode == QueryMode::Crop;
-    let (work, found) =
+    let (reads, matches) =
         cpu.run(move || plan_by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
-    Ok(ReadPlan { reads: work, objects: Some(found), failures })
+    Ok(ReadPlan { reads, objects: Some(matches), failures })
 }
 
 /// The objects that match, and the fragments to read: all of their fragments, or, if cropped, those in touched chunks.
@@ -106,45 +106,45 @@ fn plan_by_object(
     is_cropped: bool,
 ) -> (Vec<ChunkRead>, Vec<MatchedObject>) {
     let touched: BTreeSet<&[i64]> = chunks.iter().map(Vec::as_slice).collect();
-    let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut fragments_by_chunk: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
+    let mut matches = Vec::new();
     for object in objects {
         let parts = parts_in_chunks(object, &touched);
-        let is_found = match exact {
+        let is_match = match exact {
             None => !parts.is_empty(),
             Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
                 exact.get(chunk).is_some_and(|fragments| fragments.contains(&fragment))
             }),
         };
-        if !is_found {
+        if !is_match {
             continue;
         }
         for (chunk, fragment) in object.manifest.fragments() {
             if !is_cropped || touched.contains(chunk) {
-                wanted.entry(chunk).or_default().insert(fragment);
+                fragments_by_chunk.entry(chunk).or_default().insert(fragment);
             }
         }
-        found.push(MatchedObject { id: object.id, parts });
+        matches.push(MatchedObject { id: object.id, parts });
     }
     let mut owners = fragment_owners(objects);
-    let work = wanted.into_iter().map(|(chunk, fragments)| ChunkRead {
+    let reads = fragments_by_chunk.into_iter().map(|(chunk, fragments)| ChunkRead {
         chunk: chunk.to_vec(),
         selection: RowSelection::Fragments(fragments.into_iter().collect()),
         owners: owners.remove(chunk).map(Arc::new),
     });
-    (work.collect(), found)
+    (reads.collect(), matches)
 }
 
 /// The parts of an object in these chunks: runs of consecutive manifest entries.
 fn parts_in_chunks(object: &VectorObject, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
-    for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
+    for (entry, (chunk, _)) in object.manifest.fragments().enumerate() {
         if !touched.contains(chunk) {
             continue;
         }
         match parts.last_mut() {
-            Some((start, count)) if *start + *count == place => *count += 1,
-            _ => parts.push((place, 1)),
+            Some((start, count)) if *start + *count == entry => *count += 1,
+            _ => parts.push((entry, 1)),
         }
     }
     parts

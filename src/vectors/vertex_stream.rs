@@ -81,11 +81,11 @@ pub(super) struct ChunkReader {
 }
 
 impl ChunkReader {
-    async fn read(&self, work: &ChunkRead) -> Result<Option<DecodedRows>, VectorError> {
-        let Some(chunk) = ChunkVertices::read(&self.level, &work.chunk, self.with_fragments).await? else {
-            if let RowSelection::Fragments(fragments) = &work.selection {
-                let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
-                let reason = format!("it names chunk `{}`, which has no vertices", format_coord(&work.chunk));
+    async fn read(&self, read: &ChunkRead) -> Result<Option<DecodedRows>, VectorError> {
+        let Some(chunk) = ChunkVertices::read(&self.level, &read.chunk, self.with_fragments).await? else {
+            if let RowSelection::Fragments(fragments) = &read.selection {
+                let owner = fragments.first().and_then(|first| read.owners.as_ref()?.get(first).copied());
+                let reason = format!("it names chunk `{}`, which has no vertices", format_coord(&read.chunk));
                 return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
             }
             return Ok(None);
@@ -94,11 +94,11 @@ impl ChunkReader {
         for attribute in &self.attributes {
             values.push((Arc::clone(attribute), attribute.values(&self.level, &chunk).await?));
         }
-        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&work.chunk).await?) } else { None };
+        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&read.chunk).await?) } else { None };
         let bytes = chunk.positions.bytes().len() as u64;
-        let (wanted, owners, columns) = (work.selection.clone(), work.owners.clone(), self.columns);
+        let (selection, owners, columns) = (read.selection.clone(), read.owners.clone(), self.columns);
         let select = move || {
-            let rows = select_rows(&chunk, &wanted, owners.as_deref())?;
+            let rows = select_rows(&chunk, &selection, owners.as_deref())?;
             let loaded = chunk.positions.rows() as u64;
             let batch = gather_rows(&chunk, rows, columns, owners.as_deref(), &values);
             Ok::<_, VectorError>(DecodedRows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
@@ -123,20 +123,20 @@ impl VertexStream {
     pub(super) fn new(
         schema: Arc<Schema>,
         touched: TouchedChunks,
-        reading: ChunkReader,
-        work: Vec<ChunkRead>,
+        reader: ChunkReader,
+        reads: Vec<ChunkRead>,
         resume: Option<PageCursor>,
     ) -> Self {
-        let cpu = reading.level.store.context.cpu.clone();
-        let is_due = |work: &ChunkRead| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
-        let work: Vec<ChunkRead> = work.into_iter().filter(is_due).collect();
-        let reading = Arc::new(reading);
-        let chunks = stream::iter(work)
-            .map(move |work| {
-                let reading = Arc::clone(&reading);
+        let cpu = reader.level.store.context.cpu.clone();
+        let is_due = |read: &ChunkRead| resume.as_ref().is_none_or(|cursor| read.chunk >= cursor.chunk);
+        let reads: Vec<ChunkRead> = reads.into_iter().filter(is_due).collect();
+        let reader = Arc::new(reader);
+        let chunks = stream::iter(reads)
+            .map(move |read| {
+                let reader = Arc::clone(&reader);
                 async move {
-                    let outcome = reading.read(&work).await;
-                    FinishedChunk { chunk: work.chunk, outcome }
+                    let outcome = reader.read(&read).await;
+                    FinishedChunk { chunk: read.chunk, outcome }
                 }
             })
             .buffered(CONCURRENCY)
@@ -182,19 +182,19 @@ impl VertexStream {
             self.rows_loaded = self.rows_loaded.saturating_add(loaded);
             self.encoded_bytes = self.encoded_bytes.saturating_add(encoded.unwrap_or_default());
             self.unknown_counts += u64::from(!is_count_known);
-            let given = match &self.resume {
+            let returned = match &self.resume {
                 Some(cursor) if cursor.chunk == chunk => cursor.rows,
                 _ => 0,
             };
-            let skip = usize::try_from(given).unwrap_or(usize::MAX);
-            let most = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
+            let skip = usize::try_from(returned).unwrap_or(usize::MAX);
+            let limit = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
             let all = batch.rows.len();
-            batch.slice_rows(skip, most, &self.schema);
+            batch.slice_rows(skip, limit, &self.schema);
             let count = batch.rows.len() as u64;
             self.rows = self.rows.saturating_add(count);
             self.rows_left -= count.min(self.rows_left);
             if self.rows_left == 0 {
-                let rows = given.min(all as u64).saturating_add(count);
+                let rows = returned.min(all as u64).saturating_add(count);
                 self.end_page(chunk, rows, all as u64).await;
             }
             if count > 0 {
@@ -252,16 +252,16 @@ impl VertexQuery {
         }
         let touched = TouchedChunks::find(level, &self.boxes, self.chunk_filter.as_ref()).await?;
         let schema = Arc::new(self.schema(level, &attributes));
-        let ReadPlan { reads: work, objects, failures } = plan_reads(&self, level, &touched).await?;
-        let with_fragments = self.needs_fragments(level, work.first()).await?;
-        let reading = ChunkReader {
+        let ReadPlan { reads, objects, failures } = plan_reads(&self, level, &touched).await?;
+        let with_fragments = self.needs_fragments(level, reads.first()).await?;
+        let reader = ChunkReader {
             level: level.clone(),
             attributes,
             columns: self.columns,
             with_fragments,
             counts_bytes: self.counts_bytes,
         };
-        let mut stream = VertexStream::new(schema, touched, reading, work, self.cursor);
+        let mut stream = VertexStream::new(schema, touched, reader, reads, self.cursor);
         (stream.objects, stream.failures) = (objects, failures);
         (stream.skips_corrupt, stream.rows_left) = (self.skips_corrupt, self.limit.unwrap_or(u64::MAX));
         Ok(stream)
@@ -290,9 +290,9 @@ impl VertexQuery {
     /// Whether the fragment index has to be read. It does not where the level declares tiling and its first chunk
     /// confirms it.
     async fn needs_fragments(&self, level: &Level, first: Option<&ChunkRead>) -> Result<bool, VectorError> {
-        let is_asked = self.columns.fragment || self.columns.object_id;
-        let is_by_fragment = first.is_some_and(|work| matches!(work.selection, RowSelection::Fragments(_)));
-        if is_asked || is_by_fragment || !level.declares_tiling() {
+        let is_requested = self.columns.fragment || self.columns.object_id;
+        let is_by_fragment = first.is_some_and(|read| matches!(read.selection, RowSelection::Fragments(_)));
+        if is_requested || is_by_fragment || !level.declares_tiling() {
             return Ok(true);
         }
         let Some(first) = first else { return Ok(false) };

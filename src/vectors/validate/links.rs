@@ -64,13 +64,13 @@ fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
     if !is_canonical || family.is_directed || family.delta != 0 {
         return;
     }
-    for segment in &family.link_arrays {
-        let zero = vec![0; segment.cells.rank()];
-        let ordered = std::iter::once(&zero).chain(&segment.offsets);
+    for link_array in &family.link_arrays {
+        let zero = vec![0; link_array.cells.rank()];
+        let ordered = std::iter::once(&zero).chain(&link_array.offsets);
         if ordered.clone().zip(ordered.skip(1)).any(|(one, next)| next < one) {
             let message = format!(
                 "`{}`: undirected records must be stored with their endpoints in the order of their chunks",
-                segment.name
+                link_array.name
             );
             report.error("links_segments", path, message);
         }
@@ -95,15 +95,15 @@ async fn check_records(
     let index = level.path.child("link_fragments")?;
     let index = if family.delta == 0 { level.store.open_cells(index, level.dims).await? } else { None };
     let mut count = 0_u64;
-    for segment in &family.link_arrays {
-        let cells = segment.cells.non_empty_cells(&level.store.context).await?.cells;
+    for link_array in &family.link_arrays {
+        let cells = link_array.cells.non_empty_cells(&level.store.context).await?.cells;
         for cell in cells {
             if Instant::now() >= deadline {
                 report.is_complete = false;
                 report.skip("links_records", path, "the deadline has passed");
                 return Ok(());
             }
-            let links = match segment.read_links(level, &cell).await {
+            let links = match link_array.read_links(level, &cell).await {
                 Ok(links) => links,
                 Err(error) if error.is_corrupt_chunk() => {
                     report.error("links_records", path, error.to_string());
@@ -113,7 +113,7 @@ async fn check_records(
             };
             count += links.len() as u64;
             for attribute in &attributes {
-                match attribute.values(level, &segment.name, &cell, links.len()).await {
+                match attribute.values(level, &link_array.name, &cell, links.len()).await {
                     Ok(_) => {}
                     Err(error @ (VectorError::Corrupt { .. } | VectorError::InvalidMetadata { .. })) => {
                         report.error("attr_aligned", path, error.to_string());
@@ -121,18 +121,19 @@ async fn check_records(
                     Err(error) => return Err(error),
                 }
             }
-            if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
+            if let Some(index) = index.as_ref().filter(|_| link_array.is_flat) {
                 check_groups(level, index, &cell, links.len() as u64, path, report).await?;
             }
             // The stored chunks determine the level of each endpoint.
-            let stored = segment.endpoint_chunks(&cell);
-            if let Some(complaint) =
-                links.iter().find_map(|link| record_problem(segment, link, &stored, own, other, family.delta))
+            let stored = link_array.endpoint_chunks(&cell);
+            if let Some(problem) = links
+                .iter()
+                .find_map(|link| record_problem(link_array, link, &stored, own, other, family.delta))
             {
                 report.error(
                     "links_records",
                     path,
-                    format!("`{}`, chunk `{}`: {complaint}", segment.name, format_coord(&cell)),
+                    format!("`{}`, chunk `{}`: {problem}", link_array.name, format_coord(&cell)),
                 );
             }
         }
@@ -174,7 +175,7 @@ async fn check_groups(
 
 /// What is wrong with a record, if anything.
 fn record_problem(
-    segment: &LinkArray,
+    link_array: &LinkArray,
     link: &Link,
     stored: &[Coord],
     own: Option<&LevelFacts>,
@@ -201,7 +202,7 @@ fn record_problem(
             Some(_) => {}
         }
     }
-    (stored.len() != segment.width)
+    (stored.len() != link_array.width)
         .then(|| "it has a different number of endpoints from its array".to_owned())
 }
 

@@ -246,7 +246,8 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
         }
     }
     let dataset = root.dataset(&level.name.name);
-    let sparsities = [Some(metadata), dataset].into_iter().flatten().filter_map(|of| of.get("object_sparsity"));
+    let sparsities =
+        [Some(metadata), dataset].into_iter().flatten().filter_map(|of| of.get("object_sparsity"));
     for sparsity in sparsities {
         report.pass("object_sparsity", at);
         if !sparsity.as_f64().is_some_and(|sparsity| sparsity > 0.0 && sparsity <= 1.0) {

@@ -127,7 +127,8 @@ fn check_grids(store: &VectorStore, level: &CheckedLevel, arrays: &[GriddedArray
     let root = &store.root;
     let empty = JsonObject::new();
     let level_metadata = level.metadata.as_ref().unwrap_or(&empty);
-    let (Ok(shapes), Some((_, high))) = (Shapes::from_metadata(root, &level.name.name, level_metadata), root.bounds())
+    let (Ok(shapes), Some((_, high))) =
+        (Shapes::from_metadata(root, &level.name.name, level_metadata), root.bounds())
     else {
         return report.skip("chunk_grid_consistent", level.path.as_str(), "chunks or bounds are unknown");
     };

@@ -127,13 +127,13 @@ pub(super) async fn check(
     for level in &found.levels {
         let vertices = level.path.child("vertices")?;
         report.pass("vertices_array", vertices.as_str());
-        if let Some(complaint) = node_problem(&read_node(store, &vertices).await?, root.profile) {
-            report.error("vertices_array", vertices.as_str(), complaint);
+        if let Some(problem) = node_problem(&read_node(store, &vertices).await?, root.profile) {
+            report.error("vertices_array", vertices.as_str(), problem);
         }
         let fragments = level.path.child(if is_doc { "vertex_group_offsets" } else { "vertex_fragments" })?;
         report.pass("fragments_array", fragments.as_str());
-        if let Some(complaint) = node_problem(&read_node(store, &fragments).await?, root.profile) {
-            report.error_or_warn(is_doc, "fragments_array", fragments.as_str(), complaint);
+        if let Some(problem) = node_problem(&read_node(store, &fragments).await?, root.profile) {
+            report.error_or_warn(is_doc, "fragments_array", fragments.as_str(), problem);
         }
         report.pass("level_metadata", level.path.as_str());
         if level.metadata.is_none() {

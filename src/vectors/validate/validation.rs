@@ -38,7 +38,8 @@ impl Validation {
         let store = match VectorStore::open(Arc::clone(&context), path.clone()).await {
             Ok(store) => store,
             Err(error) => {
-                let is_expected = is_metadata_error(&error) && hints_at_store(&context, &path, &error).await?;
+                let is_expected =
+                    is_metadata_error(&error) && hints_at_store(&context, &path, &error).await?;
                 if !is_expected {
                     return Err(error);
                 }

@@ -58,11 +58,11 @@ pub(in crate::http) async fn get_vectors(
     State(state): State<AppState>,
     target: NodeTarget,
     Query(pairs): Pairs,
-    share: ClientBucket,
+    client: ClientBucket,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    respond_on_pool(state, target, share, VectorParams::new(pairs), method, headers).await
+    respond_on_pool(state, target, client, VectorParams::new(pairs), method, headers).await
 }
 
 /// The store at the root of a mount.
@@ -80,11 +80,11 @@ pub(in crate::http) async fn get_root_vectors(
     state: State<AppState>,
     target: NodeTarget,
     query: Pairs,
-    share: ClientBucket,
+    client: ClientBucket,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    get_vectors(state, target, query, share, method, headers).await
+    get_vectors(state, target, query, client, method, headers).await
 }
 
 /// The vertices in boxes that are too long for a URL.
@@ -108,10 +108,10 @@ pub(in crate::http) async fn post_vectors(
     Query(pairs): Pairs,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (headers, share) = (request.headers().clone(), ClientBucket::of(request.extensions()));
+    let (headers, client) = (request.headers().clone(), ClientBucket::of(request.extensions()));
     let body: serde_json::Map<String, Value> = read_json(&state, Priority::Elements, request).await?;
     let params = VectorParams::new(pairs).with_body(body).map_err(problem_of)?;
-    respond_on_pool(state, target, share, params, Method::POST, headers).await
+    respond_on_pool(state, target, client, params, Method::POST, headers).await
 }
 
 /// The services with which a request reads stores.
@@ -133,13 +133,13 @@ fn vector_context(state: &AppState, target: &NodeTarget) -> VectorContext {
 async fn respond_on_pool(
     state: AppState,
     target: NodeTarget,
-    share: ClientBucket,
+    client: ClientBucket,
     params: VectorParams,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let cpu = state.cpu().clone();
-    cpu.spawn_future(async move { route_request(&state, target, share, params, &method, &headers).await })
+    cpu.spawn_future(async move { route_request(&state, target, client, params, &method, &headers).await })
         .await?
 }
 
@@ -147,43 +147,42 @@ async fn respond_on_pool(
 async fn route_request(
     state: &AppState,
     target: NodeTarget,
-    share: ClientBucket,
+    client: ClientBucket,
     params: VectorParams,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let context = Arc::new(vector_context(state, &target));
-    let mut absent = None;
-    for (path, tail) in split_candidates(&target.path) {
-        if tail.subresource == Subresource::Validate && *method != Method::POST {
+    let mut not_found = None;
+    for (path, subresource_path) in split_candidates(&target.path) {
+        if subresource_path.subresource == Subresource::Validate && *method != Method::POST {
             let permit = state
                 .admission()
-                .acquire(AdmissionRequest::of(Priority::Background, share), RESPONSE_BYTES)
+                .acquire(AdmissionRequest::of(Priority::Background, client), RESPONSE_BYTES)
                 .await?;
             match validate::validate_store(state, &context, path.clone(), &params, headers).await {
                 Err(error) if error.is_not_found() => {
-                    absent.get_or_insert(error);
+                    not_found.get_or_insert(error);
                     continue;
                 }
-                answered => return answered.map_err(problem_of)?.map(|answer| permit.hold(answer)),
+                outcome => return outcome.map_err(problem_of)?.map(|response| permit.hold(response)),
             }
         }
         let store = match VectorStore::open(Arc::clone(&context), path).await {
             // The name of a store may be that of a subresource.
             Err(error) if error.is_not_found() => {
-                absent.get_or_insert(error);
+                not_found.get_or_insert(error);
                 continue;
             }
             opened => opened.map_err(problem_of)?,
         };
-        if *method == Method::POST && tail.subresource != Subresource::Vertices {
+        if *method == Method::POST && subresource_path.subresource != Subresource::Vertices {
             return Err(Problem::from_class(ErrorClass::NotAllowed));
         }
-        let question =
-            VectorRequest { state, client: share, method, headers, store, subresource_path: tail, params };
-        return question.admit_and_respond().await;
+        let request = VectorRequest { state, client, method, headers, store, subresource_path, params };
+        return request.admit_and_respond().await;
     }
-    let error = absent.unwrap_or_else(|| VectorError::NotAStore { path: target.path.clone() });
+    let error = not_found.unwrap_or_else(|| VectorError::NotAStore { path: target.path.clone() });
     Err(problem_of(error))
 }
 
@@ -210,9 +209,9 @@ impl VectorRequest<'_> {
                 self.json(amplification::get_amplification(&self.level().await?, &self.params).await)
             }
             Subresource::Vertices => {
-                let mut answer = vertices::get_vertices(self).await?;
-                self.name_download(answer.headers_mut());
-                Ok(answer)
+                let mut response = vertices::get_vertices(self).await?;
+                self.name_download(response.headers_mut());
+                Ok(response)
             }
             Subresource::Objects => {
                 self.json(objects::list_objects(&self.level().await?, &self.params).await)
@@ -224,8 +223,8 @@ impl VectorRequest<'_> {
                 self.json(objects::get_object_edges(&self.level().await?, id, &self.params).await)
             }
             Subresource::ObjectVertices(id) => {
-                let most = self.state.options().whole_bytes;
-                let text = objects::get_object_vertices(&self.level().await?, id, &self.params, most).await;
+                let limit = self.state.options().whole_bytes;
+                let text = objects::get_object_vertices(&self.level().await?, id, &self.params, limit).await;
                 let text = text.map_err(problem_of)?;
                 let version = Version::of_text(&text);
                 Ok(text_answer(self.headers, [text.into()], version))

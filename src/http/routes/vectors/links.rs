@@ -59,7 +59,6 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
     .await?;
     let mut page = LinkPage {
         links: Vec::new(),
-        /// The values of each attribute.
         values: Vec::new(),
         skip: params.number("cursor")?.unwrap_or_default(),
         seen: 0,
@@ -103,7 +102,7 @@ pub(in crate::http) async fn list_links(level: &Level, params: &VectorParams) ->
 /// The records of one page.
 struct LinkPage {
     links: Vec<Link>,
-    /// Of each attribute.
+    /// The values of each attribute.
     values: Vec<Vec<Value>>,
     skip: u64,
     seen: u64,
@@ -136,17 +135,17 @@ async fn read_family(
     is_touched: impl Fn(&Coord) -> bool,
     page: &mut LinkPage,
 ) -> Result<(), VectorError> {
-    for segment in &family.link_arrays {
-        for cell in segment.cells.non_empty_cells(&level.store.context).await?.cells {
+    for link_array in &family.link_arrays {
+        for cell in link_array.cells.non_empty_cells(&level.store.context).await?.cells {
             // Of a link to another level, only the first endpoint is in this one.
-            let own = if family.delta == 0 { segment.endpoint_chunks(&cell) } else { vec![cell.clone()] };
+            let own = if family.delta == 0 { link_array.endpoint_chunks(&cell) } else { vec![cell.clone()] };
             if !own.iter().any(&is_touched) {
                 continue;
             }
-            let links = segment.read_links(level, &cell).await?;
+            let links = link_array.read_links(level, &cell).await?;
             let mut values = Vec::with_capacity(attributes.len());
             for attribute in attributes {
-                values.push(attribute.values(level, &segment.name, &cell, links.len()).await?);
+                values.push(attribute.values(level, &link_array.name, &cell, links.len()).await?);
             }
             page.add(links.into_iter(), &values);
             if page.is_full() {

@@ -302,9 +302,9 @@ pub(in crate::http) async fn get_object_edges(
         edges.extend(sequential_edges(level, &object).await?);
     }
     if let Some(family) = LinkFamily::open(level, 0).await? {
-        for segment in &family.link_arrays {
+        for link_array in &family.link_arrays {
             for chunk in &chunks {
-                edges.extend(segment.read_links(level, chunk).await?);
+                edges.extend(link_array.read_links(level, chunk).await?);
             }
         }
     }

@@ -77,9 +77,9 @@ pub(in crate::http) async fn validate_store(
         .get("levels")
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
     // The response head has a deadline of its own.
-    let most = state.deadline() / 2;
+    let longest = state.deadline() / 2;
     let time_limit =
-        params.number("deadline_ms")?.map_or(most, |millis| Duration::from_millis(millis).min(most));
+        params.number("deadline_ms")?.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
     let validation = Validation {
         level,
         levels: levels.transpose()?,
@@ -123,8 +123,10 @@ fn report_text(report: &Report) -> Response {
         text.push('\n');
     }
     text.push_str(if report.is_ok() { "ok\n" } else { "not ok\n" });
-    let mut answer = Body::from(text).into_response();
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    answer
+    let mut response = Body::from(text).into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }

@@ -114,41 +114,41 @@ pub(in crate::http) enum VerticesResponses {
     ),
     responses(VerticesResponses)
 )]
-pub(in crate::http) async fn get_vertices(question: &VectorRequest<'_>) -> Result<Response, Problem> {
+pub(in crate::http) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response, Problem> {
     let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
-    let params = &question.params;
+    let params = &request.params;
     params.check(&[&filter::BOX_PARAMS[..], &known].concat()).map_err(problem_of)?;
     let format = params.get("format").or_else(|| params.get("f"));
-    let offer = negotiate::choose(question.headers, format, OFFERS)?;
-    let level = question.level().await?;
+    let offer = negotiate::choose(request.headers, format, OFFERS)?;
+    let level = request.level().await?;
     let query = filter::parse_query(&level, params).map_err(problem_of)?;
     let is_page = query.limit.is_some();
     let vertices = query.run(&level).await.map_err(problem_of)?;
-    let options = question.state.options();
-    let held = match offer.name {
+    let options = request.state.options();
+    let memory = match offer.name {
         "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
     };
-    let permit = question
+    let permit = request
         .state
         .admission()
         .acquire(
-            question.admission_request(),
-            held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
+            request.admission_request(),
+            memory.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
         )
         .await?;
-    if *question.method == Method::HEAD {
+    if *request.method == Method::HEAD {
         // The length is unknown: HEAD does not read the rows.
-        let mut answer = Body::new(NoBody).into_response();
-        set_headers(answer.headers_mut(), offer, &vertices, false);
-        return Ok(answer);
+        let mut response = Body::new(NoBody).into_response();
+        set_headers(response.headers_mut(), offer, &vertices, false);
+        return Ok(response);
     }
-    let answer = match offer.name {
+    let response = match offer.name {
         "arrow" => arrow_response(vertices, offer, is_page, options.whole_bytes).await?,
         "bin" => binary_response(vertices, offer, options.whole_bytes).await?,
         _ => json_response(vertices, offer, options.whole_bytes).await?,
     };
-    Ok(permit.hold(answer))
+    Ok(permit.hold(response))
 }
 
 /// The estimated size of all touched rows, if the level declares its number of vertices.
@@ -251,10 +251,10 @@ fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Pro
 
 fn buffered_response(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
     let length = HeaderValue::from(text.len());
-    let mut answer = Body::from(text).into_response();
-    set_headers(answer.headers_mut(), offer, vertices, true);
-    answer.headers_mut().insert(header::CONTENT_LENGTH, length);
-    answer
+    let mut response = Body::from(text).into_response();
+    set_headers(response.headers_mut(), offer, vertices, true);
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    response
 }
 
 async fn json_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
@@ -295,27 +295,28 @@ async fn arrow_response(
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
-    let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { BUFFERED_ARROW_BYTES };
+    let buffer_limit =
+        if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { BUFFERED_ARROW_BYTES };
     loop {
         let Some(batch) = vertices.next().await.map_err(problem_of)? else {
             writer.finish(&mut out)?;
             return Ok(buffered_response(&vertices, offer, out));
         };
         (writer, out) = write_batch(&cpu, writer, batch, out).await?;
-        if out.len() > most {
+        if out.len() > buffer_limit {
             break;
         }
     }
-    let mut answer = Body::empty().into_response();
-    set_headers(answer.headers_mut(), offer, &vertices, false);
-    answer.headers_mut().insert(
+    let mut response = Body::empty().into_response();
+    set_headers(response.headers_mut(), offer, &vertices, false);
+    response.headers_mut().insert(
         header::TRAILER,
         HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),
     );
     let sending = ArrowStream { vertices, writer: Some(writer), first: Some(out), is_counted: false };
     let frames = stream::try_unfold(sending, ArrowStream::next).boxed();
-    *answer.body_mut() = Body::new(FrameBody(frames));
-    Ok(answer)
+    *response.body_mut() = Body::new(FrameBody(frames));
+    Ok(response)
 }
 
 /// Appends a batch of rows, on the compute pool if it is large.
