@@ -1,5 +1,4 @@
-//! Payloads of vector stores: whatever their bytes, what is read of them names rows that there are, and is no longer than
-//! the bytes.
+//! Payloads of vector stores: for any bytes, the decoded rows exist, and the result is not longer than the bytes.
 
 #![no_main]
 
