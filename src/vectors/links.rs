@@ -13,7 +13,7 @@ use super::json::{JsonObject, integers, is_true, string};
 use super::level::Level;
 use super::objects::{json_number, read_integers, unravel_index};
 use super::payload::{
-    LinkRecord, PayloadError, decode_integers as numbers_of, decode_link_groups, decode_links, number_type,
+    LinkRecord, PayloadError, decode_integers, decode_link_groups, decode_links, number_type,
 };
 use super::root::Profile;
 use super::shapes::integer_ratio;
@@ -91,7 +91,7 @@ impl LinkFamily {
         let width = width
             .ok_or_else(|| VectorError::invalid_metadata("links_records", "`link_width` is not 1 to 64"))?;
         let is_directed = is_true(&attributes, "directed");
-        let anchor = chunk_ratios(level, delta).await?;
+        let chunk_ratios = chunk_ratios(level, delta).await?;
         let (mut link_arrays, mut invalid_names) = (Vec::new(), Vec::new());
         let mut names = context.child_names(&path).await?.unwrap_or_default();
         names.sort_unstable();
@@ -103,7 +103,7 @@ impl LinkFamily {
                 cells,
                 (delta, width, is_directed),
                 &attributes,
-                &anchor,
+                &chunk_ratios,
             )? {
                 Some(link_array) => link_arrays.push(link_array),
                 None => invalid_names.push(name),
@@ -120,7 +120,7 @@ impl LinkArray {
         cells: CellArray,
         (delta, width, is_directed): (i64, usize, bool),
         family: &JsonObject,
-        anchor: &[(i64, i64)],
+        chunk_ratios: &[(i64, i64)],
     ) -> Result<Option<Self>, VectorError> {
         let attributes = &cells.attributes;
         let own =
@@ -146,7 +146,7 @@ impl LinkArray {
             .unwrap_or(!is_flat && delta == 0 && (is_duplicate || !is_directed));
         // The leading axis of chunks split by an attribute is not scaled.
         let lead = vec![(1, 1); level.leading_axes()];
-        let anchor = [&lead[..], anchor].concat();
+        let chunk_ratios = [&lead[..], chunk_ratios].concat();
         Ok(Some(Self {
             name,
             cells,
@@ -155,20 +155,21 @@ impl LinkArray {
             data_type: kind,
             has_permutation: has_order,
             is_flat,
-            chunk_ratios: anchor,
+            chunk_ratios,
         }))
     }
 
     /// The chunks of all endpoints of the records stored in a cell.
     #[must_use]
     pub fn endpoint_chunks(&self, source: &[i64]) -> Vec<Coord> {
-        let anchored: Coord = source
+        let first_in_other_level: Coord = source
             .iter()
             .zip(&self.chunk_ratios)
             .map(|(&at, &(times, by))| at.saturating_mul(times).div_euclid(by.max(1)))
             .collect();
-        let moved =
-            |offset: &Coord| anchored.iter().zip(offset).map(|(at, by)| at.saturating_add(*by)).collect();
+        let moved = |offset: &Coord| {
+            first_in_other_level.iter().zip(offset).map(|(at, by)| at.saturating_add(*by)).collect()
+        };
         std::iter::once(source.to_vec()).chain(self.offsets.iter().map(moved)).collect()
     }
 
@@ -346,7 +347,7 @@ pub async fn read_doc_links(level: &Level, chunks: &[Coord]) -> Result<Vec<Link>
         let width = usize::try_from(width).unwrap_or(2).max(1);
         for chunk in chunks {
             let Some(payload) = cells.payload(context, chunk).await? else { continue };
-            for record in numbers_of(&payload, &array.metadata().data_type).chunks_exact(width) {
+            for record in decode_integers(&payload, &array.metadata().data_type).chunks_exact(width) {
                 if record.iter().all(|&row| row >= 0) {
                     links.push(Link { endpoints: record.iter().map(|&row| (chunk.clone(), row)).collect() });
                 }

@@ -4,9 +4,7 @@ use crate::metadata::DataType;
 use crate::vectors::chunk::ChunkVertices;
 use crate::vectors::json::{integers, string};
 use crate::vectors::level::Level;
-use crate::vectors::payload::{
-    Fragment, FragmentIndex, Positions, decode_integers as numbers_of, number_type,
-};
+use crate::vectors::payload::{Fragment, FragmentIndex, Positions, decode_integers, number_type};
 use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute};
 
 /// How far a vertex may lie outside its chunk, as a fraction of the chunk's edge.
@@ -175,7 +173,7 @@ async fn check_group_offsets(
     };
     let kind = cells.array().map_or(DataType::Int64, |array| array.metadata().data_type.clone());
     let mut groups = Vec::new();
-    for (bin, pair) in numbers_of(&payload, &kind).chunks_exact(2).enumerate() {
+    for (bin, pair) in decode_integers(&payload, &kind).chunks_exact(2).enumerate() {
         let &[start, count] = pair else { continue };
         if count > 0 {
             groups.push((start, count, bin));

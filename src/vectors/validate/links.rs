@@ -138,13 +138,13 @@ async fn check_records(
             }
         }
     }
-    if let Some(says) =
-        family.attributes.get("num_physical_records").filter(|says| says.as_u64() != Some(count))
+    if let Some(declared) =
+        family.attributes.get("num_physical_records").filter(|declared| declared.as_u64() != Some(count))
     {
         report.error(
             "links_records",
             path,
-            format!("`num_physical_records` is {says}, but there are {count}"),
+            format!("`num_physical_records` is {declared}, but there are {count}"),
         );
     }
     Ok(())

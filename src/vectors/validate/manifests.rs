@@ -121,8 +121,10 @@ async fn check_counts(
     for (name, found) in [("num_objects", rows), ("num_present", present)] {
         match index.attributes.get(name) {
             None => {}
-            Some(says) if says.as_u64() == Some(found) => {}
-            Some(says) => report.error("manifests", at, format!("`{name}` is {says}, but there are {found}")),
+            Some(declared) if declared.as_u64() == Some(found) => {}
+            Some(declared) => {
+                report.error("manifests", at, format!("`{name}` is {declared}, but there are {found}"))
+            }
         }
     }
     let folder = level.path.child("object_attributes")?;

@@ -221,13 +221,13 @@ fn check_level(root: &RootMetadata, level: &CheckedLevel, report: &mut Report) {
     let metadata = level.metadata.as_ref().unwrap_or(&empty);
     if level.metadata.is_some() {
         report.pass("level_index_matches", at);
-        let says = metadata.get("level").and_then(Value::as_u64);
-        if says != Some(level.name.index) {
-            let says = metadata.get("level").map_or_else(|| "null".to_owned(), Value::to_string);
+        let declared = metadata.get("level").and_then(Value::as_u64);
+        if declared != Some(level.name.index) {
+            let declared = metadata.get("level").map_or_else(|| "null".to_owned(), Value::to_string);
             report.error(
                 "level_index_matches",
                 at,
-                format!("level {} declares the number {says}", level.name.index),
+                format!("level {} declares the number {declared}", level.name.index),
             );
         }
     }

@@ -85,10 +85,7 @@ async fn arrow_streams_start_and_end_as_the_format_requires() {
         .ask(axum::http::Method::HEAD, "/v1/vectors/m/points_cloud.zarrvectors/vertices?format=arrow", &[])
         .await;
     assert_eq!((head.status, head.body.len(), head.header("x-zvf-chunks")), (StatusCode::OK, 0, "125"));
-    assert!(
-        !head.headers.contains_key("content-length"),
-        "the length of rows that were not read is unknown"
-    );
+    assert!(!head.headers.contains_key("content-length"), "the length of rows that were not read is unknown");
     let accepted = server
         .ask(
             axum::http::Method::GET,
