@@ -101,7 +101,7 @@ impl VectorContext {
     }
 
     /// Attributes as a JSON object. Shared with other readers of the same document.
-    pub(super) async fn parse_attributes_of(
+    pub(super) async fn parse_attributes(
         &self,
         attributes: &Attributes,
     ) -> Result<Arc<JsonObject>, VectorError> {
@@ -116,20 +116,20 @@ impl VectorContext {
         path: &NodePath,
         group: &GroupMetadata,
     ) -> Result<(Arc<JsonObject>, Vec<String>), VectorError> {
-        let attributes = self.parse_attributes_of(&group.attributes).await?;
+        let attributes = self.parse_attributes(&group.attributes).await?;
         if group.zarr_format != ZarrFormat::V3 {
             return Ok((attributes, Vec::new()));
         }
         let Some(beside) = self.read_zattrs(path).await? else { return Ok((attributes, Vec::new())) };
-        let (mut attributes, mut disagreements) = (Arc::unwrap_or_clone(attributes), Vec::new());
+        let (mut attributes, mut conflicting_members) = (Arc::unwrap_or_clone(attributes), Vec::new());
         for (name, value) in beside {
             if let Some(other) = attributes.insert(name.clone(), value)
                 && attributes.get(&name) != Some(&other)
             {
-                disagreements.push(name);
+                conflicting_members.push(name);
             }
         }
-        Ok((Arc::new(attributes), disagreements))
+        Ok((Arc::new(attributes), conflicting_members))
     }
 
     /// The members of `.zattrs`, if there is one.

@@ -85,7 +85,7 @@ impl LinkFamily {
         let folder = if delta > 0 { format!("+{delta}") } else { delta.to_string() };
         let path = level.path.child("links")?.child(&folder)?;
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = context.parse_attributes_of(&group.attributes).await?;
+        let attributes = context.parse_attributes(&group.attributes).await?;
         let width = attributes.get("link_width").and_then(Value::as_u64).unwrap_or(2);
         let width = usize::try_from(width).ok().filter(|width| (1..=64).contains(width));
         let width = width

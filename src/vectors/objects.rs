@@ -76,7 +76,7 @@ impl ObjectIndex {
             {
                 return Err(wrong("it does not hold pairs of int64"));
             }
-            let attributes = context.parse_attributes_of(&metadata.attributes).await?;
+            let attributes = context.parse_attributes(&metadata.attributes).await?;
             return Ok(Some(Self {
                 level: level.clone(),
                 attributes,
@@ -86,7 +86,7 @@ impl ObjectIndex {
             }));
         }
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = context.parse_attributes_of(&group.attributes).await?;
+        let attributes = context.parse_attributes(&group.attributes).await?;
         let manifests =
             context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
         if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
@@ -282,7 +282,7 @@ impl ObjectIndex {
         let array =
             array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
         let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
-        let attributes = context.parse_attributes_of(&array.metadata().attributes).await?;
+        let attributes = context.parse_attributes(&array.metadata().attributes).await?;
         let ranges = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);

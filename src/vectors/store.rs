@@ -45,8 +45,8 @@ impl VectorStore {
         let not_a_store = || VectorError::NotAStore { path: path.clone() };
         let opened = context.opener.open(&path).await?;
         let Node::Group(group) = &opened.node else { return Err(not_a_store()) };
-        let own = context.parse_attributes_of(&group.attributes).await?;
-        let (attributes, disagreements) = if RootMetadata::has_library_metadata(&own) {
+        let own = context.parse_attributes(&group.attributes).await?;
+        let (attributes, conflicting_members) = if RootMetadata::has_library_metadata(&own) {
             (own, Vec::new())
         } else {
             context.merged_attributes(&path, group).await?
@@ -55,7 +55,7 @@ impl VectorStore {
         if !is_library && !RootMetadata::has_doc_metadata(&attributes) {
             return Err(not_a_store());
         }
-        let mut root = RootMetadata { profile: Profile::Doc, attributes, conflicting_members: disagreements };
+        let mut root = RootMetadata { profile: Profile::Doc, attributes, conflicting_members };
         if is_library {
             root.profile = Profile::V9;
         }
@@ -75,7 +75,7 @@ impl VectorStore {
         if self.root.profile == Profile::Doc {
             return Ok(Some(self.context.merged_attributes(path, &group).await?.0));
         }
-        self.context.parse_attributes_of(&group.attributes).await.map(Some)
+        self.context.parse_attributes(&group.attributes).await.map(Some)
     }
 
     /// Opens the payloads at a path; `None` if the path has no node.

@@ -24,22 +24,22 @@ pub struct TouchedChunks {
 }
 
 impl TouchedChunks {
-    /// The chunks of a level that any of the boxes touches. `only` restricts them to a value of the attribute by which
-    /// chunks are split.
+    /// The chunks of a level that any of the boxes touches. `chunk_filter` restricts them to a value of the attribute
+    /// by which chunks are split.
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::BadParam`] for a value by which no chunks are split.
     pub async fn find(
         level: &Level,
         boxes: &[Bbox],
-        only: Option<&(String, String)>,
+        chunk_filter: Option<&(String, String)>,
     ) -> Result<Self, VectorError> {
         let occupied = level.non_empty_chunks().await?;
         let grid = level.chunk_grid(&occupied.cells);
         let touches: Vec<TouchedRanges> =
             boxes.iter().map(|bbox| TouchedRanges::new(bbox, &level.shapes, &grid)).collect();
         let lead = level.leading_axes();
-        let leading = only.map(|only| leading_coord(level, only)).transpose()?;
+        let leading = chunk_filter.map(|chunk_filter| leading_coord(level, chunk_filter)).transpose()?;
         let count = occupied.cells.len();
         let spaces = touches.clone();
         let is_selected = move |coord: &Coord| {

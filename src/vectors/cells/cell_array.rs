@@ -78,7 +78,7 @@ impl CellArray {
             }
         };
         // Shared, because `nonempty_chunks` may be long.
-        let attributes = context.parse_attributes_of(attributes).await?;
+        let attributes = context.parse_attributes(attributes).await?;
         let lead = rank.checked_sub(dims).filter(|&lead| lead <= 1).ok_or_else(|| {
             let detail = format!("`{}` has {rank} dimensions for {dims} axes", path.as_str());
             VectorError::invalid_metadata("chunk_grid_consistent", detail)

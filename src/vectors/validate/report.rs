@@ -124,8 +124,8 @@ impl Report {
     }
 
     fn entry(&mut self, id: &'static str, path: &str) -> &mut Findings {
-        let place = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
-        self.findings.entry((place, path.to_owned())).or_default()
+        let position = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
+        self.findings.entry((position, path.to_owned())).or_default()
     }
 
     fn add(&mut self, id: &'static str, path: &str, status: Status, message: String) {
@@ -179,8 +179,8 @@ impl Report {
 
     /// Marks requested checks as skipped if they never ran: they do not apply to the store, or lack their inputs.
     pub(super) fn skip_missing(&mut self) {
-        for (place, (id, level)) in CHECKS.iter().enumerate() {
-            if *level <= self.level && !self.findings.keys().any(|(known, _)| *known == place) {
+        for (position, (id, level)) in CHECKS.iter().enumerate() {
+            if *level <= self.level && !self.findings.keys().any(|(known, _)| *known == position) {
                 self.skip(id, "", "it does not apply to this store, or its inputs are missing");
             }
         }
@@ -196,8 +196,8 @@ impl Report {
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
-        for ((place, path), findings) in &self.findings {
-            let Some(&(id, level)) = CHECKS.get(*place) else { continue };
+        for ((position, path), findings) in &self.findings {
+            let Some(&(id, level)) = CHECKS.get(*position) else { continue };
             let mut push = |status, message: String| {
                 checks.push(Check { id, level, status, path: path.clone(), message });
             };

@@ -96,7 +96,7 @@ async fn find_gridded_arrays(
     let mut arrays = Vec::new();
     for (path, what) in paths {
         if let NodeState::Array(metadata) = read_node(store, &path).await? {
-            let attributes = store.context.parse_attributes_of(&metadata.attributes).await?;
+            let attributes = store.context.parse_attributes(&metadata.attributes).await?;
             arrays.push(GriddedArray { path, metadata, attributes, role: what });
         }
     }

@@ -69,9 +69,7 @@ pub(super) async fn read_node(store: &VectorStore, path: &NodePath) -> Result<No
     match store.context.node(path).await {
         Ok(None) => Ok(NodeState::Missing),
         Ok(Some(opened)) => Ok(match &opened.node {
-            Node::Group(group) => {
-                NodeState::Group(store.context.parse_attributes_of(&group.attributes).await?)
-            }
+            Node::Group(group) => NodeState::Group(store.context.parse_attributes(&group.attributes).await?),
             Node::Array(metadata) => match opened.array() {
                 Ok(_) => NodeState::Array(std::sync::Arc::clone(metadata)),
                 Err(error) => NodeState::Unusable(error.to_string()),

@@ -93,7 +93,7 @@ async fn hints_at_store(
     {
         let attributes = match context.merged_attributes(path, group).await {
             Ok((attributes, _)) => attributes,
-            Err(_) => context.parse_attributes_of(&group.attributes).await?,
+            Err(_) => context.parse_attributes(&group.attributes).await?,
         };
         if RootMetadata::hints_at_store(&attributes) {
             return Ok(true);

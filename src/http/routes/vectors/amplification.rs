@@ -38,8 +38,9 @@ pub(in crate::http) async fn get_amplification(
 ) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX_PARAMS[..], &["dry_run", "mode", "attributes", "on_error"]].concat())?;
     if params.is_on("dry_run") {
-        let (boxes, only) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
-        let touched = TouchedChunks::find(level, &boxes, only.as_ref()).await?;
+        let (boxes, chunk_filter) =
+            (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
+        let touched = TouchedChunks::find(level, &boxes, chunk_filter.as_ref()).await?;
         return Ok(json!({
             "level": level.name.index,
             "chunks": touched.chunks.len(),

@@ -49,9 +49,9 @@ const MAX_OBJECTS: usize = 10_000;
 )]
 pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&[&filter::BOX_PARAMS[..], &["include", "verify", "limit", "cursor"]].concat())?;
-    let (boxes, only) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
+    let (boxes, chunk_filter) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
     let includes = Includes::from_params(params)?;
-    let touched = TouchedChunks::find(level, &boxes, only.as_ref()).await?;
+    let touched = TouchedChunks::find(level, &boxes, chunk_filter.as_ref()).await?;
     let page =
         usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
