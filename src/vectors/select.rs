@@ -114,20 +114,20 @@ pub(super) enum RowSelection {
 /// The selected rows of a chunk, in fragment order, each once.
 pub(super) fn select_rows(
     chunk: &ChunkVertices,
-    pick: &RowSelection,
+    selection: &RowSelection,
     owners: Option<&FragmentOwners>,
 ) -> Result<Vec<u32>, VectorError> {
-    match pick {
+    match selection {
         RowSelection::All => Ok(chunk.vertex_rows()),
         RowSelection::Boxes(boxes) => {
             let mut rows = chunk.vertex_rows();
             rows.retain(|&row| is_in_any_box(chunk, row, boxes));
             Ok(rows)
         }
-        RowSelection::Fragments(wanted) => {
+        RowSelection::Fragments(fragments) => {
             let mut seen = vec![false; chunk.positions.rows()];
             let mut rows = Vec::new();
-            for &fragment in wanted.iter() {
+            for &fragment in fragments.iter() {
                 for row in find_fragment(chunk, fragment, owners)?.rows() {
                     let Ok(place) = usize::try_from(row) else { continue };
                     if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {

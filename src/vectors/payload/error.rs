@@ -3,7 +3,7 @@
 /// Why a payload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
-    /// It ends within the part that is named.
+    /// It ends within this part.
     #[error("it ends within its {0}")]
     Short(&'static str),
     /// Bytes follow its end.
@@ -67,7 +67,7 @@ pub enum PayloadError {
     /// A fragment number that is negative or too large.
     #[error("it names fragment {0}")]
     Fragment(i64),
-    /// A negative count.
+    /// A count that is negative or too large.
     #[error("it has the invalid count {0}")]
     Count(i64),
     /// A code that is not a permutation of a record's endpoints.

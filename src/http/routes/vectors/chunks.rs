@@ -12,9 +12,9 @@ use crate::vectors::{
     VertexAttribute, format_coord, parse_coord,
 };
 
-/// The default number of chunks on a page,
+/// The default number of chunks on a page.
 const PAGE: u64 = 1000;
-/// and the largest.
+/// The largest number of chunks on a page.
 const MAX_PAGE: u64 = 10_000;
 /// The largest number of touched chunks when empty ones are listed.
 const MAX_CANDIDATES: u64 = 1 << 18;

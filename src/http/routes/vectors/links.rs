@@ -10,9 +10,9 @@ use crate::vectors::{
     check_links_supported, read_doc_links,
 };
 
-/// The default number of records on a page,
+/// The default number of records on a page.
 const PAGE: u64 = 10_000;
-/// and the largest.
+/// The largest number of records on a page.
 const MAX_PAGE: u64 = 100_000;
 
 /// The links of a level with an endpoint in a touched chunk.

@@ -16,9 +16,9 @@ use crate::vectors::{
     object_rows,
 };
 
-/// The default number of objects on a page,
+/// The default number of objects on a page.
 const PAGE: u64 = 1000;
-/// and the largest.
+/// The largest number of objects on a page.
 const MAX_PAGE: u64 = 10_000;
 /// The largest number of fragments listed for an object, and of its rows that are joined by edges.
 const MAX_FRAGMENTS: u64 = 1 << 20;
