@@ -123,7 +123,7 @@ async fn check_counts(
             None => {}
             Some(declared) if declared.as_u64() == Some(found) => {}
             Some(declared) => {
-                report.error("manifests", at, format!("`{name}` is {declared}, but there are {found}"))
+                report.error("manifests", at, format!("`{name}` is {declared}, but there are {found}"));
             }
         }
     }

@@ -249,7 +249,7 @@ fn check_array_attributes(store: &VectorStore, array: &GriddedArray, report: &mu
             }
         }
         PayloadRole::Values if number.is_none() => {
-            wrong(format!("values are of type {kind:?}, which is unknown"))
+            wrong(format!("values are of type {kind:?}, which is unknown"));
         }
         PayloadRole::Links
             if attributes.contains_key("dtype")
