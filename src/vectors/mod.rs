@@ -46,8 +46,8 @@
 //! | `vertices` | [`VertexQuery`] | touched chunks of `vertices`, fragments and the requested attributes; all manifests if objects are requested |
 //! | `objects` | [`ObjectIndex`] | object ids, and the manifests, attributes and groups of the objects listed |
 //! | `objects/ID` | [`ObjectIndex`] | object ids, one manifest, its attributes |
-//! | `objects/ID/vertices` | [`object_rows`] | the chunks that one manifest names |
-//! | `objects/ID/edges` | [`object_rows`], [`LinkFamily`] | the same, and `links/0` in these chunks |
+//! | `objects/ID/vertices` | [`object_rows()`] | the chunks that one manifest names |
+//! | `objects/ID/edges` | [`object_rows()`], [`LinkFamily`] | the same, and `links/0` in these chunks |
 //! | `links` | [`LinkFamily`] | `links/DELTA` and `link_attributes` of touched chunks |
 //! | `amplification` | [`VertexQuery`] | as `vertices`; with `dry_run`, only the list of non-empty chunks |
 //! | `stats` | [`LevelStats`] | a sample of the chunks of `vertices`, all manifests |

@@ -1,4 +1,4 @@
-//! [`object_rows`]: the rows of one object, in its order.
+//! [`object_rows()`]: the rows of one object, in its order.
 
 use std::sync::Arc;
 
