@@ -142,16 +142,16 @@ impl ObjectIndex {
         Ok(ids)
     }
 
-    /// The row and id of each of the wanted ids, and the ids that do not exist.
+    /// The row and id of each of the requested ids, and the ids that do not exist.
     ///
     /// # Errors
     /// As [`ObjectIndex::ids`].
-    pub async fn find_rows(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
+    pub async fn find_rows(&self, requested: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
         let known = self.ids().await?;
         let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();
         rows.sort_unstable();
         let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for &id in wanted {
+        for &id in requested {
             let first = rows.partition_point(|&(known, _)| known < id);
             match rows.get(first) {
                 Some(&(known, row)) if known == id => found.push((row, id)),

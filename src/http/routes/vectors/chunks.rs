@@ -18,7 +18,7 @@ const PAGE: u64 = 1000;
 const MAX_PAGE: u64 = 10_000;
 /// The largest number of touched chunks when empty ones are listed.
 const MAX_CANDIDATES: u64 = 1 << 18;
-/// The number of chunks described concurrently.
+/// The number of chunks documents concurrently.
 const CONCURRENCY: usize = 16;
 /// The largest number of fragments listed for a chunk.
 const MAX_FRAGMENTS: usize = 10_000;
@@ -75,13 +75,13 @@ pub(in crate::http) async fn list_chunks(level: &Level, params: &VectorParams) -
     let mut due = listed.into_iter().filter(|coord| cursor.as_ref().is_none_or(|cursor| coord > cursor));
     let shown: Vec<Coord> = due.by_ref().take(page).collect();
     let next = due.next().and(shown.last()).map(|coord| format_coord(coord));
-    let families = cell_arrays(level).await?;
-    let (families, touched_ref) = (&families, &touched);
-    let mut described = futures::stream::iter(shown)
-        .map(|coord| async move { chunk_document(level, coord, touched_ref, families, includes).await })
+    let arrays = cell_arrays(level).await?;
+    let (arrays, touched_ref) = (&arrays, &touched);
+    let mut documents = futures::stream::iter(shown)
+        .map(|coord| async move { chunk_document(level, coord, touched_ref, arrays, includes).await })
         .buffered(CONCURRENCY);
     let mut chunks = Vec::new();
-    while let Some(chunk) = described.next().await {
+    while let Some(chunk) = documents.next().await {
         chunks.push(chunk?);
     }
     let mut document = Map::new();
@@ -190,9 +190,9 @@ fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = 
 
 /// The arrays that have a cell for each chunk.
 async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
-    let mut families = vec![("vertices".to_owned(), level.vertices.clone())];
+    let mut arrays = vec![("vertices".to_owned(), level.vertices.clone())];
     if let Some(fragments) = &level.fragments {
-        families.push((fragments.path.name().to_owned(), fragments.clone()));
+        arrays.push((fragments.path.name().to_owned(), fragments.clone()));
     }
     for name in VertexAttribute::names(level).await? {
         // An attribute that cannot be opened has no keys.
@@ -200,17 +200,17 @@ async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorEr
             && let Some(cells) = attribute.cells()
         {
             let folder = cells.path.parent().map(|parent| parent.name().to_owned()).unwrap_or_default();
-            families.push((format!("{folder}/{name}"), cells.clone()));
+            arrays.push((format!("{folder}/{name}"), cells.clone()));
         }
     }
-    Ok(families)
+    Ok(arrays)
 }
 
 async fn chunk_document(
     level: &Level,
     coord: Coord,
     touched: &TouchedChunks,
-    families: &[(String, CellArray)],
+    arrays: &[(String, CellArray)],
     includes: Includes,
 ) -> Result<Value, VectorError> {
     let is_occupied = touched.chunks.binary_search(&coord).is_ok();
@@ -220,7 +220,7 @@ async fn chunk_document(
     put("relation", json!(if is_inside(level, &coord, &touched.touches) { "inside" } else { "partial" }));
     let context = &level.store.context;
     let (mut keys, mut sizes, mut shard) = (Map::new(), Map::new(), Value::Null);
-    for (name, cells) in families {
+    for (name, cells) in arrays {
         let found = if is_occupied {
             cells.stored_cell_key(context, &coord).await?
         } else {

@@ -67,8 +67,8 @@ pub(in crate::http) async fn list_objects(
         (None, Some(_), _) => return Err(VectorError::ObjectNotFound { ids: parse_ids(params)? }),
         (None, None, Some(group)) => return Err(VectorError::GroupNotFound { group, groups: 0 }),
         (Some(index), Some(_), None) => {
-            let wanted = parse_ids(params)?;
-            let (found, without) = index.find_rows(&wanted).await?;
+            let requested = parse_ids(params)?;
+            let (found, without) = index.find_rows(&requested).await?;
             if found.is_empty() {
                 return Err(VectorError::ObjectNotFound { ids: without });
             }
