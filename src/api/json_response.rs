@@ -17,6 +17,7 @@ use crate::http::validators::{JSON, put_validators};
 use crate::store::{ValueInfo, Version};
 
 /// The answer to a GET of this document. To write a long one takes a while: to be called on the pool.
+#[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
 pub(crate) fn json_answer(headers: &HeaderMap, document: &Value) -> Response {
     let text = document.to_string();
     let version = Version::of_text(text.as_bytes());

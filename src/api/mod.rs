@@ -15,6 +15,7 @@ pub(crate) mod rechunk;
 pub(crate) mod s3;
 pub(crate) mod service;
 pub(crate) mod store;
+#[cfg(feature = "vectors")]
 pub(crate) mod vectors;
 pub(crate) mod views;
 pub(crate) mod webdav;

@@ -64,6 +64,7 @@ pub(crate) enum MediaTypes {
     /// Elements of an array, in each format.
     Elements,
     /// Vertices, in each format.
+    #[cfg(feature = "vectors")]
     Vertices,
 }
 

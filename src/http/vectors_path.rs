@@ -1,19 +1,19 @@
-//! Which part of a path names the store, and what is asked of it.
+//! [`SubresourcePath`]: splits a path into the path of a store and the subresource behind it.
 //!
-//! A store may be called anything, and so its path may look like a question. The longest question that the path can end
-//! in is tried first; what is no store there may be one further down.
+//! A store may have any path, so its path may itself end like a subresource. All splits are candidates, the longest
+//! subresource first; a candidate without a store is skipped.
 
 use crate::key::NodePath;
 
-/// What is asked of a store.
+/// A subresource of a store, as the URL names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubresourcePath {
-    /// The level, as it is written, if it is.
+    /// The level as text, if the path has one.
     pub(crate) level: Option<String>,
-    pub(crate) what: Subresource,
+    pub(crate) subresource: Subresource,
 }
 
-/// The question.
+/// A subresource of a store or of a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subresource {
     Store,
@@ -31,14 +31,14 @@ pub(crate) enum Subresource {
     Validate,
 }
 
-/// Most segments of a question: `levels/0/objects/7/vertices`.
-const MOST: usize = 5;
+/// The number of segments of the longest subresource: `levels/0/objects/7/vertices`.
+const MAX_SEGMENTS: usize = 5;
 
-/// The stores that a path may name, with the question to each: the longest question first.
-pub(crate) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
+/// The stores that a path may name, with the subresource of each: the longest subresource first.
+pub(crate) fn split_candidates(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     let segments: Vec<&str> = path.as_str().split('/').filter(|segment| !segment.is_empty()).collect();
     let mut found = Vec::new();
-    for length in (0..=MOST.min(segments.len())).rev() {
+    for length in (0..=MAX_SEGMENTS.min(segments.len())).rev() {
         let Some((store, tail)) = segments.split_at_checked(segments.len() - length) else { continue };
         if let (Ok(store), Some(tail)) = (NodePath::parse(&store.join("/")), parse(tail)) {
             found.push((store, tail));
@@ -47,10 +47,9 @@ pub(crate) fn tails(path: &NodePath) -> Vec<(NodePath, SubresourcePath)> {
     found
 }
 
-/// The shortest path that may be that of the store. It is what a caller must be allowed to read, as any of the others lies
-/// below it.
+/// The shortest store path that a request for `path` may read.
 pub(crate) fn shortest_store(path: &NodePath) -> NodePath {
-    tails(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
+    split_candidates(path).into_iter().next().map_or_else(|| path.clone(), |(store, _)| store)
 }
 
 fn parse(segments: &[&str]) -> Option<SubresourcePath> {
@@ -74,11 +73,11 @@ fn parse(segments: &[&str]) -> Option<SubresourcePath> {
         ["validate"] if level.is_none() => Subresource::Validate,
         _ => return None,
     };
-    Some(SubresourcePath { level, what })
+    Some(SubresourcePath { level, subresource: what })
 }
 
-/// A decimal number without leading zeros.
-pub(crate) fn number(text: &str) -> Option<u64> {
+/// Parses a decimal number without leading zeros.
+pub(crate) fn parse_number(text: &str) -> Option<u64> {
     let is_plain = text == "0" || !text.starts_with('0');
     (is_plain && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
@@ -88,10 +87,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_split_behind_every_store_that_it_may_name() {
+    fn splits_a_path_at_every_possible_store() {
         let found = |text: &str| {
-            let tails = tails(&NodePath::parse(text).unwrap());
-            tails.into_iter().map(|(store, tail)| (store.as_str().to_owned(), tail.what)).collect::<Vec<_>>()
+            let tails = split_candidates(&NodePath::parse(text).unwrap());
+            tails
+                .into_iter()
+                .map(|(store, tail)| (store.as_str().to_owned(), tail.subresource))
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(""), [(String::new(), Subresource::Store)]);
         assert_eq!(found("a/b"), [("a/b".to_owned(), Subresource::Store)]);

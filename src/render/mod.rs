@@ -16,11 +16,13 @@ mod packed;
 #[cfg(test)]
 mod test_elements;
 mod value;
+#[cfg(feature = "vectors")]
 mod vertices;
 
 pub use conversion::Conversion;
 pub use error::RenderError;
 pub use json::{NanMode, json_bytes_estimate};
+#[cfg(feature = "vectors")]
 pub use vertices::{ArrowVertices, BinaryVertices, JsonVertices};
 
 use self::arrow::ArrowWriter;

@@ -337,11 +337,13 @@ impl AppState {
     }
 
     /// What documents may be.
+    #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
     pub(crate) fn metadata_limits(&self) -> MetadataLimits {
         self.0.shared.arrays.metadata
     }
 
     /// What codecs may be asked to make.
+    #[cfg_attr(not(feature = "vectors"), expect(dead_code, reason = "only `/v1/vectors` uses it"))]
     pub(crate) fn codec_limits(&self) -> CodecLimits {
         self.0.shared.arrays.codec
     }

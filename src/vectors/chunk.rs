@@ -1,27 +1,27 @@
-//! [`ChunkRows`]: the vertices of one chunk, and its fragments.
+//! [`ChunkVertices`]: the vertices of one chunk, and its fragments.
 
 use bytes::Bytes;
 
 use super::level::Level;
-use super::payload::{FragmentIndex, PayloadError, Positions, integers};
+use super::payload::{FragmentIndex, PayloadError, Positions, decode_integers};
 use super::root::Profile;
 use super::{Coord, VectorError};
 use crate::metadata::DataType;
 
 /// The vertices of one chunk.
 #[derive(Clone, Debug)]
-pub struct ChunkRows {
-    /// The chunk.
+pub struct ChunkVertices {
+    /// The coordinates of the chunk.
     pub coord: Coord,
-    /// The vertices.
+    /// The positions of the vertices.
     pub positions: Positions,
-    /// Which of them belong together, if that was read and is stored.
+    /// The fragment index, if it was requested and is stored.
     pub fragments: Option<FragmentIndex>,
-    /// Whether it is known how many vertices there are: a dense array without offsets does not tell.
+    /// Whether the number of vertices is known: it is not for a dense array without offsets or a NaN fill value.
     pub is_count_known: bool,
 }
 
-impl ChunkRows {
+impl ChunkVertices {
     /// Reads a chunk of a level; `None` if nothing is stored there.
     ///
     /// # Errors
@@ -53,62 +53,65 @@ impl ChunkRows {
         payload: Bytes,
         fragments: Option<&Bytes>,
     ) -> Result<Self, VectorError> {
-        let corrupt = |reason: &PayloadError| VectorError::corrupt(&level.vertices.path, &coord, reason);
+        let corrupt =
+            |reason: &PayloadError| VectorError::corrupt_chunk(&level.vertices.path, &coord, reason);
         let positions =
-            Positions::new(payload, &level.kind, level.dims).map_err(|reason| corrupt(&reason))?;
+            Positions::new(payload, &level.coordinate_type, level.dims).map_err(|reason| corrupt(&reason))?;
         if level.store.root.profile == Profile::Doc {
-            return doc(level, coord, positions, fragments);
+            return decode_dense(level, coord, positions, fragments);
         }
         let index = match (fragments, &level.fragments) {
             (Some(bytes), Some(cells)) => Some(
                 FragmentIndex::decode(bytes, positions.rows() as u64)
-                    .map_err(|reason| VectorError::corrupt(&cells.path, &coord, &reason))?,
+                    .map_err(|reason| VectorError::corrupt_chunk(&cells.path, &coord, &reason))?,
             ),
             _ => None,
         };
         Ok(Self { coord, positions, fragments: index, is_count_known: true })
     }
 
-    /// The rows that count, in fragment order: those of the fragments where these do not make up the chunk, else all.
+    /// The rows that are vertices, in fragment order and each once. If the fragments cover the chunk, or there is no
+    /// index, these are all rows.
     #[must_use]
-    pub fn universe(&self) -> Vec<u32> {
+    pub fn vertex_rows(&self) -> Vec<u32> {
         let rows = u32::try_from(self.positions.rows()).unwrap_or(u32::MAX);
-        let Some(fragments) = self.fragments.as_ref().filter(|fragments| !fragments.tiles()) else {
+        let Some(fragments) = self.fragments.as_ref().filter(|fragments| !fragments.is_tiling()) else {
             return (0..rows).collect();
         };
         let mut seen = vec![false; self.positions.rows()];
-        let mut universe = Vec::new();
+        let mut vertex_rows = Vec::new();
         for row in fragments.iter().flat_map(super::payload::Fragment::rows) {
             let Ok(place) = usize::try_from(row) else { continue };
-            // Fragments may share rows; each is a vertex once.
+            // Fragments may share rows; each row is one vertex.
             if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
                 *seen = true;
-                universe.extend(u32::try_from(row));
+                vertex_rows.extend(u32::try_from(row));
             }
         }
-        universe
+        vertex_rows
     }
 }
 
-/// A chunk of a dense array: how many of its rows are vertices, the offsets of its groups say.
-fn doc(
+/// Decodes a chunk of a dense array. The offsets of its groups determine how many of its rows are vertices.
+fn decode_dense(
     level: &Level,
     coord: Coord,
     positions: Positions,
     offsets: Option<&Bytes>,
-) -> Result<ChunkRows, VectorError> {
+) -> Result<ChunkVertices, VectorError> {
     let Some(offsets) = offsets else {
         let fill = level.vertices.array().map(|array| array.metadata().fill_value.as_bytes().to_vec());
         let is_nan = fill.is_some_and(|fill| {
-            Positions::new(fill.into(), &level.kind, 1).is_ok_and(|fill| fill.at(0).any(f64::is_nan))
+            Positions::new(fill.into(), &level.coordinate_type, 1)
+                .is_ok_and(|fill| fill.coordinates(0).any(f64::is_nan))
         });
         if !is_nan {
-            return Ok(ChunkRows { coord, positions, fragments: None, is_count_known: false });
+            return Ok(ChunkVertices { coord, positions, fragments: None, is_count_known: false });
         }
-        let is_filled = |row: &usize| positions.at(*row).all(f64::is_nan);
+        let is_filled = |row: &usize| positions.coordinates(*row).all(f64::is_nan);
         let rows = (0..positions.rows()).rev().find(|row| !is_filled(row)).map_or(0, |last| last + 1);
-        let positions = positions.first(rows);
-        return Ok(ChunkRows { coord, positions, fragments: None, is_count_known: true });
+        let positions = positions.truncated(rows);
+        return Ok(ChunkVertices { coord, positions, fragments: None, is_count_known: true });
     };
     let path = level.fragments.as_ref().map_or(&level.path, |cells| &cells.path);
     let most = positions.rows() as u64;
@@ -116,17 +119,17 @@ fn doc(
     let mut rows = 0;
     let kind = level.fragments.as_ref().and_then(|cells| cells.array());
     let kind = kind.map_or(DataType::Int64, |array| array.metadata().data_type.clone());
-    for pair in integers(offsets, &kind).chunks_exact(2) {
+    for pair in decode_integers(offsets, &kind).chunks_exact(2) {
         let &[start, count] = pair else { continue };
         let (Ok(start), Ok(count)) = (u64::try_from(start), u64::try_from(count)) else {
             if count > 0 {
-                return Err(VectorError::corrupt(
+                return Err(VectorError::corrupt_chunk(
                     path,
                     &coord,
                     &PayloadError::Row { row: start, rows: most },
                 ));
             }
-            // Never written: where it would stand means nothing.
+            // Never written: its start has no meaning.
             ranges.push((rows, 0));
             continue;
         };
@@ -137,12 +140,12 @@ fn doc(
         let end = start.saturating_add(count);
         if end > most {
             let row = i64::try_from(end - 1).unwrap_or(i64::MAX);
-            return Err(VectorError::corrupt(path, &coord, &PayloadError::Row { row, rows: most }));
+            return Err(VectorError::corrupt_chunk(path, &coord, &PayloadError::Row { row, rows: most }));
         }
         rows = rows.max(end);
         ranges.push((start, count));
     }
-    let positions = positions.first(usize::try_from(rows).unwrap_or(usize::MAX));
-    let fragments = FragmentIndex::of_ranges(&ranges, rows);
-    Ok(ChunkRows { coord, positions, fragments: Some(fragments), is_count_known: true })
+    let positions = positions.truncated(usize::try_from(rows).unwrap_or(usize::MAX));
+    let fragments = FragmentIndex::from_ranges(&ranges, rows);
+    Ok(ChunkVertices { coord, positions, fragments: Some(fragments), is_count_known: true })
 }

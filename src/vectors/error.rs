@@ -1,5 +1,6 @@
-//! [`VectorError`]: why a vector store has no answer.
+//! [`VectorError`]: why a request to a vector store fails.
 
+use super::coord::format_coord;
 use super::payload::PayloadError;
 use crate::array::ArrayError;
 use crate::cpu::ComputePoolError;
@@ -8,106 +9,104 @@ use crate::hierarchy::HierarchyError;
 use crate::key::{KeyError, NodePath};
 use crate::store::StoreError;
 
-/// Why a vector store has no answer. Each reason has a name of its own ([`VectorError::code`]).
+/// Why a request to a vector store fails. Each reason has a stable code ([`VectorError::code`]).
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VectorError {
-    /// A node or its elements cannot be had.
+    /// A node or its elements cannot be read.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// The store below failed.
+    /// The underlying store failed.
     #[error("`{key}` cannot be read: {source}")]
     Store {
-        /// What was read.
+        /// The key that was read.
         key: String,
-        /// Why not.
+        /// The store's error.
         source: StoreError,
     },
-    /// A path that no key can be made of.
+    /// A path from which no key can be formed.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Work had no result.
+    /// The compute pool did not return a result.
     #[error(transparent)]
     Cpu(#[from] ComputePoolError),
-    /// Not a vector store.
+    /// The node is not a vector store.
     #[error("`{path}` is not a store in Zarr Vector Format")]
     NotAStore {
-        /// The path asked for.
+        /// The requested path.
         path: NodePath,
     },
-    /// No such level.
+    /// The level does not exist.
     #[error("there is no level {level}; there are: {known:?}")]
     LevelNotFound {
-        /// The level asked for.
+        /// The requested level.
         level: u64,
-        /// The levels there are.
+        /// The existing levels.
         known: Vec<u64>,
     },
-    /// No such chunk.
-    #[error(
-        "there is no chunk `{chunk}`: a chunk is named by its coordinates with dots between, such as `0.-1.2`"
-    )]
+    /// The chunk does not exist.
+    #[error("there is no chunk `{chunk}`: give its coordinates separated by dots, such as `0.-1.2`")]
     ChunkNotFound {
-        /// The chunk asked for.
+        /// The requested chunk.
         chunk: String,
     },
-    /// No such objects.
+    /// None of the objects exists.
     #[error("there are no objects {ids:?}")]
     ObjectNotFound {
-        /// Those that there are not.
+        /// The missing ids.
         ids: Vec<i64>,
     },
-    /// No such attribute.
+    /// The attribute does not exist.
     #[error("there is no attribute `{name}`; there are: {known:?}")]
     AttributeNotFound {
-        /// The attribute asked for.
+        /// The requested attribute.
         name: String,
-        /// Those that there are.
+        /// The existing attributes.
         known: Vec<String>,
     },
-    /// No such group of objects.
+    /// The group of objects does not exist.
     #[error("there is no group {group}; there are {groups}")]
     GroupNotFound {
-        /// The group asked for.
+        /// The requested group.
         group: u64,
-        /// How many there are.
+        /// The number of groups.
         groups: u64,
     },
-    /// A box of another rank.
+    /// A box with the wrong number of axes.
     #[error("a box has {expected} numbers here (the least of each axis, then the largest), not {found}")]
     BboxRank {
-        /// Numbers it should have.
+        /// The required number of coordinates.
         expected: usize,
-        /// Numbers it has.
+        /// The given number of coordinates.
         found: usize,
     },
-    /// A box with a number that is none.
-    #[error("number {place} of the box is NaN")]
+    /// A box with a NaN coordinate.
+    #[error("number {index} of the box is NaN")]
     BboxNan {
-        /// Which, from 0.
-        place: usize,
+        /// The position of the NaN, from 0.
+        index: usize,
     },
-    /// A box whose end is before its beginning.
+    /// A box whose upper end is below its lower one.
     #[error("the box ends before it begins, along axis {axis}: {low} is more than {high}")]
     BboxInverted {
         /// The axis.
         axis: usize,
-        /// Its beginning.
+        /// Its lower end.
         low: f64,
-        /// Its end.
+        /// Its upper end.
         high: f64,
     },
-    /// A level that is no number.
-    #[error("`{0}` is no level: a level is a decimal number without leading zeros, or 1 to 5 of validation")]
+    /// A level that is not a number.
+    #[error("`{0}` is not a level: give a decimal number without leading zeros, or 1 to 5 for validation")]
     BadLevel(String),
-    /// A parameter that is not understood.
+    /// An invalid query parameter.
     #[error("`{name}` takes {takes}")]
     BadParam {
         /// The parameter.
         name: String,
-        /// What it takes.
+        /// The values it accepts.
         takes: String,
     },
-    /// Stored bytes that are not what the metadata says.
+    /// Stored bytes that contradict the metadata.
     #[error("chunk `{chunk}` of `{path}` is corrupt: {reason}")]
     Corrupt {
         /// The array.
@@ -117,46 +116,46 @@ pub enum VectorError {
         /// What is wrong.
         reason: String,
     },
-    /// An object whose manifest cannot be used.
+    /// An invalid manifest of an object.
     #[error("the manifest of object {object} is corrupt: {reason}")]
     CorruptManifest {
-        /// The object.
+        /// The id of the object.
         object: i64,
         /// What is wrong.
         reason: String,
     },
-    /// More than an answer may have.
+    /// A result above a limit.
     #[error(
-        "the answer has about {estimate} {what}; the limit is {limit}: ask for a smaller box, or page with `limit`, or take `format=arrow`"
+        "the response has about {estimate} {what}; the limit is {limit}: request a smaller box, use pages with `limit`, or `format=arrow`"
     )]
     TooMany {
         /// What is counted.
         what: &'static str,
-        /// How many there are, about.
+        /// The count, possibly estimated.
         estimate: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// Metadata that does not allow an answer.
+    /// Metadata that does not suffice to answer.
     #[error("the store's metadata cannot be used: {detail} (checks: {checks:?})")]
     InvalidMetadata {
-        /// The checks of validation that say so.
+        /// The validation checks that report it.
         checks: Vec<&'static str>,
         /// What is wrong.
         detail: String,
     },
-    /// An encoding that is not read here.
-    #[error("`{path}` is encoded as `{encoding}`, which is not read here")]
+    /// An encoding that is not supported.
+    #[error("`{path}` has the encoding `{encoding}`, which is not supported")]
     UnsupportedEncoding {
         /// The array.
         path: String,
         /// The encoding.
         encoding: String,
     },
-    /// Something that is not read of stores of this profile.
-    #[error("{what} are not read of stores of profile {profile}")]
+    /// A feature that is not supported for this profile.
+    #[error("{what} are not supported in profile {profile}")]
     UnsupportedInProfile {
-        /// What was asked for.
+        /// The feature.
         what: &'static str,
         /// The profile.
         profile: &'static str,
@@ -164,7 +163,7 @@ pub enum VectorError {
 }
 
 impl VectorError {
-    /// A stable name.
+    /// The stable code of the error, as in the `code` member of a problem document.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -190,37 +189,37 @@ impl VectorError {
         }
     }
 
-    /// A payload that is not what it should be.
+    /// A payload that cannot be parsed.
     #[must_use]
-    pub fn corrupt(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
+    pub fn corrupt_chunk(path: &NodePath, chunk: &[i64], reason: &PayloadError) -> Self {
         Self::Corrupt {
             path: path.as_str().to_owned(),
-            chunk: super::dotted(chunk),
+            chunk: format_coord(chunk),
             reason: reason.to_string(),
         }
     }
 
-    /// A parameter that is not understood.
+    /// An invalid query parameter.
     #[must_use]
     pub fn bad_param(name: &str, takes: impl Into<String>) -> Self {
         Self::BadParam { name: name.to_owned(), takes: takes.into() }
     }
 
-    /// Metadata that a check of validation would complain about.
+    /// Metadata that fails a validation check.
     #[must_use]
-    pub fn invalid(check: &'static str, detail: impl Into<String>) -> Self {
+    pub fn invalid_metadata(check: &'static str, detail: impl Into<String>) -> Self {
         Self::InvalidMetadata { checks: vec![check], detail: detail.into() }
     }
 
-    /// Whether only one chunk is the victim, so that the others can be answered.
+    /// Whether the error concerns one chunk alone, so that the others can still be returned.
     #[must_use]
     pub fn is_corrupt_chunk(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
     }
 
-    /// Whether there is no node, or none that would be a vector store.
+    /// Whether the path has no node, or a node that is not a vector store.
     #[must_use]
-    pub fn is_absence(&self) -> bool {
+    pub fn is_not_found(&self) -> bool {
         match self {
             Self::NotAStore { .. } => true,
             Self::Array(ArrayError::Hierarchy(error)) => {
@@ -255,7 +254,7 @@ impl Classify for VectorError {
             | Self::BboxInverted { .. }
             | Self::BadLevel(_)
             | Self::BadParam { .. } => ErrorClass::InvalidRequest,
-            // The stored data clashes with its metadata; whoever asked can ask for the rest.
+            // The stored data contradicts its metadata; the client can request the other chunks.
             Self::Corrupt { .. } => ErrorClass::Conflict,
             Self::CorruptManifest { .. } => ErrorClass::CorruptData,
             Self::TooMany { .. } => ErrorClass::TooLarge,

@@ -1,40 +1,44 @@
-//! [`Level`]: one level of a store: its shapes, its vertices, and which of its chunks are there.
+//! [`Level`]: one level of a store, with its shapes, its vertices and its chunk grid.
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::Value;
 
-use super::bbox::Touch;
+use super::bbox::TouchedRanges;
 use super::cells::{CellArray, NonEmptyCells};
-use super::json::{Object, is_true, text};
+use super::json::{JsonObject, is_true, string};
 use super::payload::number_type;
 use super::root::Profile;
-use super::shapes::{Shapes, level_block};
-use super::store::VectorStore;
-use super::{Bbox, Coord, LevelName, VectorError};
+use super::shapes::{Shapes, level_metadata};
+use super::store::{LevelName, VectorStore};
+use super::{Bbox, Coord, VectorError};
 use crate::key::NodePath;
 use crate::metadata::DataType;
 
-/// A level of a store, opened.
+/// The number of levels opened concurrently.
+const CONCURRENCY: usize = 8;
+
+/// An opened level of a store.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// The store.
+    /// The store that it belongs to.
     pub store: VectorStore,
     /// Its number and name.
     pub name: LevelName,
-    /// Where it stands.
+    /// The path of its group.
     pub path: NodePath,
-    /// What it says of itself.
-    pub attributes: Arc<Object>,
-    /// Its chunks and bins.
+    /// Its own metadata.
+    pub attributes: Arc<JsonObject>,
+    /// The shapes of its chunks and bins.
     pub shapes: Shapes,
-    /// How many axes.
+    /// The number of spatial axes.
     pub dims: usize,
-    /// The type of coordinates.
-    pub kind: DataType,
-    /// The vertices.
+    /// The data type of coordinates: float16, float32 or float64.
+    pub coordinate_type: DataType,
+    /// The positions of vertices.
     pub vertices: CellArray,
-    /// Which of them belong together, if that is stored.
+    /// The fragment index of each chunk, if it is stored.
     pub fragments: Option<CellArray>,
 }
 
@@ -47,19 +51,22 @@ impl Level {
         let path = store.path.child(&name.name)?;
         let profile = store.root.profile;
         let group = store.level_attributes(&path).await?.unwrap_or_default();
-        let attributes = Arc::new(level_block(profile, &group).cloned().unwrap_or_default());
-        let shapes = Shapes::of(&store.root, &name.name, &attributes)?;
+        let attributes = Arc::new(level_metadata(profile, &group).cloned().unwrap_or_default());
+        let shapes = Shapes::from_metadata(&store.root, &name.name, &attributes)?;
         let dims = shapes.chunk.len();
         let vertices = path.child("vertices")?;
-        let vertices = store.cells(vertices, dims).await?.ok_or_else(|| {
-            VectorError::invalid("vertices_array", format!("there is no `{}/vertices`", path.as_str()))
+        let vertices = store.open_cells(vertices, dims).await?.ok_or_else(|| {
+            VectorError::invalid_metadata(
+                "vertices_array",
+                format!("there is no `{}/vertices`", path.as_str()),
+            )
         })?;
         let kind = coordinate_type(&vertices, dims)?;
         let fragments = match profile {
             Profile::Doc => "vertex_group_offsets",
             Profile::V7 | Profile::V9 => "vertex_fragments",
         };
-        let fragments = store.cells(path.child(fragments)?, dims).await?;
+        let fragments = store.open_cells(path.child(fragments)?, dims).await?;
         Ok(Self {
             store: store.clone(),
             name: name.clone(),
@@ -67,43 +74,43 @@ impl Level {
             attributes,
             shapes,
             dims,
-            kind,
+            coordinate_type: kind,
             vertices,
             fragments,
         })
     }
 
-    /// Axes before the spatial ones: one, if chunks are also cut by an attribute.
+    /// The number of axes before the spatial ones: 1 if chunks are also split by an attribute, else 0.
     #[must_use]
-    pub fn lead(&self) -> usize {
-        self.vertices.lead()
+    pub fn leading_axes(&self) -> usize {
+        self.vertices.leading_axes()
     }
 
-    /// The number of vertices, as the level says.
+    /// The number of vertices that the level's metadata declares.
     #[must_use]
     pub fn vertex_count(&self) -> Option<u64> {
         self.attributes.get("vertex_count")?.as_u64()
     }
 
-    /// Whether fragments may share rows.
+    /// Whether the metadata allows fragments to share rows.
     #[must_use]
     pub fn shares_fragments(&self) -> bool {
         is_true(&self.attributes, "shared_fragments")
     }
 
-    /// Whether the level says that fragments are ranges that make up each chunk.
+    /// Whether the metadata declares that the fragments of each chunk are ranges that cover it.
     #[must_use]
-    pub fn claims_tiles(&self) -> bool {
+    pub fn declares_tiling(&self) -> bool {
         is_true(&self.attributes, "fragments_tile")
     }
 
-    /// The attribute that chunks are cut by, with the value of each place along the leading axis.
+    /// The attribute by which chunks are split, and its value at each coordinate of the leading axis.
     #[must_use]
     pub fn chunk_attribute(&self) -> Option<(String, Vec<String>)> {
-        if self.lead() == 0 {
+        if self.leading_axes() == 0 {
             return None;
         }
-        let name = text(&self.attributes, "chunk_attribute_name")?;
+        let name = string(&self.attributes, "chunk_attribute_name")?;
         let values = self.attributes.get("chunk_attribute_values")?.as_array()?;
         let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         Some((name.to_owned(), values.iter().map(value).collect()))
@@ -113,15 +120,15 @@ impl Level {
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn occupied(&self) -> Result<NonEmptyCells, VectorError> {
-        self.vertices.occupied(&self.store.context).await
+    pub async fn non_empty_chunks(&self) -> Result<NonEmptyCells, VectorError> {
+        self.vertices.non_empty_cells(&self.store.context).await
     }
 
-    /// The chunks there is room for, along each spatial axis, from the first to the last: those of the array, or where
-    /// there is none those of the store's bounds and of what is stored.
+    /// The first and last chunk along each spatial axis: of the array's grid, or, where each chunk has its own array,
+    /// of the store's bounds joined with the chunks in `occupied`.
     #[must_use]
-    pub fn grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
-        let lead = self.lead();
+    pub fn chunk_grid(&self, occupied: &[Coord]) -> Vec<(i64, i64)> {
+        let lead = self.leading_axes();
         if let Some(grid) = self.vertices.grid() {
             let origin = self.vertices.origin().iter().skip(lead);
             let length = |length: u64| i64::try_from(length).unwrap_or(i64::MAX).saturating_sub(1);
@@ -131,10 +138,10 @@ impl Level {
         let bounds = self.store.root.bounds();
         let bounds = bounds.filter(|(low, high)| low.len() == self.dims && high.len() == self.dims);
         let bounded = bounds.and_then(|(low, high)| {
-            // A box of the bounds, in a grid that has no end.
+            // The chunks of the bounds, in a practically unbounded grid.
             let bbox = Bbox::new(low, high, self.dims, super::Interval::Closed).ok()?;
             let endless = vec![(i64::MIN / 4, i64::MAX / 4); self.dims];
-            Touch::of(&bbox, &self.shapes, &endless).chunks
+            TouchedRanges::new(&bbox, &self.shapes, &endless).chunks
         });
         (0..self.dims)
             .map(|axis| {
@@ -152,11 +159,11 @@ impl Level {
             .collect()
     }
 
-    /// Where a chunk begins and ends along each axis.
+    /// The lower and upper corner of a chunk.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "coordinates beyond 2^53 have no exact place at all")]
-    pub fn bounds_of(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
-        let spatial = coord.iter().skip(self.lead());
+    pub fn chunk_bounds(&self, coord: &[i64]) -> (Vec<f64>, Vec<f64>) {
+        let spatial = coord.iter().skip(self.leading_axes());
         let axes = || spatial.clone().zip(&self.shapes.chunk);
         (
             axes().map(|(&at, edge)| at as f64 * edge).collect(),
@@ -165,37 +172,67 @@ impl Level {
     }
 }
 
-/// The type of the coordinates of vertices.
+impl VectorStore {
+    /// Opens a level by its number.
+    ///
+    /// # Errors
+    /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
+    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
+        let found = self.levels.iter().find(|level| level.index == index);
+        let name = found.ok_or_else(|| VectorError::LevelNotFound {
+            level: index,
+            known: self.levels.iter().map(|level| level.index).collect(),
+        })?;
+        Level::open(self, name).await
+    }
+
+    /// Opens every level; one that cannot be used is returned as its error.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
+        let open = |name: LevelName| async move {
+            match Level::open(self, &name).await {
+                Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
+                outcome => Ok((name, outcome)),
+            }
+        };
+        let opening: Vec<_> = self.levels.iter().cloned().map(open).collect();
+        stream::iter(opening).buffered(CONCURRENCY).try_collect().await
+    }
+}
+
+/// The data type of the coordinates of vertices.
 fn coordinate_type(vertices: &CellArray, dims: usize) -> Result<DataType, VectorError> {
     let path = vertices.path.as_str();
     check_encoding(vertices, "raw")?;
-    let kind = if let (Some(array), None) = (vertices.array(), text(&vertices.attributes, "dtype")) {
+    let kind = if let (Some(array), None) = (vertices.array(), string(&vertices.attributes, "dtype")) {
         let metadata = array.metadata();
-        // Of a dense array the type is its own; the last dimension holds the coordinates.
+        // A dense array has the type of its coordinates, which are its last dimension.
         if metadata.data_type.is_variable() {
             None
         } else {
             if metadata.shape.len() != dims + 2 || metadata.shape.last() != Some(&(dims as u64)) {
                 let detail = format!("`{path}` has the shape {:?} for {dims} axes", metadata.shape);
-                return Err(VectorError::invalid("doc_array_shapes", detail));
+                return Err(VectorError::invalid_metadata("doc_array_shapes", detail));
             }
             Some(metadata.data_type.clone())
         }
     } else {
-        text(&vertices.attributes, "dtype").and_then(number_type)
+        string(&vertices.attributes, "dtype").and_then(number_type)
     };
     let is_float =
         |kind: &DataType| matches!(kind, DataType::Float16 | DataType::Float32 | DataType::Float64);
     kind.filter(is_float).ok_or_else(|| {
         let written = vertices.attributes.get("dtype");
         let detail = format!("`{path}` has coordinates of type {written:?}, not float16, float32 or float64");
-        VectorError::invalid("array_attrs", detail)
+        VectorError::invalid_metadata("array_attrs", detail)
     })
 }
 
-/// Refuses payloads that are written otherwise.
+/// Rejects payloads with another encoding than `known`.
 pub(super) fn check_encoding(cells: &CellArray, known: &str) -> Result<(), VectorError> {
-    match text(&cells.attributes, "encoding") {
+    match string(&cells.attributes, "encoding") {
         Some(encoding) if encoding != known => Err(VectorError::UnsupportedEncoding {
             path: cells.path.as_str().to_owned(),
             encoding: encoding.to_owned(),

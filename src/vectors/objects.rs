@@ -1,7 +1,7 @@
-//! Objects: which there are, of which fragments each is made, and what is said of them.
+//! [`ObjectIndex`]: the objects of a level, the fragments of each, and their attributes.
 //!
-//! An object is found by its id, which need not be its row: ids may be any numbers. Manifests are read as rows of one
-//! array. What a store of the documents' layout says of an object is its first group alone.
+//! An object is found by its id, which may be any integer and need not equal its row. Manifests are rows of one array.
+//! In the documents' profile only the first group of an object is stored.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,39 +10,39 @@ use bytes::Bytes;
 use serde_json::{Number, Value};
 
 use super::VectorError;
-use super::json::text;
+use super::json::string;
 use super::level::Level;
-use super::payload::{FragmentNumbers, FragmentSpan, Manifest, integers, number_type};
+use super::payload::{FragmentNumbers, FragmentSpan, Manifest, decode_integers, number_type};
 use super::root::Profile;
 use crate::array::{Array, ArrayError};
 use crate::chunk::Subset;
 use crate::error::{Classify, ErrorClass};
 use crate::metadata::DataType;
 
-/// Most objects that are read for one answer.
-const MOST_OBJECTS: u64 = 1 << 22;
-/// Most fragments that all objects of a level name: a manifest of a few bytes may name many.
-const MOST_FRAGMENTS: u64 = 1 << 24;
-/// Rows of manifests that are read at a time: a chunk of them.
-const ROWS_AT_A_TIME: u64 = 1 << 14;
+/// The largest number of objects read for one response.
+const MAX_OBJECTS: u64 = 1 << 22;
+/// The largest number of fragments that all manifests of a level may name. A manifest of a few bytes may name many.
+const MAX_FRAGMENTS: u64 = 1 << 24;
+/// The number of manifests read at a time.
+const ROWS_PER_READ: u64 = 1 << 14;
 
-/// An object, and what it is made of.
+/// An object and its fragments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Object {
+pub struct VectorObject {
     /// Its id.
     pub id: i64,
-    /// Its row among the manifests and the attributes.
+    /// Its row in the manifests and in the object attributes.
     pub row: u64,
     /// Its fragments.
     pub manifest: Manifest,
 }
 
-/// What an attribute says of an object.
+/// The value of an attribute for one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectValue {
-    /// The attribute.
+    /// The name of the attribute.
     pub name: String,
-    /// Its value; null if there is none.
+    /// The value; null if there is none.
     pub value: Value,
 }
 
@@ -50,22 +50,23 @@ pub struct ObjectValue {
 #[derive(Clone, Debug)]
 pub struct ObjectIndex {
     level: Level,
-    /// What the index says of itself.
-    pub attributes: Arc<super::json::Object>,
+    /// The attributes of the index.
+    pub attributes: Arc<super::json::JsonObject>,
     manifests: Arc<Array>,
     ids: Option<Arc<Array>>,
-    coordinates: usize,
+    chunk_rank: usize,
 }
 
 impl ObjectIndex {
-    /// The objects of a level, if there are any.
+    /// Opens the object index of a level; `None` if it has none.
     ///
     /// # Errors
     /// [`VectorError::InvalidMetadata`].
     pub async fn open(level: &Level) -> Result<Option<Self>, VectorError> {
         let context = &level.store.context;
         let path = level.path.child("object_index")?;
-        let wrong = |what: &str| VectorError::invalid("manifests", format!("`{}`: {what}", path.as_str()));
+        let wrong =
+            |what: &str| VectorError::invalid_metadata("manifests", format!("`{}`: {what}", path.as_str()));
         if level.store.root.profile == Profile::Doc {
             let Some(array) = context.array(&path).await? else { return Ok(None) };
             let metadata = array.metadata();
@@ -73,26 +74,26 @@ impl ObjectIndex {
                 || metadata.shape.len() != 2
                 || metadata.shape.last() != Some(&2)
             {
-                return Err(wrong("it holds no pairs of int64"));
+                return Err(wrong("it does not hold pairs of int64"));
             }
-            let attributes = context.object(&metadata.attributes).await?;
+            let attributes = context.parse_attributes(&metadata.attributes).await?;
             return Ok(Some(Self {
                 level: level.clone(),
                 attributes,
                 manifests: array,
                 ids: None,
-                coordinates: 0,
+                chunk_rank: 0,
             }));
         }
         let Some(group) = context.group(&path).await? else { return Ok(None) };
-        let attributes = context.object(&group.attributes).await?;
+        let attributes = context.parse_attributes(&group.attributes).await?;
         let manifests =
             context.array(&path.child("manifests")?).await?.ok_or_else(|| wrong("it has no `manifests`"))?;
         if manifests.metadata().data_type != DataType::VariableBytes || manifests.metadata().shape.len() != 1
         {
-            return Err(wrong("`manifests` is no list of bytes of variable length"));
+            return Err(wrong("`manifests` is not a list of variable-length bytes"));
         }
-        let ids = match text(&attributes, "layout") {
+        let ids = match string(&attributes, "layout") {
             Some("vlen_manifests_v1") => None,
             None | Some("vlen_manifests_v2") => context.array(&path.child("object_ids")?).await?,
             Some(layout) => {
@@ -103,7 +104,7 @@ impl ObjectIndex {
         if ids.as_ref().is_some_and(|ids| {
             ids.metadata().shape.len() != 1 || number_type(&ids.metadata().data_type.name()).is_none()
         }) {
-            return Err(wrong("`object_ids` is no list of numbers"));
+            return Err(wrong("`object_ids` is not a list of numbers"));
         }
         let written =
             attributes.get("sid_ndim").and_then(Value::as_u64).and_then(|sid| usize::try_from(sid).ok());
@@ -114,12 +115,12 @@ impl ObjectIndex {
                 level.vertices.rank()
             )));
         }
-        Ok(Some(Self { level: level.clone(), attributes, manifests, ids, coordinates }))
+        Ok(Some(Self { level: level.clone(), attributes, manifests, ids, chunk_rank: coordinates }))
     }
 
-    /// How many manifests there are.
+    /// The number of manifests.
     #[must_use]
-    pub fn rows(&self) -> u64 {
+    pub fn row_count(&self) -> u64 {
         self.manifests.metadata().shape.first().copied().unwrap_or_default()
     }
 
@@ -128,29 +129,29 @@ impl ObjectIndex {
     /// # Errors
     /// [`VectorError::TooMany`].
     pub async fn ids(&self) -> Result<Vec<i64>, VectorError> {
-        let rows = self.rows();
-        if rows > MOST_OBJECTS {
-            return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MOST_OBJECTS });
+        let rows = self.row_count();
+        if rows > MAX_OBJECTS {
+            return Err(VectorError::TooMany { what: "objects", estimate: rows, limit: MAX_OBJECTS });
         }
         let Some(ids) = &self.ids else {
             return Ok((0..i64::try_from(rows).unwrap_or(i64::MAX)).collect());
         };
-        let items = self.level.store.context.rows(ids, 0..rows).await?.into_items();
-        let mut ids = integers(&items, &ids.metadata().data_type);
+        let items = self.level.store.context.read_rows(ids, 0..rows).await?.into_bytes();
+        let mut ids = decode_integers(&items, &ids.metadata().data_type);
         ids.truncate(usize::try_from(rows).unwrap_or(usize::MAX));
         Ok(ids)
     }
 
-    /// The rows of these ids, and those of them that there are not.
+    /// The row and id of each of the requested ids, and the ids that do not exist.
     ///
     /// # Errors
     /// As [`ObjectIndex::ids`].
-    pub async fn find(&self, wanted: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
+    pub async fn find_rows(&self, requested: &[i64]) -> Result<(Vec<(u64, i64)>, Vec<i64>), VectorError> {
         let known = self.ids().await?;
         let mut rows: Vec<(i64, u64)> = known.into_iter().zip(0..).collect();
         rows.sort_unstable();
         let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for &id in wanted {
+        for &id in requested {
             let first = rows.partition_point(|&(known, _)| known < id);
             match rows.get(first) {
                 Some(&(known, row)) if known == id => found.push((row, id)),
@@ -160,118 +161,119 @@ impl ObjectIndex {
         Ok((found, missing))
     }
 
-    /// The payloads of manifests.
+    /// The stored manifests of a range of rows.
     ///
     /// # Errors
     /// [`VectorError::Corrupt`] if they do not decode.
-    pub async fn payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
+    pub async fn manifest_payloads(&self, rows: Range<u64>) -> Result<Vec<Bytes>, VectorError> {
         let path = self.level.path.child("object_index")?;
-        let read = self.level.store.context.rows(&self.manifests, rows.clone()).await;
+        let read = self.level.store.context.read_rows(&self.manifests, rows.clone()).await;
         let read = read.map_err(|error| {
-            unreadable(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
+            read_error(path.as_str(), &format!("rows {}..{}", rows.start, rows.end), error)
         })?;
         if self.is_doc() {
-            let items = read.into_items();
+            let items = read.into_bytes();
             return Ok((0..items.len() / 16).map(|row| items.slice(row * 16..row * 16 + 16)).collect());
         }
-        Ok(read.into_texts())
+        Ok(read.into_elements())
     }
 
     fn is_doc(&self) -> bool {
         self.level.store.root.profile == Profile::Doc
     }
 
-    /// What a payload says the object is made of.
+    /// Decodes the manifest of an object.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
-    pub fn decode(&self, id: i64, payload: &[u8]) -> Result<Manifest, VectorError> {
+    pub fn decode_manifest(&self, id: i64, payload: &[u8]) -> Result<Manifest, VectorError> {
         let corrupt = |reason: String| VectorError::CorruptManifest { object: id, reason };
         if payload.is_empty() {
             return Ok(Manifest::default());
         }
         if !self.is_doc() {
-            return Manifest::decode(payload, self.coordinates).map_err(|reason| corrupt(reason.to_string()));
+            return Manifest::decode(payload, self.chunk_rank).map_err(|reason| corrupt(reason.to_string()));
         }
-        let [chunk, bin] = integers(payload, &DataType::Int64)[..] else {
-            return Err(corrupt("it is no pair".to_owned()));
+        let [chunk, bin] = decode_integers(payload, &DataType::Int64)[..] else {
+            return Err(corrupt("it is not a pair".to_owned()));
         };
         if chunk < 0 {
             // Never written.
             return Ok(Manifest::default());
         }
         let grid = self.level.vertices.grid().unwrap_or_default();
-        let chunk = unflattened(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
+        let chunk =
+            unravel_index(chunk, &grid).ok_or_else(|| corrupt(format!("there is no chunk {chunk}")))?;
         let fragment = u32::try_from(bin).map_err(|_no_bin| corrupt(format!("there is no group {bin}")))?;
         Ok(Manifest { spans: vec![FragmentSpan { chunk, fragments: FragmentNumbers::List(vec![fragment]) }] })
     }
 
-    /// Objects by row and id.
+    /// Reads objects by row and id.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`].
-    pub async fn objects(&self, rows: &[(u64, i64)]) -> Result<Vec<Object>, VectorError> {
+    pub async fn read_objects(&self, rows: &[(u64, i64)]) -> Result<Vec<VectorObject>, VectorError> {
         let mut objects = Vec::with_capacity(rows.len().min(1 << 16));
         for &(row, id) in rows {
-            let payload = self.payloads(row..row.saturating_add(1)).await?;
-            let manifest = self.decode(id, payload.first().map_or(&[], |payload| payload))?;
-            objects.push(Object { id, row, manifest });
+            let payload = self.manifest_payloads(row..row.saturating_add(1)).await?;
+            let manifest = self.decode_manifest(id, payload.first().map_or(&[], |payload| payload))?;
+            objects.push(VectorObject { id, row, manifest });
         }
         Ok(objects)
     }
 
-    /// All objects, in the order of their rows.
+    /// Reads all objects, in the order of their rows.
     ///
     /// # Errors
     /// [`VectorError::CorruptManifest`], [`VectorError::TooMany`].
-    pub async fn all(&self) -> Result<Vec<Object>, VectorError> {
+    pub async fn read_all(&self) -> Result<Vec<VectorObject>, VectorError> {
         let ids = self.ids().await?;
         let mut objects = Vec::with_capacity(ids.len().min(1 << 16));
         let mut fragments = 0_u64;
-        for start in (0..self.rows()).step_by(usize::try_from(ROWS_AT_A_TIME).unwrap_or(usize::MAX)) {
-            let payloads = self.payloads(start..start.saturating_add(ROWS_AT_A_TIME)).await?;
+        for start in (0..self.row_count()).step_by(usize::try_from(ROWS_PER_READ).unwrap_or(usize::MAX)) {
+            let payloads = self.manifest_payloads(start..start.saturating_add(ROWS_PER_READ)).await?;
             let (index, first) = (self.clone(), usize::try_from(start).unwrap_or(usize::MAX));
             let ids: Vec<i64> = ids.iter().skip(first).take(payloads.len()).copied().collect();
             let decode = move || {
                 let decoded = payloads.iter().zip(ids).zip(start..).map(|((payload, id), row)| {
-                    index.decode(id, payload).map(|manifest| Object { id, row, manifest })
+                    index.decode_manifest(id, payload).map(|manifest| VectorObject { id, row, manifest })
                 });
-                decoded.collect::<Result<Vec<Object>, VectorError>>()
+                decoded.collect::<Result<Vec<VectorObject>, VectorError>>()
             };
             for object in self.level.store.context.cpu.run(decode).await?? {
                 fragments = fragments.saturating_add(object.manifest.len() as u64);
                 objects.push(object);
             }
-            if fragments > MOST_FRAGMENTS {
-                let (estimate, limit) = (fragments, MOST_FRAGMENTS);
+            if fragments > MAX_FRAGMENTS {
+                let (estimate, limit) = (fragments, MAX_FRAGMENTS);
                 return Err(VectorError::TooMany { what: "fragments of objects", estimate, limit });
             }
         }
         Ok(objects)
     }
 
-    /// What the attributes of objects say of one.
+    /// The values of all object attributes for one row.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn values(&self, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
-        values_of(&self.level, "object_attributes", row).await
+    pub async fn attribute_values(&self, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        row_values(&self.level, "object_attributes", row).await
     }
 
-    /// How many groups of objects there are.
+    /// The number of groups of objects.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn groups(&self) -> Result<u64, VectorError> {
+    pub async fn group_count(&self) -> Result<u64, VectorError> {
         let array = self.level.store.context.array(&self.level.path.child("groups")?).await?;
         Ok(array.and_then(|array| array.metadata().shape.first().copied()).unwrap_or_default())
     }
 
-    /// The ids of the objects of a group.
+    /// The ids of the objects in a group.
     ///
     /// # Errors
     /// [`VectorError::GroupNotFound`].
-    pub async fn group(&self, group: u64) -> Result<Vec<i64>, VectorError> {
+    pub async fn group_members(&self, group: u64) -> Result<Vec<i64>, VectorError> {
         let context = &self.level.store.context;
         let path = self.level.path.child("groups")?;
         let array = context.array(&path).await?;
@@ -280,56 +282,56 @@ impl ObjectIndex {
         let array =
             array.filter(|array| group < groups && array.metadata().data_type == DataType::VariableBytes);
         let array = array.ok_or(VectorError::GroupNotFound { group, groups })?;
-        let attributes = context.object(&array.metadata().attributes).await?;
+        let attributes = context.parse_attributes(&array.metadata().attributes).await?;
         let ranges = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
         if let Some([start, stop]) = super::json::integers(ranges).as_deref() {
             let members = stop.saturating_sub(*start);
-            if u64::try_from(members).is_ok_and(|members| members > MOST_OBJECTS) {
+            if u64::try_from(members).is_ok_and(|members| members > MAX_OBJECTS) {
                 let estimate = members.unsigned_abs();
-                return Err(VectorError::TooMany { what: "objects", estimate, limit: MOST_OBJECTS });
+                return Err(VectorError::TooMany { what: "objects", estimate, limit: MAX_OBJECTS });
             }
             return Ok((*start..*stop).collect());
         }
-        let read = context.rows(&array, group..group + 1).await;
-        let read = read.map_err(|error| unreadable(path.as_str(), &group.to_string(), error))?;
-        let members = read.into_texts().into_iter().next().unwrap_or_default();
-        Ok(integers(&members, &DataType::Int64))
+        let read = context.read_rows(&array, group..group + 1).await;
+        let read = read.map_err(|error| read_error(path.as_str(), &group.to_string(), error))?;
+        let members = read.into_elements().into_iter().next().unwrap_or_default();
+        Ok(decode_integers(&members, &DataType::Int64))
     }
 
-    /// What the attributes of groups say of one.
+    /// The values of all group attributes for one group.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn group_values(&self, group: u64) -> Result<Vec<ObjectValue>, VectorError> {
-        values_of(&self.level, "group_attributes", group).await
+    pub async fn group_attribute_values(&self, group: u64) -> Result<Vec<ObjectValue>, VectorError> {
+        row_values(&self.level, "group_attributes", group).await
     }
 }
 
-/// The values of one row of all arrays in a folder.
-async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
+/// The values of one row of every array in a folder.
+async fn row_values(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectValue>, VectorError> {
     let context = &level.store.context;
     let below = level.path.child(folder)?;
     let mut values = Vec::new();
-    for name in context.names(&below).await?.unwrap_or_default() {
+    for name in context.child_names(&below).await?.unwrap_or_default() {
         let Some(array) = context.array(&below.child(&name)?).await? else { continue };
         let metadata = array.metadata();
         if metadata.shape.first().is_none_or(|&rows| row >= rows) {
             values.push(ObjectValue { name, value: Value::Null });
             continue;
         }
-        let cells = context.rows(&array, row..row + 1).await;
-        let cells = cells.map_err(|error| unreadable(below.as_str(), &name, error))?;
+        let cells = context.read_rows(&array, row..row + 1).await;
+        let cells = cells.map_err(|error| read_error(below.as_str(), &name, error))?;
         let meaning = metadata.attributes.member_text("fill_sentinel_meaning");
         let is_absence = meaning == Some("\"absent\"");
         let fill = metadata.fill_value.as_bytes();
         let one = |item: &[u8]| {
-            if is_absence && item == fill { Value::Null } else { number(&metadata.data_type, item) }
+            if is_absence && item == fill { Value::Null } else { json_number(&metadata.data_type, item) }
         };
         let mut items: Vec<Value> = if metadata.data_type.is_variable() {
-            let texts = cells.into_texts();
+            let texts = cells.into_elements();
             texts.iter().map(|text| String::from_utf8_lossy(text).into_owned().into()).collect()
         } else {
-            cells.into_items().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
+            cells.into_bytes().chunks_exact(metadata.data_type.item_bytes()).map(one).collect()
         };
         let value = if metadata.shape.len() == 1 { items.pop().unwrap_or_default() } else { items.into() };
         values.push(ObjectValue { name, value });
@@ -337,8 +339,8 @@ async fn values_of(level: &Level, folder: &str, row: u64) -> Result<Vec<ObjectVa
     Ok(values)
 }
 
-/// One number as JSON; null for what is none.
-pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
+/// A number as JSON; null for a value that JSON cannot represent.
+pub(super) fn json_number(kind: &DataType, item: &[u8]) -> Value {
     let float = |written: String, is_finite: bool| {
         let number = is_finite.then(|| written.parse::<Number>().ok()).flatten();
         number.map_or(Value::Null, Value::Number)
@@ -361,14 +363,14 @@ pub(super) fn number(kind: &DataType, item: &[u8]) -> Value {
         }
         DataType::UInt64 => item.first_chunk().map_or(Value::Null, |&bytes| u64::from_le_bytes(bytes).into()),
         kind if number_type(&kind.name()).is_some() => {
-            integers(item, kind).first().map_or(Value::Null, |&number| number.into())
+            decode_integers(item, kind).first().map_or(Value::Null, |&number| number.into())
         }
         _ => Value::Null,
     }
 }
 
-/// The coordinates of the chunk with this number, counted through a grid from 0.
-pub(super) fn unflattened(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
+/// The coordinates of the chunk with this flat index, in C order.
+pub(super) fn unravel_index(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
     let mut rest = u64::try_from(number).ok()?;
     let mut coord = vec![0; grid.len()];
     for (at, &length) in coord.iter_mut().zip(grid).rev() {
@@ -378,8 +380,8 @@ pub(super) fn unflattened(number: i64, grid: &[u64]) -> Option<Vec<i64>> {
     (rest == 0).then_some(coord)
 }
 
-/// Bytes that do not decode, as what they belong to.
-pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorError {
+/// Maps a decoding error to an error of the array part that `what` names.
+pub(super) fn read_error(path: &str, what: &str, error: ArrayError) -> VectorError {
     if error.class() == ErrorClass::CorruptData {
         let reason = error.to_string();
         return VectorError::Corrupt { path: path.to_owned(), chunk: what.to_owned(), reason };
@@ -387,8 +389,8 @@ pub(super) fn unreadable(path: &str, what: &str, error: ArrayError) -> VectorErr
     error.into()
 }
 
-/// All of an array of at most so many numbers.
-pub(super) async fn all_integers(
+/// All integers of an array; an error if there are more than `most`.
+pub(super) async fn read_integers(
     level: &Level,
     array: &Arc<Array>,
     most: u64,
@@ -398,9 +400,9 @@ pub(super) async fn all_integers(
     if count > most {
         return Err(VectorError::TooMany { what: "numbers", estimate: count, limit: most });
     }
-    let items = level.store.context.elements(array, subset).await;
-    let items = items.map_err(|error| unreadable(level.path.as_str(), "all", error))?.into_items();
-    Ok(integers(&items, &array.metadata().data_type))
+    let items = level.store.context.read_elements(array, subset).await;
+    let items = items.map_err(|error| read_error(level.path.as_str(), "all", error))?.into_bytes();
+    Ok(decode_integers(&items, &array.metadata().data_type))
 }
 
 #[cfg(test)]
@@ -408,18 +410,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_counted_in_c_order() {
-        assert_eq!(unflattened(0, &[2, 3]), Some(vec![0, 0]));
-        assert_eq!(unflattened(5, &[2, 3]), Some(vec![1, 2]));
+    fn unravels_flat_indices_in_c_order() {
+        assert_eq!(unravel_index(0, &[2, 3]), Some(vec![0, 0]));
+        assert_eq!(unravel_index(5, &[2, 3]), Some(vec![1, 2]));
         for none in [6, -1, i64::MAX] {
-            assert_eq!(unflattened(none, &[2, 3]), None, "{none}");
+            assert_eq!(unravel_index(none, &[2, 3]), None, "{none}");
         }
-        assert_eq!(unflattened(0, &[0]), None);
+        assert_eq!(unravel_index(0, &[0]), None);
     }
 
     #[test]
-    fn numbers_are_written_as_short_as_they_read_back() {
-        let text = |kind: &DataType, item: &[u8]| number(kind, item).to_string();
+    fn writes_the_shortest_number_that_parses_back() {
+        let text = |kind: &DataType, item: &[u8]| json_number(kind, item).to_string();
         assert_eq!(text(&DataType::Float32, &0.1_f32.to_le_bytes()), "0.1");
         assert_eq!(text(&DataType::Float64, &f64::NAN.to_le_bytes()), "null");
         assert_eq!(text(&DataType::UInt64, &u64::MAX.to_le_bytes()), u64::MAX.to_string());

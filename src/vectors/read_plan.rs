@@ -1,149 +1,158 @@
-//! Which fragments of which chunks a query reads: by box, by chunk, or by the objects that are found.
+//! [`ReadPlan`]: which fragments of which chunks a query reads, by box, by chunk or by matching objects.
 //!
-//! Objects are looked through off the reactor: there may be millions. A fragment that several objects share is read once,
-//! and counts as the first's.
+//! Objects are searched on the compute pool, as there may be millions. A fragment that several objects share is read
+//! once and is attributed to the smallest of their ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt};
 
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
-use super::objects::{Object, ObjectIndex};
+use super::objects::{ObjectIndex, VectorObject};
 use super::payload::{Fragment, FragmentIndex};
-use super::select::{Owners, RowSelection, is_inside};
+use super::query::{QueryMode, VertexQuery};
+use super::select::{FragmentOwners, RowSelection, is_in_any_box};
 use super::touched::TouchedChunks;
-use super::vertex_stream::Failure;
-use super::vertices::{Mode, VertexQuery};
 use super::{Bbox, Coord, VectorError};
 
-/// Chunks that are read at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
 
-/// An object that was found, with the parts of it that are in touched chunks: the first entry of its manifest, and how many.
+/// An object that matches, with the runs of its manifest that are in touched chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundObject {
-    /// Its id.
+pub struct MatchedObject {
+    /// The id of the object.
     pub id: i64,
-    /// Its parts.
+    /// The first manifest entry and the number of entries of each run.
     pub parts: Vec<(usize, usize)>,
 }
 
+/// A chunk that was skipped because it cannot be read.
+#[derive(Clone, Debug)]
+pub struct ChunkFailure {
+    /// The chunk.
+    pub chunk: Coord,
+    /// The reason.
+    pub error: VectorError,
+}
+
 /// What is read of one chunk.
-pub(crate) struct Work {
+pub(crate) struct ChunkRead {
     pub(crate) chunk: Coord,
-    pub(crate) pick: RowSelection,
-    pub(crate) owners: Option<Arc<Owners>>,
+    pub(crate) selection: RowSelection,
+    pub(crate) owners: Option<Arc<FragmentOwners>>,
 }
 
 /// What a query reads.
 pub(crate) struct ReadPlan {
-    pub(crate) work: Vec<Work>,
-    /// The objects that were found, if they were looked for.
-    pub(crate) objects: Option<Vec<FoundObject>>,
-    /// Chunks that could not be looked at.
-    pub(crate) failures: Vec<Failure>,
+    pub(crate) reads: Vec<ChunkRead>,
+    /// The objects that match, in modes that select objects.
+    pub(crate) objects: Option<Vec<MatchedObject>>,
+    /// Chunks that could not be examined.
+    pub(crate) failures: Vec<ChunkFailure>,
 }
 
 /// The fragments of each chunk that have a vertex in a box.
-type Inside = HashMap<Coord, BTreeSet<u32>>;
+type FragmentsInBoxes = HashMap<Coord, BTreeSet<u32>>;
 
-/// What a query reads of what it touches.
+/// Plans the reads of a query in the chunks that it touches.
 pub(crate) async fn plan_reads(
     query: &VertexQuery,
     level: &Level,
     touched: &TouchedChunks,
 ) -> Result<ReadPlan, VectorError> {
-    let is_by_object = !matches!(query.mode, Mode::Vertices | Mode::Chunks);
+    let is_by_object = !matches!(query.mode, QueryMode::Vertices | QueryMode::Chunks);
     let index = if is_by_object || query.columns.object_id { ObjectIndex::open(level).await? } else { None };
     let objects = match &index {
-        Some(index) => index.all().await?,
+        Some(index) => index.read_all().await?,
         None => Vec::new(),
     };
     let (chunks, cpu) = (touched.chunks.clone(), &level.store.context.cpu);
     if !is_by_object {
-        let pick = match query.mode {
-            Mode::Chunks => RowSelection::All,
+        let selection = match query.mode {
+            QueryMode::Chunks => RowSelection::All,
             _ => RowSelection::Boxes(query.boxes.as_slice().into()),
         };
         let by_chunk = move || {
-            let mut owners = owners_of(&objects);
-            let work = |chunk: Coord| {
+            let mut owners = fragment_owners(&objects);
+            let read = |chunk: Coord| {
                 let owners = owners.remove(&chunk).map(Arc::new);
-                Work { chunk, pick: pick.clone(), owners }
+                ChunkRead { chunk, selection: selection.clone(), owners }
             };
-            chunks.into_iter().map(work).collect()
+            chunks.into_iter().map(read).collect()
         };
-        return Ok(ReadPlan { work: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
+        return Ok(ReadPlan { reads: cpu.run(by_chunk).await?, objects: None, failures: Vec::new() });
     }
     let (exact, failures) = match query.mode {
-        Mode::ObjectsExact => {
-            let (inside, failures) = fragments_inside(query, level, touched).await?;
+        QueryMode::ObjectsExact => {
+            let (inside, failures) = fragments_in_boxes(query, level, touched).await?;
             (Some(inside), failures)
         }
         _ => (None, Vec::new()),
     };
-    let is_cropped = query.mode == Mode::Crop;
-    let (work, found) = cpu.run(move || by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
-    Ok(ReadPlan { work, objects: Some(found), failures })
+    let is_cropped = query.mode == QueryMode::Crop;
+    let (reads, matches) =
+        cpu.run(move || plan_by_object(&objects, &chunks, exact.as_ref(), is_cropped)).await?;
+    Ok(ReadPlan { reads, objects: Some(matches), failures })
 }
 
-/// The objects in touched chunks, and what is read of them: all, or what is in these chunks.
-fn by_object(
-    objects: &[Object],
+/// The objects that match, and the fragments to read: all of their fragments, or, if cropped, those in touched chunks.
+fn plan_by_object(
+    objects: &[VectorObject],
     chunks: &[Coord],
-    exact: Option<&Inside>,
+    exact: Option<&FragmentsInBoxes>,
     is_cropped: bool,
-) -> (Vec<Work>, Vec<FoundObject>) {
+) -> (Vec<ChunkRead>, Vec<MatchedObject>) {
     let touched: BTreeSet<&[i64]> = chunks.iter().map(Vec::as_slice).collect();
-    let mut wanted: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
-    let mut found = Vec::new();
+    let mut fragments_by_chunk: BTreeMap<&[i64], BTreeSet<u32>> = BTreeMap::new();
+    let mut matches = Vec::new();
     for object in objects {
-        let parts = parts_in(object, &touched);
-        let is_found = match exact {
+        let parts = parts_in_chunks(object, &touched);
+        let is_match = match exact {
             None => !parts.is_empty(),
             Some(exact) => object.manifest.fragments().any(|(chunk, fragment)| {
                 exact.get(chunk).is_some_and(|fragments| fragments.contains(&fragment))
             }),
         };
-        if !is_found {
+        if !is_match {
             continue;
         }
         for (chunk, fragment) in object.manifest.fragments() {
             if !is_cropped || touched.contains(chunk) {
-                wanted.entry(chunk).or_default().insert(fragment);
+                fragments_by_chunk.entry(chunk).or_default().insert(fragment);
             }
         }
-        found.push(FoundObject { id: object.id, parts });
+        matches.push(MatchedObject { id: object.id, parts });
     }
-    let mut owners = owners_of(objects);
-    let work = wanted.into_iter().map(|(chunk, fragments)| Work {
+    let mut owners = fragment_owners(objects);
+    let reads = fragments_by_chunk.into_iter().map(|(chunk, fragments)| ChunkRead {
         chunk: chunk.to_vec(),
-        pick: RowSelection::Fragments(fragments.into_iter().collect()),
+        selection: RowSelection::Fragments(fragments.into_iter().collect()),
         owners: owners.remove(chunk).map(Arc::new),
     });
-    (work.collect(), found)
+    (reads.collect(), matches)
 }
 
-/// The parts of an object in these chunks: entries of its manifest that follow each other.
-fn parts_in(object: &Object, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
+/// The parts of an object in these chunks: runs of consecutive manifest entries.
+fn parts_in_chunks(object: &VectorObject, touched: &BTreeSet<&[i64]>) -> Vec<(usize, usize)> {
     let mut parts: Vec<(usize, usize)> = Vec::new();
-    for (place, (chunk, _)) in object.manifest.fragments().enumerate() {
+    for (entry, (chunk, _)) in object.manifest.fragments().enumerate() {
         if !touched.contains(chunk) {
             continue;
         }
         match parts.last_mut() {
-            Some((start, count)) if *start + *count == place => *count += 1,
-            _ => parts.push((place, 1)),
+            Some((start, count)) if *start + *count == entry => *count += 1,
+            _ => parts.push((entry, 1)),
         }
     }
     parts
 }
 
-/// Which object each fragment of each chunk belongs to.
-fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
-    let mut owners: HashMap<Coord, Owners> = HashMap::new();
+/// The object that each fragment of each chunk belongs to.
+fn fragment_owners(objects: &[VectorObject]) -> HashMap<Coord, FragmentOwners> {
+    let mut owners: HashMap<Coord, FragmentOwners> = HashMap::new();
     for object in objects {
         for span in &object.manifest.spans {
             let of_chunk = owners.entry(span.chunk.clone()).or_default();
@@ -155,28 +164,28 @@ fn owners_of(objects: &[Object]) -> HashMap<Coord, Owners> {
     owners
 }
 
-/// The fragments that have a vertex in a box, and the chunks that could not be looked at.
-async fn fragments_inside(
+/// The fragments that have a vertex in a box, and the chunks that cannot be read.
+async fn fragments_in_boxes(
     query: &VertexQuery,
     level: &Level,
     touched: &TouchedChunks,
-) -> Result<(Inside, Vec<Failure>), VectorError> {
+) -> Result<(FragmentsInBoxes, Vec<ChunkFailure>), VectorError> {
     let boxes: Arc<[Bbox]> = query.boxes.as_slice().into();
     let mut reading = stream::iter(touched.chunks.clone())
         .map(|chunk| {
             let (level, boxes) = (level.clone(), Arc::clone(&boxes));
             async move {
-                let found = inside_of(&level, &chunk, boxes).await;
+                let found = read_fragments_in_boxes(&level, &chunk, boxes).await;
                 (chunk, found)
             }
         })
         .buffered(CONCURRENCY);
-    let (mut inside, mut failures) = (Inside::new(), Vec::new());
+    let (mut inside, mut failures) = (FragmentsInBoxes::new(), Vec::new());
     while let Some((chunk, found)) = reading.next().await {
         match found {
             Ok(found) => drop(inside.insert(chunk, found)),
             Err(error) if error.is_corrupt_chunk() && query.skips_corrupt => {
-                failures.push(Failure { chunk, error });
+                failures.push(ChunkFailure { chunk, error });
             }
             Err(error) => return Err(error),
         }
@@ -184,18 +193,24 @@ async fn fragments_inside(
     Ok((inside, failures))
 }
 
-async fn inside_of(level: &Level, chunk: &[i64], boxes: Arc<[Bbox]>) -> Result<BTreeSet<u32>, VectorError> {
-    match ChunkRows::read(level, chunk, true).await? {
-        Some(chunk) => Ok(level.store.context.cpu.run(move || fragments_with(&chunk, &boxes)).await?),
+async fn read_fragments_in_boxes(
+    level: &Level,
+    chunk: &[i64],
+    boxes: Arc<[Bbox]>,
+) -> Result<BTreeSet<u32>, VectorError> {
+    match ChunkVertices::read(level, chunk, true).await? {
+        Some(chunk) => {
+            Ok(level.store.context.cpu.run(move || fragments_with_rows_in(&chunk, &boxes)).await?)
+        }
         None => Ok(BTreeSet::new()),
     }
 }
 
 /// The fragments of a chunk that have a vertex in a box.
-fn fragments_with(chunk: &ChunkRows, boxes: &[Bbox]) -> BTreeSet<u32> {
+fn fragments_with_rows_in(chunk: &ChunkVertices, boxes: &[Bbox]) -> BTreeSet<u32> {
     let fragments = (0_u32..).zip(chunk.fragments.iter().flat_map(FragmentIndex::iter));
     let is_touched = |(_, fragment): &(u32, Fragment<'_>)| {
-        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_inside(chunk, row, boxes)))
+        fragment.rows().any(|row| u32::try_from(row).is_ok_and(|row| is_in_any_box(chunk, row, boxes)))
     };
     fragments.filter(is_touched).map(|(number, _)| number).collect()
 }

@@ -1,47 +1,47 @@
-//! Choosing rows of a chunk: [`Batch`], and the [`Schema`] that all batches of an answer have.
+//! Selecting rows of a chunk: [`Batch`] holds them, and [`Schema`] describes all batches of a response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::attributes::Attribute;
-use super::chunk::ChunkRows;
+use super::attributes::VertexAttribute;
+use super::chunk::ChunkVertices;
 use super::payload::Fragment;
 use super::root::Axis;
-use super::{Bbox, Coord, VectorError, dotted};
+use super::{Bbox, Coord, VectorError, format_coord};
 use crate::metadata::DataType;
 
-/// A column of numbers.
+/// An attribute's column.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// The type of its numbers.
+    /// The data type of its values.
     pub kind: DataType,
-    /// Numbers of a row.
+    /// The number of values in a row.
     pub width: usize,
-    /// Whether each row is a list even if it is of one number.
+    /// Whether each row is a list, even of one value.
     pub is_list: bool,
-    /// What the numbers stand for, if they are codes.
+    /// The category of each code, if values are codes.
     pub categories: Option<Arc<[String]>>,
-    /// Whether the categories have an order.
+    /// Whether the categories are ordered.
     pub is_ordered: bool,
 }
 
-/// Which of the columns that every vertex has are wanted.
+/// Which of the columns that every vertex has are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of names")]
 pub struct Columns {
-    /// Where it is.
+    /// The position.
     pub position: bool,
-    /// The chunk it is in.
+    /// The chunk that holds the vertex.
     pub chunk: bool,
-    /// Its row in the chunk.
+    /// The row in that chunk.
     pub row: bool,
-    /// The fragment it belongs to.
+    /// The fragment that the vertex belongs to.
     pub fragment: bool,
-    /// The object it belongs to.
+    /// The object that the vertex belongs to.
     pub object_id: bool,
 }
 
@@ -51,31 +51,31 @@ impl Default for Columns {
     }
 }
 
-/// What the rows of an answer have.
+/// The columns of a response.
 #[derive(Clone, Debug)]
 pub struct Schema {
     /// The columns that every vertex has.
     pub columns: Columns,
-    /// The type of coordinates.
+    /// The data type of coordinates.
     pub kind: DataType,
     /// The axes.
     pub axes: Vec<Axis>,
-    /// Coordinates of a chunk.
-    pub coordinates: usize,
-    /// The attributes asked for.
+    /// The number of coordinates of a chunk.
+    pub chunk_rank: usize,
+    /// The requested attributes.
     pub attributes: Vec<Column>,
-    /// What else there is to say, by name.
+    /// Further metadata, by name.
     pub notes: Vec<(String, String)>,
 }
 
 impl Schema {
-    /// Bytes of a row, about.
+    /// The approximate size of a row in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> u64 {
         let position = self.kind.item_bytes() * self.axes.len();
         let attributes =
             self.attributes.iter().map(|column| column.kind.item_bytes().saturating_mul(column.width));
-        let own = 8 * self.coordinates + 4 + 4 + 8;
+        let own = 8 * self.chunk_rank + 4 + 4 + 8;
         attributes.fold((position + own) as u64, |bytes, column| bytes.saturating_add(column as u64))
     }
 }
@@ -85,50 +85,50 @@ impl Schema {
 pub struct Batch {
     /// The chunk.
     pub chunk: Coord,
-    /// The rows, by their numbers in the chunk.
+    /// The row numbers in the chunk.
     pub rows: Vec<u32>,
-    /// Where they are: little-endian.
+    /// The positions, little-endian.
     pub positions: Vec<u8>,
-    /// The fragment of each; empty if that was not asked for.
+    /// The fragment of each row; empty if not requested.
     pub fragments: Vec<Option<u32>>,
-    /// The object of each; empty if that was not asked for.
+    /// The object of each row; empty if not requested.
     pub objects: Vec<Option<i64>>,
     /// The values of each attribute, little-endian.
     pub attributes: Vec<Vec<u8>>,
 }
 
-/// Which object each fragment of a chunk belongs to: the first, if several share it.
-pub(super) type Owners = HashMap<u32, i64>;
+/// The object that each fragment of a chunk belongs to; of several, the one with the smallest id.
+pub(super) type FragmentOwners = HashMap<u32, i64>;
 
-/// Which rows of a chunk are wanted.
+/// Which rows of a chunk are selected.
 #[derive(Clone, Debug)]
 pub(super) enum RowSelection {
-    /// Those in one of these boxes.
+    /// Rows in any of these boxes.
     Boxes(Arc<[Bbox]>),
-    /// All.
+    /// All rows.
     All,
-    /// Those of these fragments.
+    /// Rows of these fragments.
     Fragments(Arc<[u32]>),
 }
 
-/// The rows of a chunk that are wanted, in fragment order.
-pub(super) fn pick(
-    chunk: &ChunkRows,
-    pick: &RowSelection,
-    owners: Option<&Owners>,
+/// The selected rows of a chunk, in fragment order, each once.
+pub(super) fn select_rows(
+    chunk: &ChunkVertices,
+    selection: &RowSelection,
+    owners: Option<&FragmentOwners>,
 ) -> Result<Vec<u32>, VectorError> {
-    match pick {
-        RowSelection::All => Ok(chunk.universe()),
+    match selection {
+        RowSelection::All => Ok(chunk.vertex_rows()),
         RowSelection::Boxes(boxes) => {
-            let mut rows = chunk.universe();
-            rows.retain(|&row| is_inside(chunk, row, boxes));
+            let mut rows = chunk.vertex_rows();
+            rows.retain(|&row| is_in_any_box(chunk, row, boxes));
             Ok(rows)
         }
-        RowSelection::Fragments(wanted) => {
+        RowSelection::Fragments(fragments) => {
             let mut seen = vec![false; chunk.positions.rows()];
             let mut rows = Vec::new();
-            for &fragment in wanted.iter() {
-                for row in fragment_of(chunk, fragment, owners)?.rows() {
+            for &fragment in fragments.iter() {
+                for row in find_fragment(chunk, fragment, owners)?.rows() {
                     let Ok(place) = usize::try_from(row) else { continue };
                     if let Some(seen) = seen.get_mut(place).filter(|seen| !**seen) {
                         *seen = true;
@@ -141,34 +141,34 @@ pub(super) fn pick(
     }
 }
 
-/// A fragment that an object names.
-pub(super) fn fragment_of<'a>(
-    chunk: &'a ChunkRows,
+/// A fragment of a chunk that a manifest names.
+pub(super) fn find_fragment<'a>(
+    chunk: &'a ChunkVertices,
     fragment: u32,
-    owners: Option<&Owners>,
+    owners: Option<&FragmentOwners>,
 ) -> Result<Fragment<'a>, VectorError> {
     let found = chunk.fragments.as_ref().and_then(|fragments| fragments.get(usize::try_from(fragment).ok()?));
     found.ok_or_else(|| VectorError::CorruptManifest {
         object: owners.and_then(|owners| owners.get(&fragment).copied()).unwrap_or_default(),
         reason: format!(
-            "it names fragment {fragment} of chunk `{}`, which has none such",
-            dotted(&chunk.coord)
+            "it names fragment {fragment} of chunk `{}`, which does not exist",
+            format_coord(&chunk.coord)
         ),
     })
 }
 
-/// Whether a row is in one of the boxes.
-pub(super) fn is_inside(chunk: &ChunkRows, row: u32, boxes: &[Bbox]) -> bool {
-    boxes.iter().any(|bbox| bbox.holds(chunk.positions.at(row as usize)))
+/// Whether a row is in any of the boxes.
+pub(super) fn is_in_any_box(chunk: &ChunkVertices, row: u32, boxes: &[Bbox]) -> bool {
+    boxes.iter().any(|bbox| bbox.contains(chunk.positions.coordinates(row as usize)))
 }
 
-/// Gathers rows of a chunk.
-pub(super) fn gather(
-    chunk: &ChunkRows,
+/// Copies the columns of rows of a chunk into a batch.
+pub(super) fn gather_rows(
+    chunk: &ChunkVertices,
     rows: Vec<u32>,
     columns: Columns,
-    owners: Option<&Owners>,
-    attributes: &[(Arc<Attribute>, Bytes)],
+    owners: Option<&FragmentOwners>,
+    attributes: &[(Arc<VertexAttribute>, Bytes)],
 ) -> Batch {
     let mut positions = Vec::new();
     if columns.position {
@@ -203,8 +203,8 @@ pub(super) fn gather(
     Batch { chunk: chunk.coord.clone(), rows, positions, fragments, objects, attributes }
 }
 
-/// The first fragment that has each row of a chunk.
-fn fragments_of_rows(chunk: &ChunkRows) -> Vec<Option<u32>> {
+/// The first fragment that contains each row of a chunk.
+fn fragments_of_rows(chunk: &ChunkVertices) -> Vec<Option<u32>> {
     let mut of_row = vec![None; chunk.positions.rows()];
     for (number, fragment) in
         (0_u32..).zip(chunk.fragments.iter().flat_map(super::payload::FragmentIndex::iter))
@@ -219,8 +219,8 @@ fn fragments_of_rows(chunk: &ChunkRows) -> Vec<Option<u32>> {
 }
 
 impl Batch {
-    /// Leaves out the first rows, and all beyond so many.
-    pub(super) fn cut(&mut self, skip: usize, most: usize, schema: &Schema) {
+    /// Drops the first `skip` rows, and all after the next `most`.
+    pub(super) fn slice_rows(&mut self, skip: usize, most: usize, schema: &Schema) {
         let skip = skip.min(self.rows.len());
         let end = skip.saturating_add(most).min(self.rows.len());
         if skip == 0 && end == self.rows.len() {
@@ -236,24 +236,24 @@ impl Batch {
         for (values, column) in self.attributes.iter_mut().zip(&schema.attributes) {
             bytes(values, column.kind.item_bytes().saturating_mul(column.width));
         }
-        keep(&mut self.rows, skip, end);
-        keep(&mut self.fragments, skip, end);
-        keep(&mut self.objects, skip, end);
+        keep_range(&mut self.rows, skip, end);
+        keep_range(&mut self.fragments, skip, end);
+        keep_range(&mut self.objects, skip, end);
     }
 }
 
-fn keep<T>(items: &mut Vec<T>, start: usize, end: usize) {
+fn keep_range<T>(items: &mut Vec<T>, start: usize, end: usize) {
     items.truncate(end);
     items.drain(..start.min(items.len()));
 }
 
-impl Attribute {
-    /// The column that holds it.
+impl VertexAttribute {
+    /// The column that describes this attribute in a schema.
     #[must_use]
     pub fn column(&self) -> Column {
         Column {
             name: self.name.clone(),
-            kind: self.kind.clone(),
+            kind: self.data_type.clone(),
             width: self.width,
             is_list: self.width != 1 || self.channels.is_some(),
             categories: self.categories.as_ref().map(|categories| categories.as_slice().into()),

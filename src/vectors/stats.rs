@@ -1,100 +1,102 @@
-//! [`Stats`]: how vertices are spread over chunks, and whether that is advisable (Zarr Vector Format, "Chunk shape": chunk
-//! size and data volume).
+//! [`LevelStats`]: how vertices are distributed over chunks, compared with the recommendations of the format (Zarr
+//! Vector Format, "Chunk shape": chunk size and data volume).
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
 use super::objects::ObjectIndex;
 use super::{Coord, VectorError};
 
-/// Chunks that are looked at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
-/// Chunks that are looked at of a level: of more, as many as these, spread evenly.
+/// The largest number of chunks read of a level; of more chunks, an evenly spaced sample.
 const SAMPLE: usize = 4096;
 
-/// The least, the middle and the largest of some numbers.
+/// The minimum, median and maximum of some numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SummaryStats {
-    /// The least.
-    pub least: u64,
-    /// The middle one.
+    /// The minimum.
+    pub min: u64,
+    /// The median; of an even count, the upper one.
     pub median: u64,
-    /// The largest.
-    pub largest: u64,
+    /// The maximum.
+    pub max: u64,
 }
 
 impl SummaryStats {
-    fn of(mut numbers: Vec<u64>) -> Option<Self> {
+    fn from_values(mut numbers: Vec<u64>) -> Option<Self> {
         numbers.sort_unstable();
         let (&least, &largest) = (numbers.first()?, numbers.last()?);
-        Some(Self { least, median: *numbers.get(numbers.len() / 2)?, largest })
+        Some(Self { min: least, median: *numbers.get(numbers.len() / 2)?, max: largest })
     }
 }
 
-/// What is known of the chunks of a level.
+/// Statistics of the chunks of a level.
 #[derive(Clone, Debug)]
-pub struct Stats {
-    /// Chunks that hold vertices.
+pub struct LevelStats {
+    /// The number of chunks that hold vertices.
     pub chunks: u64,
-    /// Chunks that were looked at.
+    /// The number of chunks that were read.
     pub sampled: u64,
-    /// Vertices, of the chunks that were looked at.
+    /// The number of vertices in the chunks that were read.
     pub vertices: u64,
-    /// Vertices of a chunk.
+    /// Vertices in a chunk.
     pub vertices_per_chunk: Option<SummaryStats>,
-    /// Bytes of a chunk's positions, as stored.
+    /// Stored bytes of a chunk's positions.
     pub encoded_bytes_per_chunk: Option<SummaryStats>,
-    /// Objects that have a part in a chunk.
+    /// Objects with a part in a chunk.
     pub objects_per_chunk: Option<SummaryStats>,
-    /// Vertices that a chunk would hold if they were spread evenly over the bounds.
+    /// Vertices in a chunk if they were spread evenly over the bounds.
     pub expected_vertices_per_chunk: Option<f64>,
-    /// What the format advises against.
+    /// Recommendations of the format that the level does not follow: a code and a detail each.
     pub warnings: Vec<(&'static str, String)>,
 }
 
-impl Stats {
-    /// Looks at the chunks of a level.
+impl LevelStats {
+    /// Reads a sample of the chunks of a level.
     ///
     /// # Errors
     /// [`VectorError`].
-    pub async fn of(level: &Level) -> Result<Self, VectorError> {
-        let cells = level.occupied().await?.cells;
+    pub async fn collect(level: &Level) -> Result<Self, VectorError> {
+        let cells = level.non_empty_chunks().await?.cells;
         let step = cells.len().div_ceil(SAMPLE).max(1);
         let sample: Vec<Coord> = cells.iter().step_by(step).cloned().collect();
         let sampled = sample.len() as u64;
-        let looks: Vec<(u64, u64)> = stream::iter(sample)
+        let measured: Vec<(u64, u64)> = stream::iter(sample)
             .map(|coord| {
                 let level = level.clone();
-                async move { look(&level, &coord).await }
+                async move { measure_chunk(&level, &coord).await }
             })
             .buffered(CONCURRENCY)
             .try_collect()
             .await?;
-        let vertices: u64 = looks.iter().map(|(rows, _)| rows).sum();
-        let objects_per_chunk = objects(level).await?;
+        let vertices: u64 = measured.iter().map(|(rows, _)| rows).sum();
+        let objects_per_chunk = count_objects_per_chunk(level).await?;
         let mut stats = Self {
             chunks: cells.len() as u64,
             sampled,
             vertices,
-            vertices_per_chunk: SummaryStats::of(looks.iter().map(|(rows, _)| *rows).collect()),
-            encoded_bytes_per_chunk: SummaryStats::of(looks.iter().map(|(_, bytes)| *bytes).collect()),
+            vertices_per_chunk: SummaryStats::from_values(measured.iter().map(|(rows, _)| *rows).collect()),
+            encoded_bytes_per_chunk: SummaryStats::from_values(
+                measured.iter().map(|(_, bytes)| *bytes).collect(),
+            ),
             objects_per_chunk,
-            expected_vertices_per_chunk: expected(level, vertices, step),
+            expected_vertices_per_chunk: expected_vertices(level, vertices, step),
             warnings: Vec::new(),
         };
         stats.warnings = stats.advice(&level.store.root.geometry_types());
         Ok(stats)
     }
 
-    /// What the format advises against, of these types of geometry.
+    /// The recommendations that the level does not follow, for these geometry types.
     fn advice(&self, geometry: &[String]) -> Vec<(&'static str, String)> {
         let mut warnings = Vec::new();
         let mut warn = |code, detail: String| warnings.push((code, detail));
         if self.chunks > 1_000_000 {
             warn(
                 "chunk_count_over_1e6",
-                format!("{} chunks: larger ones, or shards, are easier to keep", self.chunks),
+                format!("{} chunks: larger chunks or shards are easier to manage", self.chunks),
             );
         }
         let is_of = |name: &str| geometry.iter().any(|kind| kind == name);
@@ -115,34 +117,32 @@ impl Stats {
         if let Some(SummaryStats { median, .. }) = self.objects_per_chunk.filter(|_| is_of("streamline"))
             && !(50..=500).contains(&median)
         {
-            warn(
-                "objects_per_chunk_outside_50_500",
-                format!("{median} objects pass through a chunk in the middle"),
-            );
+            warn("objects_per_chunk_outside_50_500", format!("the median chunk has {median} objects"));
         }
         if let Some(SummaryStats { median, .. }) = self.encoded_bytes_per_chunk
             && median < 128 << 10
         {
             warn(
                 "encoded_chunk_below_128KiB",
-                format!("half of the chunks have at most {median} bytes as stored"),
+                format!("half of the chunks have at most {median} stored bytes"),
             );
         }
         warnings
     }
 }
 
-async fn look(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
-    let rows = ChunkRows::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
+async fn measure_chunk(level: &Level, coord: &[i64]) -> Result<(u64, u64), VectorError> {
+    let rows =
+        ChunkVertices::read(level, coord, false).await?.map_or(0, |chunk| chunk.positions.rows() as u64);
     let bytes = level.vertices.encoded_bytes(&level.store.context, coord).await?;
     Ok((rows, bytes.unwrap_or_default()))
 }
 
-/// How many objects have a part in each chunk.
-async fn objects(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
+/// The number of objects with a part in each chunk.
+async fn count_objects_per_chunk(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
     let Some(index) = ObjectIndex::open(level).await? else { return Ok(None) };
     let mut counts: std::collections::HashMap<Coord, u64> = std::collections::HashMap::new();
-    for object in index.all().await? {
+    for object in index.read_all().await? {
         let mut chunks: Vec<&[i64]> = object.manifest.fragments().map(|(chunk, _)| chunk).collect();
         chunks.sort_unstable();
         chunks.dedup();
@@ -150,11 +150,11 @@ async fn objects(level: &Level) -> Result<Option<SummaryStats>, VectorError> {
             *counts.entry(chunk.to_vec()).or_default() += 1;
         }
     }
-    Ok(SummaryStats::of(counts.into_values().collect()))
+    Ok(SummaryStats::from_values(counts.into_values().collect()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-fn expected(level: &Level, sampled: u64, step: usize) -> Option<f64> {
+fn expected_vertices(level: &Level, sampled: u64, step: usize) -> Option<f64> {
     let (low, high) = level.store.root.bounds()?;
     let total = level.vertex_count().map_or(sampled as f64 * step as f64, |count| count as f64);
     let space: f64 = low.iter().zip(&high).map(|(low, high)| high - low).product();
@@ -168,9 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_advice_of_the_format_is_given_where_it_is_not_followed() {
-        let spread = |median| Some(SummaryStats { least: 0, median, largest: median });
-        let stats = |chunks, rows, bytes, objects| Stats {
+    fn warns_where_recommendations_are_not_followed() {
+        let spread = |median| Some(SummaryStats { min: 0, median, max: median });
+        let stats = |chunks, rows, bytes, objects| LevelStats {
             chunks,
             sampled: 1,
             vertices: 1,
@@ -180,7 +180,7 @@ mod tests {
             expected_vertices_per_chunk: None,
             warnings: Vec::new(),
         };
-        let codes = |stats: Stats, geometry: &str| {
+        let codes = |stats: LevelStats, geometry: &str| {
             stats.advice(&[geometry.to_owned()]).into_iter().map(|(code, _)| code).collect::<Vec<_>>()
         };
         assert_eq!(codes(stats(1, 50_000, 1 << 20, 0), "point_cloud"), [""; 0]);

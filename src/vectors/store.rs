@@ -1,33 +1,37 @@
-//! [`VectorStore`]: a store in Zarr Vector Format, opened; and its levels.
+//! [`VectorStore`]: an opened store in Zarr Vector Format.
 
 use std::sync::Arc;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
-
+use super::VectorError;
 use super::cells::CellArray;
-use super::context::Context;
-use super::json::{Object, text};
-use super::level::Level;
-use super::root::{Profile, Root};
-use super::{LevelName, VectorError};
+use super::context::VectorContext;
+use super::json::{JsonObject, string};
+use super::root::{Profile, RootMetadata};
 use crate::array::ArrayError;
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 
-/// Most levels of a store.
-const MOST_LEVELS: usize = 256;
-/// Levels opened at a time.
-const CONCURRENCY: usize = 8;
+/// The largest number of levels of a store.
+const MAX_LEVELS: usize = 256;
 
-/// A store in Zarr Vector Format.
+/// The number and the group name of a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelName {
+    /// The number; 0 is the finest level.
+    pub index: u64,
+    /// The name of the level's group.
+    pub name: String,
+}
+
+/// An opened store in Zarr Vector Format.
 #[derive(Clone, Debug)]
 pub struct VectorStore {
-    /// What it is read with.
-    pub context: Arc<Context>,
-    /// Where it stands.
+    /// The services and limits with which the store is read.
+    pub context: Arc<VectorContext>,
+    /// The path of its group.
     pub path: NodePath,
-    /// What it says of itself.
-    pub root: Arc<Root>,
+    /// Its metadata.
+    pub root: Arc<RootMetadata>,
     /// Its levels, the finest first.
     pub levels: Arc<[LevelName]>,
 }
@@ -37,81 +41,67 @@ impl VectorStore {
     ///
     /// # Errors
     /// [`VectorError::NotAStore`] if the node is something else.
-    pub async fn open(context: Arc<Context>, path: NodePath) -> Result<Self, VectorError> {
+    pub async fn open(context: Arc<VectorContext>, path: NodePath) -> Result<Self, VectorError> {
         let not_a_store = || VectorError::NotAStore { path: path.clone() };
         let opened = context.opener.open(&path).await?;
         let Node::Group(group) = &opened.node else { return Err(not_a_store()) };
-        let own = context.object(&group.attributes).await?;
-        let (attributes, disagreements) =
-            if Root::is_library(&own) { (own, Vec::new()) } else { context.merged(&path, group).await? };
-        let is_library = Root::is_library(&attributes);
-        if !is_library && !Root::is_doc(&attributes) {
+        let own = context.parse_attributes(&group.attributes).await?;
+        let (attributes, conflicting_members) = if RootMetadata::has_library_metadata(&own) {
+            (own, Vec::new())
+        } else {
+            context.merged_attributes(&path, group).await?
+        };
+        let is_library = RootMetadata::has_library_metadata(&attributes);
+        if !is_library && !RootMetadata::has_doc_metadata(&attributes) {
             return Err(not_a_store());
         }
-        let mut root = Root { profile: Profile::Doc, attributes, disagreements };
+        let mut root = RootMetadata { profile: Profile::Doc, attributes, conflicting_members };
         if is_library {
             root.profile = Profile::V9;
         }
-        let levels = levels(&context, &path, &root).await?;
+        let levels = list_levels(&context, &path, &root).await?;
         if is_library {
-            root.profile = library_profile(&context, &path, &root, levels.first()).await?;
+            root.profile = detect_library_profile(&context, &path, &root, levels.first()).await?;
         }
         Ok(Self { context, path, root: Arc::new(root), levels: levels.into() })
     }
 
-    /// A level, by its number.
-    ///
-    /// # Errors
-    /// [`VectorError::LevelNotFound`], [`VectorError::InvalidMetadata`].
-    pub async fn level(&self, index: u64) -> Result<Level, VectorError> {
-        let found = self.levels.iter().find(|level| level.index == index);
-        let name = found.ok_or_else(|| VectorError::LevelNotFound {
-            level: index,
-            known: self.levels.iter().map(|level| level.index).collect(),
-        })?;
-        Level::open(self, name).await
-    }
-
-    /// What each level says of itself, or why it cannot be used.
-    ///
-    /// # Errors
-    /// Failures of the store.
-    pub async fn all_levels(&self) -> Result<Vec<(LevelName, Result<Level, VectorError>)>, VectorError> {
-        let open = |name: LevelName| async move {
-            match Level::open(self, &name).await {
-                Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => Err(error),
-                outcome => Ok((name, outcome)),
-            }
-        };
-        let opening: Vec<_> = self.levels.iter().cloned().map(open).collect();
-        stream::iter(opening).buffered(CONCURRENCY).try_collect().await
-    }
-
     /// The attributes of the group of a level; `None` if there is no group.
-    pub(super) async fn level_attributes(&self, path: &NodePath) -> Result<Option<Arc<Object>>, VectorError> {
+    pub(super) async fn level_attributes(
+        &self,
+        path: &NodePath,
+    ) -> Result<Option<Arc<JsonObject>>, VectorError> {
         let Some(group) = self.context.group(path).await? else { return Ok(None) };
         if self.root.profile == Profile::Doc {
-            return Ok(Some(self.context.merged(path, &group).await?.0));
+            return Ok(Some(self.context.merged_attributes(path, &group).await?.0));
         }
-        self.context.object(&group.attributes).await.map(Some)
+        self.context.parse_attributes(&group.attributes).await.map(Some)
     }
 
-    /// The payloads of a kind of a level, if there are any.
-    pub(super) async fn cells(&self, path: NodePath, dims: usize) -> Result<Option<CellArray>, VectorError> {
+    /// Opens the payloads at a path; `None` if the path has no node.
+    pub(super) async fn open_cells(
+        &self,
+        path: NodePath,
+        dims: usize,
+    ) -> Result<Option<CellArray>, VectorError> {
         CellArray::open(&self.context, path, self.root.profile, dims).await
     }
 }
 
-/// The levels of a store: groups whose names are numbers.
-async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<LevelName>, VectorError> {
-    let names = match context.names(path).await? {
+/// The levels of a store: child groups whose names are numbers.
+async fn list_levels(
+    context: &VectorContext,
+    path: &NodePath,
+    root: &RootMetadata,
+) -> Result<Vec<LevelName>, VectorError> {
+    let names = match context.child_names(path).await? {
         Some(names) => names,
-        // Where nobody can list, the store's own word counts.
-        None => datasets(root),
+        // Where the store cannot list, `multiscales` names the levels.
+        None => dataset_paths(root),
     };
     let numbered = |prefix: &str| {
         let level = |name: &String| {
-            Some(LevelName { index: number(name.strip_prefix(prefix)?)?, name: name.clone() })
+            Some(LevelName { index: parse_level_number(name.strip_prefix(prefix)?)?, name: name.clone() })
         };
         let mut levels: Vec<LevelName> = names.iter().filter_map(level).collect();
         levels.sort_unstable_by_key(|level| level.index);
@@ -121,31 +111,32 @@ async fn levels(context: &Context, path: &NodePath, root: &Root) -> Result<Vec<L
     if levels.is_empty() && root.profile == Profile::Doc {
         levels = numbered("resolution_");
     }
-    if levels.len() > MOST_LEVELS {
+    if levels.len() > MAX_LEVELS {
         let estimate = levels.len() as u64;
-        return Err(VectorError::TooMany { what: "levels", estimate, limit: MOST_LEVELS as u64 });
+        return Err(VectorError::TooMany { what: "levels", estimate, limit: MAX_LEVELS as u64 });
     }
     Ok(levels)
 }
 
-/// The paths of levels that the multiscales name.
-fn datasets(root: &Root) -> Vec<String> {
+/// The level paths in the `multiscales` metadata.
+fn dataset_paths(root: &RootMetadata) -> Vec<String> {
     let datasets = root.multiscale().and_then(|multiscale| multiscale.get("datasets")?.as_array());
-    let paths = datasets.into_iter().flatten().filter_map(|dataset| text(dataset.as_object()?, "path"));
+    let paths = datasets.into_iter().flatten().filter_map(|dataset| string(dataset.as_object()?, "path"));
     paths.filter(|path| !path.contains('/')).map(str::to_owned).collect()
 }
 
-/// A decimal number without leading zeros.
-pub(super) fn number(name: &str) -> Option<u64> {
+/// Parses a decimal number without leading zeros.
+pub(super) fn parse_level_number(name: &str) -> Option<u64> {
     let is_plain = name == "0" || !name.starts_with('0');
     (is_plain && name.bytes().all(|byte| byte.is_ascii_digit())).then(|| name.parse().ok()).flatten()
 }
 
-/// Which layout a library's store has: its vertices tell, and if it has none, its version.
-async fn library_profile(
-    context: &Context,
+/// The profile of a store that the library wrote: by the node kind of its `vertices`, or, where there is none, by its
+/// version.
+async fn detect_library_profile(
+    context: &VectorContext,
     path: &NodePath,
-    root: &Root,
+    root: &RootMetadata,
     level: Option<&LevelName>,
 ) -> Result<Profile, VectorError> {
     if let Some(level) = level {
@@ -154,7 +145,7 @@ async fn library_profile(
             Ok(Some(opened)) => {
                 return Ok(if matches!(opened.node, Node::Group(_)) { Profile::V7 } else { Profile::V9 });
             }
-            // A document that cannot be used says nothing of the others.
+            // An unusable document does not determine the profile.
             Ok(None) | Err(VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. }))) => {}
             Err(error) => return Err(error),
         }
@@ -163,7 +154,7 @@ async fn library_profile(
     Ok(if is_old { Profile::V7 } else { Profile::V9 })
 }
 
-/// Whether a version of the format is before 0.9.
+/// Whether a version of the format is below 0.9.
 pub(super) fn is_before_9(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u64>().unwrap_or(u64::MAX));
     let (major, minor) = (numbers.next().unwrap_or(u64::MAX), numbers.next().unwrap_or(0));

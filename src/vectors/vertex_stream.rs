@@ -1,77 +1,68 @@
-//! [`VertexStream`]: vertices, chunk by chunk, in bounded memory and in the order of the chunks.
+//! [`VertexStream`]: runs a [`VertexQuery`], chunk by chunk in chunk order and in bounded memory.
 
 use std::sync::Arc;
 
 use futures::stream::{self, BoxStream, StreamExt};
 
-use super::attributes::Attribute;
+use super::attributes::VertexAttribute;
 use super::bbox::Amplification;
-use super::chunk::ChunkRows;
+use super::chunk::ChunkVertices;
 use super::level::Level;
-use super::read_plan::{FoundObject, Work};
-use super::select::{Batch, Columns, RowSelection, Schema, gather, pick};
+use super::query::{PageCursor, VertexQuery};
+use super::read_plan::{ChunkFailure, ChunkRead, MatchedObject, ReadPlan, plan_reads};
+use super::select::{Batch, Columns, RowSelection, Schema, gather_rows, select_rows};
 use super::touched::TouchedChunks;
-use super::vertices::Cursor;
-use super::{CellArray, Coord, VectorError, dotted};
+use super::{CellArray, Coord, VectorError, format_coord};
 use crate::cpu::ComputePool;
 
-/// Chunks that are read at a time.
+/// The number of chunks read concurrently.
 const CONCURRENCY: usize = 8;
 
-/// A chunk that could not be read, and was left out.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The chunk.
-    pub chunk: Coord,
-    /// Why.
-    pub error: VectorError,
-}
-
-/// The rows of a chunk that are wanted, and what they took.
-struct Rows {
+/// The selected rows of a chunk, and what reading them cost.
+struct DecodedRows {
     batch: Batch,
-    /// Rows that were decoded.
+    /// The number of rows decoded.
     loaded: u64,
-    /// Bytes as stored, if they were counted.
+    /// Stored bytes, if they are counted.
     encoded: Option<u64>,
     is_count_known: bool,
 }
 
-/// What came of a chunk.
-struct Done {
+/// The outcome of reading a chunk.
+struct FinishedChunk {
     chunk: Coord,
-    outcome: Result<Option<Rows>, VectorError>,
+    outcome: Result<Option<DecodedRows>, VectorError>,
 }
 
-/// Vertices, chunk by chunk.
+/// The vertices that a query returns, chunk by chunk.
 pub struct VertexStream {
-    /// What the rows have.
+    /// The columns of every batch.
     pub schema: Arc<Schema>,
-    /// What is touched.
+    /// The chunks that the query touches.
     pub touched: TouchedChunks,
-    /// The objects that were found, if they were looked for.
-    pub objects: Option<Vec<FoundObject>>,
-    /// Rows that were decoded so far.
+    /// The objects that match, in modes that select objects.
+    pub objects: Option<Vec<MatchedObject>>,
+    /// Rows decoded so far.
     pub rows_loaded: u64,
-    /// Rows that were given so far.
+    /// Rows returned so far.
     pub rows: u64,
-    /// Bytes as stored, if they were counted.
+    /// Stored bytes read so far, if they are counted.
     pub encoded_bytes: u64,
-    /// Chunks that were left out so far.
-    pub failures: Vec<Failure>,
-    /// Chunks of which it is not known how many of their rows are vertices.
+    /// Chunks skipped so far.
+    pub failures: Vec<ChunkFailure>,
+    /// Chunks read so far whose number of vertices is unknown.
     pub unknown_counts: u64,
-    /// Where this page ended, if it ended before the last row.
-    pub cursor: Option<Cursor>,
-    /// Chunks that were read so far.
-    pub done: u64,
-    /// Where rows are decoded.
+    /// Where this page ended, if more rows may follow.
+    pub cursor: Option<PageCursor>,
+    /// Chunks read so far.
+    pub chunks_read: u64,
+    /// The pool on which rows are decoded and encoded.
     pub cpu: ComputePool,
-    chunks: BoxStream<'static, Done>,
+    chunks: BoxStream<'static, FinishedChunk>,
     pub(super) skips_corrupt: bool,
-    /// Rows that may still be given.
-    pub(super) left: u64,
-    resume: Option<Cursor>,
+    /// Rows that may still be returned.
+    pub(super) rows_left: u64,
+    resume: Option<PageCursor>,
 }
 
 impl std::fmt::Debug for VertexStream {
@@ -80,21 +71,21 @@ impl std::fmt::Debug for VertexStream {
     }
 }
 
-/// What all chunks of a query are read with.
-pub(super) struct Reading {
+/// Reads the chunks of a query.
+pub(super) struct ChunkReader {
     pub(super) level: Level,
-    pub(super) attributes: Vec<Arc<Attribute>>,
+    pub(super) attributes: Vec<Arc<VertexAttribute>>,
     pub(super) columns: Columns,
     pub(super) with_fragments: bool,
     pub(super) counts_bytes: bool,
 }
 
-impl Reading {
-    async fn read(&self, work: &Work) -> Result<Option<Rows>, VectorError> {
-        let Some(chunk) = ChunkRows::read(&self.level, &work.chunk, self.with_fragments).await? else {
-            if let RowSelection::Fragments(fragments) = &work.pick {
-                let owner = fragments.first().and_then(|first| work.owners.as_ref()?.get(first).copied());
-                let reason = format!("it names chunk `{}`, which has no vertices", dotted(&work.chunk));
+impl ChunkReader {
+    async fn read(&self, read: &ChunkRead) -> Result<Option<DecodedRows>, VectorError> {
+        let Some(chunk) = ChunkVertices::read(&self.level, &read.chunk, self.with_fragments).await? else {
+            if let RowSelection::Fragments(fragments) = &read.selection {
+                let owner = fragments.first().and_then(|first| read.owners.as_ref()?.get(first).copied());
+                let reason = format!("it names chunk `{}`, which has no vertices", format_coord(&read.chunk));
                 return Err(VectorError::CorruptManifest { object: owner.unwrap_or_default(), reason });
             }
             return Ok(None);
@@ -103,14 +94,14 @@ impl Reading {
         for attribute in &self.attributes {
             values.push((Arc::clone(attribute), attribute.values(&self.level, &chunk).await?));
         }
-        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&work.chunk).await?) } else { None };
+        let encoded = if self.counts_bytes { Some(self.encoded_bytes(&read.chunk).await?) } else { None };
         let bytes = chunk.positions.bytes().len() as u64;
-        let (wanted, owners, columns) = (work.pick.clone(), work.owners.clone(), self.columns);
+        let (selection, owners, columns) = (read.selection.clone(), read.owners.clone(), self.columns);
         let select = move || {
-            let rows = pick(&chunk, &wanted, owners.as_deref())?;
+            let rows = select_rows(&chunk, &selection, owners.as_deref())?;
             let loaded = chunk.positions.rows() as u64;
-            let batch = gather(&chunk, rows, columns, owners.as_deref(), &values);
-            Ok::<_, VectorError>(Rows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
+            let batch = gather_rows(&chunk, rows, columns, owners.as_deref(), &values);
+            Ok::<_, VectorError>(DecodedRows { batch, loaded, encoded, is_count_known: chunk.is_count_known })
         };
         self.level.store.context.cpu.run_or_inline(bytes, select).await?.map(Some)
     }
@@ -128,24 +119,24 @@ impl Reading {
 }
 
 impl VertexStream {
-    /// The rows of these chunks, from where a page before ended.
+    /// The rows of these chunks, from where the previous page ended.
     pub(super) fn new(
         schema: Arc<Schema>,
         touched: TouchedChunks,
-        reading: Reading,
-        work: Vec<Work>,
-        resume: Option<Cursor>,
+        reader: ChunkReader,
+        reads: Vec<ChunkRead>,
+        resume: Option<PageCursor>,
     ) -> Self {
-        let cpu = reading.level.store.context.cpu.clone();
-        let is_due = |work: &Work| resume.as_ref().is_none_or(|cursor| work.chunk >= cursor.chunk);
-        let work: Vec<Work> = work.into_iter().filter(is_due).collect();
-        let reading = Arc::new(reading);
-        let chunks = stream::iter(work)
-            .map(move |work| {
-                let reading = Arc::clone(&reading);
+        let cpu = reader.level.store.context.cpu.clone();
+        let is_due = |read: &ChunkRead| resume.as_ref().is_none_or(|cursor| read.chunk >= cursor.chunk);
+        let reads: Vec<ChunkRead> = reads.into_iter().filter(is_due).collect();
+        let reader = Arc::new(reader);
+        let chunks = stream::iter(reads)
+            .map(move |read| {
+                let reader = Arc::clone(&reader);
                 async move {
-                    let outcome = reading.read(&work).await;
-                    Done { chunk: work.chunk, outcome }
+                    let outcome = reader.read(&read).await;
+                    FinishedChunk { chunk: read.chunk, outcome }
                 }
             })
             .buffered(CONCURRENCY)
@@ -160,29 +151,29 @@ impl VertexStream {
             failures: Vec::new(),
             unknown_counts: 0,
             cursor: None,
-            done: 0,
+            chunks_read: 0,
             cpu,
             chunks,
             skips_corrupt: false,
-            left: u64::MAX,
+            rows_left: u64::MAX,
             resume,
         }
     }
 
-    /// The next rows that there are.
+    /// The next non-empty batch; `None` after the last.
     ///
     /// # Errors
-    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless such are left out.
+    /// [`VectorError::Corrupt`] for a chunk that cannot be read, unless corrupt chunks are skipped.
     pub async fn next(&mut self) -> Result<Option<Batch>, VectorError> {
-        while self.left > 0 {
-            let Some(Done { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
-            self.done += 1;
-            let Rows { mut batch, loaded, encoded, is_count_known } = match outcome {
+        while self.rows_left > 0 {
+            let Some(FinishedChunk { chunk, outcome }) = self.chunks.next().await else { return Ok(None) };
+            self.chunks_read += 1;
+            let DecodedRows { mut batch, loaded, encoded, is_count_known } = match outcome {
                 Ok(Some(found)) => found,
                 Ok(None) => continue,
                 Err(error) if error.is_corrupt_chunk() && self.skips_corrupt => {
                     if !self.failures.iter().any(|known| known.chunk == chunk) {
-                        self.failures.push(Failure { chunk, error });
+                        self.failures.push(ChunkFailure { chunk, error });
                     }
                     continue;
                 }
@@ -191,20 +182,20 @@ impl VertexStream {
             self.rows_loaded = self.rows_loaded.saturating_add(loaded);
             self.encoded_bytes = self.encoded_bytes.saturating_add(encoded.unwrap_or_default());
             self.unknown_counts += u64::from(!is_count_known);
-            let given = match &self.resume {
+            let returned = match &self.resume {
                 Some(cursor) if cursor.chunk == chunk => cursor.rows,
                 _ => 0,
             };
-            let skip = usize::try_from(given).unwrap_or(usize::MAX);
-            let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            let skip = usize::try_from(returned).unwrap_or(usize::MAX);
+            let limit = usize::try_from(self.rows_left).unwrap_or(usize::MAX);
             let all = batch.rows.len();
-            batch.cut(skip, most, &self.schema);
+            batch.slice_rows(skip, limit, &self.schema);
             let count = batch.rows.len() as u64;
             self.rows = self.rows.saturating_add(count);
-            self.left -= count.min(self.left);
-            if self.left == 0 {
-                let rows = given.min(all as u64).saturating_add(count);
-                self.page_ends(chunk, rows, all as u64).await;
+            self.rows_left -= count.min(self.rows_left);
+            if self.rows_left == 0 {
+                let rows = returned.min(all as u64).saturating_add(count);
+                self.end_page(chunk, rows, all as u64).await;
             }
             if count > 0 {
                 return Ok(Some(batch));
@@ -213,14 +204,14 @@ impl VertexStream {
         Ok(None)
     }
 
-    /// Notes where the page ends, if anything may come behind it.
-    async fn page_ends(&mut self, chunk: Coord, rows: u64, all: u64) {
+    /// Sets the cursor, if rows may follow this page.
+    async fn end_page(&mut self, chunk: Coord, rows: u64, all: u64) {
         if rows < all || self.chunks.next().await.is_some() {
-            self.cursor = Some(Cursor { chunk, rows });
+            self.cursor = Some(PageCursor { chunk, rows });
         }
     }
 
-    /// How much more was read than asked for, of all rows so far.
+    /// The read amplification of all rows so far.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "ratios")]
     pub fn amplification(&self) -> Amplification {
@@ -240,11 +231,78 @@ impl VertexStream {
         }
     }
 
-    /// Bytes of rows that are held while they are under way, about.
+    /// The approximate size in bytes of the rows in flight at a time.
     #[must_use]
-    pub fn held_bytes(&self, level: &Level) -> u64 {
-        let chunks = (self.touched.occupied as u64).max(1);
+    pub fn in_flight_bytes(&self, level: &Level) -> u64 {
+        let chunks = (self.touched.non_empty_chunks as u64).max(1);
         let rows = level.vertex_count().unwrap_or_default().div_ceil(chunks);
         rows.saturating_mul(self.schema.row_bytes()).saturating_mul(CONCURRENCY as u64)
+    }
+}
+
+impl VertexQuery {
+    /// Finds the touched chunks and starts to read them.
+    ///
+    /// # Errors
+    /// [`VectorError`].
+    pub async fn run(self, level: &Level) -> Result<VertexStream, VectorError> {
+        let mut attributes = Vec::new();
+        for name in &self.attributes {
+            attributes.push(Arc::new(VertexAttribute::open(level, name).await?));
+        }
+        let touched = TouchedChunks::find(level, &self.boxes, self.chunk_filter.as_ref()).await?;
+        let schema = Arc::new(self.schema(level, &attributes));
+        let ReadPlan { reads, objects, failures } = plan_reads(&self, level, &touched).await?;
+        let with_fragments = self.needs_fragments(level, reads.first()).await?;
+        let reader = ChunkReader {
+            level: level.clone(),
+            attributes,
+            columns: self.columns,
+            with_fragments,
+            counts_bytes: self.counts_bytes,
+        };
+        let mut stream = VertexStream::new(schema, touched, reader, reads, self.cursor);
+        (stream.objects, stream.failures) = (objects, failures);
+        (stream.skips_corrupt, stream.rows_left) = (self.skips_corrupt, self.limit.unwrap_or(u64::MAX));
+        Ok(stream)
+    }
+
+    fn schema(&self, level: &Level, attributes: &[Arc<VertexAttribute>]) -> Schema {
+        let list = |numbers: &[f64]| format!("{numbers:?}");
+        let interval = self.boxes.first().map_or("closed", |bbox| bbox.interval.as_str());
+        let notes = [
+            ("level", level.name.index.to_string()),
+            ("chunk_shape", list(&level.shapes.chunk)),
+            ("bin_shape", list(&level.shapes.bin)),
+            ("interval", interval.to_owned()),
+            ("mode", self.mode.as_str().to_owned()),
+        ];
+        Schema {
+            columns: self.columns,
+            kind: level.coordinate_type.clone(),
+            axes: level.store.root.axes(),
+            chunk_rank: level.vertices.rank(),
+            attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
+            notes: notes.into_iter().map(|(name, text)| (format!("zvf.{name}"), text)).collect(),
+        }
+    }
+
+    /// Whether the fragment index has to be read. It does not where the level declares tiling and its first chunk
+    /// confirms it.
+    async fn needs_fragments(&self, level: &Level, first: Option<&ChunkRead>) -> Result<bool, VectorError> {
+        let is_requested = self.columns.fragment || self.columns.object_id;
+        let is_by_fragment = first.is_some_and(|read| matches!(read.selection, RowSelection::Fragments(_)));
+        if is_requested || is_by_fragment || !level.declares_tiling() {
+            return Ok(true);
+        }
+        let Some(first) = first else { return Ok(false) };
+        match ChunkVertices::read(level, &first.chunk, true).await {
+            Ok(chunk) => {
+                Ok(chunk.and_then(|chunk| chunk.fragments).is_some_and(|fragments| !fragments.is_tiling()))
+            }
+            // Reading the chunk reports the error.
+            Err(error) if error.is_corrupt_chunk() => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -26,6 +26,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type}
 use utoipa::openapi::{Components, Content, OpenApi, Ref, RefOr, Response};
 
 use crate::api::data::elements::OFFERS;
+#[cfg(feature = "vectors")]
 use crate::api::vectors::vertices::OFFERS as VERTICES;
 
 /// The name of the schema of a problem document.
@@ -170,6 +171,7 @@ fn media_types(spec: &RouteSpec, status: &str) -> Vec<&'static str> {
     match spec.media_types {
         MediaTypes::Documented => Vec::new(),
         MediaTypes::Elements => OFFERS.iter().map(|offer| offer.media_type).collect(),
+        #[cfg(feature = "vectors")]
         MediaTypes::Vertices => VERTICES.iter().map(|offer| offer.media_type).collect(),
         MediaTypes::ValuesAndListings if status == "200" => [OF_VALUES, OF_LISTINGS].concat(),
         MediaTypes::Values | MediaTypes::ValuesAndListings => OF_VALUES.to_vec(),

@@ -20,7 +20,9 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 use super::middleware::{no_method, no_route, panicked, run_middleware};
 use super::openapi as document;
 use crate::admission::{self, AdmissionRequest};
-use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, vectors, views};
+#[cfg(feature = "vectors")]
+use crate::api::vectors;
+use crate::api::{cache, data, icon, nodes, rechunk, s3, service, store, views};
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::services::extract::RootMount;
 use crate::services::route::Route;
@@ -37,7 +39,6 @@ use crate::services::state::AppState;
         (name = "views", description = "What is stored, shown as something its clients can use better. Read only"),
         (name = "s3", description = "The reading part of S3's API over the same mounts; errors are S3's XML"),
         (name = "service", description = "The server about itself"),
-        (name = "vectors", description = "Points, lines and meshes in Zarr Vector Format"),
     )
 )]
 struct Api;
@@ -57,6 +58,7 @@ fn documented() -> Vec<Route> {
         document::routes(),
         cache::routes(),
         data::routes(),
+        #[cfg(feature = "vectors")]
         vectors::routes(),
         nodes::routes(),
         store::routes(),
@@ -128,6 +130,7 @@ static SURFACE: LazyLock<Surface> = LazyLock::new(|| {
         specs_at_root.push(spec);
     }
     let (_, mut api) = documented_router.split_for_parts();
+    #[cfg(feature = "vectors")]
     api.merge(vectors::documentation());
     // `none` keeps the page from asking a validator on the internet. The path is relative, so that the page finds the document
     // below any base path; operations of HEAD are left out, as they repeat those of GET.
@@ -153,7 +156,10 @@ pub fn openapi() -> String {
 
 fn find_documented(specs: &Specs, path: &str) -> Option<&'static RouteSpec> {
     let is_it = |spec: &&RouteSpec| spec.documented_path() == path;
-    specs.values().copied().chain(vectors::SUBRESOURCES).find(is_it)
+    let specs = specs.values().copied();
+    #[cfg(feature = "vectors")]
+    let specs = specs.chain(vectors::SUBRESOURCES);
+    specs.into_iter().find(is_it)
 }
 
 /// The spec of a path of the `OpenAPI` document.

@@ -1,17 +1,16 @@
-//! The chunks that a box touches, and one chunk.
+//! The chunks that boxes touch, and single chunks.
 
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
 
-use super::amplification::clamped;
 use super::filter;
-use super::params::Params;
-use super::summary::bounds_of;
+use super::json::{amplification_json, bounds_json, saturating_u64};
+use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::payload::Fragment;
 use crate::vectors::{
-    Amplification, Attribute, CellArray, ChunkRows, Coord, Keys, Level, ObjectIndex, Touch, TouchedChunks,
-    VectorError, dotted, parse_dotted,
+    CellArray, CellKey, ChunkVertices, Coord, Level, ObjectIndex, TouchedChunks, TouchedRanges, VectorError,
+    VertexAttribute, format_coord, parse_coord,
 };
 
 /// The chunks of a level.
@@ -26,26 +25,20 @@ pub(crate) const CHUNK: RouteSpec =
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
 
-/// Chunks on a page, unless `limit` says otherwise, and at most.
+/// The default number of chunks on a page.
 const PAGE: u64 = 1000;
-const MOST_PAGE: u64 = 10_000;
-/// Chunks that are looked through where empty ones are listed.
-const MOST_CANDIDATES: u64 = 1 << 18;
-/// Chunks whose sizes are looked up at a time.
+/// The largest number of chunks on a page.
+const MAX_PAGE: u64 = 10_000;
+/// The largest number of touched chunks when empty ones are listed.
+const MAX_CANDIDATES: u64 = 1 << 18;
+/// The number of chunks documents concurrently.
 const CONCURRENCY: usize = 16;
-/// Fragments of a chunk that are listed.
-const MOST_FRAGMENTS: usize = 10_000;
-/// Objects of a chunk that are listed.
-const MOST_OBJECTS: usize = 10_000;
+/// The largest number of fragments listed for a chunk.
+const MAX_FRAGMENTS: usize = 10_000;
+/// The largest number of objects listed for a chunk.
+const MAX_OBJECTS: usize = 10_000;
 
-/// The four numbers.
-pub(crate) fn amplification_of(found: &Amplification) -> Value {
-    json!({
-        "formula": found.formula, "per_loaded": found.per_loaded, "rows": found.rows, "bytes": found.bytes,
-    })
-}
-
-/// The chunks that a box touches, and how much more would be read than is asked for. No vertex is read.
+/// The chunks that a box touches, and the read amplification. No vertices are read.
 #[utoipa::path(
     method(get, head),
     path = CHUNKS.template,
@@ -54,54 +47,54 @@ pub(crate) fn amplification_of(found: &Amplification) -> Value {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        crate::api::vectors::BoxParams,
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
+        crate::api::vectors::params::BoxParams,
         ("include" = Option<String>, Query, description = "Some of `keys` (the default), `sizes`, `empty`"),
-        ("verify" = Option<bool>, Query, description = "Compare what the store says it holds with what it holds"),
+        ("verify" = Option<bool>, Query, description = "Compare the chunks that the store declares with those that are stored"),
         ("limit" = Option<u64>, Query, description = "Chunks on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The chunks", content_type = "application/json"),
-        (status = 400, description = "The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter (`bad_param`)"),
+        (status = 400, description = "The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter is (`bad_param`)"),
         (status = 404, description = "No such store or level"),
     )
 )]
-pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX[..], &["include", "verify", "limit", "cursor"]].concat())?;
-    let (boxes, only) = (filter::boxes(level, params)?, filter::only(params)?);
-    let includes = Includes::of(params)?;
-    let touched = TouchedChunks::of(level, &boxes, only.as_ref()).await?;
+pub(crate) async fn list_chunks(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX_PARAMS[..], &["include", "verify", "limit", "cursor"]].concat())?;
+    let (boxes, chunk_filter) = (filter::parse_boxes(level, params)?, filter::parse_chunk_filter(params)?);
+    let includes = Includes::from_params(params)?;
+    let touched = TouchedChunks::find(level, &boxes, chunk_filter.as_ref()).await?;
     let page =
-        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let cursor = params.get("cursor").map(|text| {
-        parse_dotted(text)
-            .ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+        parse_coord(text)
+            .ok_or_else(|| VectorError::bad_param("cursor", "the `cursor` of a previous response"))
     });
     let cursor = cursor.transpose()?;
-    if includes.empty && touched.candidates > MOST_CANDIDATES.into() {
-        let estimate = clamped(touched.candidates);
+    if includes.empty && touched.candidates > MAX_CANDIDATES.into() {
+        let estimate = saturating_u64(touched.candidates);
         return Err(VectorError::TooMany {
-            what: "chunks, empty ones too",
+            what: "chunks, including empty ones",
             estimate,
-            limit: MOST_CANDIDATES,
+            limit: MAX_CANDIDATES,
         });
     }
     let listed = if includes.empty {
-        with_empty(level, &touched, page, cursor.as_ref())
+        with_empty_chunks(level, &touched, page, cursor.as_ref())
     } else {
         touched.chunks.clone()
     };
     let mut due = listed.into_iter().filter(|coord| cursor.as_ref().is_none_or(|cursor| coord > cursor));
     let shown: Vec<Coord> = due.by_ref().take(page).collect();
-    let next = due.next().and(shown.last()).map(|coord| dotted(coord));
-    let families = families(level).await?;
-    let (families, touched_ref) = (&families, &touched);
-    let mut described = futures::stream::iter(shown)
-        .map(|coord| async move { describe(level, coord, touched_ref, families, includes).await })
+    let next = due.next().and(shown.last()).map(|coord| format_coord(coord));
+    let arrays = cell_arrays(level).await?;
+    let (arrays, touched_ref) = (&arrays, &touched);
+    let mut documents = futures::stream::iter(shown)
+        .map(|coord| async move { chunk_document(level, coord, touched_ref, arrays, includes).await })
         .buffered(CONCURRENCY);
     let mut chunks = Vec::new();
-    while let Some(chunk) = described.next().await {
+    while let Some(chunk) = documents.next().await {
         chunks.push(chunk?);
     }
     let mut document = Map::new();
@@ -110,23 +103,23 @@ pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, Vect
     put("chunk_shape", json!(level.shapes.chunk));
     put("bin_shape", json!(level.shapes.bin));
     if let Some(bbox) = boxes.first() {
-        put("interval", json!(bbox.interval.name()));
-        // What is infinite has no number in JSON.
-        put("bbox", json!({ "min": finite(&bbox.low), "max": finite(&bbox.high) }));
+        put("interval", json!(bbox.interval.as_str()));
+        // JSON has no infinite numbers.
+        put("bbox", json!({ "min": json_numbers(&bbox.low), "max": json_numbers(&bbox.high) }));
     }
-    put("candidates", json!(clamped(touched.candidates)));
+    put("candidates", json!(saturating_u64(touched.candidates)));
     put("occupied", json!(touched.chunks.len()));
-    put("bins", json!(clamped(touched.bins)));
+    put("bins", json!(saturating_u64(touched.bins)));
     put("chunks", Value::Array(chunks));
-    put("amplification", amplification_of(&touched.amplification));
+    put("amplification", amplification_json(&touched.amplification));
     if params.is_on("verify") {
-        put("verify", verify(level).await?);
+        put("verify", compare_declared_and_stored(level).await?);
     }
     put("cursor", json!(next));
     Ok(Value::Object(document))
 }
 
-fn finite(numbers: &[f64]) -> Vec<Value> {
+fn json_numbers(numbers: &[f64]) -> Vec<Value> {
     let text = |number: f64| if number > 0.0 { "inf" } else { "-inf" };
     numbers
         .iter()
@@ -134,7 +127,7 @@ fn finite(numbers: &[f64]) -> Vec<Value> {
         .collect()
 }
 
-/// What is said of each chunk.
+/// The members of each chunk's document.
 #[derive(Clone, Copy)]
 struct Includes {
     keys: bool,
@@ -143,7 +136,7 @@ struct Includes {
 }
 
 impl Includes {
-    fn of(params: &Params) -> Result<Self, VectorError> {
+    fn from_params(params: &VectorParams) -> Result<Self, VectorError> {
         let mut includes = Self { keys: params.get("include").is_none(), sizes: false, empty: false };
         for name in params.list("include") {
             match name.as_str() {
@@ -153,27 +146,32 @@ impl Includes {
                 _ => return Err(VectorError::bad_param("include", "some of `keys,sizes,empty`")),
             }
         }
-        // Where it cannot be told which chunk is meant, its keys are worth little, but they cost nothing.
+        // Keys cost nothing extra where sizes or empty chunks are listed.
         includes.keys |= includes.sizes || includes.empty;
         Ok(includes)
     }
 }
 
-/// Touched chunks, empty ones too: as many as a page may need.
-fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Option<&Coord>) -> Vec<Coord> {
+/// The touched chunks including empty ones, at least as many as a page may need.
+fn with_empty_chunks(
+    level: &Level,
+    touched: &TouchedChunks,
+    page: usize,
+    cursor: Option<&Coord>,
+) -> Vec<Coord> {
     let mut all: Vec<Coord> = touched.chunks.clone();
     let lead = level
         .vertices
         .grid()
         .and_then(|grid| grid.first().copied())
-        .filter(|_| level.lead() > 0)
+        .filter(|_| level.leading_axes() > 0)
         .unwrap_or(1);
     for touch in &touched.touches {
         let Some(spans) = &touch.chunks else { continue };
         for first in 0..i64::try_from(lead).unwrap_or(1) {
-            let start = if level.lead() > 0 { vec![first] } else { Vec::new() };
+            let start = if level.leading_axes() > 0 { vec![first] } else { Vec::new() };
             all.extend(
-                combinations(spans, start)
+                coords_in_ranges(spans, start)
                     .filter(|coord| cursor.is_none_or(|cursor| coord > cursor))
                     .take(page + 1),
             );
@@ -184,8 +182,8 @@ fn with_empty(level: &Level, touched: &TouchedChunks, page: usize, cursor: Optio
     all
 }
 
-/// The coordinates in a box of chunks, in order. Lazy.
-fn combinations(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
+/// The coordinates in a box of chunks, in order and computed lazily.
+fn coords_in_ranges(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coord> {
     let spans = spans.to_vec();
     let mut next: Option<Coord> = Some(spans.iter().map(|&(first, _)| first).collect());
     std::iter::from_fn(move || {
@@ -204,45 +202,48 @@ fn combinations(spans: &[(i64, i64)], start: Coord) -> impl Iterator<Item = Coor
 }
 
 /// The arrays that have a cell for each chunk.
-async fn families(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
-    let mut families = vec![("vertices".to_owned(), level.vertices.clone())];
+async fn cell_arrays(level: &Level) -> Result<Vec<(String, CellArray)>, VectorError> {
+    let mut arrays = vec![("vertices".to_owned(), level.vertices.clone())];
     if let Some(fragments) = &level.fragments {
-        families.push((fragments.path.name().to_owned(), fragments.clone()));
+        arrays.push((fragments.path.name().to_owned(), fragments.clone()));
     }
-    for name in Attribute::names(level).await? {
-        // An attribute that cannot be read has no keys to be told.
-        if let Ok(attribute) = Attribute::open(level, &name).await
+    for name in VertexAttribute::names(level).await? {
+        // An attribute that cannot be opened has no keys.
+        if let Ok(attribute) = VertexAttribute::open(level, &name).await
             && let Some(cells) = attribute.cells()
         {
             let folder = cells.path.parent().map(|parent| parent.name().to_owned()).unwrap_or_default();
-            families.push((format!("{folder}/{name}"), cells.clone()));
+            arrays.push((format!("{folder}/{name}"), cells.clone()));
         }
     }
-    Ok(families)
+    Ok(arrays)
 }
 
-async fn describe(
+async fn chunk_document(
     level: &Level,
     coord: Coord,
     touched: &TouchedChunks,
-    families: &[(String, CellArray)],
+    arrays: &[(String, CellArray)],
     includes: Includes,
 ) -> Result<Value, VectorError> {
     let is_occupied = touched.chunks.binary_search(&coord).is_ok();
-    let mut chunk = placed(level, &coord);
+    let mut chunk = chunk_position(level, &coord);
     let mut put = |name: &str, value: Value| chunk.insert(name.to_owned(), value);
     put("occupied", json!(is_occupied));
     put("relation", json!(if is_inside(level, &coord, &touched.touches) { "inside" } else { "partial" }));
     let context = &level.store.context;
     let (mut keys, mut sizes, mut shard) = (Map::new(), Map::new(), Value::Null);
-    for (name, cells) in families {
-        let found =
-            if is_occupied { cells.stored_key(context, &coord).await? } else { cells.keys(&coord)? };
-        let Some(Keys { key, shard: place }) = found else { continue };
+    for (name, cells) in arrays {
+        let found = if is_occupied {
+            cells.stored_cell_key(context, &coord).await?
+        } else {
+            cells.cell_key(&coord)?
+        };
+        let Some(CellKey { key, shard: place }) = found else { continue };
         let below = key.as_str().strip_prefix(level.store.path.prefix().as_str()).unwrap_or(key.as_str());
         keys.insert(name.clone(), json!(below));
         if let (Some(place), true) = (place, shard.is_null()) {
-            shard = json!({ "key": below, "inner": place.inner });
+            shard = json!({ "key": below, "inner": place.inner_coords });
         }
         if includes.sizes {
             sizes.insert(name.clone(), json!(cells.encoded_bytes(context, &coord).await?));
@@ -260,27 +261,27 @@ async fn describe(
     Ok(Value::Object(chunk))
 }
 
-/// Where a chunk is.
-fn placed(level: &Level, coord: &[i64]) -> Map<String, Value> {
-    let bounds = level.bounds_of(coord);
+/// The coordinates and bounds of a chunk.
+fn chunk_position(level: &Level, coord: &[i64]) -> Map<String, Value> {
+    let bounds = level.chunk_bounds(coord);
     let mut chunk = Map::new();
     chunk.insert("coord".to_owned(), json!(coord));
     if level.vertices.array().is_some() {
-        chunk.insert("cell".to_owned(), json!(level.vertices.cell(coord)));
+        chunk.insert("cell".to_owned(), json!(level.vertices.grid_index(coord)));
     }
     let data = level.store.root.bounds();
     let sticks_out = data.is_some_and(|(low, high)| {
         let below = low.iter().zip(&bounds.0).any(|(low, start)| start < low);
         below || high.iter().zip(&bounds.1).any(|(high, end)| end > high)
     });
-    chunk.insert("bounds".to_owned(), bounds_of(bounds));
+    chunk.insert("bounds".to_owned(), bounds_json(bounds));
     chunk.insert("boundary".to_owned(), json!(sticks_out));
     chunk
 }
 
-/// Whether all of a chunk lies in one of the boxes.
-fn is_inside(level: &Level, coord: &[i64], touches: &[Touch]) -> bool {
-    let (low, high) = level.bounds_of(coord);
+/// Whether one of the boxes contains all of a chunk.
+fn is_inside(level: &Level, coord: &[i64], touches: &[TouchedRanges]) -> bool {
+    let (low, high) = level.chunk_bounds(coord);
     touches.iter().any(|touch| {
         let bbox = &touch.bbox;
         let begins = bbox.low.iter().zip(&low).all(|(low, start)| low <= start);
@@ -288,21 +289,22 @@ fn is_inside(level: &Level, coord: &[i64], touches: &[Touch]) -> bool {
     })
 }
 
-/// What the store says it holds, beside what it holds.
-async fn verify(level: &Level) -> Result<Value, VectorError> {
+/// The differences between the declared and the stored chunks.
+async fn compare_declared_and_stored(level: &Level) -> Result<Value, VectorError> {
     let context = &level.store.context;
-    let (named, stored) = (level.occupied().await?.cells, level.vertices.stored(context).await?.cells);
+    let (named, stored) =
+        (level.non_empty_chunks().await?.cells, level.vertices.stored_cells(context).await?.cells);
     let without = |one: &[Coord], other: &[Coord]| -> Vec<String> {
         one.iter()
             .filter(|coord| other.binary_search(coord).is_err())
-            .map(|coord| dotted(coord))
+            .map(|coord| format_coord(coord))
             .take(1000)
             .collect()
     };
     Ok(json!({ "missing": without(&named, &stored), "unnamed": without(&stored, &named) }))
 }
 
-/// One chunk: its place, its vertices' number, its fragments and objects.
+/// One chunk: its bounds, its number of vertices, its fragments and objects.
 #[utoipa::path(
     method(get, head),
     path = CHUNK.template,
@@ -311,7 +313,7 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("chunk" = String, Path, description = "Coordinates of the chunk, such as `0.-1.2`"),
     ),
     responses(
@@ -320,44 +322,48 @@ async fn verify(level: &Level) -> Result<Value, VectorError> {
         (status = 409, description = "It is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(crate) async fn of_one(level: &Level, chunk: &str, params: &Params) -> Result<Value, VectorError> {
+pub(crate) async fn get_chunk(
+    level: &Level,
+    chunk: &str,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&["level"])?;
     let not_found = || VectorError::ChunkNotFound { chunk: chunk.chars().take(100).collect() };
     let coord =
-        parse_dotted(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
-    let rows = ChunkRows::read(level, &coord, true).await?.ok_or_else(not_found)?;
-    let mut document = placed(level, &coord);
+        parse_coord(chunk).filter(|coord| coord.len() == level.vertices.rank()).ok_or_else(not_found)?;
+    let rows = ChunkVertices::read(level, &coord, true).await?.ok_or_else(not_found)?;
+    let mut document = chunk_position(level, &coord);
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
     put("rows", json!(rows.positions.rows()));
     if !rows.is_count_known {
         put("warning", json!("row_count_unknown"));
     }
     let context = &level.store.context;
-    if let Some(keys) = level.vertices.stored_key(context, &coord).await? {
+    if let Some(keys) = level.vertices.stored_cell_key(context, &coord).await? {
         put("key", json!(keys.key.as_str()));
     }
     put("encoded_bytes", json!(level.vertices.encoded_bytes(context, &coord).await?));
     let fragments = rows.fragments.as_ref().map(|index| {
-        put("tiles", json!(index.tiles()));
+        put("tiles", json!(index.is_tiling()));
         let fragment = |fragment: Fragment<'_>| match fragment {
             Fragment::Range { start, count } => json!({ "kind": "range", "start": start, "count": count }),
             Fragment::Rows(rows) => json!({ "kind": "explicit", "count": rows.len() }),
         };
-        put("fragments_truncated", json!(index.len() > MOST_FRAGMENTS));
+        put("fragments_truncated", json!(index.len() > MAX_FRAGMENTS));
         put("fragment_count", json!(index.len()));
-        index.iter().take(MOST_FRAGMENTS).map(fragment).collect::<Value>()
+        index.iter().take(MAX_FRAGMENTS).map(fragment).collect::<Value>()
     });
     put("fragments", fragments.unwrap_or_default());
     if let Some(index) = ObjectIndex::open(level).await? {
         let mut objects = Vec::new();
         let mut is_truncated = false;
-        for object in index.all().await? {
+        for object in index.read_all().await? {
             let here = object.manifest.fragments().filter(|(chunk, _)| *chunk == coord);
             let fragments: Vec<u32> = here.map(|(_, fragment)| fragment).collect();
             if fragments.is_empty() {
                 continue;
             }
-            if objects.len() == MOST_OBJECTS {
+            if objects.len() == MAX_OBJECTS {
                 is_truncated = true;
                 break;
             }

@@ -1,16 +1,16 @@
-//! What of a level is asked for: boxes, modes, columns and pages, from parameters.
+//! Parses the parameters that select vertices: boxes, modes, columns and pages.
 
-use super::params::{Params, floats};
-use crate::vectors::{Bbox, Columns, Cursor, Interval, Level, Mode, VectorError, VertexQuery};
+use super::params::{VectorParams, parse_floats};
+use crate::vectors::{Bbox, Columns, Interval, Level, PageCursor, QueryMode, VectorError, VertexQuery};
 
-/// The parameters that say which part of a level is meant.
-pub(crate) const BOX: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
+/// The parameters that select part of a level.
+pub(crate) const BOX_PARAMS: [&str; 6] = ["bbox", "min", "max", "interval", "where", "level"];
 
-/// The boxes asked for; all of space if there are none.
-pub(crate) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorError> {
+/// The requested boxes; all of space if there are none.
+pub(crate) fn parse_boxes(level: &Level, params: &VectorParams) -> Result<Vec<Bbox>, VectorError> {
     let interval = match params.get("interval") {
         None => Interval::default(),
-        Some(name) => Interval::of_name(name)
+        Some(name) => Interval::from_name(name)
             .ok_or_else(|| VectorError::bad_param("interval", "`closed` or `half-open`"))?,
     };
     let dims = level.dims;
@@ -24,26 +24,23 @@ pub(crate) fn boxes(level: &Level, params: &Params) -> Result<Vec<Bbox>, VectorE
     let mut boxes = params.boxes().iter().cloned().map(halves).collect::<Result<Vec<Bbox>, _>>()?;
     let (bbox, min, max) = (params.get("bbox"), params.get("min"), params.get("max"));
     match (bbox, min, max) {
-        (Some(bbox), None, None) => boxes.push(halves(floats("bbox", bbox)?)?),
+        (Some(bbox), None, None) => boxes.push(halves(parse_floats("bbox", bbox)?)?),
         (None, None, None) if boxes.is_empty() => {
-            boxes.push(Bbox { interval, ..Bbox::everything(dims) });
+            boxes.push(Bbox { interval, ..Bbox::unbounded(dims) });
         }
         (None, None, None) => {}
         (None, Some(min), Some(max)) => {
-            boxes.push(Bbox::new(floats("min", min)?, floats("max", max)?, dims, interval)?);
+            boxes.push(Bbox::new(parse_floats("min", min)?, parse_floats("max", max)?, dims, interval)?);
         }
         _ => {
-            return Err(VectorError::bad_param(
-                "bbox",
-                "all numbers of a box; or `min` and `max`, and no `bbox`",
-            ));
+            return Err(VectorError::bad_param("bbox", "all numbers of a box, or `min` and `max` instead"));
         }
     }
     Ok(boxes)
 }
 
-/// The value of the attribute that chunks are cut by.
-pub(crate) fn only(params: &Params) -> Result<Option<(String, String)>, VectorError> {
+/// The attribute by which chunks are split, and the requested value.
+pub(crate) fn parse_chunk_filter(params: &VectorParams) -> Result<Option<(String, String)>, VectorError> {
     let parse = |text: &str| {
         let (name, value) = text.split_once(':')?;
         Some((name.to_owned(), value.to_owned()))
@@ -52,11 +49,11 @@ pub(crate) fn only(params: &Params) -> Result<Option<(String, String)>, VectorEr
     params.get("where").map(|text| parse(text).ok_or_else(takes)).transpose()
 }
 
-/// Which vertices are asked for.
-pub(crate) fn query(level: &Level, params: &Params) -> Result<VertexQuery, VectorError> {
+/// The vertex query.
+pub(crate) fn parse_query(level: &Level, params: &VectorParams) -> Result<VertexQuery, VectorError> {
     let mode = match params.get("mode") {
-        None => Mode::default(),
-        Some(name) => Mode::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| {
+        None => QueryMode::default(),
+        Some(name) => QueryMode::ALL.into_iter().find(|mode| mode.as_str() == name).ok_or_else(|| {
             VectorError::bad_param("mode", "`vertices`, `chunks`, `objects`, `objects_exact` or `crop`")
         })?,
     };
@@ -66,19 +63,19 @@ pub(crate) fn query(level: &Level, params: &Params) -> Result<VertexQuery, Vecto
         Some(_) => return Err(VectorError::bad_param("on_error", "`fail` or `skip`")),
     };
     let cursor = params.get("cursor").map(|text| {
-        let cursor = Cursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
-        cursor.ok_or_else(|| VectorError::bad_param("cursor", "what an answer gave as its `cursor`"))
+        let cursor = PageCursor::parse(text).filter(|cursor| cursor.chunk.len() == level.vertices.rank());
+        cursor.ok_or_else(|| VectorError::bad_param("cursor", "the `cursor` of a previous response"))
     });
     let limit = params.number("limit")?;
     if limit == Some(0) {
-        return Err(VectorError::bad_param("limit", "a number of rows, 1 or more"));
+        return Err(VectorError::bad_param("limit", "a number of rows of at least 1"));
     }
     Ok(VertexQuery {
-        boxes: boxes(level, params)?,
+        boxes: parse_boxes(level, params)?,
         mode,
         attributes: params.list("attributes"),
-        columns: columns(params)?,
-        only: only(params)?,
+        columns: parse_columns(params)?,
+        chunk_filter: parse_chunk_filter(params)?,
         skips_corrupt,
         counts_bytes: params.list("include").iter().any(|name| name == "sizes"),
         limit,
@@ -86,7 +83,7 @@ pub(crate) fn query(level: &Level, params: &Params) -> Result<VertexQuery, Vecto
     })
 }
 
-fn columns(params: &Params) -> Result<Columns, VectorError> {
+fn parse_columns(params: &VectorParams) -> Result<Columns, VectorError> {
     if params.get("columns").is_none() {
         return Ok(Columns::default());
     }

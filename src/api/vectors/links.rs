@@ -1,13 +1,14 @@
-//! The links of a level: records, each with its chunks and rows.
+//! The links of a level.
 
 use serde_json::{Map, Value, json};
 
 use super::filter;
-use super::params::Params;
+use super::json::endpoints_json;
+use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::vectors::{
-    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError, check_profile,
-    doc_links,
+    Coord, Level, Link, LinkAttribute, LinkFamily, Profile, TouchedChunks, VectorError,
+    check_links_supported, read_doc_links,
 };
 
 /// The links of a level.
@@ -16,14 +17,15 @@ pub(crate) const LINKS: RouteSpec =
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
 
-/// Records on a page, unless `limit` says otherwise, and at most.
+/// The default number of records on a page.
 const PAGE: u64 = 10_000;
-const MOST_PAGE: u64 = 100_000;
+/// The largest number of records on a page.
+const MAX_PAGE: u64 = 100_000;
 
 /// The links of a level with an endpoint in a touched chunk.
 ///
-/// Each record is a list of endpoints: the chunk and the row of each. With `delta`, links to the level so many above (`1`) or
-/// below (`-1`): the first endpoint is of this level, the others of that one.
+/// Each record is a list of endpoints, each a chunk and a row. With `delta`, links to the level with that difference in
+/// number: the first endpoint is in this level, the others are in that one.
 #[utoipa::path(
     method(get, head),
     path = LINKS.template,
@@ -32,38 +34,42 @@ const MOST_PAGE: u64 = 100_000;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        crate::api::vectors::BoxParams,
-        ("delta" = Option<i64>, Query, description = "Levels from this one to the other; 0 (the default) for itself"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
+        crate::api::vectors::params::BoxParams,
+        ("delta" = Option<i64>, Query, description = "Number of the other level minus that of this one; 0 (the default) for links within it"),
         ("limit" = Option<u64>, Query, description = "Records on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The links", content_type = "application/json"),
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
-        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+        (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
-pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, VectorError> {
-    params.check(&[&filter::BOX[..], &["delta", "limit", "cursor"]].concat())?;
-    check_profile(level)?;
+pub(crate) async fn list_links(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
+    params.check(&[&filter::BOX_PARAMS[..], &["delta", "limit", "cursor"]].concat())?;
+    check_links_supported(level)?;
     let delta = match params.get("delta") {
         None => 0,
         Some(text) => {
             let number = text.strip_prefix('+').unwrap_or(text).trim();
-            number.parse().map_err(|_no_number| {
-                VectorError::bad_param("delta", "a whole number, such as `0` or `-1`")
-            })?
+            number
+                .parse()
+                .map_err(|_no_number| VectorError::bad_param("delta", "an integer, such as `0` or `-1`"))?
         }
     };
-    let touched =
-        TouchedChunks::of(level, &filter::boxes(level, params)?, filter::only(params)?.as_ref()).await?;
-    let mut page = Page {
+    let touched = TouchedChunks::find(
+        level,
+        &filter::parse_boxes(level, params)?,
+        filter::parse_chunk_filter(params)?.as_ref(),
+    )
+    .await?;
+    let mut page = LinkPage {
         links: Vec::new(),
         values: Vec::new(),
         skip: params.number("cursor")?.unwrap_or_default(),
         seen: 0,
-        most: usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE))
+        most: usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE))
             .unwrap_or(usize::MAX),
     };
     let is_touched = |chunk: &Coord| touched.chunks.binary_search(chunk).is_ok();
@@ -71,9 +77,9 @@ pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, Vect
     let mut names = Vec::new();
     if level.store.root.profile == Profile::Doc {
         if delta == 0 {
-            let occupied = level.occupied().await?.cells;
-            let links = doc_links(level, &occupied).await?;
-            page.take(
+            let occupied = level.non_empty_chunks().await?.cells;
+            let links = read_doc_links(level, &occupied).await?;
+            page.add(
                 links.into_iter().filter(|link| link.endpoints.iter().any(|(chunk, _)| is_touched(chunk))),
                 &[],
             );
@@ -83,10 +89,10 @@ pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, Vect
         document.insert("directed".to_owned(), json!(family.is_directed));
         document
             .insert("num_links".to_owned(), family.attributes.get("num_links").cloned().unwrap_or_default());
-        let attributes = LinkAttribute::all(level, delta).await?;
+        let attributes = LinkAttribute::open_all(level, delta).await?;
         names = attributes.iter().map(|attribute| attribute.name.clone()).collect();
         page.values = vec![Vec::new(); names.len()];
-        of_family(level, &family, &attributes, is_touched, &mut page).await?;
+        read_family(level, &family, &attributes, is_touched, &mut page).await?;
     }
     let next = (page.seen > page.skip.saturating_add(page.links.len() as u64))
         .then(|| page.skip.saturating_add(page.links.len() as u64).to_string());
@@ -94,33 +100,28 @@ pub(crate) async fn of_box(level: &Level, params: &Params) -> Result<Value, Vect
         names.into_iter().zip(page.values.into_iter().map(Value::Array)).collect();
     document.insert("level".to_owned(), json!(level.name.index));
     document.insert("delta".to_owned(), json!(delta));
-    document.insert("links".to_owned(), page.links.iter().map(endpoints_of).collect());
+    document.insert("links".to_owned(), page.links.iter().map(endpoints_json).collect());
     document.insert("attributes".to_owned(), Value::Object(attributes));
     document.insert("cursor".to_owned(), json!(next));
     Ok(Value::Object(document))
 }
 
-/// A record as JSON.
-pub(crate) fn endpoints_of(link: &Link) -> Value {
-    link.endpoints.iter().map(|(chunk, row)| json!([chunk, row])).collect()
-}
-
-/// Records of one page.
-struct Page {
+/// The records of one page.
+struct LinkPage {
     links: Vec<Link>,
-    /// Of each attribute.
+    /// The values of each attribute.
     values: Vec<Vec<Value>>,
     skip: u64,
     seen: u64,
     most: usize,
 }
 
-impl Page {
+impl LinkPage {
     fn is_full(&self) -> bool {
         self.links.len() >= self.most && self.seen > self.skip.saturating_add(self.most as u64)
     }
 
-    fn take(&mut self, links: impl Iterator<Item = Link>, values: &[Vec<Value>]) {
+    fn add(&mut self, links: impl Iterator<Item = Link>, values: &[Vec<Value>]) {
         for (place, link) in links.enumerate() {
             self.seen += 1;
             if self.seen <= self.skip || self.links.len() >= self.most {
@@ -134,26 +135,26 @@ impl Page {
     }
 }
 
-async fn of_family(
+async fn read_family(
     level: &Level,
     family: &LinkFamily,
     attributes: &[LinkAttribute],
     is_touched: impl Fn(&Coord) -> bool,
-    page: &mut Page,
+    page: &mut LinkPage,
 ) -> Result<(), VectorError> {
-    for segment in &family.segments {
-        for cell in segment.cells.occupied(&level.store.context).await?.cells {
-            // Of links to another level only the first endpoint is of this one.
-            let own = if family.delta == 0 { segment.chunks(&cell) } else { vec![cell.clone()] };
+    for link_array in &family.link_arrays {
+        for cell in link_array.cells.non_empty_cells(&level.store.context).await?.cells {
+            // Of a link to another level, only the first endpoint is in this one.
+            let own = if family.delta == 0 { link_array.endpoint_chunks(&cell) } else { vec![cell.clone()] };
             if !own.iter().any(&is_touched) {
                 continue;
             }
-            let links = segment.links(level, &cell).await?;
+            let links = link_array.read_links(level, &cell).await?;
             let mut values = Vec::with_capacity(attributes.len());
             for attribute in attributes {
-                values.push(attribute.values(level, &segment.name, &cell, links.len()).await?);
+                values.push(attribute.values(level, &link_array.name, &cell, links.len()).await?);
             }
-            page.take(links.into_iter(), &values);
+            page.add(links.into_iter(), &values);
             if page.is_full() {
                 return Ok(());
             }

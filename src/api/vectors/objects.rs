@@ -1,4 +1,4 @@
-//! The objects of a level: which there are, what each is made of, its vertices and edges.
+//! The objects of a level: their manifests, attributes, vertices and edges.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::filter;
-use super::links::endpoints_of;
-use super::params::Params;
+use super::json::endpoints_json;
+use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
 use crate::render::{JsonVertices, RenderError};
 use crate::vectors::payload::{FragmentNumbers, FragmentSpan, Manifest};
 use crate::vectors::{
-    Attribute, Bbox, Columns, Coord, Level, Link, LinkFamily, Mode, Object, ObjectIndex, ObjectValue,
-    Profile, Schema, VectorError, VertexQuery, Walk, check_profile, rows_of,
+    Bbox, Columns, Coord, EdgeTraversal, Level, Link, LinkFamily, ObjectIndex, ObjectValue, Profile,
+    QueryMode, Schema, VectorError, VectorObject, VertexAttribute, VertexQuery, check_links_supported,
+    object_rows,
 };
 
 /// The objects of a level.
@@ -40,15 +41,16 @@ pub(crate) const OBJECT_EDGES: RouteSpec =
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
 
-/// Objects on a page, unless `limit` says otherwise, and at most.
+/// The default number of objects on a page.
 const PAGE: u64 = 1000;
-const MOST_PAGE: u64 = 10_000;
-/// Fragments of an object that are listed, and rows of one that are joined by edges.
-const MOST_FRAGMENTS: u64 = 1 << 20;
-/// Fragments of an object that are read one by one.
-const MOST_JOINED: u64 = 1 << 14;
+/// The largest number of objects on a page.
+const MAX_PAGE: u64 = 10_000;
+/// The largest number of fragments listed for an object, and of its rows that are joined by edges.
+const MAX_FRAGMENTS: u64 = 1 << 20;
+/// The largest number of fragments of an object that are read one by one.
+const MAX_JOINED: u64 = 1 << 14;
 
-/// The objects of a level: all, those of a list, of a group, or with a part in a box.
+/// The objects of a level: all, those with the given ids, those in a group, or those with a part in a box.
 #[utoipa::path(
     method(get, head),
     path = OBJECTS.template,
@@ -57,13 +59,13 @@ const MOST_JOINED: u64 = 1 << 14;
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        crate::api::vectors::BoxParams,
-        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Those that there are not are listed as `missing`"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
+        crate::api::vectors::params::BoxParams,
+        ("ids" = Option<String>, Query, description = "Ids of objects, such as `3,7`. Ids without an object are listed in `missing`"),
         ("group" = Option<u64>, Query, description = "A group of objects"),
         ("mode" = Option<String>, Query, description = "With a box: `objects` (the default: a part in a touched chunk) or `objects_exact` (a vertex in the box)"),
         ("limit" = Option<u64>, Query, description = "Objects on a page"),
-        ("cursor" = Option<String>, Query, description = "Where the page before ended"),
+        ("cursor" = Option<String>, Query, description = "The `cursor` of the previous page"),
     ),
     responses(
         (status = 200, description = "The objects", content_type = "application/json"),
@@ -71,12 +73,12 @@ const MOST_JOINED: u64 = 1 << 14;
         (status = 500, description = "A manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(crate) async fn list_objects(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
     let known = ["ids", "group", "mode", "limit", "cursor"];
-    params.check(&[&filter::BOX[..], &known].concat())?;
+    params.check(&[&filter::BOX_PARAMS[..], &known].concat())?;
     let index = ObjectIndex::open(level).await?;
     let page =
-        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MOST_PAGE)).unwrap_or(usize::MAX);
+        usize::try_from(params.number("limit")?.unwrap_or(PAGE).clamp(1, MAX_PAGE)).unwrap_or(usize::MAX);
     let skip = usize::try_from(params.number("cursor")?.unwrap_or_default()).unwrap_or(usize::MAX);
     let mut document = Map::new();
     document.insert("level".to_owned(), json!(level.name.index));
@@ -84,11 +86,11 @@ pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, Ve
     let mut missing = Vec::new();
     let rows = match (&index, params.get("ids"), params.number("group")?) {
         (None, None, None) => Vec::new(),
-        (None, Some(_), _) => return Err(VectorError::ObjectNotFound { ids: ids(params)? }),
+        (None, Some(_), _) => return Err(VectorError::ObjectNotFound { ids: parse_ids(params)? }),
         (None, None, Some(group)) => return Err(VectorError::GroupNotFound { group, groups: 0 }),
         (Some(index), Some(_), None) => {
-            let wanted = ids(params)?;
-            let (found, without) = index.find(&wanted).await?;
+            let requested = parse_ids(params)?;
+            let (found, without) = index.find_rows(&requested).await?;
             if found.is_empty() {
                 return Err(VectorError::ObjectNotFound { ids: without });
             }
@@ -96,29 +98,34 @@ pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, Ve
             found
         }
         (Some(index), None, Some(group)) => {
-            let members = index.group(group).await?;
+            let members = index.group_members(group).await?;
             document.insert("group".to_owned(), json!(group));
-            document.insert("group_attributes".to_owned(), values(index.group_values(group).await?));
-            let (found, without) = index.find(&members).await?;
+            document.insert(
+                "group_attributes".to_owned(),
+                values_json(index.group_attribute_values(group).await?),
+            );
+            let (found, without) = index.find_rows(&members).await?;
             missing = without;
             found
         }
-        (Some(_), Some(_), Some(_)) => return Err(VectorError::bad_param("ids", "nothing beside `group`")),
+        (Some(_), Some(_), Some(_)) => {
+            return Err(VectorError::bad_param("ids", "no value together with `group`"));
+        }
         (Some(index), None, None) => {
             index.ids().await?.into_iter().zip(0..).map(|(id, row)| (row, id)).collect()
         }
     };
-    let rows = if has_box { in_box(level, params, rows).await? } else { rows };
+    let rows = if has_box { retain_in_boxes(level, params, rows).await? } else { rows };
     let shown: Vec<(u64, i64)> = rows.iter().skip(skip).take(page).copied().collect();
     let next =
         (rows.len() > skip.saturating_add(shown.len())).then(|| skip.saturating_add(shown.len()).to_string());
     let mut objects = Vec::new();
     if let Some(index) = &index {
-        for object in index.objects(&shown).await? {
-            objects.push(described(index, &object).await?);
+        for object in index.read_objects(&shown).await? {
+            objects.push(object_document(index, &object).await?);
         }
-        document.insert("num_objects".to_owned(), json!(index.rows()));
-        document.insert("groups".to_owned(), json!(index.groups().await?));
+        document.insert("num_objects".to_owned(), json!(index.row_count()));
+        document.insert("groups".to_owned(), json!(index.group_count().await?));
     }
     document.insert("count".to_owned(), json!(rows.len()));
     document.insert("objects".to_owned(), Value::Array(objects));
@@ -127,63 +134,63 @@ pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, Ve
     Ok(Value::Object(document))
 }
 
-fn ids(params: &Params) -> Result<Vec<i64>, VectorError> {
+fn parse_ids(params: &VectorParams) -> Result<Vec<i64>, VectorError> {
     let parse = |text: &String| {
-        text.parse().map_err(|_no_id| VectorError::bad_param("ids", "whole numbers with commas between"))
+        text.parse().map_err(|_no_id| VectorError::bad_param("ids", "comma-separated integers"))
     };
     params.list("ids").iter().map(parse).collect()
 }
 
-/// Those of some objects that are in a box.
-async fn in_box(
+/// The objects among `rows` that are in the requested boxes.
+async fn retain_in_boxes(
     level: &Level,
-    params: &Params,
+    params: &VectorParams,
     rows: Vec<(u64, i64)>,
 ) -> Result<Vec<(u64, i64)>, VectorError> {
     let query = VertexQuery {
         mode: match params.get("mode") {
-            None | Some("objects") => Mode::Objects,
-            Some("objects_exact") => Mode::ObjectsExact,
+            None | Some("objects") => QueryMode::Objects,
+            Some("objects_exact") => QueryMode::ObjectsExact,
             Some(_) => return Err(VectorError::bad_param("mode", "`objects` or `objects_exact`")),
         },
-        boxes: filter::boxes(level, params)?,
-        only: filter::only(params)?,
-        ..VertexQuery::of(Bbox::everything(level.dims))
+        boxes: filter::parse_boxes(level, params)?,
+        chunk_filter: filter::parse_chunk_filter(params)?,
+        ..VertexQuery::new(Bbox::unbounded(level.dims))
     };
     let found = query.run(level).await?.objects.unwrap_or_default();
     let found: BTreeSet<i64> = found.into_iter().map(|object| object.id).collect();
     Ok(rows.into_iter().filter(|(_, id)| found.contains(id)).collect())
 }
 
-fn values(values: Vec<ObjectValue>) -> Value {
+fn values_json(values: Vec<ObjectValue>) -> Value {
     values.into_iter().map(|value| (value.name, value.value)).collect::<Map<String, Value>>().into()
 }
 
-async fn described(index: &ObjectIndex, object: &Object) -> Result<Value, VectorError> {
+async fn object_document(index: &ObjectIndex, object: &VectorObject) -> Result<Value, VectorError> {
     let fragments = object.manifest.len() as u64;
-    if fragments > MOST_FRAGMENTS {
-        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_FRAGMENTS });
+    if fragments > MAX_FRAGMENTS {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MAX_FRAGMENTS });
     }
     let span = |span: &FragmentSpan| json!({ "chunk": span.chunk, "fragments": span.fragments.iter().collect::<Vec<u32>>() });
     Ok(json!({
         "id": object.id,
         "present": !object.manifest.is_empty(),
         "manifest": object.manifest.spans.iter().map(span).collect::<Value>(),
-        "attributes": values(index.values(object.row).await?),
+        "attributes": values_json(index.attribute_values(object.row).await?),
     }))
 }
 
-/// The object of this id.
-async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorError> {
-    let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "a whole number"))?;
+/// The object with this id.
+async fn find_object(level: &Level, id: &str) -> Result<(ObjectIndex, VectorObject), VectorError> {
+    let number: i64 = id.parse().map_err(|_no_id| VectorError::bad_param("id", "an integer"))?;
     let not_found = || VectorError::ObjectNotFound { ids: vec![number] };
     let index = ObjectIndex::open(level).await?.ok_or_else(not_found)?;
-    let (found, _) = index.find(&[number]).await?;
-    let object = index.objects(&found).await?.pop().ok_or_else(not_found)?;
+    let (found, _) = index.find_rows(&[number]).await?;
+    let object = index.read_objects(&found).await?.pop().ok_or_else(not_found)?;
     Ok((index, object))
 }
 
-/// One object: what it is made of, and what is said of it.
+/// One object: its fragments and its attributes.
 #[utoipa::path(
     method(get, head),
     path = OBJECT.template,
@@ -192,7 +199,7 @@ async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorEr
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
     ),
     responses(
@@ -201,13 +208,13 @@ async fn find(level: &Level, id: &str) -> Result<(ObjectIndex, Object), VectorEr
         (status = 500, description = "Its manifest is corrupt (`corrupt_manifest`)"),
     )
 )]
-pub(crate) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<Value, VectorError> {
+pub(crate) async fn get_object(level: &Level, id: &str, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&["level"])?;
-    let (index, object) = find(level, id).await?;
-    described(&index, &object).await
+    let (index, object) = find_object(level, id).await?;
+    object_document(&index, &object).await
 }
 
-/// The vertices of one object, in its own order.
+/// The vertices of one object, in the order of the object.
 #[utoipa::path(
     method(get, head),
     path = OBJECT_VERTICES.template,
@@ -216,7 +223,7 @@ pub(crate) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<V
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
         ("attributes" = Option<String>, Query, description = "Attributes, such as `fa,color`"),
     ),
@@ -226,28 +233,28 @@ pub(crate) async fn of_one(level: &Level, id: &str, params: &Params) -> Result<V
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(crate) async fn vertices_of(
+pub(crate) async fn get_object_vertices(
     level: &Level,
     id: &str,
-    params: &Params,
+    params: &VectorParams,
     most_bytes: u64,
 ) -> Result<Vec<u8>, VectorError> {
     params.check(&["level", "attributes"])?;
-    let (_, object) = find(level, id).await?;
+    let (_, object) = find_object(level, id).await?;
     let mut attributes = Vec::new();
     for name in params.list("attributes") {
-        attributes.push(Arc::new(Attribute::open(level, &name).await?));
+        attributes.push(Arc::new(VertexAttribute::open(level, &name).await?));
     }
     let schema = Arc::new(Schema {
         columns: Columns::default(),
-        kind: level.kind.clone(),
+        kind: level.coordinate_type.clone(),
         axes: level.store.root.axes(),
-        coordinates: level.vertices.rank(),
+        chunk_rank: level.vertices.rank(),
         attributes: attributes.iter().map(|attribute| attribute.column()).collect(),
         notes: Vec::new(),
     });
     let limit = most_bytes / schema.row_bytes().saturating_mul(4).max(1);
-    let batches = rows_of(level, &object, &attributes, limit).await?;
+    let batches = object_rows(level, &object, &attributes, limit).await?;
     let rows: u64 = batches.iter().map(|batch| batch.rows.len() as u64).sum();
     if rows > limit {
         return Err(VectorError::TooMany { what: "rows", estimate: rows, limit });
@@ -260,13 +267,13 @@ pub(crate) async fn vertices_of(
         Ok::<_, RenderError>(writer.finish(rest))
     };
     let written = level.store.context.cpu.run(write).await?;
-    written.map_err(|error| VectorError::invalid("array_attrs", error.to_string()))
+    written.map_err(|error| VectorError::invalid_metadata("array_attrs", error.to_string()))
 }
 
-/// The edges of one object: pairs of chunk and row.
+/// The edges of one object: pairs of endpoints, each a chunk and a row.
 ///
-/// Where the store joins vertices by their order, those that follow each other in a fragment; and all records whose endpoints
-/// are the object's.
+/// Where the store joins vertices by their order, these are the pairs of consecutive rows in a fragment; and, in any
+/// case, all link records whose endpoints belong to the object.
 #[utoipa::path(
     method(get, head),
     path = OBJECT_EDGES.template,
@@ -275,26 +282,34 @@ pub(crate) async fn vertices_of(
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
         ("id" = i64, Path, description = "Id of the object"),
     ),
     responses(
         (status = 200, description = "The edges", content_type = "application/json"),
         (status = 404, description = "No such object (`object_not_found`)"),
-        (status = 501, description = "Links of this profile are not read (`unsupported_in_profile`)"),
+        (status = 501, description = "Links are not supported in this profile (`unsupported_in_profile`)"),
     )
 )]
-pub(crate) async fn edges_of(level: &Level, id: &str, params: &Params) -> Result<Value, VectorError> {
+pub(crate) async fn get_object_edges(
+    level: &Level,
+    id: &str,
+    params: &VectorParams,
+) -> Result<Value, VectorError> {
     params.check(&["level"])?;
-    check_profile(level)?;
-    let (_, object) = find(level, id).await?;
+    check_links_supported(level)?;
+    let (_, object) = find_object(level, id).await?;
     if level.store.root.profile == Profile::Doc {
-        let edges = Walk::of(level, &object).await?.edges;
-        return Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }));
+        let edges = EdgeTraversal::from_object(level, &object).await?.edges;
+        return Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_json).collect::<Value>() }));
     }
-    let is_explicit =
-        level.store.root.block().get("links_convention").is_some_and(|convention| convention == "explicit");
-    let batches = rows_of(level, &object, &[], MOST_FRAGMENTS).await?;
+    let is_explicit = level
+        .store
+        .root
+        .store_metadata()
+        .get("links_convention")
+        .is_some_and(|convention| convention == "explicit");
+    let batches = object_rows(level, &object, &[], MAX_FRAGMENTS).await?;
     let mut rows: BTreeSet<(Coord, i64)> = BTreeSet::new();
     let mut edges = Vec::new();
     for batch in &batches {
@@ -302,30 +317,30 @@ pub(crate) async fn edges_of(level: &Level, id: &str, params: &Params) -> Result
     }
     let chunks: BTreeSet<Coord> = batches.iter().map(|batch| batch.chunk.clone()).collect();
     if !is_explicit {
-        edges.extend(sequential(level, &object).await?);
+        edges.extend(sequential_edges(level, &object).await?);
     }
     if let Some(family) = LinkFamily::open(level, 0).await? {
-        for segment in &family.segments {
+        for link_array in &family.link_arrays {
             for chunk in &chunks {
-                edges.extend(segment.links(level, chunk).await?);
+                edges.extend(link_array.read_links(level, chunk).await?);
             }
         }
     }
     edges.retain(|link| link.endpoints.iter().all(|endpoint| rows.contains(endpoint)));
-    Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_of).collect::<Value>() }))
+    Ok(json!({ "id": object.id, "edges": edges.iter().map(endpoints_json).collect::<Value>() }))
 }
 
-/// Rows of an object that follow each other in a fragment.
-async fn sequential(level: &Level, object: &Object) -> Result<Vec<Link>, VectorError> {
+/// Edges between consecutive rows of each fragment of an object.
+async fn sequential_edges(level: &Level, object: &VectorObject) -> Result<Vec<Link>, VectorError> {
     let mut edges = Vec::new();
     let fragments = object.manifest.len() as u64;
-    if fragments > MOST_JOINED {
-        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MOST_JOINED });
+    if fragments > MAX_JOINED {
+        return Err(VectorError::TooMany { what: "fragments", estimate: fragments, limit: MAX_JOINED });
     }
     for (chunk, fragment) in object.manifest.fragments() {
         let span = FragmentSpan { chunk: chunk.to_vec(), fragments: FragmentNumbers::List(vec![fragment]) };
-        let one = Object { manifest: Manifest { spans: vec![span] }, ..object.clone() };
-        for batch in rows_of(level, &one, &[], MOST_FRAGMENTS).await? {
+        let one = VectorObject { manifest: Manifest { spans: vec![span] }, ..object.clone() };
+        for batch in object_rows(level, &one, &[], MAX_FRAGMENTS).await? {
             let endpoint = |row: u32| (batch.chunk.clone(), i64::from(row));
             let pairs = batch.rows.windows(2).filter_map(|pair| match pair {
                 &[one, other] => Some(Link { endpoints: vec![endpoint(one), endpoint(other)] }),

@@ -1,59 +1,60 @@
-//! The parameters of a question: each at most once, and none that is not known.
+//! [`VectorParams`]: query parameters, each known and given at most once.
 
 use serde_json::{Map, Value};
+use utoipa::IntoParams;
 
 use crate::vectors::VectorError;
 
-/// Most boxes of one question.
-const MOST_BOXES: usize = 1000;
+/// The largest number of boxes in one request.
+const MAX_BOXES: usize = 1000;
 
-/// Parameters, from a query and from a body.
+/// Parameters from a query and from a request body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Params {
+pub(crate) struct VectorParams {
     pairs: Vec<(String, String)>,
-    /// Numbers of each box of a body.
+    /// The numbers of each box in the body.
     boxes: Vec<Vec<f64>>,
 }
 
-impl Params {
+impl VectorParams {
     pub(crate) fn new(pairs: Vec<(String, String)>) -> Self {
         Self { pairs, boxes: Vec::new() }
     }
 
-    /// The same with the members of a body: what is a list there is joined with commas.
+    /// Adds the members of a request body; a list is joined with commas.
     pub(crate) fn with_body(mut self, body: Map<String, Value>) -> Result<Self, VectorError> {
         for (name, value) in body {
             if name == "boxes" {
-                self.boxes = boxes(&value)?;
+                self.boxes = parse_body_boxes(&value)?;
                 continue;
             }
             let text = match value {
                 Value::Null => continue,
                 Value::Array(items) => {
-                    let items = items.iter().map(scalar).collect::<Option<Vec<String>>>();
+                    let items = items.iter().map(scalar_text).collect::<Option<Vec<String>>>();
                     items.map(|items| items.join(","))
                 }
-                value => scalar(&value),
+                value => scalar_text(&value),
             };
             let text =
-                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a text, or a list of them"))?;
+                text.ok_or_else(|| VectorError::bad_param(&name, "a number, a string, or a list of them"))?;
             self.pairs.push((name, text));
         }
         Ok(self)
     }
 
-    /// Refuses parameters that are not among these, and those given twice.
+    /// Rejects parameters that are not in `known`, and repeated ones.
     pub(crate) fn check(&self, known: &[&str]) -> Result<(), VectorError> {
         for (place, (name, _)) in self.pairs.iter().enumerate() {
             let short: String = name.chars().take(40).collect();
             if !known.contains(&name.as_str()) {
                 return Err(VectorError::bad_param(
                     &short,
-                    format!("nothing here; the parameters are {}", known.join(", ")),
+                    format!("no value: it is not a parameter here; the parameters are {}", known.join(", ")),
                 ));
             }
             if self.pairs.iter().take(place).any(|(other, _)| other == name) {
-                return Err(VectorError::bad_param(&short, "one value: it is given twice"));
+                return Err(VectorError::bad_param(&short, "one value, but was given twice"));
             }
         }
         Ok(())
@@ -67,20 +68,20 @@ impl Params {
         &self.boxes
     }
 
-    /// A number of rows, milliseconds and the like.
+    /// A non-negative integer.
     pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, VectorError> {
         let parse = |text: &str| {
-            text.parse().map_err(|_no_number| VectorError::bad_param(name, "a whole number, 0 or more"))
+            text.parse().map_err(|_no_number| VectorError::bad_param(name, "an integer of at least 0"))
         };
         self.get(name).map(parse).transpose()
     }
 
-    /// Whether a switch is on: given, and not as `false` or `0`.
+    /// Whether a flag is set: present, and neither `false` nor `0`.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some_and(crate::http::switch::is_on)
     }
 
-    /// A list with commas between; what is given twice counts once.
+    /// A comma-separated list without duplicates.
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         let mut items: Vec<String> = Vec::new();
         for item in self.get(name).into_iter().flat_map(|text| text.split(',')).map(str::trim) {
@@ -92,16 +93,33 @@ impl Params {
     }
 }
 
-/// Numbers with commas between.
-pub(crate) fn floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
+/// The query parameters that select part of a level, which `filter` parses.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
+pub(crate) struct BoxParams {
+    /// The lower bound along each axis, then the upper bound along each: `0,0,0,10,10,10`, including `inf` and `-inf`.
+    /// All of space if absent. Alternatively: `min` and `max`.
+    bbox: Option<String>,
+    /// `closed` (the default: a box contains its upper bound) or `half-open`.
+    interval: Option<String>,
+    /// The value of the attribute by which chunks are split: `gene:Sst`.
+    #[param(rename = "where")]
+    only: Option<String>,
+    /// The level, if the path has none.
+    level: Option<u64>,
+}
+
+/// Comma-separated numbers.
+pub(crate) fn parse_floats(name: &str, text: &str) -> Result<Vec<f64>, VectorError> {
     let number = |text: &str| text.trim().parse::<f64>();
     let numbers = text.split(',').map(number).collect::<Result<_, _>>();
     numbers.map_err(|_no_number| {
-        VectorError::bad_param(name, "numbers with commas between, `inf` and `-inf` too")
+        VectorError::bad_param(name, "comma-separated numbers, including `inf` and `-inf`")
     })
 }
 
-fn scalar(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -110,13 +128,13 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-fn boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
+fn parse_body_boxes(value: &Value) -> Result<Vec<Vec<f64>>, VectorError> {
     let takes = || {
         let each = "lists of numbers, or objects of `min` and `max`";
-        VectorError::bad_param("boxes", format!("at most {MOST_BOXES} {each}"))
+        VectorError::bad_param("boxes", format!("at most {MAX_BOXES} {each}"))
     };
-    let boxes = value.as_array().filter(|boxes| boxes.len() <= MOST_BOXES).ok_or_else(takes)?;
-    let number = |value: &Value| scalar(value)?.parse::<f64>().ok();
+    let boxes = value.as_array().filter(|boxes| boxes.len() <= MAX_BOXES).ok_or_else(takes)?;
+    let number = |value: &Value| scalar_text(value)?.parse::<f64>().ok();
     let numbers = |numbers: &Value| numbers.as_array()?.iter().map(number).collect::<Option<Vec<f64>>>();
     let corners = |corners: &Value| {
         let (min, max) = (numbers(corners.get("min")?)?, numbers(corners.get("max")?)?);

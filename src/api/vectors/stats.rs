@@ -1,10 +1,10 @@
-//! How vertices are spread over chunks, with the format's own advice.
+//! The distribution of vertices over chunks, with the recommendations of the format.
 
 use serde_json::{Value, json};
 
-use super::params::Params;
+use super::params::VectorParams;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Level, Stats, SummaryStats, VectorError};
+use crate::vectors::{Level, LevelStats, SummaryStats, VectorError};
 
 /// Statistics of a level.
 pub(crate) const STATS: RouteSpec =
@@ -12,9 +12,10 @@ pub(crate) const STATS: RouteSpec =
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
 
-/// How the vertices of a level are spread over its chunks, and which of the format's advice is not followed.
+/// How the vertices of a level are distributed over its chunks, and which recommendations of the format it does not
+/// follow.
 ///
-/// Of a level of many chunks some are looked at, spread evenly (`sampled`).
+/// Of a level with many chunks an evenly spaced sample is read (`sampled`).
 #[utoipa::path(
     method(get, head),
     path = STATS.template,
@@ -23,18 +24,18 @@ pub(crate) const STATS: RouteSpec =
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
     ),
     responses(
         (status = 200, description = "Counts, sizes and warnings", content_type = "application/json"),
         (status = 409, description = "A chunk is corrupt (`corrupt_chunk`)"),
     )
 )]
-pub(crate) async fn of_level(level: &Level, params: &Params) -> Result<Value, VectorError> {
+pub(crate) async fn get_stats(level: &Level, params: &VectorParams) -> Result<Value, VectorError> {
     params.check(&["level"])?;
-    let stats = Stats::of(level).await?;
+    let stats = LevelStats::collect(level).await?;
     let spread = |spread: Option<SummaryStats>| {
-        spread.map(|spread| json!({ "min": spread.least, "median": spread.median, "max": spread.largest }))
+        spread.map(|spread| json!({ "min": spread.min, "median": spread.median, "max": spread.max }))
     };
     let warnings: Vec<Value> =
         stats.warnings.iter().map(|(code, detail)| json!({ "code": code, "detail": detail })).collect();

@@ -1,9 +1,10 @@
-//! What a store and its levels say of themselves.
+//! The documents of a store and of a level.
 
 use serde_json::{Map, Value, json};
 
+use super::json::bounds_json;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
-use crate::vectors::{Attribute, Level, Root, VectorError, VectorStore};
+use crate::vectors::{Level, RootMetadata, VectorError, VectorStore, VertexAttribute};
 
 /// A level.
 pub(crate) const LEVEL: RouteSpec =
@@ -11,12 +12,8 @@ pub(crate) const LEVEL: RouteSpec =
         .admitted_by(AdmittedBy::Handler)
         .post_reads();
 
-/// A box as JSON.
-pub(crate) fn bounds_of((low, high): (Vec<f64>, Vec<f64>)) -> Value {
-    json!({ "min": low, "max": high })
-}
-
-pub(crate) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> {
+/// The document of a store.
+pub(crate) async fn store_document(store: &VectorStore) -> Result<Value, VectorError> {
     let root = &store.root;
     let axes: Vec<Value> =
         root.axes().into_iter().map(|axis| json!({ "name": axis.name, "unit": axis.unit })).collect();
@@ -42,22 +39,22 @@ pub(crate) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
     if let Err(error) = root.geometry() {
         diagnostics.push(json!({ "code": error.code(), "detail": error.to_string() }));
     }
-    for name in &root.disagreements {
-        let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`, which wins");
+    for name in &root.conflicting_members {
+        let detail = format!("`{name}` differs between `zarr.json` and `.zattrs`; the latter is used");
         diagnostics.push(json!({ "code": "attributes_disagree", "detail": detail }));
     }
     let bins = store.levels.first().map(|level| level.index);
     let finest = levels.first().cloned().unwrap_or_default();
     let mut document = Map::new();
     let mut put = |name: &str, value: Value| document.insert(name.to_owned(), value);
-    put("profile", json!(root.profile.name()));
+    put("profile", json!(root.profile.as_str()));
     put("version", json!(root.version()));
     put("dims", json!(root.dims()));
     put("axes", Value::Array(axes));
     put("chunk_shape", json!(root.chunk_shape()));
     put("bin_shape", bins.map_or(Value::Null, |_| finest["bin_shape"].clone()));
     put("bins_per_chunk", bins.map_or(Value::Null, |_| finest["bins_per_chunk"].clone()));
-    put("bounds", root.bounds().map_or(Value::Null, bounds_of));
+    put("bounds", root.bounds().map_or(Value::Null, bounds_json));
     put("geometry_types", json!(root.geometry_types()));
     put("conventions", conventions(root));
     put("levels", Value::Array(levels));
@@ -65,10 +62,10 @@ pub(crate) async fn of_store(store: &VectorStore) -> Result<Value, VectorError> 
     Ok(Value::Object(document))
 }
 
-/// What a store says of how it is to be read, and what holds where it says nothing.
-fn conventions(root: &Root) -> Value {
-    let block = root.block();
-    let of = |name: &str, default: Value| block.get(name).cloned().unwrap_or(default);
+/// The conventions that a store declares, with the defaults of the format.
+fn conventions(root: &RootMetadata) -> Value {
+    let metadata = root.store_metadata();
+    let of = |name: &str, default: Value| metadata.get(name).cloned().unwrap_or(default);
     json!({
         "links_convention": of("links_convention", json!("implicit_sequential")),
         "object_index_convention": of("object_index_convention", json!("standard")),
@@ -81,7 +78,7 @@ fn conventions(root: &Root) -> Value {
 
 /// A level of a store.
 ///
-/// The shapes of its chunks and bins, its grid, how many chunks hold vertices, its attributes.
+/// The shapes of its chunks and bins, its grid, the number of chunks that hold vertices, and its attributes.
 #[utoipa::path(
     method(get, head),
     path = LEVEL.template,
@@ -94,20 +91,20 @@ fn conventions(root: &Root) -> Value {
     ),
     responses(
         (status = 200, description = "The level", content_type = "application/json"),
-        (status = 400, description = "The level is no number (`bad_level`)"),
+        (status = 400, description = "The level is not a number (`bad_level`)"),
         (status = 404, description = "No such store (`not_a_zvf_store`) or level (`level_not_found`)"),
         (status = 422, description = "Its metadata cannot be used (`invalid_metadata`)"),
     )
 )]
-pub(crate) async fn of_level(level: &Level) -> Result<Value, VectorError> {
-    let occupied = level.occupied().await?;
-    let grid = level.grid(&occupied.cells);
+pub(crate) async fn get_level(level: &Level) -> Result<Value, VectorError> {
+    let occupied = level.non_empty_chunks().await?;
+    let grid = level.chunk_grid(&occupied.cells);
     let mut attributes = Vec::new();
-    for name in Attribute::names(level).await? {
-        attributes.push(match Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        attributes.push(match VertexAttribute::open(level, &name).await {
             Ok(attribute) => json!({
                 "name": attribute.name,
-                "dtype": attribute.kind.name(),
+                "dtype": attribute.data_type.name(),
                 "columns": attribute.width,
                 "channel_names": attribute.channels,
                 "categories": attribute.categories,
@@ -125,15 +122,15 @@ pub(crate) async fn of_level(level: &Level) -> Result<Value, VectorError> {
         "chunk_shape": level.shapes.chunk,
         "bin_shape": level.shapes.bin,
         "bins_per_chunk": level.shapes.bins_per_chunk,
-        "coordinate_type": level.kind.name(),
+        "coordinate_type": level.coordinate_type.name(),
         "origin": origin,
         "grid": lengths,
         "sharded": level.vertices.is_sharded(),
         "vertex_count": level.vertex_count(),
         "chunks": occupied.cells.len(),
-        "skipped": occupied.skipped.iter().take(100).collect::<Vec<_>>(),
+        "skipped": occupied.invalid_names.iter().take(100).collect::<Vec<_>>(),
         "has_fragments": level.fragments.is_some(),
-        "fragments_tile": level.claims_tiles(),
+        "fragments_tile": level.declares_tiling(),
         "shared_fragments": level.shares_fragments(),
         "chunk_attribute": level.chunk_attribute().map(|(name, values)| json!({ "name": name, "values": values })),
         "attributes": attributes,

@@ -1,4 +1,4 @@
-//! Whether a store keeps to the format.
+//! The validation report of a store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,17 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use super::params::Params;
+use super::params::VectorParams;
 use crate::api::json_response::json_answer;
 use crate::http::negotiate;
 use crate::http::negotiate::Offer;
 use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, Resource, RouteSpec};
+use crate::http::vectors_path::parse_number;
 use crate::key::NodePath;
 use crate::services::state::AppState;
 use crate::vectors::validate::{Report, Status, Validation};
-use crate::vectors::{Context, VectorError};
+use crate::vectors::{VectorContext, VectorError};
 
 /// What validation finds in a store.
 pub(crate) const VALIDATE: RouteSpec =
@@ -31,10 +32,11 @@ const OFFERS: &[Offer] = &[
     Offer { name: "text", media_type: "text/plain" },
 ];
 
-/// Checks of a store, in five levels: what there is (1), what the metadata says (2), what the data says (3), what kinds of
-/// geometry ask for (4), how the levels of a pyramid stand to each other (5).
+/// Validates a store in five levels: structure (1), metadata (2), data (3), geometry types (4), and relations between
+/// the levels of the pyramid (5).
 ///
-/// Nothing ends at the first fault. From level 3 on every chunk is read until `deadline_ms`; then `complete` is false.
+/// A failed check does not stop the others. From level 3 on every chunk is read until `deadline_ms`; after that,
+/// `complete` is false.
 #[utoipa::path(
     method(get, head),
     path = VALIDATE.template,
@@ -43,23 +45,23 @@ const OFFERS: &[Offer] = &[
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = Option<u8>, Query, description = "Checks of this level and those below, 1 to 5 (the default)"),
+        ("level" = Option<u8>, Query, description = "The highest level of checks, 1 to 5 (the default)"),
         ("levels" = Option<String>, Query, description = "Only these levels of the pyramid, such as `0,1`"),
-        ("short_circuit" = Option<bool>, Query, description = "Go no further than the first level with errors"),
-        ("deadline_ms" = Option<u64>, Query, description = "Milliseconds for which chunks are read"),
+        ("short_circuit" = Option<bool>, Query, description = "Stop after the first level with errors"),
+        ("deadline_ms" = Option<u64>, Query, description = "How long chunks may be read, in milliseconds"),
         ("format" = Option<String>, Query, description = "`json` (the default) or `text`, a line for each check. Alias `f`"),
     ),
     responses(
-        (status = 200, description = "What each check found; `ok` if no error", content_type = "application/json"),
-        (status = 400, description = "The level is none (`bad_level`)"),
-        (status = 404, description = "No such node, or nothing says that it should be a store (`not_a_zvf_store`)"),
+        (status = 200, description = "The findings of each check; `ok` is true without errors", content_type = "application/json"),
+        (status = 400, description = "The level is invalid (`bad_level`)"),
+        (status = 404, description = "No such node, or it has no trace of a store (`not_a_zvf_store`)"),
     )
 )]
-pub(crate) async fn answer(
+pub(crate) async fn validate_store(
     state: &AppState,
-    context: &Arc<Context>,
+    context: &Arc<VectorContext>,
     path: NodePath,
-    params: &Params,
+    params: &VectorParams,
     headers: &HeaderMap,
 ) -> Result<Result<Response, Problem>, VectorError> {
     params.check(&["level", "levels", "short_circuit", "deadline_ms", "format", "f"])?;
@@ -76,38 +78,42 @@ pub(crate) async fn answer(
             .ok_or_else(|| VectorError::BadLevel(text.chars().take(40).collect()))?,
     };
     let number = |text: &String| {
-        crate::http::vectors_path::number(text)
-            .ok_or_else(|| VectorError::bad_param("levels", "levels with commas between, such as `0,1`"))
+        parse_number(text)
+            .ok_or_else(|| VectorError::bad_param("levels", "comma-separated levels, such as `0,1`"))
     };
     let levels = params
         .get("levels")
         .map(|_| params.list("levels").iter().map(number).collect::<Result<Vec<u64>, _>>());
-    // The answer's head has a deadline too.
-    let most = state.deadline() / 2;
-    let patience =
-        params.number("deadline_ms")?.map_or(most, |millis| Duration::from_millis(millis).min(most));
+    // The response head has a deadline of its own.
+    let longest = state.deadline() / 2;
+    let time_limit =
+        params.number("deadline_ms")?.map_or(longest, |millis| Duration::from_millis(millis).min(longest));
     let validation = Validation {
         level,
         levels: levels.transpose()?,
         short_circuit: params.is_on("short_circuit"),
-        patience,
+        time_limit,
     };
     let report = validation.run(Arc::clone(context), path).await?;
-    Ok(Ok(if offer.name == "text" { text_of(&report) } else { json_answer(headers, &document_of(&report)) }))
+    Ok(Ok(if offer.name == "text" {
+        report_text(&report)
+    } else {
+        json_answer(headers, &report_document(&report))
+    }))
 }
 
-fn document_of(report: &Report) -> Value {
+fn report_document(report: &Report) -> Value {
     let checks = report.checks();
     let count = |status: Status| checks.iter().filter(|check| check.status == status).count();
     let counts: Map<String, Value> = [Status::Pass, Status::Warning, Status::Error, Status::Skipped]
         .into_iter()
-        .map(|status| (status.name().to_owned(), json!(count(status))))
+        .map(|status| (status.as_str().to_owned(), json!(count(status))))
         .collect();
     let checks: Vec<Value> = checks
         .iter()
         .map(|check| {
             json!({
-                "id": check.id, "level": check.level, "status": check.status.name(), "path": check.path,
+                "id": check.id, "level": check.level, "status": check.status.as_str(), "path": check.path,
                 "message": check.message,
             })
         })
@@ -117,16 +123,18 @@ fn document_of(report: &Report) -> Value {
     })
 }
 
-fn text_of(report: &Report) -> Response {
+fn report_text(report: &Report) -> Response {
     let mut text = String::new();
     for check in report.checks() {
-        let words = [check.status.name(), check.id, &check.path, &check.message];
+        let words = [check.status.as_str(), check.id, &check.path, &check.message];
         text.push_str(&format!("L{} {}", check.level, words.join(" ")).trim_end().replace(['\n', '\r'], " "));
         text.push('\n');
     }
     text.push_str(if report.is_ok() { "ok\n" } else { "not ok\n" });
-    let mut answer = Body::from(text).into_response();
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    answer
+    let mut response = Body::from(text).into_response();
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }

@@ -1,7 +1,7 @@
-//! The vertices in boxes, in three forms.
+//! The vertices in boxes, as JSON, as an Arrow stream or as a binary frame.
 //!
-//! What is short is put together before the head is sent, so that its length is known and every failure has a status. A
-//! longer Arrow stream is sent chunk by chunk: then a failure breaks the body off visibly, and the counts follow as trailers.
+//! A short response is buffered before its head is sent, so that its length is known and every failure has a status. A
+//! longer Arrow stream is sent chunk by chunk: a failure then aborts the body, and row counts follow as trailers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,9 +15,10 @@ use http_body::{Body as HttpBody, Frame};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, IntoResponses};
 
-use super::amplification::clamped;
-use super::chunks::amplification_of;
-use super::{VectorRequest, filter, problem_of};
+use super::filter;
+use super::json::{amplification_json, saturating_u64};
+use super::problem::problem_of;
+use super::request::VectorRequest;
 use crate::cpu::ComputePool;
 use crate::http::body::NoBody;
 use crate::http::negotiate;
@@ -26,7 +27,7 @@ use crate::http::problem::Problem;
 use crate::http::route::{AdmittedBy, MediaTypes, Resource, RouteSpec};
 use crate::http::validators::from_text;
 use crate::render::{ArrowVertices, BinaryVertices, JsonVertices, RenderError};
-use crate::vectors::{Batch, Level, VectorError, VertexStream, dotted};
+use crate::vectors::{Batch, Level, VectorError, VertexStream, format_coord};
 
 /// The vertices of a level.
 pub(crate) const VERTICES: RouteSpec =
@@ -35,8 +36,8 @@ pub(crate) const VERTICES: RouteSpec =
         .post_reads()
         .media_types(MediaTypes::Vertices);
 
-/// An Arrow stream up to about this long is put together whole.
-const WHOLE_ARROW: usize = 1 << 20;
+/// An Arrow stream up to about this many bytes is buffered.
+const BUFFERED_ARROW_BYTES: usize = 1 << 20;
 
 /// The formats; the first is the default.
 pub(crate) const OFFERS: &[Offer] = &[
@@ -45,40 +46,41 @@ pub(crate) const OFFERS: &[Offer] = &[
     Offer { name: "bin", media_type: "application/octet-stream" },
 ];
 
-/// What is asked for of the vertices, as `filter` reads it.
+/// The query parameters of vertices, which `filter` parses.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes the query for the API document; `filter` reads it")]
+#[expect(dead_code, reason = "describes the query for the API document; `filter` parses it")]
 pub(crate) struct VerticesParams {
-    /// `vertices` (the default): those in the box. `chunks`: all of touched chunks. `objects`: objects with a fragment in a
-    /// touched chunk, whole. `objects_exact`: objects with a vertex in the box, whole. `crop`: what of objects is in touched
-    /// chunks. An edge that crosses the box without a vertex inside is found by none.
+    /// `vertices` (the default): vertices in the box. `chunks`: all vertices of touched chunks. `objects`: all vertices
+    /// of objects with a fragment in a touched chunk. `objects_exact`: all vertices of objects with a vertex in the
+    /// box. `crop`: the vertices of objects that are in touched chunks. No mode finds an edge that crosses the box
+    /// without a vertex inside it.
     mode: Option<String>,
     /// Attributes, such as `intensity,color`.
     attributes: Option<String>,
     /// Some of `position,chunk,row` (the default), `fragment`, `object_id`.
     columns: Option<String>,
-    /// Rows at most; `cursor` then tells where the next page begins.
+    /// The largest number of rows; `cursor` is then where the next page starts.
     limit: Option<u64>,
-    /// Where the page before ended.
+    /// The `cursor` of the previous page.
     cursor: Option<String>,
-    /// `fail` (the default: 409) or `skip`: leave corrupt chunks out, and list them.
+    /// `fail` (the default: 409) or `skip`: skip corrupt chunks, and list them.
     on_error: Option<String>,
-    /// `sizes`: count bytes as stored, for `amplification.bytes`.
+    /// `sizes`: count stored bytes, for `amplification.bytes`.
     include: Option<String>,
-    /// `json` (the default), `arrow` or `bin`; wins over `Accept`. Alias `f`.
+    /// `json` (the default), `arrow` or `bin`; takes precedence over `Accept`. Alias `f`.
     format: Option<String>,
 }
 
-/// What routes that give vertices answer.
+/// The responses of routes that return vertices.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "describes the answers for the API document")]
+#[expect(dead_code, reason = "describes the responses for the API document")]
 pub(crate) enum VerticesResponses {
-    /// The vertices. `X-ZVF-Chunks`, `X-ZVF-Bins`, `X-ZVF-Rows-Loaded`, `X-ZVF-Rows`, `X-ZVF-Amplification` count them; of
-    /// a long Arrow stream the rows follow as trailers.
+    /// The vertices. `X-ZVF-Chunks`, `X-ZVF-Bins`, `X-ZVF-Rows-Loaded`, `X-ZVF-Rows` and `X-ZVF-Amplification` count
+    /// them; for a long Arrow stream the row counts follow as trailers.
     #[response(status = 200, content_type = "application/json")]
     Vertices,
-    /// The box is none (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter (`bad_param`, `bad_level`).
+    /// The box is invalid (`bbox_rank`, `bbox_nan`, `bbox_inverted`), or a parameter is (`bad_param`, `bad_level`).
     #[response(status = 400)]
     NotUnderstood,
     /// No such store, level or attribute.
@@ -87,26 +89,26 @@ pub(crate) enum VerticesResponses {
     /// None of the formats is acceptable.
     #[response(status = 406)]
     NotAcceptable,
-    /// A chunk is corrupt (`corrupt_chunk`); `on_error=skip` answers with the others.
+    /// A chunk is corrupt (`corrupt_chunk`); with `on_error=skip` the others are returned.
     #[response(status = 409)]
     Corrupt,
-    /// More rows than JSON or a frame may have (`too_many_rows`).
+    /// More rows than a JSON or binary response may have (`too_many_rows`).
     #[response(status = 413)]
     TooMany,
     /// The store's metadata cannot be used (`invalid_metadata`).
     #[response(status = 422)]
     InvalidMetadata,
-    /// An encoding that is not read here (`unsupported_encoding`).
+    /// An unsupported encoding (`unsupported_encoding`).
     #[response(status = 501)]
     Unsupported,
 }
 
 /// The vertices in a box.
 ///
-/// Rows are in the order of their chunks, then of their fragments. `json` has `positions`, `attributes`, `chunks` with the
-/// rows of each, and `stats`; what is no number is null. `arrow` is a stream of a record batch for each chunk. `bin` is a
-/// little-endian `uint32`, a JSON header of so many bytes with the columns' names, types, offsets and lengths, filling to a
-/// multiple of 8, and the columns, each at a multiple of 8, little-endian.
+/// Rows are ordered by chunk, then by fragment. `json` has `positions`, `attributes`, `chunks` with the rows of each,
+/// and `stats`; a value that is not a number is null. `arrow` is a stream with a record batch for each chunk. `bin` is
+/// a little-endian `uint32`, a JSON header of that many bytes with the names, types, offsets and lengths of the
+/// columns, padding to a multiple of 8, and the columns, each at a multiple of 8, little-endian.
 #[utoipa::path(
     method(get, head),
     path = VERTICES.template,
@@ -115,54 +117,54 @@ pub(crate) enum VerticesResponses {
     params(
         ("mount" = String, Path, description = "Name of a mount"),
         ("path" = String, Path, description = "Path of the store"),
-        ("level" = u64, Path, description = "Number of the level. `levels/N` may be left out: the finest"),
-        crate::api::vectors::BoxParams,
+        ("level" = u64, Path, description = "Number of the level. Without `levels/N`, the finest level"),
+        crate::api::vectors::params::BoxParams,
         VerticesParams,
     ),
     responses(VerticesResponses)
 )]
-pub(crate) async fn answer(question: &VectorRequest<'_>) -> Result<Response, Problem> {
+pub(crate) async fn get_vertices(request: &VectorRequest<'_>) -> Result<Response, Problem> {
     let known = ["mode", "attributes", "columns", "limit", "cursor", "on_error", "include", "format", "f"];
-    let params = &question.params;
-    params.check(&[&filter::BOX[..], &known].concat()).map_err(problem_of)?;
+    let params = &request.params;
+    params.check(&[&filter::BOX_PARAMS[..], &known].concat()).map_err(problem_of)?;
     let format = params.get("format").or_else(|| params.get("f"));
-    let offer = negotiate::choose(question.headers, format, OFFERS)?;
-    let level = question.level().await?;
-    let query = filter::query(&level, params).map_err(problem_of)?;
+    let offer = negotiate::choose(request.headers, format, OFFERS)?;
+    let level = request.level().await?;
+    let query = filter::parse_query(&level, params).map_err(problem_of)?;
     let is_page = query.limit.is_some();
     let vertices = query.run(&level).await.map_err(problem_of)?;
-    let options = question.state.options();
-    let held = match offer.name {
-        "arrow" if !is_page => vertices.held_bytes(&level).saturating_add(WHOLE_ARROW as u64),
+    let options = request.state.options();
+    let memory = match offer.name {
+        "arrow" if !is_page => vertices.in_flight_bytes(&level).saturating_add(BUFFERED_ARROW_BYTES as u64),
         _ => estimated_bytes(&level, &vertices).unwrap_or(options.whole_bytes),
     };
-    let permit = question
+    let permit = request
         .state
         .admission()
         .acquire(
-            question.entrant(),
-            held.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
+            request.admission_request(),
+            memory.clamp(options.stream_bytes, options.whole_bytes.max(options.stream_bytes)),
         )
         .await?;
-    if *question.method == Method::HEAD {
-        // The length is that of rows which nobody reads for this.
-        let mut answer = Body::new(NoBody).into_response();
-        describe(answer.headers_mut(), offer, &vertices, false);
-        return Ok(answer);
+    if *request.method == Method::HEAD {
+        // The length is unknown: HEAD does not read the rows.
+        let mut response = Body::new(NoBody).into_response();
+        set_headers(response.headers_mut(), offer, &vertices, false);
+        return Ok(response);
     }
-    let answer = match offer.name {
-        "arrow" => arrow(vertices, offer, is_page, options.whole_bytes).await?,
-        "bin" => binary(vertices, offer, options.whole_bytes).await?,
-        _ => json_text(vertices, offer, options.whole_bytes).await?,
+    let response = match offer.name {
+        "arrow" => arrow_response(vertices, offer, is_page, options.whole_bytes).await?,
+        "bin" => binary_response(vertices, offer, options.whole_bytes).await?,
+        _ => json_response(vertices, offer, options.whole_bytes).await?,
     };
-    Ok(permit.hold(answer))
+    Ok(permit.hold(response))
 }
 
-/// What all touched rows would take, if the level says how many it has.
+/// The estimated size of all touched rows, if the level declares its number of vertices.
 fn estimated_bytes(level: &Level, vertices: &VertexStream) -> Option<u64> {
     let rows = level.vertex_count()?;
-    let share =
-        u128::from(rows) * vertices.touched.chunks.len() as u128 / (vertices.touched.occupied as u128).max(1);
+    let share = u128::from(rows) * vertices.touched.chunks.len() as u128
+        / (vertices.touched.non_empty_chunks as u128).max(1);
     u64::try_from(share).ok()?.checked_mul(vertices.schema.row_bytes())
 }
 
@@ -174,25 +176,25 @@ const X_ZVF_AMPLIFICATION: HeaderName = HeaderName::from_static("x-zvf-amplifica
 const X_ZVF_CURSOR: HeaderName = HeaderName::from_static("x-zvf-cursor");
 const X_ZVF_ERRORS: HeaderName = HeaderName::from_static("x-zvf-errors");
 
-/// What is known of an answer: all of it, or what was known before its rows were read.
-fn describe(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
+/// Sets the headers known before rows are read and, if the response is complete, the row counts.
+fn set_headers(headers: &mut HeaderMap, offer: Offer, vertices: &VertexStream, is_whole: bool) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(offer.media_type));
     headers.insert(header::VARY, HeaderValue::from_static("accept"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ZVF_CHUNKS, HeaderValue::from(vertices.touched.chunks.len()));
-    headers.insert(X_ZVF_BINS, HeaderValue::from(clamped(vertices.touched.bins)));
+    headers.insert(X_ZVF_BINS, HeaderValue::from(saturating_u64(vertices.touched.bins)));
     if let Some(value) =
         vertices.touched.amplification.formula.and_then(|formula| from_text(formula.to_string()))
     {
         headers.insert(X_ZVF_AMPLIFICATION, value);
     }
     if is_whole {
-        count(headers, vertices);
+        set_row_counts(headers, vertices);
     }
 }
 
-/// What is known once all rows were read.
-fn count(headers: &mut HeaderMap, vertices: &VertexStream) {
+/// Sets the headers or trailers known after all rows were read.
+fn set_row_counts(headers: &mut HeaderMap, vertices: &VertexStream) {
     headers.insert(X_ZVF_ROWS_LOADED, HeaderValue::from(vertices.rows_loaded));
     headers.insert(X_ZVF_ROWS, HeaderValue::from(vertices.rows));
     if let Some(cursor) = vertices.cursor.as_ref().and_then(|cursor| from_text(cursor.to_text())) {
@@ -203,80 +205,81 @@ fn count(headers: &mut HeaderMap, vertices: &VertexStream) {
     }
 }
 
-/// What is said beside the rows.
-fn rest(vertices: &VertexStream) -> Map<String, Value> {
+/// The members of the response beside the rows.
+fn document_members(vertices: &VertexStream) -> Map<String, Value> {
     let mut rest = Map::new();
     let mut put = |name: &str, value: Value| rest.insert(name.to_owned(), value);
     if let Some(objects) = &vertices.objects {
-        let object = |object: &crate::vectors::FoundObject| json!({ "id": object.id, "parts": object.parts });
+        let object =
+            |object: &crate::vectors::MatchedObject| json!({ "id": object.id, "parts": object.parts });
         put("objects", objects.iter().map(object).collect());
     }
     put(
         "stats",
         json!({
             "chunks": vertices.touched.chunks.len(),
-            "candidates": clamped(vertices.touched.candidates),
-            "bins": clamped(vertices.touched.bins),
+            "candidates": saturating_u64(vertices.touched.candidates),
+            "bins": saturating_u64(vertices.touched.bins),
             "rows_loaded": vertices.rows_loaded,
             "rows": vertices.rows,
-            "amplification": amplification_of(&vertices.amplification()),
+            "amplification": amplification_json(&vertices.amplification()),
         }),
     );
     let mut warnings = Vec::new();
     if vertices.unknown_counts > 0 {
-        let detail = "the store does not say how many rows of its chunks are vertices: all are given";
+        let detail = "the store does not declare how many rows of its chunks are vertices: all are returned";
         warnings.push(
             json!({ "code": "row_count_unknown", "detail": detail, "chunks": vertices.unknown_counts }),
         );
     }
-    if !vertices.touched.skipped.is_empty() {
-        let names: Vec<&String> = vertices.touched.skipped.iter().take(100).collect();
+    if !vertices.touched.invalid_names.is_empty() {
+        let names: Vec<&String> = vertices.touched.invalid_names.iter().take(100).collect();
         warnings.push(json!({ "code": "chunk_names_skipped", "names": names }));
     }
     put("warnings", Value::Array(warnings));
-    let failure = |failure: &crate::vectors::Failure| {
+    let failure = |failure: &crate::vectors::ChunkFailure| {
         json!({
-            "code": failure.error.code(), "chunk": dotted(&failure.chunk), "reason": failure.error.to_string(),
+            "code": failure.error.code(), "chunk": format_coord(&failure.chunk), "reason": failure.error.to_string(),
         })
     };
     put("errors", vertices.failures.iter().map(failure).collect());
-    put("cursor", json!(vertices.cursor.as_ref().map(crate::vectors::Cursor::to_text)));
+    put("cursor", json!(vertices.cursor.as_ref().map(crate::vectors::PageCursor::to_text)));
     rest
 }
 
-/// Refuses an answer that grows beyond what is put together whole; says how many rows there would be, about.
-fn check(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Problem> {
+/// Rejects a response above the limit of buffered responses, with an estimate of its number of rows.
+fn check_size(bytes: u64, limit: u64, vertices: &VertexStream) -> Result<(), Problem> {
     if bytes <= limit {
         return Ok(());
     }
     let fits = vertices.rows.saturating_mul(limit) / bytes.max(1);
-    let done = u128::from(vertices.done.max(1));
+    let done = u128::from(vertices.chunks_read.max(1));
     let all = u128::from(vertices.rows) * (vertices.touched.chunks.len() as u128).max(done) / done;
-    Err(problem_of(VectorError::TooMany { what: "rows", estimate: clamped(all), limit: fits }))
+    Err(problem_of(VectorError::TooMany { what: "rows", estimate: saturating_u64(all), limit: fits }))
 }
 
-fn whole(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
+fn buffered_response(vertices: &VertexStream, offer: Offer, text: Vec<u8>) -> Response {
     let length = HeaderValue::from(text.len());
-    let mut answer = Body::from(text).into_response();
-    describe(answer.headers_mut(), offer, vertices, true);
-    answer.headers_mut().insert(header::CONTENT_LENGTH, length);
-    answer
+    let mut response = Body::from(text).into_response();
+    set_headers(response.headers_mut(), offer, vertices, true);
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    response
 }
 
-async fn json_text(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn json_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
     let mut writer = JsonVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
         let bytes = batch.positions.len() as u64;
         let written = cpu.run_or_inline(bytes, move || writer.write(&batch).map(|()| writer));
         writer = written.await??;
-        check(writer.bytes(), limit, &vertices)?;
+        check_size(writer.bytes(), limit, &vertices)?;
     }
-    let text = writer.finish(rest(&vertices));
-    Ok(whole(&vertices, offer, text))
+    let text = writer.finish(document_members(&vertices));
+    Ok(buffered_response(&vertices, offer, text))
 }
 
-async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
+async fn binary_response(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<Response, Problem> {
     let mut writer = BinaryVertices::new(vertices.schema.clone());
     let cpu = vertices.cpu.clone();
     while let Some(batch) = vertices.next().await.map_err(problem_of)? {
@@ -286,13 +289,13 @@ async fn binary(mut vertices: VertexStream, offer: Offer, limit: u64) -> Result<
             writer
         };
         writer = cpu.run_or_inline(bytes, write).await?;
-        check(writer.bytes(), limit, &vertices)?;
+        check_size(writer.bytes(), limit, &vertices)?;
     }
-    let frame = writer.finish(rest(&vertices));
-    Ok(whole(&vertices, offer, frame))
+    let frame = writer.finish(document_members(&vertices));
+    Ok(buffered_response(&vertices, offer, frame))
 }
 
-async fn arrow(
+async fn arrow_response(
     mut vertices: VertexStream,
     offer: Offer,
     is_page: bool,
@@ -301,72 +304,73 @@ async fn arrow(
     let mut writer = ArrowVertices::new(vertices.schema.clone())?;
     let cpu = vertices.cpu.clone();
     let mut out = Vec::new();
-    let most = if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { WHOLE_ARROW };
+    let buffer_limit =
+        if is_page { usize::try_from(limit).unwrap_or(usize::MAX) } else { BUFFERED_ARROW_BYTES };
     loop {
         let Some(batch) = vertices.next().await.map_err(problem_of)? else {
             writer.finish(&mut out)?;
-            return Ok(whole(&vertices, offer, out));
+            return Ok(buffered_response(&vertices, offer, out));
         };
-        (writer, out) = written(&cpu, writer, batch, out).await?;
-        if out.len() > most {
+        (writer, out) = write_batch(&cpu, writer, batch, out).await?;
+        if out.len() > buffer_limit {
             break;
         }
     }
-    let mut answer = Body::empty().into_response();
-    describe(answer.headers_mut(), offer, &vertices, false);
-    answer.headers_mut().insert(
+    let mut response = Body::empty().into_response();
+    set_headers(response.headers_mut(), offer, &vertices, false);
+    response.headers_mut().insert(
         header::TRAILER,
         HeaderValue::from_static("X-ZVF-Rows-Loaded, X-ZVF-Rows, X-ZVF-Cursor, X-ZVF-Errors"),
     );
-    let sending = Sending { vertices, writer: Some(writer), first: Some(out), is_counted: false };
-    let frames = stream::try_unfold(sending, Sending::next).boxed();
-    *answer.body_mut() = Body::new(Framed(frames));
-    Ok(answer)
+    let sending = ArrowStream { vertices, writer: Some(writer), first: Some(out), is_counted: false };
+    let frames = stream::try_unfold(sending, ArrowStream::next).boxed();
+    *response.body_mut() = Body::new(FrameBody(frames));
+    Ok(response)
 }
 
-/// Appends the rows of a chunk, off the reactor if there are many.
-async fn written(
+/// Appends a batch of rows, on the compute pool if it is large.
+async fn write_batch(
     cpu: &ComputePool,
     mut writer: ArrowVertices,
     batch: Batch,
     mut out: Vec<u8>,
-) -> Result<(ArrowVertices, Vec<u8>), Broken> {
+) -> Result<(ArrowVertices, Vec<u8>), StreamError> {
     let bytes = batch.rows.len() as u64 * 16;
     let write = move || writer.write(&batch, &mut out).map(|()| (writer, out));
     Ok(cpu.run_or_inline(bytes, write).await.map_err(VectorError::from)??)
 }
 
-/// A stream under way.
-struct Sending {
+/// A response that is being streamed.
+struct ArrowStream {
     vertices: VertexStream,
-    /// Gone once the stream is finished.
+    /// `None` once the stream is finished.
     writer: Option<ArrowVertices>,
-    /// What was written before the head.
+    /// The bytes written before the head was sent.
     first: Option<Vec<u8>>,
     /// Whether the trailers were sent.
     is_counted: bool,
 }
 
-/// Why a body breaks off.
+/// Why a streamed body is aborted.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum StreamError {
     #[error(transparent)]
     Vectors(#[from] VectorError),
     #[error(transparent)]
     Render(#[from] RenderError),
 }
 
-impl From<Broken> for Problem {
-    fn from(error: Broken) -> Self {
+impl From<StreamError> for Problem {
+    fn from(error: StreamError) -> Self {
         match error {
-            Broken::Vectors(error) => problem_of(error),
-            Broken::Render(error) => error.into(),
+            StreamError::Vectors(error) => problem_of(error),
+            StreamError::Render(error) => error.into(),
         }
     }
 }
 
-impl Sending {
-    async fn next(mut self) -> Result<Option<(Frame<Bytes>, Self)>, Broken> {
+impl ArrowStream {
+    async fn next(mut self) -> Result<Option<(Frame<Bytes>, Self)>, StreamError> {
         if let Some(first) = self.first.take() {
             return Ok(Some((Frame::data(first.into()), self)));
         }
@@ -375,13 +379,13 @@ impl Sending {
                 return Ok(None);
             }
             let mut trailers = HeaderMap::new();
-            count(&mut trailers, &self.vertices);
+            set_row_counts(&mut trailers, &self.vertices);
             return Ok(Some((Frame::trailers(trailers), self)));
         };
         let mut out = Vec::new();
         if let Some(batch) = self.vertices.next().await? {
             let cpu = self.vertices.cpu.clone();
-            (writer, out) = written(&cpu, writer, batch, out).await?;
+            (writer, out) = write_batch(&cpu, writer, batch, out).await?;
             self.writer = Some(writer);
             return Ok(Some((Frame::data(out.into()), self)));
         }
@@ -390,17 +394,17 @@ impl Sending {
     }
 }
 
-/// A body of frames.
-struct Framed(BoxStream<'static, Result<Frame<Bytes>, Broken>>);
+/// A response body of frames.
+struct FrameBody(BoxStream<'static, Result<Frame<Bytes>, StreamError>>);
 
-impl HttpBody for Framed {
+impl HttpBody for FrameBody {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = StreamError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
         Poll::Ready(ready!(self.0.as_mut().poll_next(context)))
     }
 }

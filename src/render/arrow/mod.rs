@@ -21,6 +21,7 @@ use super::{RenderError, ResultSchema, Writer, check_bytes, product};
 use crate::chunk::Elements;
 use crate::metadata::DataType;
 
+#[cfg(feature = "vectors")]
 pub(super) use columns::fixed;
 pub(super) use types::bytes_estimate;
 

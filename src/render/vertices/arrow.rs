@@ -57,7 +57,7 @@ impl ArrowVertices {
     /// # Errors
     /// [`RenderError::ArrowRefused`].
     pub fn write(&mut self, batch: &Batch, out: &mut Vec<u8>) -> Result<(), RenderError> {
-        let Schema { columns, kind, axes, coordinates, attributes, .. } = &*self.schema;
+        let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, .. } = &*self.schema;
         let rows = batch.rows.len();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(5 + attributes.len());
         if columns.position {
@@ -103,7 +103,7 @@ impl ArrowVertices {
 }
 
 fn arrow_schema(schema: &Schema) -> Result<ArrowSchema, RenderError> {
-    let Schema { columns, kind, axes, coordinates, attributes, notes } = schema;
+    let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, notes } = schema;
     let number = |kind| Ok::<_, RenderError>(fixed(kind, &[])?.data_type().clone());
     let mut fields = Vec::new();
     if columns.position {

@@ -115,7 +115,7 @@ impl BinaryVertices {
     }
 
     fn parts(self) -> Vec<Part> {
-        let Schema { columns, kind, axes, coordinates, attributes, .. } = &*self.schema;
+        let Schema { columns, kind, axes, chunk_rank: coordinates, attributes, .. } = &*self.schema;
         let own = [
             (columns.position, "position", name_of(kind), axes.len(), self.positions),
             (columns.chunk, "chunk", "int64".to_owned(), *coordinates, self.chunks),

@@ -1,103 +1,116 @@
-//! Under which keys cells are stored, and how long they are there.
+//! The store keys of cells, and the stored size of a cell.
 
 use std::sync::Arc;
 
-use super::super::context::Context;
-use super::super::{VectorError, dotted};
-use super::{CellArray, Kind, short_keys};
+use super::cell_array::{CellArray, CellLayout};
+use super::short_keys;
 use crate::array::{Array, ChunkData};
 use crate::key::StoreKey;
+use crate::vectors::context::VectorContext;
+use crate::vectors::{VectorError, format_coord};
 
-/// Where a cell is stored.
+/// The store key of a cell.
 #[derive(Clone, Debug)]
-pub struct Keys {
-    /// The key: of the cell, or of the shard that it is a part of.
+pub struct CellKey {
+    /// The key of the cell, or of the shard that contains it.
     pub key: StoreKey,
-    /// Which part of a shard it is.
-    pub shard: Option<ShardPlace>,
+    /// The position in the shard, if the array is sharded.
+    pub shard: Option<ShardPosition>,
 }
 
-/// Which part of a shard a cell is.
+/// The position of a cell in its shard.
 #[derive(Clone, Debug)]
-pub struct ShardPlace {
+pub struct ShardPosition {
     /// The coordinates within the shard.
-    pub inner: Vec<u64>,
-    /// The number in the shard's index.
-    number: usize,
+    pub inner_coords: Vec<u64>,
+    /// The position in the shard index.
+    index: usize,
 }
 
 impl CellArray {
-    /// Where a cell is stored, by the rules. `None` if it lies outside the array.
+    /// The key of a cell by the chunk key encoding of the array; `None` if the cell lies outside the array.
     ///
     /// # Errors
-    /// A key that would be too long.
-    pub fn keys(&self, coord: &[i64]) -> Result<Option<Keys>, VectorError> {
-        let array = match &self.kind {
-            Kind::Children => {
-                let key = self.path.child(&dotted(coord))?.prefix().key("c/0")?;
-                return Ok(Some(Keys { key, shard: None }));
+    /// [`VectorError::Key`] if the key would be too long.
+    pub fn cell_key(&self, coord: &[i64]) -> Result<Option<CellKey>, VectorError> {
+        let array = match &self.layout {
+            CellLayout::ArrayPerCell => {
+                let key = self.path.child(&format_coord(coord))?.prefix().key("c/0")?;
+                return Ok(Some(CellKey { key, shard: None }));
             }
-            Kind::Ragged(array) | Kind::Dense(array) => array,
+            CellLayout::VariableLength(array) | CellLayout::Dense(array) => array,
         };
-        let Some(cell) = self.cell(coord) else { return Ok(None) };
-        let chunk = chunk_of(array, &cell);
-        let shard = self.is_sharded().then(|| place_in(array, &chunk, &cell)).flatten();
-        Ok(Some(Keys { key: array.chunk_key(&chunk)?, shard }))
+        let Some(cell) = self.grid_index(coord) else { return Ok(None) };
+        let chunk = chunk_coords(array, &cell);
+        let shard = self.is_sharded().then(|| shard_position(array, &chunk, &cell)).flatten();
+        Ok(Some(CellKey { key: array.chunk_key(&chunk)?, shard }))
     }
 
-    /// The key under which a cell is stored, if it is: the one by the rules, or the short one of the documents.
+    /// The key under which a cell is actually stored: of a dense array, the short key of the documents is tried after
+    /// the encoded one. A missing cell gives its encoded key.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn stored_key(&self, context: &Context, coord: &[i64]) -> Result<Option<Keys>, VectorError> {
-        let Some(keys) = self.keys(coord)? else { return Ok(None) };
-        let (Kind::Dense(_), Some(cell)) = (&self.kind, self.cell(coord)) else { return Ok(Some(keys)) };
+    pub async fn stored_cell_key(
+        &self,
+        context: &VectorContext,
+        coord: &[i64],
+    ) -> Result<Option<CellKey>, VectorError> {
+        let Some(keys) = self.cell_key(coord)? else { return Ok(None) };
+        let (CellLayout::Dense(_), Some(cell)) = (&self.layout, self.grid_index(coord)) else {
+            return Ok(Some(keys));
+        };
         let head = |key: StoreKey| async move {
             let info = context.store().head(&key).await;
             info.map_err(|source| VectorError::Store { key: key.to_string(), source })
         };
         let short = short_keys::short_key(&self.path, &cell)?;
         if head(keys.key.clone()).await?.is_none() && head(short.clone()).await?.is_some() {
-            return Ok(Some(Keys { key: short, shard: None }));
+            return Ok(Some(CellKey { key: short, shard: None }));
         }
         Ok(Some(keys))
     }
 
-    /// How many bytes a cell has as it is stored: of a shard, its part of it. `None` if it is not stored.
+    /// The stored size of a cell in bytes, of a sharded one its part of the shard; `None` if it is not stored.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn encoded_bytes(&self, context: &Context, coord: &[i64]) -> Result<Option<u64>, VectorError> {
-        let Some(keys) = self.stored_key(context, coord).await? else { return Ok(None) };
-        let (Some(shard), Some(array), Some(cell)) = (&keys.shard, self.array(), self.cell(coord)) else {
+    pub async fn encoded_bytes(
+        &self,
+        context: &VectorContext,
+        coord: &[i64],
+    ) -> Result<Option<u64>, VectorError> {
+        let Some(keys) = self.stored_cell_key(context, coord).await? else { return Ok(None) };
+        let (Some(shard), Some(array), Some(cell)) = (&keys.shard, self.array(), self.grid_index(coord))
+        else {
             let info = context.store().head(&keys.key).await;
             let info = info.map_err(|source| VectorError::Store { key: keys.key.to_string(), source })?;
             return Ok(info.map(|info| info.size));
         };
-        let key = array.stored_key(&chunk_of(array, &cell))?;
+        let key = array.stored_key(&chunk_coords(array, &cell))?;
         let (source, chain) = (context.reader.source(), array.first_chain());
-        let found = source.fetch_or_lookup(&key, chain, &context.trace).await?;
+        let found = source.fetch_or_lookup(&key, chain, &context.read_context).await?;
         let index = match (found.value, found.part) {
             (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;
-                source.shard_index(&value, chain, whole, &context.trace).await?
+                source.shard_index(&value, chain, whole, &context.read_context).await?
             }
             (None, _) => return Ok(None),
         };
-        Ok(index.get(shard.number).map(|range| range.end.saturating_sub(range.start)))
+        Ok(index.get(shard.index).map(|range| range.end.saturating_sub(range.start)))
     }
 }
 
-/// The coordinates of the stored chunk that has a cell.
-fn chunk_of(array: &Arc<Array>, cell: &[u64]) -> Vec<u64> {
+/// The coordinates of the stored chunk that contains a cell.
+fn chunk_coords(array: &Arc<Array>, cell: &[u64]) -> Vec<u64> {
     let edges = array.grid().chunk_shape().unwrap_or_default();
     let mut chunk: Vec<u64> = cell.iter().zip(&edges).map(|(at, edge)| at / (*edge).max(1)).collect();
     chunk.resize(array.metadata().shape.len(), 0);
     chunk
 }
 
-fn place_in(array: &Arc<Array>, chunk: &[u64], cell: &[u64]) -> Option<ShardPlace> {
+fn shard_position(array: &Arc<Array>, chunk: &[u64], cell: &[u64]) -> Option<ShardPosition> {
     let sharding = array.first_chain().sharding()?;
     let edges = array.grid().chunk_shape()?;
     let within: Vec<u64> = cell
@@ -112,5 +125,5 @@ fn place_in(array: &Arc<Array>, chunk: &[u64], cell: &[u64]) -> Option<ShardPlac
         *inner.get_mut(dimension)? = at;
         number = number.checked_mul(count)?.checked_add(at)?;
     }
-    Some(ShardPlace { inner, number: usize::try_from(number).ok()? })
+    Some(ShardPosition { inner_coords: inner, index: usize::try_from(number).ok()? })
 }

@@ -1,89 +1,90 @@
-//! Which cells hold a payload: as the array says, or as the store lists them.
+//! [`NonEmptyCells`]: lists the cells that hold a payload, from the array's attributes or from the store.
 
 use futures::StreamExt;
 use serde_json::Value;
 
-use super::super::context::Context;
-use super::super::{Coord, VectorError, parse_dotted};
-use super::{CellArray, Kind};
+use super::cell_array::{CellArray, CellLayout};
 use crate::array::ChunkData;
 use crate::codec::Sharded;
 use crate::key::StorePrefix;
 use crate::store::StoreError;
+use crate::vectors::context::VectorContext;
+use crate::vectors::{Coord, VectorError, parse_coord};
 
-/// Most cells that are listed of an array.
-const MOST_CELLS: usize = 1 << 21;
-/// Most cells that are all taken for occupied, where nobody can say which are.
-const MOST_UNKNOWN: u64 = 1 << 16;
+/// The largest number of cells that a listing may return.
+const MAX_CELLS: usize = 1 << 21;
+/// The largest number of cells that are assumed to be stored where the store cannot list.
+const MAX_UNKNOWN: u64 = 1 << 16;
 
 /// Cells that hold a payload.
 #[derive(Clone, Debug, Default)]
 pub struct NonEmptyCells {
-    /// Their coordinates, in order.
+    /// Their coordinates, sorted.
     pub cells: Vec<Coord>,
-    /// Names that are no coordinates, or lie outside the grid.
-    pub skipped: Vec<String>,
+    /// Names that are not coordinates, or lie outside the grid.
+    pub invalid_names: Vec<String>,
 }
 
 impl CellArray {
-    /// The cells that hold a payload: those that the array names, or else those that are stored.
+    /// The cells that hold a payload: those in the array's `nonempty_chunks`, or, where it has none, those that are
+    /// stored.
     ///
     /// # Errors
     /// Failures of the store; [`VectorError::TooMany`].
-    pub async fn occupied(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    pub async fn non_empty_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         match self.attributes.get("nonempty_chunks") {
-            Some(Value::Array(names)) if matches!(self.kind, Kind::Ragged(_)) => {
+            Some(Value::Array(names)) if matches!(self.layout, CellLayout::VariableLength(_)) => {
                 let (array, bytes) = (self.clone(), names.len() as u64 * 64);
-                Ok(context.cpu.run_or_inline(bytes, move || array.named()).await?)
+                Ok(context.cpu.run_or_inline(bytes, move || array.declared_cells()).await?)
             }
-            _ => self.stored(context).await,
+            _ => self.stored_cells(context).await,
         }
     }
 
-    /// The cells that the array names.
-    fn named(&self) -> NonEmptyCells {
+    /// The cells in the array's `nonempty_chunks`.
+    fn declared_cells(&self) -> NonEmptyCells {
         let mut occupied = NonEmptyCells::default();
         let names = self.attributes.get("nonempty_chunks").and_then(Value::as_array);
         for name in names.into_iter().flatten() {
-            let coord = name.as_str().and_then(parse_dotted);
-            match coord.filter(|coord| self.cell(coord).is_some()) {
+            let coord = name.as_str().and_then(parse_coord);
+            match coord.filter(|coord| self.grid_index(coord).is_some()) {
                 Some(coord) => occupied.cells.push(coord),
-                None => occupied.skipped.push(name.to_string()),
+                None => occupied.invalid_names.push(name.to_string()),
             }
         }
         occupied.sorted()
     }
 
-    /// The cells that are stored, whatever the array says.
+    /// The cells that are stored, whatever `nonempty_chunks` contains.
     ///
     /// # Errors
-    /// As [`CellArray::occupied`].
-    pub async fn stored(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
-        let listed = match &self.kind {
-            Kind::Children => self.children(context).await,
-            Kind::Ragged(_) | Kind::Dense(_) => self.listed(context).await,
+    /// As [`CellArray::non_empty_cells`].
+    pub async fn stored_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
+        let listed = match &self.layout {
+            CellLayout::ArrayPerCell => self.child_cells(context).await,
+            CellLayout::VariableLength(_) | CellLayout::Dense(_) => self.listed_cells(context).await,
         };
         match listed {
-            Err(VectorError::Store { source: StoreError::NotListable, .. }) => self.all(),
+            Err(VectorError::Store { source: StoreError::NotListable, .. }) => self.all_cells(),
             listed => listed.map(NonEmptyCells::sorted),
         }
     }
 
-    async fn children(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    async fn child_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         let mut occupied = NonEmptyCells::default();
         let not_listable =
             || VectorError::Store { key: self.path.to_string(), source: StoreError::NotListable };
-        for name in context.names(&self.path).await?.ok_or_else(not_listable)? {
-            match parse_dotted(&name).filter(|coord| coord.len() == self.rank()) {
+        for name in context.child_names(&self.path).await?.ok_or_else(not_listable)? {
+            match parse_coord(&name).filter(|coord| coord.len() == self.rank()) {
                 Some(coord) => occupied.cells.push(coord),
-                None => occupied.skipped.push(name),
+                None => occupied.invalid_names.push(name),
             }
             check_count(occupied.cells.len())?;
         }
         Ok(occupied)
     }
 
-    async fn listed(&self, context: &Context) -> Result<NonEmptyCells, VectorError> {
+    async fn listed_cells(&self, context: &VectorContext) -> Result<NonEmptyCells, VectorError> {
         let mut occupied = NonEmptyCells::default();
         let Some(array) = self.array() else { return Ok(occupied) };
         let prefix = StorePrefix::parse(&format!("{}c/", self.path.prefix().as_str()))?;
@@ -94,12 +95,12 @@ impl CellArray {
             let below = entry.key.as_str().get(start..).unwrap_or_default();
             let chunk = array.chunk_coords(below).or_else(|| self.short_coords(below));
             let Some(chunk) = chunk.filter(|chunk| array.grid().contains(chunk)) else {
-                occupied.skipped.push(below.to_owned());
+                occupied.invalid_names.push(below.to_owned());
                 continue;
             };
             match array.first_chain().sharding() {
                 Some(sharding) if self.is_sharded() => {
-                    let cells = self.of_shard(context, &chunk, sharding).await?;
+                    let cells = self.cells_of_shard(context, &chunk, sharding).await?;
                     occupied.cells.extend(cells);
                 }
                 _ => {
@@ -115,16 +116,18 @@ impl CellArray {
         Ok(occupied)
     }
 
-    /// The chunk that a short key names: its own coordinates, and zeros for what each chunk holds all of.
+    /// The chunk of a short key: the key's coordinates, then a zero for each dimension that a chunk spans whole.
     fn short_coords(&self, below: &str) -> Option<Vec<u64>> {
-        let (Kind::Dense(array), Some(numbers)) = (&self.kind, below.strip_prefix("c/")) else { return None };
+        let (CellLayout::Dense(array), Some(numbers)) = (&self.layout, below.strip_prefix("c/")) else {
+            return None;
+        };
         let mut chunk: Vec<u64> = numbers.split('/').map(str::parse).collect::<Result<_, _>>().ok()?;
         let is_short = chunk.len() == self.dims;
         chunk.resize(array.metadata().shape.len(), 0);
         is_short.then_some(chunk)
     }
 
-    /// The cells in a box of the array, by its first and its lengths.
+    /// The cells in a box of the array, from its first index and its lengths.
     fn cells_from(&self, first: &[u64], lengths: &[u64]) -> Vec<Coord> {
         let rank = self.rank();
         let grid = self.grid().unwrap_or_default();
@@ -137,28 +140,28 @@ impl CellArray {
             cells = cells
                 .into_iter()
                 .flat_map(|cell: Vec<u64>| (start..stop).map(move |at| [&cell[..], &[at]].concat()))
-                .take(MOST_CELLS + 1)
+                .take(MAX_CELLS + 1)
                 .collect();
         }
-        cells.iter().filter_map(|cell| self.coord(cell)).collect()
+        cells.iter().filter_map(|cell| self.coord_at(cell)).collect()
     }
 
-    /// The cells that a shard's index has.
-    async fn of_shard(
+    /// The cells that a shard's index lists.
+    async fn cells_of_shard(
         &self,
-        context: &Context,
+        context: &VectorContext,
         shard: &[u64],
         sharding: &dyn Sharded,
     ) -> Result<Vec<Coord>, VectorError> {
         let Some(array) = self.array() else { return Ok(Vec::new()) };
         let chain = array.first_chain();
         let key = array.stored_key(shard)?;
-        let found = context.reader.source().fetch_or_lookup(&key, chain, &context.trace).await?;
+        let found = context.reader.source().fetch_or_lookup(&key, chain, &context.read_context).await?;
         let index = match (found.value, found.part) {
             (_, ChunkData::Index(index)) => index,
             (Some(value), _) => {
                 let whole = 0..value.info.size;
-                context.reader.source().shard_index(&value, chain, whole, &context.trace).await?
+                context.reader.source().shard_index(&value, chain, whole, &context.read_context).await?
             }
             (None, _) => return Ok(Vec::new()),
         };
@@ -168,7 +171,7 @@ impl CellArray {
             if index.get(inner).is_none() {
                 continue;
             }
-            // Inner chunks are counted in the order of the shard's own dimensions.
+            // The index numbers inner chunks in the dimension order of the shard.
             let mut first: Vec<u64> =
                 shard.iter().zip(&edges).map(|(at, edge)| at.saturating_mul(*edge)).collect();
             let mut lengths = vec![1; first.len()];
@@ -188,20 +191,20 @@ impl CellArray {
         Ok(cells)
     }
 
-    /// Every cell there is room for, where it cannot be told which of them are stored.
-    fn all(&self) -> Result<NonEmptyCells, VectorError> {
+    /// Every cell of the grid, for stores that cannot list.
+    fn all_cells(&self) -> Result<NonEmptyCells, VectorError> {
         let grid = self.grid().unwrap_or_default();
         let count = grid.iter().fold(1_u128, |count, &length| count.saturating_mul(length.into()));
-        if grid.is_empty() || count > MOST_UNKNOWN.into() {
+        if grid.is_empty() || count > MAX_UNKNOWN.into() {
             let estimate = u64::try_from(count).unwrap_or(u64::MAX);
             return Err(VectorError::TooMany {
-                what: "cells of which it is not known which are stored",
+                what: "cells in a store that cannot list",
                 estimate,
-                limit: MOST_UNKNOWN,
+                limit: MAX_UNKNOWN,
             });
         }
         let cells = self.cells_from(&vec![0; grid.len()], &grid);
-        Ok(NonEmptyCells { cells, skipped: Vec::new() }.sorted())
+        Ok(NonEmptyCells { cells, invalid_names: Vec::new() }.sorted())
     }
 }
 
@@ -214,12 +217,8 @@ impl NonEmptyCells {
 }
 
 fn check_count(cells: usize) -> Result<(), VectorError> {
-    if cells > MOST_CELLS {
-        return Err(VectorError::TooMany {
-            what: "chunks",
-            estimate: cells as u64,
-            limit: MOST_CELLS as u64,
-        });
+    if cells > MAX_CELLS {
+        return Err(VectorError::TooMany { what: "chunks", estimate: cells as u64, limit: MAX_CELLS as u64 });
     }
     Ok(())
 }

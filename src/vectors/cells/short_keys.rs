@@ -1,50 +1,50 @@
-//! Dense arrays whose chunks stand under shorter keys than Zarr gives them.
+//! Dense arrays whose chunks have shorter keys than their chunk key encoding gives.
 //!
-//! The documents name a chunk `c/i/j/k`; such an array has two dimensions more, so that its key is `c/i/j/k/0/0` by the
-//! rules. A store that shows values under their long keys lets the array room read the others as well.
+//! The format's documents name a chunk `c/i/j/k`. The array has two more dimensions, so its encoded key is
+//! `c/i/j/k/0/0`. A store adapter maps each long key to its short one, so that the `array` module can read such chunks.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 
-use super::super::VectorError;
-use super::super::context::Context;
 use crate::array::{Array, ArrayError};
 use crate::key::{NodePath, StoreKey, StorePrefix};
 use crate::store::{
     ByteRange, DirEntries, ListEntry, SharedStore, Store, StoreError, StoreKind, Value, ValueInfo, Version,
 };
+use crate::vectors::VectorError;
+use crate::vectors::context::VectorContext;
 
-/// The same array, whose chunks are looked for under keys of `dims` coordinates.
+/// Binds the same array to a store that maps its keys to keys of `dims` coordinates.
 pub(super) fn bind(
-    context: &Context,
+    context: &VectorContext,
     path: &NodePath,
     array: &Array,
     dims: usize,
 ) -> Result<Array, ArrayError> {
     let metadata = Arc::new(array.metadata().clone());
     let surplus = metadata.shape.len().saturating_sub(dims);
-    let store = ShortKeys { inner: Arc::clone(context.store()), surplus };
-    // Another name, so that what is remembered of one is not taken for the other.
+    let store = ShortKeyStore { inner: Arc::clone(context.store()), surplus };
+    // A mount name of its own keeps the cache entries of both apart.
     let mount = format!("{}/short keys", context.mount).into();
-    Array::bind(mount, Arc::new(store), path.clone(), metadata, &context.codec)
+    Array::bind(mount, Arc::new(store), path.clone(), metadata, &context.codec_limits)
 }
 
-/// The short key of a chunk of a dense array at `path`.
+/// The short key of a chunk of the dense array at `path`.
 pub(super) fn short_key(path: &NodePath, cell: &[u64]) -> Result<StoreKey, VectorError> {
     let numbers: Vec<String> = cell.iter().map(u64::to_string).collect();
     Ok(path.prefix().key(&format!("c/{}", numbers.join("/")))?)
 }
 
-/// Shows each value under its key with this many more segments. Reads alone.
+/// A read-only store that drops the last `surplus` segments of each key.
 #[derive(Debug)]
-struct ShortKeys {
+struct ShortKeyStore {
     inner: SharedStore,
     surplus: usize,
 }
 
-impl ShortKeys {
+impl ShortKeyStore {
     fn short(&self, key: &StoreKey) -> Option<StoreKey> {
         let mut text = key.as_str();
         for _ in 0..self.surplus {
@@ -55,7 +55,7 @@ impl ShortKeys {
 }
 
 #[async_trait]
-impl Store for ShortKeys {
+impl Store for ShortKeyStore {
     fn kind(&self) -> StoreKind {
         self.inner.kind()
     }

@@ -1,17 +1,17 @@
-//! [`Cursor`]: little-endian numbers, one after the other, and never past the end.
+//! [`PayloadReader`]: reads little-endian numbers from a payload, with bounds checks.
 
 use super::PayloadError;
 
-/// A place in a payload.
+/// The unread rest of a payload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'a>(&'a [u8]);
+pub(super) struct PayloadReader<'a>(&'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> PayloadReader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// So many bytes.
+    /// The next `bytes` bytes.
     pub(super) fn take(&mut self, bytes: usize, what: &'static str) -> Result<&'a [u8], PayloadError> {
         let (taken, rest) = self.0.split_at_checked(bytes).ok_or(PayloadError::Short(what))?;
         self.0 = rest;
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         self.array(what).map(i64::from_le_bytes)
     }
 
-    /// So many numbers: no more memory is taken than there are bytes for.
+    /// The next `count` numbers. Memory is allocated only for bytes that are present.
     pub(super) fn i64s(&mut self, count: u64, what: &'static str) -> Result<Vec<i64>, PayloadError> {
         let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(8));
         let taken = self.take(bytes.ok_or(PayloadError::Short(what))?, what)?;
@@ -48,12 +48,12 @@ impl<'a> Cursor<'a> {
         Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
     }
 
-    /// The bytes that are left.
+    /// The unread bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// Refuses bytes behind the end.
+    /// Rejects unread bytes.
     pub(super) fn end(&self) -> Result<(), PayloadError> {
         if self.0.is_empty() { Ok(()) } else { Err(PayloadError::Trailing(self.0.len())) }
     }

@@ -1,23 +1,23 @@
 //! [`FragmentIndex`]: which rows of a cell belong together (Zarr Vector Format 0.9, "fragment index").
 //!
-//! A header of 16 bytes, a bitmap that says which fragments are ranges, the ranges, and the rows of the others in
-//! compressed form. Whether fragments are bins is not decided here.
+//! The index has a header of 16 bytes, a bitmap that marks the fragments stored as ranges, the ranges, and for the
+//! others a table of offsets and their rows. Whether fragments are bins is not decided here.
 
 use super::PayloadError;
-use super::cursor::Cursor;
+use super::cursor::PayloadReader;
 
-/// `GFVZ` as stored.
+/// `GFVZ` in stored order.
 const MAGIC: u32 = 0x5A56_4647;
 const VERSION: u16 = 1;
 
 /// One fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fragment<'a> {
-    /// Rows next to each other.
+    /// Consecutive rows.
     Range {
         /// The first row.
         start: u64,
-        /// How many.
+        /// The number of rows.
         count: u64,
     },
     /// Rows in any order.
@@ -25,7 +25,7 @@ pub enum Fragment<'a> {
 }
 
 impl Fragment<'_> {
-    /// How many rows.
+    /// The number of rows.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -34,38 +34,38 @@ impl Fragment<'_> {
         }
     }
 
-    /// The rows, in their order.
+    /// The rows, in fragment order.
     pub fn rows(self) -> impl Iterator<Item = u64> {
         let (range, rows) = match self {
             Self::Range { start, count } => (start..start.saturating_add(count), &[][..]),
             Self::Rows(rows) => (0..0, rows),
         };
-        // Checked when the index was made: no row is below 0.
+        // `decode` has checked that no row is negative.
         range.chain(rows.iter().map(|row| row.unsigned_abs()))
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum FragmentRows {
     Range { start: u64, count: u64 },
     Explicit { start: usize, end: usize },
 }
 
-/// The fragments of a cell; every row of them exists.
+/// The fragments of a cell. Every row exists.
 #[derive(Clone, Debug, Default)]
 pub struct FragmentIndex {
-    places: Vec<Place>,
+    fragments: Vec<FragmentRows>,
     rows: Vec<i64>,
-    tiles: bool,
+    is_tiling: bool,
 }
 
 impl FragmentIndex {
-    /// Reads the index of a cell that has so many rows.
+    /// Decodes the index of a cell with `rows` rows.
     ///
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8], rows: u64) -> Result<Self, PayloadError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = PayloadReader::new(bytes);
         if cursor.u32("header")? != MAGIC {
             return Err(PayloadError::Magic);
         }
@@ -83,7 +83,7 @@ impl FragmentIndex {
         }
         if fragments == 0 {
             cursor.end()?;
-            return Ok(Self { places: Vec::new(), rows: Vec::new(), tiles: rows == 0 });
+            return Ok(Self { fragments: Vec::new(), rows: Vec::new(), is_tiling: rows == 0 });
         }
         let padded = (fragments as usize).div_ceil(8).next_multiple_of(8);
         let bitmap = cursor.take(padded, "bitmap")?;
@@ -121,59 +121,62 @@ impl FragmentIndex {
             return Err(PayloadError::Row { row, rows });
         }
         let (pairs, _) = pairs.as_chunks::<2>();
-        let places = places(fragments as usize, is_range, pairs, &spans, rows)?;
-        let tiles = tiles(&places, rows);
-        Ok(Self { places, rows: explicit_rows, tiles })
+        let places = decode_fragments(fragments as usize, is_range, pairs, &spans, rows)?;
+        let tiles = are_tiling(&places, rows);
+        Ok(Self { fragments: places, rows: explicit_rows, is_tiling: tiles })
     }
 
-    /// Fragments that are ranges, as `(first row, count)`; the caller's rows are in bounds.
+    /// An index of ranges, each a first row and a count; the caller has checked that the rows exist.
     #[must_use]
-    pub fn of_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
-        let places: Vec<Place> = ranges.iter().map(|&(start, count)| Place::Range { start, count }).collect();
-        let tiles = tiles(&places, rows);
-        Self { places, rows: Vec::new(), tiles }
+    pub fn from_ranges(ranges: &[(u64, u64)], rows: u64) -> Self {
+        let fragments: Vec<FragmentRows> =
+            ranges.iter().map(|&(start, count)| FragmentRows::Range { start, count }).collect();
+        let is_tiling = are_tiling(&fragments, rows);
+        Self { fragments, rows: Vec::new(), is_tiling }
     }
 
-    /// How many fragments.
+    /// The number of fragments.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.fragments.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no fragments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.fragments.is_empty()
     }
 
-    /// One of them.
+    /// The fragment with this number.
     #[must_use]
     pub fn get(&self, fragment: usize) -> Option<Fragment<'_>> {
-        Some(match *self.places.get(fragment)? {
-            Place::Range { start, count } => Fragment::Range { start, count },
-            Place::Explicit { start, end } => Fragment::Rows(self.rows.get(start..end).unwrap_or_default()),
+        Some(match *self.fragments.get(fragment)? {
+            FragmentRows::Range { start, count } => Fragment::Range { start, count },
+            FragmentRows::Explicit { start, end } => {
+                Fragment::Rows(self.rows.get(start..end).unwrap_or_default())
+            }
         })
     }
 
-    /// All of them, in order.
+    /// All fragments, in order.
     pub fn iter(&self) -> impl Iterator<Item = Fragment<'_>> {
         (0..self.len()).filter_map(|fragment| self.get(fragment))
     }
 
-    /// Whether they are ranges that follow each other from the first row of the cell to its last.
+    /// Whether the fragments are consecutive ranges that cover the cell from its first row to its last.
     #[must_use]
-    pub fn tiles(&self) -> bool {
-        self.tiles
+    pub fn is_tiling(&self) -> bool {
+        self.is_tiling
     }
 }
 
-fn places(
+fn decode_fragments(
     fragments: usize,
     is_range: impl Fn(usize) -> bool,
     pairs: &[[i64; 2]],
     spans: &[(usize, usize)],
     rows: u64,
-) -> Result<Vec<Place>, PayloadError> {
+) -> Result<Vec<FragmentRows>, PayloadError> {
     let (mut pairs, mut spans) = (pairs.iter(), spans.iter());
     let mut places = Vec::with_capacity(fragments);
     for fragment in 0..fragments {
@@ -186,22 +189,22 @@ fn places(
                 let row = i64::try_from((first + count).saturating_sub(1)).unwrap_or(i64::MAX);
                 return Err(PayloadError::Row { row, rows });
             }
-            Place::Range { start: first, count }
+            FragmentRows::Range { start: first, count }
         } else {
             let &(start, end) = spans.next().ok_or(PayloadError::Short("offsets"))?;
-            Place::Explicit { start, end }
+            FragmentRows::Explicit { start, end }
         };
         places.push(place);
     }
     Ok(places)
 }
 
-fn tiles(places: &[Place], rows: u64) -> bool {
+fn are_tiling(places: &[FragmentRows], rows: u64) -> bool {
     let mut next = 0;
     for place in places {
         match *place {
-            Place::Range { start, count } if start == next => next += count,
-            Place::Range { .. } | Place::Explicit { .. } => return false,
+            FragmentRows::Range { start, count } if start == next => next += count,
+            FragmentRows::Range { .. } | FragmentRows::Explicit { .. } => return false,
         }
     }
     next == rows
@@ -243,19 +246,21 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_rows_come_back_in_their_order() {
+    fn decodes_ranges_and_rows_in_order() {
         let bytes = encode(&[Ok((0, 2)), Err(vec![4, 2]), Ok((2, 0)), Err(vec![])]);
         let index = FragmentIndex::decode(&bytes, 5).unwrap();
         let rows: Vec<Vec<u64>> = index.iter().map(|fragment| fragment.rows().collect()).collect();
         assert_eq!(rows, [vec![0, 1], vec![4, 2], vec![], vec![]]);
-        assert!(!index.tiles());
-        assert!(FragmentIndex::decode(&encode(&[Ok((0, 2)), Ok((2, 0)), Ok((2, 3))]), 5).unwrap().tiles());
-        assert!(FragmentIndex::decode(&encode(&[]), 0).unwrap().tiles());
-        assert!(!FragmentIndex::decode(&encode(&[]), 1).unwrap().tiles());
+        assert!(!index.is_tiling());
+        assert!(
+            FragmentIndex::decode(&encode(&[Ok((0, 2)), Ok((2, 0)), Ok((2, 3))]), 5).unwrap().is_tiling()
+        );
+        assert!(FragmentIndex::decode(&encode(&[]), 0).unwrap().is_tiling());
+        assert!(!FragmentIndex::decode(&encode(&[]), 1).unwrap().is_tiling());
     }
 
     #[test]
-    fn every_kind_of_damage_has_its_reason() {
+    fn each_kind_of_corruption_has_its_own_error() {
         let good = encode(&[Ok((0, 2)), Err(vec![1])]);
         let decode = |bytes: &[u8]| FragmentIndex::decode(bytes, 2).unwrap_err();
         let with = |at: usize, byte: u8| {
@@ -284,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_compared_with_the_bytes_before_memory_is_taken() {
+    fn rejects_counts_above_the_payload_size_before_allocating() {
         let mut bytes = encode(&[Ok((0, 1))]);
         bytes[8..16].copy_from_slice(&[0xff; 8]);
         assert!(matches!(FragmentIndex::decode(&bytes, 1), Err(PayloadError::Short(_))));
@@ -292,7 +297,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_the_bytes_rows_exist(bytes: Vec<u8>, changed: [(usize, u8); 3], rows in 0..9_u64) {
+        fn decoded_rows_always_exist(bytes: Vec<u8>, changed: [(usize, u8); 3], rows in 0..9_u64) {
             let mut good = encode(&[Ok((0, 3)), Err(vec![1, 2]), Ok((3, 2))]);
             for (at, byte) in changed {
                 let at = at % good.len();

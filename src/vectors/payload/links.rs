@@ -1,23 +1,23 @@
-//! Link records: which rows of which chunks belong together (Zarr Vector Format 0.9, "links").
+//! Link records: rows of the chunks of their endpoints (Zarr Vector Format 0.9, "links").
 //!
-//! Within a chunk records stand one after the other; between chunks they stand in groups behind a table of offsets. What
-//! an endpoint's chunk is, the array's offsets say; here are rows.
+//! Records within a chunk are concatenated. Records between chunks are grouped behind a table of offsets. The name of
+//! the array gives the chunk of each endpoint; records hold rows alone.
 
 use super::PayloadError;
-use super::cursor::Cursor;
-use super::rows::integers;
+use super::cursor::PayloadReader;
+use super::rows::decode_integers;
 use crate::metadata::DataType;
 
-/// One record: a row of each endpoint's chunk, and how it was ordered before it was stored.
+/// One record: the row of each endpoint, and the permutation that was applied before it was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkRow {
-    /// Rows, in the order of the endpoints' chunks.
+pub struct LinkRecord {
+    /// The rows, in the order of the endpoints' chunks.
     pub rows: Vec<i64>,
-    /// The places that the endpoints had: endpoint `k` of the record was at `order[k]` as it was given.
+    /// Endpoint `k` of the stored record was at `order[k]` of the original one.
     pub order: Option<Vec<usize>>,
 }
 
-/// Reads records one after the other.
+/// Decodes concatenated records.
 ///
 /// # Errors
 /// [`PayloadError`].
@@ -26,7 +26,7 @@ pub fn decode_links(
     kind: &DataType,
     width: usize,
     has_order: bool,
-) -> Result<Vec<LinkRow>, PayloadError> {
+) -> Result<Vec<LinkRecord>, PayloadError> {
     let columns = width.saturating_add(usize::from(has_order));
     if columns == 0 {
         return if bytes.is_empty() { Ok(Vec::new()) } else { Err(PayloadError::Trailing(bytes.len())) };
@@ -35,28 +35,28 @@ pub fn decode_links(
     if !bytes.len().is_multiple_of(row_bytes) {
         return Err(PayloadError::PartialRow { bytes: bytes.len(), row: row_bytes });
     }
-    let numbers = integers(bytes, kind);
+    let numbers = decode_integers(bytes, kind);
     let record = |row: &[i64]| {
-        // The order stands before the rows.
+        // The permutation precedes the rows.
         let (order, rows) =
             row.split_at_checked(usize::from(has_order)).ok_or(PayloadError::Short("records"))?;
-        let order = order.first().map(|&order| permutation(order, width)).transpose()?;
-        Ok(LinkRow { rows: rows.to_vec(), order })
+        let order = order.first().map(|&order| decode_lehmer_code(order, width)).transpose()?;
+        Ok(LinkRecord { rows: rows.to_vec(), order })
     };
     numbers.chunks(columns).map(record).collect()
 }
 
-/// Reads records in groups: a number of groups, where each begins, and the records.
+/// Decodes grouped records: the number of groups, the byte offset of each, then the records.
 ///
 /// # Errors
 /// [`PayloadError`].
-pub fn decode_ragged(
+pub fn decode_link_groups(
     bytes: &[u8],
     kind: &DataType,
     width: usize,
     has_order: bool,
-) -> Result<Vec<LinkRow>, PayloadError> {
-    let mut cursor = Cursor::new(bytes);
+) -> Result<Vec<LinkRecord>, PayloadError> {
+    let mut cursor = PayloadReader::new(bytes);
     let groups = cursor.i64("number of groups")?;
     let groups = u64::try_from(groups).map_err(|_negative| PayloadError::Count(groups))?;
     let offsets = cursor.i64s(groups, "offsets")?;
@@ -77,11 +77,11 @@ pub fn decode_ragged(
     Ok(records)
 }
 
-/// The order that a Lehmer code stands for: of which place each endpoint comes.
-fn permutation(code: i64, width: usize) -> Result<Vec<usize>, PayloadError> {
+/// The permutation that a Lehmer code encodes.
+fn decode_lehmer_code(code: i64, width: usize) -> Result<Vec<usize>, PayloadError> {
     let refused = || PayloadError::Permutation(code);
     let mut left = u64::try_from(code).map_err(|_negative| refused())?;
-    // From the last digit to the first, each to the base of the places that are left.
+    // From the last digit to the first; the base is the number of remaining positions.
     let mut digits = Vec::with_capacity(width);
     for base in 1..=width as u64 {
         digits.push(usize::try_from(left % base).unwrap_or_default());
@@ -107,10 +107,10 @@ mod tests {
     }
 
     #[test]
-    fn flat_records_are_rows_of_so_many_numbers() {
+    fn decodes_concatenated_records() {
         let records = decode_links(&bytes(&[0, 1, 2, 1, 3, 4]), &DataType::Int64, 2, true).unwrap();
-        assert_eq!(records[0], LinkRow { rows: vec![1, 2], order: Some(vec![0, 1]) });
-        assert_eq!(records[1], LinkRow { rows: vec![3, 4], order: Some(vec![1, 0]) });
+        assert_eq!(records[0], LinkRecord { rows: vec![1, 2], order: Some(vec![0, 1]) });
+        assert_eq!(records[1], LinkRecord { rows: vec![3, 4], order: Some(vec![1, 0]) });
         assert!(matches!(
             decode_links(&[0; 9], &DataType::Int64, 1, false),
             Err(PayloadError::PartialRow { .. })
@@ -122,9 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn grouped_records_stand_where_the_offsets_say() {
+    fn decodes_grouped_records_by_their_offsets() {
         let good = bytes(&[2, 0, 16, 1, 2, 3, 4, 5, 6]);
-        let records = decode_ragged(&good, &DataType::Int64, 2, false).unwrap();
+        let records = decode_link_groups(&good, &DataType::Int64, 2, false).unwrap();
         assert_eq!(
             records.iter().map(|record| record.rows.clone()).collect::<Vec<_>>(),
             [[1, 2], [3, 4], [5, 6]]
@@ -132,23 +132,23 @@ mod tests {
         for damaged in
             [&[2, 8, 16, 1, 2][..], &[2, 0, 99, 1, 2], &[-1], &[i64::MAX], &[0, 1], &[2, 0, -8, 1, 2]]
         {
-            assert!(decode_ragged(&bytes(damaged), &DataType::Int64, 2, false).is_err(), "{damaged:?}");
+            assert!(decode_link_groups(&bytes(damaged), &DataType::Int64, 2, false).is_err(), "{damaged:?}");
         }
-        assert_eq!(decode_ragged(&bytes(&[0]), &DataType::Int64, 2, false), Ok(vec![]));
+        assert_eq!(decode_link_groups(&bytes(&[0]), &DataType::Int64, 2, false), Ok(vec![]));
     }
 
     #[test]
-    fn a_lehmer_code_is_an_order() {
-        let orders: Vec<_> = (0..6).map(|code| permutation(code, 3).unwrap()).collect();
+    fn decodes_lehmer_codes() {
+        let orders: Vec<_> = (0..6).map(|code| decode_lehmer_code(code, 3).unwrap()).collect();
         assert_eq!(orders, [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]);
-        assert!(permutation(6, 3).is_err() && permutation(-1, 3).is_err());
+        assert!(decode_lehmer_code(6, 3).is_err() && decode_lehmer_code(-1, 3).is_err());
     }
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
+        fn never_panics(bytes: Vec<u8>, width in 0..5_usize, has_order: bool) {
             let _ = decode_links(&bytes, &DataType::Int32, width, has_order);
-            let _ = decode_ragged(&bytes, &DataType::Int64, width, has_order);
+            let _ = decode_link_groups(&bytes, &DataType::Int64, width, has_order);
         }
     }
 }

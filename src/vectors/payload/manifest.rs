@@ -1,28 +1,28 @@
-//! [`Manifest`]: of which fragments an object is made (Zarr Vector Format 0.9, "object index").
+//! [`Manifest`]: the fragments of an object (Zarr Vector Format 0.9, "object index").
 
 use super::PayloadError;
-use super::cursor::Cursor;
+use super::cursor::PayloadReader;
 
-/// Fragments of one chunk that follow each other in an object.
+/// Consecutive fragments of an object in one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FragmentSpan {
     /// The chunk.
     pub chunk: Vec<i64>,
-    /// The fragments, by their numbers in the chunk.
+    /// The numbers of the fragments in that chunk.
     pub fragments: FragmentNumbers,
 }
 
-/// Numbers of fragments, as short as they are stored.
+/// Fragment numbers, in the form in which they are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FragmentNumbers {
-    /// From the first up to but without the second.
+    /// From the first number, up to and excluding the second.
     Range(u32, u32),
-    /// One by one.
+    /// Single numbers.
     List(Vec<u32>),
 }
 
 impl FragmentNumbers {
-    /// How many.
+    /// The number of fragments.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -31,13 +31,13 @@ impl FragmentNumbers {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no fragments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One after the other.
+    /// The fragment numbers, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         let (range, list) = match self {
             Self::Range(start, end) => (*start..*end, &[][..]),
@@ -47,34 +47,34 @@ impl FragmentNumbers {
     }
 }
 
-/// The fragments of an object, in order. Empty for an object that is not at this level.
+/// The fragments of an object, in order. Empty for an object that is not present at this level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// Blocks, as stored.
+    /// The blocks of the manifest.
     pub spans: Vec<FragmentSpan>,
 }
 
-/// Fragments that one manifest may name, of a span written as a first number and a count: these are not bounded by the
-/// bytes there are.
-const MOST_FRAGMENTS: u64 = 1 << 22;
+/// The largest number of fragments that one manifest may name. A block of a first number and a count can name more
+/// fragments than it has bytes.
+const MAX_FRAGMENTS: u64 = 1 << 22;
 
 impl Manifest {
-    /// Reads a manifest whose chunks have so many coordinates.
+    /// Decodes a manifest whose chunks have `coordinates` coordinates.
     ///
     /// # Errors
     /// [`PayloadError`].
     pub fn decode(bytes: &[u8], coordinates: usize) -> Result<Self, PayloadError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = PayloadReader::new(bytes);
         let blocks = cursor.u32("header")?;
         let mut spans = Vec::new();
-        let mut left = MOST_FRAGMENTS;
+        let mut left = MAX_FRAGMENTS;
         for block in 0..blocks {
             let chunk = cursor.i64s(coordinates as u64, "coordinates")?;
             let fragments = match cursor.u8("mode")? {
-                0 => FragmentNumbers::List(vec![number(cursor.i64("fragment")?)?]),
+                0 => FragmentNumbers::List(vec![fragment_number(cursor.i64("fragment")?)?]),
                 1 => {
                     let (start, count) = (cursor.i64("fragments")?, cursor.i64("fragments")?);
-                    let first = number(start)?;
+                    let first = fragment_number(start)?;
                     let count = u64::try_from(count).map_err(|_negative| PayloadError::Count(count))?;
                     if count > left {
                         return Err(PayloadError::Count(i64::try_from(count).unwrap_or(i64::MAX)));
@@ -86,7 +86,7 @@ impl Manifest {
                 2 => {
                     let count = cursor.u32("fragments")?;
                     let numbers = cursor.i64s(count.into(), "fragments")?;
-                    FragmentNumbers::List(numbers.into_iter().map(number).collect::<Result<_, _>>()?)
+                    FragmentNumbers::List(numbers.into_iter().map(fragment_number).collect::<Result<_, _>>()?)
                 }
                 mode => return Err(PayloadError::Mode { mode, block }),
             };
@@ -97,7 +97,7 @@ impl Manifest {
         Ok(Self { spans })
     }
 
-    /// Every fragment with its chunk, in order.
+    /// Each fragment with its chunk, in order.
     pub fn fragments(&self) -> impl Iterator<Item = (&[i64], u32)> {
         self.spans.iter().flat_map(|span| {
             let chunk = span.chunk.as_slice();
@@ -105,21 +105,21 @@ impl Manifest {
         })
     }
 
-    /// How many fragments.
+    /// The number of fragments.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.iter().fold(0, |count, span| count.saturating_add(span.fragments.len()))
     }
 
-    /// Whether the object is not at this level.
+    /// Whether the object is not present at this level.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 }
 
-/// The number of a fragment: an index has no more than 32 bits of them.
-fn number(fragment: i64) -> Result<u32, PayloadError> {
+/// A fragment number; the fragment index stores its counts in 32 bits.
+fn fragment_number(fragment: i64) -> Result<u32, PayloadError> {
     u32::try_from(fragment).map_err(|_out_of_range| PayloadError::Fragment(fragment))
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_names_its_fragments() {
+    fn decodes_each_block_mode() {
         let bytes = manifest(&[block(0, &[7]), block(1, &[2, 3]), block(2, &[5, 0])]);
         let decoded = Manifest::decode(&bytes, 2).unwrap();
         let named: Vec<_> = decoded.fragments().map(|(_, fragment)| fragment).collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn rejects_invalid_manifests() {
         let decode = |block: Vec<u8>| Manifest::decode(&manifest(&[block]), 2).unwrap_err();
         assert_eq!(decode(block(3, &[0])), PayloadError::Mode { mode: 3, block: 0 });
         assert_eq!(decode(block(0, &[-1])), PayloadError::Fragment(-1));
@@ -165,14 +165,14 @@ mod tests {
         assert_eq!(decode(block(2, &[i64::MAX])), PayloadError::Fragment(i64::MAX));
         let many = [&u32::MAX.to_le_bytes()[..], &block(0, &[1])].concat();
         assert!(matches!(Manifest::decode(&many, 2), Err(PayloadError::Short(_))));
-        // Nothing but counts: no more is made of them than a manifest may have.
+        // Counts without fragments are bounded as well.
         let counts: Vec<_> = (0..4).map(|_| block(1, &[0, 1 << 21])).collect();
         assert!(matches!(Manifest::decode(&manifest(&counts), 2), Err(PayloadError::Count(_))));
     }
 
     proptest::proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>, coordinates in 0..4_usize) {
+        fn never_panics(bytes: Vec<u8>, coordinates in 0..4_usize) {
             let _ = Manifest::decode(&bytes, coordinates);
         }
     }

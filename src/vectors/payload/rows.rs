@@ -1,4 +1,4 @@
-//! Rows of numbers: positions, and integers of any size.
+//! [`Positions`]: rows of coordinates; and integers of any size.
 
 use bytes::Bytes;
 use half::f16;
@@ -6,7 +6,7 @@ use half::f16;
 use super::PayloadError;
 use crate::metadata::DataType;
 
-/// The type of this name, if it is one of the numbers that rows are made of.
+/// The numeric data type of this name, if payloads may have it.
 #[must_use]
 pub fn number_type(name: &str) -> Option<DataType> {
     Some(match name {
@@ -26,7 +26,7 @@ pub fn number_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Positions of the vertices of a cell: rows of as many floats as there are axes.
+/// The positions of the vertices of a cell: rows of one float for each axis.
 #[derive(Clone, Debug)]
 pub struct Positions {
     bytes: Bytes,
@@ -35,7 +35,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Positions of floats of this type.
+    /// Positions of floats of the data type `kind`, with `dims` coordinates each.
     ///
     /// # Errors
     /// [`PayloadError::PartialRow`].
@@ -47,13 +47,13 @@ impl Positions {
         Ok(Self { bytes, kind: kind.clone(), dims })
     }
 
-    /// How many vertices.
+    /// The number of vertices.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.bytes.len() / self.row_bytes().max(1)
     }
 
-    /// Bytes of a row.
+    /// The size of a row in bytes.
     #[must_use]
     pub fn row_bytes(&self) -> usize {
         self.kind.item_bytes().saturating_mul(self.dims)
@@ -65,7 +65,7 @@ impl Positions {
         &self.bytes
     }
 
-    /// The bytes of a row; none if there is no such row.
+    /// The bytes of a row; empty if the row does not exist.
     #[must_use]
     pub fn row(&self, row: usize) -> &[u8] {
         let size = self.row_bytes();
@@ -73,21 +73,21 @@ impl Positions {
         self.bytes.get(start..start.saturating_add(size)).unwrap_or_default()
     }
 
-    /// The first rows.
+    /// The first `rows` rows, without a copy.
     #[must_use]
-    pub fn first(&self, rows: usize) -> Self {
+    pub fn truncated(&self, rows: usize) -> Self {
         let end = rows.saturating_mul(self.row_bytes()).min(self.bytes.len());
         Self { bytes: self.bytes.slice(..end), kind: self.kind.clone(), dims: self.dims }
     }
 
-    /// A vertex's place on each axis.
-    pub fn at(&self, row: usize) -> impl Iterator<Item = f64> {
-        self.row(row).chunks_exact(self.kind.item_bytes()).map(|item| float(&self.kind, item))
+    /// The coordinates of a vertex; empty if the row does not exist.
+    pub fn coordinates(&self, row: usize) -> impl Iterator<Item = f64> {
+        self.row(row).chunks_exact(self.kind.item_bytes()).map(|item| decode_float(&self.kind, item))
     }
 }
 
-/// A float, widened.
-fn float(kind: &DataType, item: &[u8]) -> f64 {
+/// A float, widened to 64 bits.
+fn decode_float(kind: &DataType, item: &[u8]) -> f64 {
     let value = match kind {
         DataType::Float16 => item.first_chunk().map(|&bytes| f16::from_le_bytes(bytes).to_f64()),
         DataType::Float32 => item.first_chunk().map(|&bytes| f32::from_le_bytes(bytes).into()),
@@ -96,9 +96,10 @@ fn float(kind: &DataType, item: &[u8]) -> f64 {
     value.unwrap_or(f64::NAN)
 }
 
-/// Integers of a signed type, or an unsigned one that fits; a rest that is no whole number is left out.
+/// Decodes little-endian integers of the type `kind`; `uint64` values above the range of `i64` are clamped, and an
+/// incomplete last number is dropped.
 #[must_use]
-pub fn integers(bytes: &[u8], kind: &DataType) -> Vec<i64> {
+pub fn decode_integers(bytes: &[u8], kind: &DataType) -> Vec<i64> {
     fn all<const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> i64) -> Vec<i64> {
         let (items, _) = bytes.as_chunks();
         items.iter().map(|&item| number(item)).collect()

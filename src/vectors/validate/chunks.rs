@@ -1,43 +1,43 @@
-//! Level 3, one chunk: its vertices, its fragments, its attributes.
+//! Level 3, one chunk: its vertices, its fragments and its attributes.
 
 use crate::metadata::DataType;
-use crate::vectors::chunk::ChunkRows;
-use crate::vectors::json::{integers, text};
+use crate::vectors::chunk::ChunkVertices;
+use crate::vectors::json::{integers, string};
 use crate::vectors::level::Level;
-use crate::vectors::payload::{Fragment, FragmentIndex, Positions, integers as numbers_of, number_type};
-use crate::vectors::{Attribute, CellArray, Profile, VectorError};
+use crate::vectors::payload::{Fragment, FragmentIndex, Positions, decode_integers, number_type};
+use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute};
 
-/// A vertex may stand outside its chunk by this part of the chunk's edge,
-const OUTSIDE: f64 = 1e-6;
-/// and outside its bin by this part of the bin's.
-const OUTSIDE_BIN: f64 = 1e-4;
+/// How far a vertex may lie outside its chunk, as a fraction of the chunk's edge.
+const CHUNK_TOLERANCE: f64 = 1e-6;
+/// How far a vertex may lie outside its bin, as a fraction of the bin's edge.
+const BIN_TOLERANCE: f64 = 1e-4;
 
-/// What a chunk is compared with.
-pub(super) struct Subject {
+/// What the checks of each chunk of a level need.
+pub(super) struct CheckInputs {
     pub(super) level: Level,
-    pub(super) attributes: Vec<Attribute>,
-    /// Attributes of fragments.
-    pub(super) of_fragments: Vec<CellArray>,
+    pub(super) attributes: Vec<VertexAttribute>,
+    /// The attributes of fragments.
+    pub(super) fragment_attributes: Vec<CellArray>,
     pub(super) has_objects: bool,
 }
 
-/// What is known of a chunk.
+/// What the checks found out about a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkFacts {
-    /// Rows.
+    /// The number of rows.
     pub(super) rows: u64,
-    /// Rows that count.
-    pub(super) universe: u64,
+    /// The number of rows that are vertices.
+    pub(super) vertex_rows: u64,
     pub(super) fragments: u64,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Something that is wrong with a chunk.
+/// A problem of a chunk.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) id: &'static str,
     pub(super) is_error: bool,
-    /// Where.
+    /// The path of the array.
     pub(super) path: String,
     pub(super) message: String,
 }
@@ -48,15 +48,15 @@ impl ChunkFacts {
     }
 }
 
-/// Looks at a chunk.
-pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
-    let level = &subject.level;
+/// Checks a chunk.
+pub(super) async fn check_chunk(inputs: &CheckInputs, coord: &[i64]) -> Result<ChunkFacts, VectorError> {
+    let level = &inputs.level;
     let context = &level.store.context;
     let mut facts = ChunkFacts::default();
     let positions = match level.vertices.payload(context, coord).await {
-        Ok(Some(payload)) => Positions::new(payload, &level.kind, level.dims),
+        Ok(Some(payload)) => Positions::new(payload, &level.coordinate_type, level.dims),
         Ok(None) => return Ok(facts),
-        Err(error) => return failed(facts, "chunk_decodes", level.vertices.path.as_str(), error),
+        Err(error) => return payload_finding(facts, "chunk_decodes", level.vertices.path.as_str(), error),
     };
     let positions = match positions {
         Ok(positions) => positions,
@@ -66,34 +66,34 @@ pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts,
         }
     };
     if level.store.root.profile == Profile::Doc {
-        offsets(subject, coord, &positions, &mut facts).await?;
+        check_group_offsets(inputs, coord, &positions, &mut facts).await?;
     } else if let Some(fragments) = &level.fragments {
-        index(fragments, subject, coord, &positions, &mut facts).await?;
+        check_fragment_index(fragments, inputs, coord, &positions, &mut facts).await?;
     }
-    // With whatever of it can be used.
+    // Without the index if that is invalid.
     let with_fragments =
         !facts.findings.iter().any(|finding| matches!(finding.id, "fragment_index" | "vgo_arithmetic"));
-    let chunk = match ChunkRows::read(level, coord, with_fragments).await {
+    let chunk = match ChunkVertices::read(level, coord, with_fragments).await {
         Ok(Some(chunk)) => chunk,
         Ok(None) => return Ok(facts),
         Err(error) if error.is_corrupt_chunk() => {
-            ChunkRows { coord: coord.to_vec(), positions, fragments: None, is_count_known: true }
+            ChunkVertices { coord: coord.to_vec(), positions, fragments: None, is_count_known: true }
         }
         Err(error) => return Err(error),
     };
     facts.rows = chunk.positions.rows() as u64;
-    let (work, shared) = (chunk.clone(), subject.level.clone());
-    let has_objects = subject.has_objects;
-    let found = context.cpu.run(move || places(&shared, &work, has_objects)).await?;
-    facts.universe = found.universe;
+    let (work, shared) = (chunk.clone(), inputs.level.clone());
+    let has_objects = inputs.has_objects;
+    let found = context.cpu.run(move || check_positions(&shared, &work, has_objects)).await?;
+    facts.vertex_rows = found.vertex_rows;
     facts.fragments = chunk.fragments.as_ref().map_or(0, |fragments| fragments.len() as u64);
     facts.findings.extend(found.findings);
-    for attribute in &subject.attributes {
+    for attribute in &inputs.attributes {
         let Some(cells) = attribute.cells() else { continue };
         match attribute.values(level, &chunk).await {
             Ok(_) => {}
             Err(VectorError::Corrupt { reason, .. }) => {
-                // What cannot be decoded at all is told apart from what has other rows.
+                // A payload that cannot be decoded is a different finding from one with the wrong number of rows.
                 let id = match cells.payload(context, coord).await {
                     Ok(_) => "attr_aligned",
                     Err(_) => "chunk_decodes",
@@ -103,14 +103,14 @@ pub(super) async fn look(subject: &Subject, coord: &[i64]) -> Result<ChunkFacts,
             Err(error) => return Err(error),
         }
     }
-    for cells in &subject.of_fragments {
-        of_fragments(level, cells, coord, &mut facts).await?;
+    for cells in &inputs.fragment_attributes {
+        check_fragment_attributes(level, cells, coord, &mut facts).await?;
     }
     Ok(facts)
 }
 
-/// A payload that cannot be read is a finding; a store that fails is not.
-fn failed(
+/// Records a payload that cannot be read as a finding; a backend error is returned.
+fn payload_finding(
     mut facts: ChunkFacts,
     id: &'static str,
     path: &str,
@@ -123,39 +123,40 @@ fn failed(
     Ok(facts)
 }
 
-/// The fragment index of a chunk.
-async fn index(
+/// Checks the fragment index of a chunk.
+async fn check_fragment_index(
     fragments: &CellArray,
-    subject: &Subject,
+    inputs: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
 ) -> Result<(), VectorError> {
     let at = fragments.path.as_str();
-    match fragments.payload(&subject.level.store.context, coord).await {
+    match fragments.payload(&inputs.level.store.context, coord).await {
         Ok(Some(payload)) => match FragmentIndex::decode(&payload, positions.rows() as u64) {
-            Ok(index) if subject.level.claims_tiles() && !index.tiles() => {
-                let message = "its fragments do not make up the chunk, as the level says that they do";
+            Ok(index) if inputs.level.declares_tiling() && !index.is_tiling() => {
+                let message = "its fragments do not cover the chunk, as the level declares";
                 facts.add("fragments_tile_claim", true, at, message);
             }
             Ok(_) => {}
             Err(reason) => facts.add("fragment_index", true, at, reason.to_string()),
         },
-        Ok(None) => facts.add("fragment_index", true, at, "there is no index of its fragments"),
+        Ok(None) => facts.add("fragment_index", true, at, "it has no fragment index"),
         Err(error) if error.is_corrupt_chunk() => facts.add("chunk_decodes", true, at, error.to_string()),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The offsets of the groups of a chunk: they follow each other without gaps, within the chunk, each in its bin.
-async fn offsets(
-    subject: &Subject,
+/// Checks the group offsets of a chunk: groups are consecutive, without gaps and within the chunk, and each vertex is
+/// in the bin of its group.
+async fn check_group_offsets(
+    inputs: &CheckInputs,
     coord: &[i64],
     positions: &Positions,
     facts: &mut ChunkFacts,
 ) -> Result<(), VectorError> {
-    let level = &subject.level;
+    let level = &inputs.level;
     let Some(cells) = &level.fragments else { return Ok(()) };
     let at = cells.path.as_str();
     let payload = match cells.payload(&level.store.context, coord).await {
@@ -167,12 +168,12 @@ async fn offsets(
         Err(error) => return Err(error),
     };
     let Some(payload) = payload else {
-        facts.add("vgo_arithmetic", true, at, "there are no offsets of its groups");
+        facts.add("vgo_arithmetic", true, at, "it has no group offsets");
         return Ok(());
     };
     let kind = cells.array().map_or(DataType::Int64, |array| array.metadata().data_type.clone());
     let mut groups = Vec::new();
-    for (bin, pair) in numbers_of(&payload, &kind).chunks_exact(2).enumerate() {
+    for (bin, pair) in decode_integers(&payload, &kind).chunks_exact(2).enumerate() {
         let &[start, count] = pair else { continue };
         if count > 0 {
             groups.push((start, count, bin));
@@ -205,24 +206,24 @@ async fn offsets(
     Ok(())
 }
 
-/// Where the vertices of a chunk are.
-fn places(level: &Level, chunk: &ChunkRows, has_objects: bool) -> ChunkFacts {
+/// Checks that the vertices of a chunk lie in the chunk and in their bins.
+fn check_positions(level: &Level, chunk: &ChunkVertices, has_objects: bool) -> ChunkFacts {
     let mut facts = ChunkFacts::default();
     let at = level.vertices.path.as_str();
-    let strategy = text(level.store.root.block(), "cross_chunk_strategy");
+    let strategy = string(level.store.root.store_metadata(), "cross_chunk_strategy");
     let is_shared = matches!(strategy, Some("boundary_deduplication" | "both"));
-    let (low, high) = level.bounds_of(&chunk.coord);
-    let universe = chunk.universe();
-    facts.universe = universe.len() as u64;
+    let (low, high) = level.chunk_bounds(&chunk.coord);
+    let vertex_rows = chunk.vertex_rows();
+    facts.vertex_rows = vertex_rows.len() as u64;
     let (mut outside, mut infinite) = (None, None);
-    for &row in &universe {
+    for &row in &vertex_rows {
         let mut is_outside = false;
         for ((at, edge), (low, high)) in
-            chunk.positions.at(row as usize).zip(&level.shapes.chunk).zip(low.iter().zip(&high))
+            chunk.positions.coordinates(row as usize).zip(&level.shapes.chunk).zip(low.iter().zip(&high))
         {
             if !at.is_finite() {
                 infinite.get_or_insert(row);
-            } else if at < low - OUTSIDE * edge || at > high + OUTSIDE * edge {
+            } else if at < low - CHUNK_TOLERANCE * edge || at > high + CHUNK_TOLERANCE * edge {
                 is_outside = true;
             }
         }
@@ -231,11 +232,11 @@ fn places(level: &Level, chunk: &ChunkRows, has_objects: bool) -> ChunkFacts {
         }
     }
     if let Some(row) = outside {
-        let place: Vec<f64> = chunk.positions.at(row as usize).collect();
+        let place: Vec<f64> = chunk.positions.coordinates(row as usize).collect();
         facts.add("vertex_in_chunk", !is_shared, at, format!("row {row}, at {place:?}, is outside"));
     }
     if let Some(row) = infinite {
-        facts.add("finite", false, at, format!("row {row} is nowhere"));
+        facts.add("finite", false, at, format!("row {row} has a position that is not finite"));
     }
     if let Some(fragments) =
         chunk.fragments.as_ref().filter(|fragments| is_binned(level, fragments, has_objects))
@@ -251,7 +252,7 @@ fn places(level: &Level, chunk: &ChunkRows, has_objects: bool) -> ChunkFacts {
                     "bins_in_order",
                     false,
                     at,
-                    format!("row {row} is not in bin {bin}, whose fragment has it"),
+                    format!("row {row} of the fragment of bin {bin} is not in that bin"),
                 );
                 break;
             }
@@ -270,30 +271,30 @@ fn is_binned(level: &Level, fragments: &FragmentIndex, has_objects: bool) -> boo
         && is_points
         && !has_objects
         && !level.shares_fragments()
-        && fragments.tiles()
+        && fragments.is_tiling()
         && bins == Some(fragments.len() as u64)
 }
 
-/// Whether a row is in the bin of this number.
+/// Whether a row is in the bin with this number.
 fn is_in_bin(level: &Level, coord: &[i64], positions: &Positions, row: usize, bin: usize) -> bool {
     let Some(bins) = &level.shapes.bins_per_chunk else { return true };
-    let (low, _) = level.bounds_of(coord);
+    let (low, _) = level.chunk_bounds(coord);
     let mut rest = bin as u64;
     let mut places = vec![0_u64; bins.len()];
     for (place, &bins) in places.iter_mut().zip(bins).rev() {
         *place = rest % bins.unsigned_abs().max(1);
         rest /= bins.unsigned_abs().max(1);
     }
-    let axes = positions.at(row).zip(&low).zip(&level.shapes.bin).zip(&places);
+    let axes = positions.coordinates(row).zip(&low).zip(&level.shapes.bin).zip(&places);
     axes.into_iter().all(|(((at, low), edge), &place)| {
         #[expect(clippy::cast_precision_loss, reason = "a bin of a chunk")]
         let start = low + place as f64 * edge;
-        !at.is_finite() || (at >= start - OUTSIDE_BIN * edge && at <= start + edge + OUTSIDE_BIN * edge)
+        !at.is_finite() || (at >= start - BIN_TOLERANCE * edge && at <= start + edge + BIN_TOLERANCE * edge)
     })
 }
 
-/// The attributes of fragments have a row for each.
-async fn of_fragments(
+/// Checks that an attribute of fragments has a row for each fragment.
+async fn check_fragment_attributes(
     level: &Level,
     cells: &CellArray,
     coord: &[i64],
@@ -308,7 +309,7 @@ async fn of_fragments(
         }
         Err(error) => return Err(error),
     };
-    let Some(kind) = text(&cells.attributes, "dtype").and_then(number_type) else { return Ok(()) };
+    let Some(kind) = string(&cells.attributes, "dtype").and_then(number_type) else { return Ok(()) };
     let width = integers(cells.attributes.get("row_shape")).map_or(1, |row| row.iter().product::<i64>());
     let row = kind.item_bytes() as u64 * width.unsigned_abs().max(1);
     let expected = facts.fragments.saturating_mul(row);

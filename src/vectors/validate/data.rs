@@ -1,4 +1,4 @@
-//! Level 3: what the data says. Every chunk is read, some at a time, until the deadline.
+//! Level 3: the data. Every chunk is read, several concurrently, until the deadline.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,27 +6,19 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt};
 
-use super::chunks::{ChunkFacts, Finding, Subject, look};
-use super::structure::{Found, FoundLevel};
+use super::chunks::{CheckInputs, ChunkFacts, Finding, check_chunk};
+use super::level_facts::LevelFacts;
+use super::structure::{CheckedLevel, CheckedLevels};
 use super::{Report, links, manifests};
 use crate::vectors::level::Level;
 use crate::vectors::store::VectorStore;
-use crate::vectors::{Attribute, CellArray, Coord, Profile, VectorError, dotted};
+use crate::vectors::{CellArray, Profile, VectorError, VertexAttribute, format_coord};
 
-/// Chunks that are looked at a time.
+/// The number of chunks checked concurrently.
 const CONCURRENCY: usize = 4;
 
-/// What is known of the chunks of a level.
-#[derive(Debug, Default)]
-pub(super) struct LevelFacts {
-    /// Rows and fragments of each chunk that could be read.
-    pub(super) chunks: HashMap<Coord, (u64, u64)>,
-    /// Whether every chunk was looked at.
-    pub(super) is_complete: bool,
-}
-
-/// The checks of one level of the pyramid that need its data.
-const OF_LEVEL: [&str; 13] = [
+/// The checks that run for each level of the pyramid.
+const DATA_CHECKS: [&str; 13] = [
     "chunk_decodes",
     "fragment_index",
     "vertex_in_chunk",
@@ -44,7 +36,7 @@ const OF_LEVEL: [&str; 13] = [
 
 pub(super) async fn check(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
     deadline: Instant,
 ) -> Result<(), VectorError> {
@@ -55,13 +47,13 @@ pub(super) async fn check(
             Ok(opened) => opened,
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => {
-                for id in OF_LEVEL {
+                for id in DATA_CHECKS {
                     report.skip(id, level.path.as_str(), error.to_string());
                 }
                 continue;
             }
         };
-        let of_level = chunks(&opened, level, report, deadline).await?;
+        let of_level = check_chunks(&opened, level, report, deadline).await?;
         facts.insert(level.name.index, of_level);
         levels.push(opened);
     }
@@ -77,7 +69,7 @@ pub(super) async fn check(
         }
         manifests::check(level, &facts, report, deadline).await?;
         if level.store.root.profile == Profile::V7 {
-            report.skip("links_records", at, "links of this layout are not read");
+            report.skip("links_records", at, "links are not supported in this profile");
         } else {
             links::check(level, &facts, report, deadline).await?;
         }
@@ -85,15 +77,15 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Looks at every chunk of a level.
-async fn chunks(
+/// Checks every chunk of a level.
+async fn check_chunks(
     level: &Level,
-    found: &FoundLevel,
+    found: &CheckedLevel,
     report: &mut Report,
     deadline: Instant,
 ) -> Result<LevelFacts, VectorError> {
     let at = found.path.as_str();
-    for id in OF_LEVEL
+    for id in DATA_CHECKS
         .iter()
         .filter(|id| !["manifests", "fragment_owner", "links_segments", "links_records"].contains(id))
     {
@@ -102,56 +94,56 @@ async fn chunks(
     if level.store.root.profile == Profile::Doc {
         report.pass("vgo_arithmetic", at);
     }
-    let occupied = level.occupied().await?.cells;
-    presence(level, report).await?;
-    let subject = Arc::new(subject(level, report).await?);
+    let occupied = level.non_empty_chunks().await?.cells;
+    check_presence(level, report).await?;
+    let inputs = Arc::new(check_inputs(level, report).await?);
     let mut facts = LevelFacts { is_complete: true, ..LevelFacts::default() };
-    let (mut rows, mut universe) = (0_u64, 0_u64);
-    let mut looking = stream::iter(occupied)
+    let (mut rows, mut vertex_rows) = (0_u64, 0_u64);
+    let mut checking = stream::iter(occupied)
         .map(|coord| {
-            let subject = Arc::clone(&subject);
+            let inputs = Arc::clone(&inputs);
             async move {
                 if Instant::now() >= deadline {
                     return (coord, None);
                 }
-                let looked = look(&subject, &coord).await;
-                (coord, Some(looked))
+                let outcome = check_chunk(&inputs, &coord).await;
+                (coord, Some(outcome))
             }
         })
         .buffered(CONCURRENCY);
-    while let Some((coord, looked)) = looking.next().await {
-        let Some(looked) = looked else {
+    while let Some((coord, outcome)) = checking.next().await {
+        let Some(outcome) = outcome else {
             facts.is_complete = false;
             continue;
         };
-        let ChunkFacts { rows: own, universe: counted, fragments, findings } = looked?;
+        let ChunkFacts { rows: own, vertex_rows: counted, fragments, findings } = outcome?;
         rows = rows.saturating_add(own);
-        universe = universe.saturating_add(counted);
+        vertex_rows = vertex_rows.saturating_add(counted);
         for Finding { id, is_error, path, message } in findings {
-            let message = format!("chunk `{}`: {message}", dotted(&coord));
-            report.complain(is_error, id, &path, message);
+            let message = format!("chunk `{}`: {message}", format_coord(&coord));
+            report.error_or_warn(is_error, id, &path, message);
         }
         facts.chunks.insert(coord, (own, fragments));
     }
-    drop(looking);
+    drop(checking);
     if !facts.is_complete {
         report.is_complete = false;
-        report.skip("chunk_decodes", at, "the deadline has passed before every chunk was looked at");
-        report.skip("vertex_count", at, "the deadline has passed before every chunk was looked at");
+        report.skip("chunk_decodes", at, "the deadline passed before every chunk was checked");
+        report.skip("vertex_count", at, "the deadline passed before every chunk was checked");
     } else if let Some(count) = level.vertex_count()
         && count != rows
-        && count != universe
+        && count != vertex_rows
     {
-        report.error("vertex_count", at, format!("the level says {count}; its chunks have {rows}"));
+        report.error("vertex_count", at, format!("the level declares {count}; its chunks have {rows}"));
     }
     Ok(facts)
 }
 
-/// What all chunks of a level are compared with.
-async fn subject(level: &Level, report: &mut Report) -> Result<Subject, VectorError> {
+/// Opens what the checks of each chunk of a level need.
+async fn check_inputs(level: &Level, report: &mut Report) -> Result<CheckInputs, VectorError> {
     let mut attributes = Vec::new();
-    for name in Attribute::names(level).await? {
-        match Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        match VertexAttribute::open(level, &name).await {
             Ok(attribute) => attributes.push(attribute),
             Err(error @ (VectorError::Store { .. } | VectorError::Cpu(_))) => return Err(error),
             Err(error) => report.skip("attr_aligned", level.path.as_str(), format!("`{name}`: {error}")),
@@ -159,21 +151,21 @@ async fn subject(level: &Level, report: &mut Report) -> Result<Subject, VectorEr
     }
     let mut of_fragments = Vec::new();
     let below = level.path.child("fragment_attributes")?;
-    for name in level.store.context.names(&below).await?.unwrap_or_default() {
-        if let Ok(Some(cells)) = level.store.cells(below.child(&name)?, level.dims).await {
+    for name in level.store.context.child_names(&below).await?.unwrap_or_default() {
+        if let Ok(Some(cells)) = level.store.open_cells(below.child(&name)?, level.dims).await {
             of_fragments.push(cells);
         }
     }
     let has_objects = level.store.context.node(&level.path.child("object_index")?).await?.is_some();
-    Ok(Subject { level: level.clone(), attributes, of_fragments, has_objects })
+    Ok(CheckInputs { level: level.clone(), attributes, fragment_attributes: of_fragments, has_objects })
 }
 
-/// Whether the cells that arrays say hold payloads are those that do.
-async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
+/// Compares the cells that arrays declare as non-empty with those that are stored.
+async fn check_presence(level: &Level, report: &mut Report) -> Result<(), VectorError> {
     let mut arrays: Vec<CellArray> = vec![level.vertices.clone()];
     arrays.extend(level.fragments.clone());
-    for name in Attribute::names(level).await? {
-        if let Ok(attribute) = Attribute::open(level, &name).await {
+    for name in VertexAttribute::names(level).await? {
+        if let Ok(attribute) = VertexAttribute::open(level, &name).await {
             arrays.extend(attribute.cells().cloned());
         }
     }
@@ -183,12 +175,13 @@ async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError>
             continue;
         }
         if cells.is_sharded() {
-            report.skip("presence", at, "cells of shards are not listed");
+            report.skip("presence", at, "cells in shards are not compared");
             continue;
         }
         report.pass("presence", at);
         let context = &level.store.context;
-        let (named, stored) = match (cells.occupied(context).await, cells.stored(context).await) {
+        let (named, stored) = match (cells.non_empty_cells(context).await, cells.stored_cells(context).await)
+        {
             (Ok(named), Ok(stored)) => (named.cells, stored.cells),
             (Err(error), _) | (_, Err(error)) => {
                 report.skip("presence", at, error.to_string());
@@ -196,15 +189,19 @@ async fn presence(level: &Level, report: &mut Report) -> Result<(), VectorError>
             }
         };
         for coord in named.iter().filter(|coord| stored.binary_search(coord).is_err()) {
-            report.error("presence", at, format!("chunk `{}` is named, and is not stored", dotted(coord)));
+            report.error(
+                "presence",
+                at,
+                format!("chunk `{}` is declared, but not stored", format_coord(coord)),
+            );
         }
         for coord in stored.iter().filter(|coord| named.binary_search(coord).is_err()) {
-            // A cell may be stored with nothing in it.
+            // A stored cell may be empty.
             if !matches!(cells.payload(context, coord).await, Ok(None)) {
                 report.error(
                     "presence",
                     at,
-                    format!("chunk `{}` is stored, and is not named", dotted(coord)),
+                    format!("chunk `{}` is stored, but not declared", format_coord(coord)),
                 );
             }
         }

@@ -1,11 +1,11 @@
-//! Levels 4 and 5: what kinds of geometry ask for, and how the levels of a pyramid stand to each other.
+//! Levels 4 and 5: the requirements of geometry types, and the relations between the levels of the pyramid.
 
 use serde_json::Value;
 
 use super::Report;
-use super::structure::{Found, FoundLevel, Kind, look};
+use super::structure::{CheckedLevel, CheckedLevels, NodeState, read_node};
 use crate::vectors::VectorError;
-use crate::vectors::json::{Object, is_true, numbers, text};
+use crate::vectors::json::{JsonObject, finite_numbers, is_true, string};
 use crate::vectors::root::Profile;
 use crate::vectors::shapes::bin_shape;
 use crate::vectors::store::VectorStore;
@@ -14,15 +14,15 @@ const SEQUENTIAL: &str = "implicit_sequential";
 const BRANCHES: &str = "implicit_sequential_with_branches";
 const EXPLICIT: &str = "explicit";
 
-pub(super) async fn check_kinds(
+pub(super) async fn check_geometry_types(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
 ) -> Result<(), VectorError> {
     let (root, at) = (&store.root, store.path.as_str());
     let kinds = root.geometry_types();
     if root.profile != Profile::Doc {
-        let convention = text(root.block(), "links_convention").unwrap_or(SEQUENTIAL);
+        let convention = string(root.store_metadata(), "links_convention").unwrap_or(SEQUENTIAL);
         report.pass("geometry_links", at);
         for kind in &kinds {
             let allowed: &[&str] = match kind.as_str() {
@@ -35,20 +35,20 @@ pub(super) async fn check_kinds(
                 report.error(
                     "geometry_links",
                     at,
-                    format!("`{kind}` is joined by {allowed:?}, not by `{convention}`"),
+                    format!("`{kind}` requires links of {allowed:?}, not `{convention}`"),
                 );
             }
         }
     }
     for level in &found.levels {
-        of_level(store, level, &kinds, report).await?;
+        check_level(store, level, &kinds, report).await?;
     }
     Ok(())
 }
 
-async fn of_level(
+async fn check_level(
     store: &VectorStore,
-    level: &FoundLevel,
+    level: &CheckedLevel,
     kinds: &[String],
     report: &mut Report,
 ) -> Result<(), VectorError> {
@@ -57,7 +57,7 @@ async fn of_level(
     let is_doc = store.root.profile == Profile::Doc;
     let is_mesh = kinds.iter().any(|kind| kind == "mesh");
     if is_doc {
-        if let (true, Kind::Array(faces)) = (is_mesh, look(store, &links.child("faces")?).await?) {
+        if let (true, NodeState::Array(faces)) = (is_mesh, read_node(store, &links.child("faces")?).await?) {
             report.pass("mesh_link_width", at);
             if faces.shape.last().is_none_or(|&width| width < 3) {
                 report.error(
@@ -67,7 +67,7 @@ async fn of_level(
                 );
             }
         }
-    } else if let Kind::Group(family) = look(store, &links.child("0")?).await? {
+    } else if let NodeState::Group(family) = read_node(store, &links.child("0")?).await? {
         if is_mesh {
             report.pass("mesh_link_width", at);
             let width = family.get("link_width").and_then(Value::as_u64);
@@ -76,7 +76,7 @@ async fn of_level(
             }
         }
         if kinds == ["point_cloud"] {
-            report.warn("point_cloud_links", at, "points are joined by links within the level");
+            report.warn("point_cloud_links", at, "a point cloud has links within the level");
         }
     }
     if kinds == ["point_cloud"] {
@@ -87,7 +87,7 @@ async fn of_level(
 
 pub(super) async fn check_pyramid(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
 ) -> Result<(), VectorError> {
     let (root, at) = (&store.root, store.path.as_str());
@@ -97,18 +97,18 @@ pub(super) async fn check_pyramid(
             report.error(
                 "levels_contiguous",
                 at,
-                format!("there is a level {}, and no level {expected}", level.index),
+                format!("there is a level {}, but no level {expected}", level.index),
             );
             break;
         }
     }
-    let empty = Object::new();
-    let block = |level: &FoundLevel| level.block.clone().unwrap_or_else(|| empty.clone());
+    let empty = JsonObject::new();
+    let metadata = |level: &CheckedLevel| level.metadata.clone().unwrap_or_else(|| empty.clone());
     report.pass("vertex_count_monotone", at);
     report.pass("bin_ratio_monotone", at);
     for pair in found.levels.windows(2) {
         let [finer, coarser] = pair else { continue };
-        let count = |level: &FoundLevel| block(level).get("vertex_count").and_then(Value::as_u64);
+        let count = |level: &CheckedLevel| metadata(level).get("vertex_count").and_then(Value::as_u64);
         if let (Some(fine), Some(coarse)) = (count(finer), count(coarser))
             && coarse > fine
         {
@@ -118,10 +118,10 @@ pub(super) async fn check_pyramid(
             );
             report.error("vertex_count_monotone", at, message);
         }
-        let volume = |level: &FoundLevel| {
-            let block = block(level);
-            let chunk = numbers(block.get("chunk_shape")).or_else(|| root.chunk_shape())?;
-            Some(bin_shape(root, &level.name.name, &block, &chunk)?.iter().product::<f64>())
+        let volume = |level: &CheckedLevel| {
+            let metadata = metadata(level);
+            let chunk = finite_numbers(metadata.get("chunk_shape")).or_else(|| root.chunk_shape())?;
+            Some(bin_shape(root, &level.name.name, &metadata, &chunk)?.iter().product::<f64>())
         };
         if let (Some(fine), Some(coarse)) = (volume(finer), volume(coarser))
             && coarse < fine * (1.0 - 1e-9)
@@ -134,37 +134,37 @@ pub(super) async fn check_pyramid(
         }
     }
     for level in &found.levels {
-        preserved_ids(store, level, &block(level), report).await?;
+        check_preserved_ids(store, level, &metadata(level), report).await?;
     }
     Ok(())
 }
 
-/// A level that keeps the ids of the finer ones has a manifest for each of them.
-async fn preserved_ids(
+/// A level that preserves the object ids of finer levels has a manifest for each of them.
+async fn check_preserved_ids(
     store: &VectorStore,
-    level: &FoundLevel,
-    block: &Object,
+    level: &CheckedLevel,
+    metadata: &JsonObject,
     report: &mut Report,
 ) -> Result<(), VectorError> {
-    if !is_true(block, "preserves_object_ids") {
+    if !is_true(metadata, "preserves_object_ids") {
         return Ok(());
     }
     let at = level.path.as_str();
     report.pass("preserved_ids", at);
-    let Some(inherited) = block.get("inherited_num_objects").and_then(Value::as_u64) else {
-        report.error("preserved_ids", at, "`inherited_num_objects` is not there, or is no whole number");
+    let Some(inherited) = metadata.get("inherited_num_objects").and_then(Value::as_u64) else {
+        report.error("preserved_ids", at, "`inherited_num_objects` is missing, or is not an integer");
         return Ok(());
     };
     let manifests = level.path.child("object_index")?.child("manifests")?;
-    let rows = match look(store, &manifests).await? {
-        Kind::Array(array) => array.shape.first().copied().unwrap_or_default(),
-        Kind::Nothing | Kind::Group(_) | Kind::Broken(_) => 0,
+    let rows = match read_node(store, &manifests).await? {
+        NodeState::Array(array) => array.shape.first().copied().unwrap_or_default(),
+        NodeState::Missing | NodeState::Group(_) | NodeState::Unusable(_) => 0,
     };
     if rows != inherited {
         report.error(
             "preserved_ids",
             at,
-            format!("{inherited} objects are inherited, and there are {rows} manifests"),
+            format!("{inherited} objects are inherited, but there are {rows} manifests"),
         );
     }
     Ok(())

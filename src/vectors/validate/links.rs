@@ -1,15 +1,15 @@
-//! Level 3, links: arrays have names that mean something, and records name vertices that there are.
+//! Level 3, links: the names of arrays are valid, and records name vertices that exist.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use super::Report;
-use super::data::LevelFacts;
-use crate::vectors::json::text;
+use super::level_facts::LevelFacts;
+use crate::vectors::json::string;
 use crate::vectors::level::Level;
-use crate::vectors::links::{Link, LinkAttribute, LinkFamily, Segment, doc_links};
+use crate::vectors::links::{Link, LinkArray, LinkAttribute, LinkFamily, read_doc_links};
 use crate::vectors::payload::FragmentIndex;
-use crate::vectors::{CellArray, Coord, Profile, VectorError, dotted};
+use crate::vectors::{CellArray, Coord, Profile, VectorError, format_coord};
 
 pub(super) async fn check(
     level: &Level,
@@ -19,13 +19,13 @@ pub(super) async fn check(
 ) -> Result<(), VectorError> {
     let at = level.path.as_str();
     if level.store.root.profile == Profile::Doc {
-        return doc(level, facts, report).await;
+        return check_doc_links(level, facts, report).await;
     }
     for name in LinkFamily::names(level).await? {
         let digits = name.strip_prefix('+').unwrap_or(&name);
         let Some(delta) = digits.parse::<i64>().ok().filter(|delta| (*delta > 0) == name.starts_with('+'))
         else {
-            report.error("links_segments", at, format!("`links/{name}` is no difference of levels"));
+            report.error("links_segments", at, format!("`links/{name}` is not a level difference"));
             continue;
         };
         if Instant::now() >= deadline {
@@ -44,40 +44,40 @@ pub(super) async fn check(
         };
         let path = format!("{at}/links/{name}");
         report.pass("links_segments", &path);
-        segments(&family, &path, report);
+        check_array_names(&family, &path, report);
         report.pass("links_records", &path);
-        records(level, &family, facts, &path, report, deadline).await?;
+        check_records(level, &family, facts, &path, report, deadline).await?;
     }
     Ok(())
 }
 
-/// The names of arrays.
-fn segments(family: &LinkFamily, path: &str, report: &mut Report) {
-    for name in &family.unknown {
+/// Checks the names of arrays.
+fn check_array_names(family: &LinkFamily, path: &str, report: &mut Report) {
+    for name in &family.invalid_names {
         report.error(
             "links_segments",
             path,
-            format!("`{name}` are no offsets of {} endpoints", family.width),
+            format!("`{name}` does not name the offsets of {} endpoints", family.width),
         );
     }
-    let is_canonical = text(&family.attributes, "store").is_none_or(|store| store == "canonical");
+    let is_canonical = string(&family.attributes, "store").is_none_or(|store| store == "canonical");
     if !is_canonical || family.is_directed || family.delta != 0 {
         return;
     }
-    for segment in &family.segments {
-        let zero = vec![0; segment.cells.rank()];
-        let ordered = std::iter::once(&zero).chain(&segment.offsets);
+    for link_array in &family.link_arrays {
+        let zero = vec![0; link_array.cells.rank()];
+        let ordered = std::iter::once(&zero).chain(&link_array.offsets);
         if ordered.clone().zip(ordered.skip(1)).any(|(one, next)| next < one) {
             let message = format!(
-                "`{}`: endpoints of records without direction are stored in the order of their chunks",
-                segment.name
+                "`{}`: undirected records must be stored with their endpoints in the order of their chunks",
+                link_array.name
             );
             report.error("links_segments", path, message);
         }
     }
 }
 
-async fn records(
+async fn check_records(
     level: &Level,
     family: &LinkFamily,
     facts: &HashMap<u64, LevelFacts>,
@@ -89,21 +89,21 @@ async fn records(
     let target = level.name.index.checked_add_signed(family.delta);
     let other = target.and_then(|target| facts.get(&target)).filter(|facts| facts.is_complete);
     if target.is_none_or(|target| !level.store.levels.iter().any(|known| known.index == target)) {
-        report.error("links_records", path, "there is no level that the links lead to");
+        report.error("links_records", path, "the level of the other endpoints does not exist");
     }
-    let attributes = LinkAttribute::all(level, family.delta).await?;
+    let attributes = LinkAttribute::open_all(level, family.delta).await?;
     let index = level.path.child("link_fragments")?;
-    let index = if family.delta == 0 { level.store.cells(index, level.dims).await? } else { None };
+    let index = if family.delta == 0 { level.store.open_cells(index, level.dims).await? } else { None };
     let mut count = 0_u64;
-    for segment in &family.segments {
-        let cells = segment.cells.occupied(&level.store.context).await?.cells;
+    for link_array in &family.link_arrays {
+        let cells = link_array.cells.non_empty_cells(&level.store.context).await?.cells;
         for cell in cells {
             if Instant::now() >= deadline {
                 report.is_complete = false;
                 report.skip("links_records", path, "the deadline has passed");
                 return Ok(());
             }
-            let links = match segment.links(level, &cell).await {
+            let links = match link_array.read_links(level, &cell).await {
                 Ok(links) => links,
                 Err(error) if error.is_corrupt_chunk() => {
                     report.error("links_records", path, error.to_string());
@@ -113,7 +113,7 @@ async fn records(
             };
             count += links.len() as u64;
             for attribute in &attributes {
-                match attribute.values(level, &segment.name, &cell, links.len()).await {
+                match attribute.values(level, &link_array.name, &cell, links.len()).await {
                     Ok(_) => {}
                     Err(error @ (VectorError::Corrupt { .. } | VectorError::InvalidMetadata { .. })) => {
                         report.error("attr_aligned", path, error.to_string());
@@ -121,32 +121,37 @@ async fn records(
                     Err(error) => return Err(error),
                 }
             }
-            if let Some(index) = index.as_ref().filter(|_| segment.is_flat) {
-                groups(level, index, &cell, links.len() as u64, path, report).await?;
+            if let Some(index) = index.as_ref().filter(|_| link_array.is_flat) {
+                check_groups(level, index, &cell, links.len() as u64, path, report).await?;
             }
-            // Which endpoint is of which level is told by the chunks as they are stored.
-            let stored = segment.chunks(&cell);
-            if let Some(complaint) =
-                links.iter().find_map(|link| complaint(segment, link, &stored, own, other, family.delta))
+            // The stored chunks determine the level of each endpoint.
+            let stored = link_array.endpoint_chunks(&cell);
+            if let Some(problem) = links
+                .iter()
+                .find_map(|link| record_problem(link_array, link, &stored, own, other, family.delta))
             {
                 report.error(
                     "links_records",
                     path,
-                    format!("`{}`, chunk `{}`: {complaint}", segment.name, dotted(&cell)),
+                    format!("`{}`, chunk `{}`: {problem}", link_array.name, format_coord(&cell)),
                 );
             }
         }
     }
-    if let Some(says) =
-        family.attributes.get("num_physical_records").filter(|says| says.as_u64() != Some(count))
+    if let Some(declared) =
+        family.attributes.get("num_physical_records").filter(|declared| declared.as_u64() != Some(count))
     {
-        report.error("links_records", path, format!("`num_physical_records` is {says}; there are {count}"));
+        report.error(
+            "links_records",
+            path,
+            format!("`num_physical_records` is {declared}, but there are {count}"),
+        );
     }
     Ok(())
 }
 
-/// Whether the groups of records within a chunk name records that there are.
-async fn groups(
+/// Checks that the groups of records within a chunk name records that exist.
+async fn check_groups(
     level: &Level,
     index: &CellArray,
     cell: &[i64],
@@ -154,7 +159,7 @@ async fn groups(
     path: &str,
     report: &mut Report,
 ) -> Result<(), VectorError> {
-    let at = dotted(cell);
+    let at = format_coord(cell);
     match index.payload(&level.store.context, cell).await {
         Ok(Some(payload)) => {
             if let Err(reason) = FragmentIndex::decode(&payload, records) {
@@ -168,9 +173,9 @@ async fn groups(
     Ok(())
 }
 
-/// What is wrong with a record, if anything is.
-fn complaint(
-    segment: &Segment,
+/// What is wrong with a record, if anything.
+fn record_problem(
+    link_array: &LinkArray,
     link: &Link,
     stored: &[Coord],
     own: Option<&LevelFacts>,
@@ -178,28 +183,31 @@ fn complaint(
     delta: i64,
 ) -> Option<String> {
     for (place, (chunk, row)) in link.endpoints.iter().enumerate() {
-        // Only records within a level are given in another order than they are stored.
+        // Only records within a level are reordered when they are stored.
         let facts = if delta == 0 || place == 0 { own } else { other };
         let Some(facts) = facts else { continue };
         match facts.chunks.get(chunk) {
             None => {
                 return Some(format!(
                     "endpoint {place} is in chunk `{}`, which has no vertices",
-                    dotted(chunk)
+                    format_coord(chunk)
                 ));
             }
             Some((rows, _)) if u64::try_from(*row).map_or(true, |row| row >= *rows) => {
-                return Some(format!("endpoint {place} is row {row} of {rows} of chunk `{}`", dotted(chunk)));
+                return Some(format!(
+                    "endpoint {place} is row {row} of {rows} of chunk `{}`",
+                    format_coord(chunk)
+                ));
             }
             Some(_) => {}
         }
     }
-    (stored.len() != segment.width)
-        .then(|| "it has another number of endpoints than its array says".to_owned())
+    (stored.len() != link_array.width)
+        .then(|| "it has a different number of endpoints from its array".to_owned())
 }
 
-/// Edges of a store of the documents' layout.
-async fn doc(
+/// Checks the edges of a store of the documents' profile.
+async fn check_doc_links(
     level: &Level,
     facts: &HashMap<u64, LevelFacts>,
     report: &mut Report,
@@ -208,7 +216,7 @@ async fn doc(
     let Some(facts) = facts.get(&level.name.index) else { return Ok(()) };
     let mut chunks: Vec<Coord> = facts.chunks.keys().cloned().collect();
     chunks.sort_unstable();
-    let links = match doc_links(level, &chunks).await {
+    let links = match read_doc_links(level, &chunks).await {
         Ok(links) => links,
         Err(error) if error.is_corrupt_chunk() => {
             report.error("links_records", at, error.to_string());
@@ -224,7 +232,7 @@ async fn doc(
                 report.error(
                     "links_records",
                     at,
-                    format!("an edge ends at row {row} of {rows} of chunk `{}`", dotted(chunk)),
+                    format!("an edge ends at row {row} of {rows} of chunk `{}`", format_coord(chunk)),
                 );
             }
         }

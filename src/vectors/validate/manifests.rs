@@ -1,16 +1,16 @@
-//! Level 3, objects: every manifest names fragments that there are.
+//! Level 3, objects: manifests name fragments that exist.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use super::Report;
-use super::data::LevelFacts;
-use super::structure::{Kind, look};
+use super::level_facts::LevelFacts;
+use super::structure::{NodeState, read_node};
 use crate::vectors::level::Level;
 use crate::vectors::objects::ObjectIndex;
-use crate::vectors::{Coord, Profile, VectorError, dotted};
+use crate::vectors::{Coord, Profile, VectorError, format_coord};
 
-/// Rows of manifests that are read at a time.
+/// The number of manifests read at a time.
 const ROWS: usize = 1 << 14;
 
 pub(super) async fn check(
@@ -45,7 +45,7 @@ pub(super) async fn check(
     let warns_of_sharing = !level.shares_fragments() && level.store.root.profile != Profile::Doc;
     for start in (0..ids.len()).step_by(ROWS) {
         let end = (start + ROWS).min(ids.len());
-        let payloads = match index.payloads(start as u64..end as u64).await {
+        let payloads = match index.manifest_payloads(start as u64..end as u64).await {
             Ok(payloads) => payloads,
             Err(error) if error.is_corrupt_chunk() => {
                 report.error("manifests", at, error.to_string());
@@ -54,14 +54,14 @@ pub(super) async fn check(
             Err(error) => return Err(error),
         };
         for (payload, &id) in payloads.iter().zip(ids.iter().skip(start)) {
-            // A few bytes may name a great many fragments.
+            // A few bytes may name many fragments.
             if Instant::now() >= deadline {
                 report.is_complete = false;
                 report.skip("manifests", at, "the deadline has passed");
                 return Ok(());
             }
             tokio::task::yield_now().await;
-            let manifest = match index.decode(id, payload) {
+            let manifest = match index.decode_manifest(id, payload) {
                 Ok(manifest) => manifest,
                 Err(error) => {
                     report.error("manifests", at, error.to_string());
@@ -75,24 +75,27 @@ pub(super) async fn check(
                         report.error(
                             "manifests",
                             at,
-                            format!("object {id} names chunk `{}`, which has no vertices", dotted(chunk)),
+                            format!(
+                                "object {id} names chunk `{}`, which has no vertices",
+                                format_coord(chunk)
+                            ),
                         );
                         break;
                     }
                     Some((_, fragments)) if u64::from(fragment) >= *fragments => {
                         let message = format!(
                             "object {id} names fragment {fragment} of chunk `{}`, which has {fragments}",
-                            dotted(chunk)
+                            format_coord(chunk)
                         );
                         report.error("manifests", at, message);
-                        // A few bytes may name as many fragments as there are numbers.
+                        // A few bytes may name up to 2^32 fragments: one finding is enough.
                         break;
                     }
                     Some(_) if warns_of_sharing && !owned.insert((chunk.to_vec(), fragment)) => {
                         report.warn(
                             "fragment_owner",
                             at,
-                            format!("fragment {fragment} of chunk `{}` is named twice", dotted(chunk)),
+                            format!("fragment {fragment} of chunk `{}` is named twice", format_coord(chunk)),
                         );
                     }
                     Some(_) => {}
@@ -100,11 +103,11 @@ pub(super) async fn check(
             }
         }
     }
-    counts(level, &index, present, report).await
+    check_counts(level, &index, present, report).await
 }
 
-/// The numbers that the index gives, and the rows of what is said of objects.
-async fn counts(
+/// Checks the counts in the index, and the number of rows of object attributes.
+async fn check_counts(
     level: &Level,
     index: &ObjectIndex,
     present: u64,
@@ -114,17 +117,19 @@ async fn counts(
     if level.store.root.profile == Profile::Doc {
         return Ok(());
     }
-    let rows = index.rows();
+    let rows = index.row_count();
     for (name, found) in [("num_objects", rows), ("num_present", present)] {
         match index.attributes.get(name) {
             None => {}
-            Some(says) if says.as_u64() == Some(found) => {}
-            Some(says) => report.error("manifests", at, format!("`{name}` is {says}; there are {found}")),
+            Some(declared) if declared.as_u64() == Some(found) => {}
+            Some(declared) => {
+                report.error("manifests", at, format!("`{name}` is {declared}, but there are {found}"));
+            }
         }
     }
     let folder = level.path.child("object_attributes")?;
-    for name in level.store.context.names(&folder).await?.unwrap_or_default() {
-        if let Kind::Array(metadata) = look(&level.store, &folder.child(&name)?).await?
+    for name in level.store.context.child_names(&folder).await?.unwrap_or_default() {
+        if let NodeState::Array(metadata) = read_node(&level.store, &folder.child(&name)?).await?
             && metadata.shape.first() != Some(&rows)
         {
             let message =

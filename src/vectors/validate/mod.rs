@@ -1,117 +1,19 @@
-//! Whether a store keeps to the format, in five levels: what there is, what the metadata says, what the data says, what kinds
-//! of geometry ask for, and how the levels of a pyramid stand to each other.
+//! Validation of a store in five levels: structure, metadata, data, geometry types, and the pyramid of levels.
 //!
-//! Nothing ends at the first fault: each check is made whose inputs are usable, and those that are not are listed as
-//! skipped. The first two levels read metadata alone; from the third on every chunk is read, until a deadline.
+//! A failed check does not stop the validation: every check runs whose inputs are usable, and the others are reported
+//! as skipped. Levels 1 and 2 read metadata alone. From level 3 on every chunk is read, until a deadline.
 
 mod chunks;
 mod data;
 mod geometry;
+mod level_facts;
 mod links;
 mod manifests;
 mod metadata;
 mod report;
 mod shapes;
 mod structure;
+mod validation;
 
 pub use report::{Check, Report, Status};
-
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use self::structure::Found;
-use super::VectorError;
-use super::context::Context;
-use super::root::Root;
-use super::store::VectorStore;
-use crate::array::ArrayError;
-use crate::hierarchy::{HierarchyError, Node};
-use crate::key::NodePath;
-
-/// What is checked.
-#[derive(Clone, Debug)]
-pub struct Validation {
-    /// Checks of this level and those below, 1 to 5.
-    pub level: u8,
-    /// Only these levels of the pyramid.
-    pub levels: Option<Vec<u64>>,
-    /// Whether a level with errors is the last that is looked at.
-    pub short_circuit: bool,
-    /// For how long chunks are read.
-    pub patience: Duration,
-}
-
-impl Validation {
-    /// Checks the store at a path.
-    ///
-    /// # Errors
-    /// Failures of the store; [`VectorError::NotAStore`] where nothing says that there should be one.
-    pub async fn run(self, context: Arc<Context>, path: NodePath) -> Result<Report, VectorError> {
-        let began = Instant::now();
-        let mut report = Report::new(self.level);
-        let store = match VectorStore::open(Arc::clone(&context), path.clone()).await {
-            Ok(store) => store,
-            Err(error) => {
-                let is_meant = is_damaged(&error) && is_hinted(&context, &path, &error).await?;
-                if !is_meant {
-                    return Err(error);
-                }
-                report.error("root_metadata", path.as_str(), error.to_string());
-                report.skip_all_but("root_metadata", "the store's own metadata cannot be used");
-                return Ok(report);
-            }
-        };
-        report.pass("root_metadata", path.as_str());
-        let found = Found::of(&store, self.levels.as_deref()).await?;
-        let is_over =
-            |report: &Report, level: u8| self.level < level || (self.short_circuit && !report.is_ok());
-        structure::check(&store, &found, &mut report).await?;
-        if !is_over(&report, 2) {
-            metadata::check(&store, &found, &mut report).await?;
-        }
-        if !is_over(&report, 3) {
-            data::check(&store, &found, &mut report, began + self.patience).await?;
-        }
-        if !is_over(&report, 4) {
-            geometry::check_kinds(&store, &found, &mut report).await?;
-        }
-        if !is_over(&report, 5) {
-            geometry::check_pyramid(&store, &found, &mut report).await?;
-        }
-        report.skip_missing();
-        Ok(report)
-    }
-}
-
-/// Whether a store cannot be opened because of what it says, and not because of who keeps it.
-fn is_damaged(error: &VectorError) -> bool {
-    matches!(
-        error,
-        VectorError::NotAStore { .. }
-            | VectorError::Array(ArrayError::Hierarchy(
-                HierarchyError::Metadata { .. } | HierarchyError::NoSuchNode { .. }
-            ))
-    )
-}
-
-/// Whether anything says that there should be a store.
-async fn is_hinted(context: &Context, path: &NodePath, error: &VectorError) -> Result<bool, VectorError> {
-    if let VectorError::NotAStore { .. } = error
-        && let Ok(opened) = context.opener.open(path).await
-        && let Node::Group(group) = &opened.node
-    {
-        let attributes = match context.merged(path, group).await {
-            Ok((attributes, _)) => attributes,
-            Err(_) => context.object(&group.attributes).await?,
-        };
-        if Root::is_hinted(&attributes) {
-            return Ok(true);
-        }
-    }
-    let vertices = path.child("0")?.child("vertices")?;
-    match context.node(&vertices).await {
-        Ok(found) => Ok(found.is_some()),
-        Err(error) if is_damaged(&error) => Ok(true),
-        Err(error) => Err(error),
-    }
-}
+pub use validation::Validation;

@@ -1,24 +1,24 @@
-//! [`Report`]: what each check found.
+//! [`Report`]: the findings of all checks.
 
 use std::collections::BTreeMap;
 
-/// What a check found.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Nothing is wrong.
+    /// No problem was found.
     Pass,
-    /// It could not be made.
+    /// The check could not run.
     Skipped,
-    /// Something is odd.
+    /// Unusual, but allowed.
     Warning,
-    /// Something is wrong.
+    /// A violation of the format.
     Error,
 }
 
 impl Status {
-    /// Its name.
+    /// Its name in a report.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Skipped => "skipped",
@@ -28,25 +28,25 @@ impl Status {
     }
 }
 
-/// What one check found in one place.
+/// One finding of a check at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name.
+    /// The name of the check.
     pub id: &'static str,
-    /// The level of validation that it belongs to.
+    /// The level of validation that the check belongs to.
     pub level: u8,
-    /// What it found.
+    /// The outcome.
     pub status: Status,
-    /// Where.
+    /// The path that was checked.
     pub path: String,
-    /// What is wrong; empty if nothing is.
+    /// What is wrong; empty if the check passed.
     pub message: String,
 }
 
-/// Findings of one check in one place that are told one by one; further ones are counted.
-const MOST_FINDINGS: usize = 20;
+/// The largest number of findings of one check at one path that are listed; further ones are counted.
+const MAX_FINDINGS: usize = 20;
 
-/// Every check, and the level it belongs to.
+/// Every check, and its level of validation.
 const CHECKS: &[(&str, u8)] = &[
     ("root_metadata", 1),
     ("chunk_shape_present", 1),
@@ -99,48 +99,48 @@ const CHECKS: &[(&str, u8)] = &[
     ("preserved_ids", 5),
 ];
 
-/// What all checks found.
+/// The findings of all checks.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Checks of this level and those below were asked for.
+    /// The highest level of checks that was requested.
     pub level: u8,
-    /// Whether everything was looked at before the deadline.
+    /// Whether all data was checked before the deadline.
     pub is_complete: bool,
-    /// What was found, check by check and place by place.
-    found: BTreeMap<(usize, String), Findings>,
+    /// Findings by position in [`CHECKS`] and by path.
+    findings: BTreeMap<(usize, String), Findings>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Findings {
     items: Vec<(Status, String)>,
-    /// How many more there were.
-    more: usize,
+    /// The number of further findings.
+    omitted: usize,
     worst: Option<Status>,
 }
 
 impl Report {
     pub(super) fn new(level: u8) -> Self {
-        Self { level, is_complete: true, found: BTreeMap::new() }
+        Self { level, is_complete: true, findings: BTreeMap::new() }
     }
 
     fn entry(&mut self, id: &'static str, path: &str) -> &mut Findings {
-        let place = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
-        self.found.entry((place, path.to_owned())).or_default()
+        let position = CHECKS.iter().position(|(known, _)| *known == id).unwrap_or(CHECKS.len());
+        self.findings.entry((position, path.to_owned())).or_default()
     }
 
     fn add(&mut self, id: &'static str, path: &str, status: Status, message: String) {
         let findings = self.entry(id, path);
         findings.worst = findings.worst.max(Some(status));
-        // What is wrong must not be hidden by what is odd.
+        // The first finding of each status is always listed, so that warnings do not hide errors.
         let is_new = !findings.items.iter().any(|(known, _)| *known == status);
-        if findings.items.len() < MOST_FINDINGS || is_new {
+        if findings.items.len() < MAX_FINDINGS || is_new {
             findings.items.push((status, message));
         } else {
-            findings.more += 1;
+            findings.omitted += 1;
         }
     }
 
-    /// A check was made, and whatever it finds is told apart.
+    /// Records that a check ran; its findings are added separately.
     pub(super) fn pass(&mut self, id: &'static str, path: &str) {
         self.entry(id, path);
     }
@@ -157,8 +157,8 @@ impl Report {
         self.add(id, path, Status::Skipped, message.into());
     }
 
-    /// An error, or a warning where the profile asks for less.
-    pub(super) fn complain(
+    /// Adds an error, or a warning where the profile requires less.
+    pub(super) fn error_or_warn(
         &mut self,
         is_error: bool,
         id: &'static str,
@@ -168,7 +168,7 @@ impl Report {
         self.add(id, path, if is_error { Status::Error } else { Status::Warning }, message.into());
     }
 
-    /// All checks but one could not be made.
+    /// Marks all requested checks but one as skipped.
     pub(super) fn skip_all_but(&mut self, id: &str, message: &str) {
         for (known, level) in CHECKS {
             if *level <= self.level && *known != id {
@@ -177,27 +177,27 @@ impl Report {
         }
     }
 
-    /// Checks that were asked for and never made do not apply to such a store, or had no inputs.
+    /// Marks requested checks as skipped if they never ran: they do not apply to the store, or lack their inputs.
     pub(super) fn skip_missing(&mut self) {
-        for (place, (id, level)) in CHECKS.iter().enumerate() {
-            if *level <= self.level && !self.found.keys().any(|(known, _)| *known == place) {
-                self.skip(id, "", "it does not apply here, or what it needs is not there");
+        for (position, (id, level)) in CHECKS.iter().enumerate() {
+            if *level <= self.level && !self.findings.keys().any(|(known, _)| *known == position) {
+                self.skip(id, "", "it does not apply to this store, or its inputs are missing");
             }
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     #[must_use]
     pub fn is_ok(&self) -> bool {
-        self.found.values().all(|findings| findings.worst != Some(Status::Error))
+        self.findings.values().all(|findings| findings.worst != Some(Status::Error))
     }
 
-    /// What was found, in the order of the checks.
+    /// All findings, in the order of the checks.
     #[must_use]
     pub fn checks(&self) -> Vec<Check> {
         let mut checks = Vec::new();
-        for ((place, path), findings) in &self.found {
-            let Some(&(id, level)) = CHECKS.get(*place) else { continue };
+        for ((position, path), findings) in &self.findings {
+            let Some(&(id, level)) = CHECKS.get(*position) else { continue };
             let mut push = |status, message: String| {
                 checks.push(Check { id, level, status, path: path.clone(), message });
             };
@@ -207,8 +207,8 @@ impl Report {
             for (status, message) in &findings.items {
                 push(*status, message.clone());
             }
-            if findings.more > 0 {
-                push(findings.worst.unwrap_or(Status::Warning), format!("and {} more", findings.more));
+            if findings.omitted > 0 {
+                push(findings.worst.unwrap_or(Status::Warning), format!("and {} more", findings.omitted));
             }
         }
         checks

@@ -1,4 +1,4 @@
-//! Level 1: what there is, by the documents of nodes alone.
+//! Level 1: which nodes exist, read from their metadata documents alone.
 
 use super::Report;
 use crate::array::ArrayError;
@@ -6,39 +6,39 @@ use crate::error::{Classify, ErrorClass};
 use crate::hierarchy::{HierarchyError, Node};
 use crate::key::NodePath;
 use crate::metadata::{ArrayMetadata, DataType};
-use crate::vectors::json::Object;
+use crate::vectors::json::JsonObject;
 use crate::vectors::root::Profile;
-use crate::vectors::shapes::level_block;
+use crate::vectors::shapes::level_metadata;
 use crate::vectors::store::VectorStore;
 use crate::vectors::{LevelName, VectorError};
 
-/// What stands at a path.
+/// What is stored at a path.
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
-    Nothing,
-    Group(std::sync::Arc<Object>),
+pub(super) enum NodeState {
+    Missing,
+    Group(std::sync::Arc<JsonObject>),
     Array(std::sync::Arc<ArrayMetadata>),
-    /// Something that cannot be used.
-    Broken(String),
+    /// A document that cannot be used, with the reason.
+    Unusable(String),
 }
 
-/// A level, as far as it can be read.
+/// A level to check.
 #[derive(Clone, Debug)]
-pub(super) struct FoundLevel {
+pub(super) struct CheckedLevel {
     pub(super) name: LevelName,
     pub(super) path: NodePath,
-    /// What it says of itself; `None` if it says nothing.
-    pub(super) block: Option<Object>,
+    /// Its own metadata; `None` if it has none.
+    pub(super) metadata: Option<JsonObject>,
 }
 
-/// The levels that are looked at.
+/// The levels to check.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) levels: Vec<FoundLevel>,
+pub(super) struct CheckedLevels {
+    pub(super) levels: Vec<CheckedLevel>,
 }
 
-impl Found {
-    pub(super) async fn of(store: &VectorStore, only: Option<&[u64]>) -> Result<Self, VectorError> {
+impl CheckedLevels {
+    pub(super) async fn read(store: &VectorStore, only: Option<&[u64]>) -> Result<Self, VectorError> {
         let mut levels = Vec::new();
         for name in store.levels.iter() {
             if only.is_some_and(|only| !only.contains(&name.index)) {
@@ -47,56 +47,56 @@ impl Found {
             let path = store.path.child(&name.name)?;
             let attributes = match store.level_attributes(&path).await {
                 Ok(attributes) => attributes,
-                Err(error) if is_documents(&error) => None,
+                Err(error) if is_document_error(&error) => None,
                 Err(error) => return Err(error),
             };
             let block =
-                attributes.and_then(|attributes| level_block(store.root.profile, &attributes).cloned());
-            levels.push(FoundLevel { name: name.clone(), path, block });
+                attributes.and_then(|attributes| level_metadata(store.root.profile, &attributes).cloned());
+            levels.push(CheckedLevel { name: name.clone(), path, metadata: block });
         }
         Ok(Self { levels })
     }
 }
 
-/// Whether an error is about a document, and not about who keeps it.
-fn is_documents(error: &VectorError) -> bool {
+/// Whether an error is caused by a metadata document, and not by the backend.
+fn is_document_error(error: &VectorError) -> bool {
     matches!(error, VectorError::Array(ArrayError::Hierarchy(HierarchyError::Metadata { .. })))
         || matches!(error.class(), ErrorClass::InvalidMetadata | ErrorClass::Unsupported)
 }
 
-/// What stands at a path.
-pub(super) async fn look(store: &VectorStore, path: &NodePath) -> Result<Kind, VectorError> {
+/// Reads the node at a path.
+pub(super) async fn read_node(store: &VectorStore, path: &NodePath) -> Result<NodeState, VectorError> {
     match store.context.node(path).await {
-        Ok(None) => Ok(Kind::Nothing),
+        Ok(None) => Ok(NodeState::Missing),
         Ok(Some(opened)) => Ok(match &opened.node {
-            Node::Group(group) => Kind::Group(store.context.object(&group.attributes).await?),
+            Node::Group(group) => NodeState::Group(store.context.parse_attributes(&group.attributes).await?),
             Node::Array(metadata) => match opened.array() {
-                Ok(_) => Kind::Array(std::sync::Arc::clone(metadata)),
-                Err(error) => Kind::Broken(error.to_string()),
+                Ok(_) => NodeState::Array(std::sync::Arc::clone(metadata)),
+                Err(error) => NodeState::Unusable(error.to_string()),
             },
         }),
-        Err(error) if is_documents(&error) => Ok(Kind::Broken(error.to_string())),
+        Err(error) if is_document_error(&error) => Ok(NodeState::Unusable(error.to_string())),
         Err(error) => Err(error),
     }
 }
 
-/// What is wrong with a node that should hold payloads of a profile, if anything is.
-pub(super) fn complaint(kind: &Kind, profile: Profile) -> Option<String> {
+/// Why a node cannot hold payloads of a profile; `None` if it can.
+pub(super) fn node_problem(kind: &NodeState, profile: Profile) -> Option<String> {
     match (kind, profile) {
-        (Kind::Nothing, _) => Some("it is not there".to_owned()),
-        (Kind::Broken(reason), _) => Some(reason.clone()),
-        (Kind::Group(_), Profile::V9 | Profile::Doc) => Some("it is a group, not an array".to_owned()),
-        (Kind::Array(_), Profile::V7) => Some("it is an array, not a group".to_owned()),
-        (Kind::Array(array), Profile::V9) if array.data_type != DataType::VariableBytes => {
-            Some(format!("it holds {}, not bytes of variable length", array.data_type.name()))
+        (NodeState::Missing, _) => Some("it is missing".to_owned()),
+        (NodeState::Unusable(reason), _) => Some(reason.clone()),
+        (NodeState::Group(_), Profile::V9 | Profile::Doc) => Some("it is a group, not an array".to_owned()),
+        (NodeState::Array(_), Profile::V7) => Some("it is an array, not a group".to_owned()),
+        (NodeState::Array(array), Profile::V9) if array.data_type != DataType::VariableBytes => {
+            Some(format!("it holds {}, not variable-length bytes", array.data_type.name()))
         }
-        (Kind::Group(_) | Kind::Array(_), _) => None,
+        (NodeState::Group(_) | NodeState::Array(_), _) => None,
     }
 }
 
 pub(super) async fn check(
     store: &VectorStore,
-    found: &Found,
+    found: &CheckedLevels,
     report: &mut Report,
 ) -> Result<(), VectorError> {
     let root = &store.root;
@@ -125,29 +125,24 @@ pub(super) async fn check(
     for level in &found.levels {
         let vertices = level.path.child("vertices")?;
         report.pass("vertices_array", vertices.as_str());
-        if let Some(complaint) = complaint(&look(store, &vertices).await?, root.profile) {
-            report.error("vertices_array", vertices.as_str(), complaint);
+        if let Some(problem) = node_problem(&read_node(store, &vertices).await?, root.profile) {
+            report.error("vertices_array", vertices.as_str(), problem);
         }
         let fragments = level.path.child(if is_doc { "vertex_group_offsets" } else { "vertex_fragments" })?;
         report.pass("fragments_array", fragments.as_str());
-        if let Some(complaint) = complaint(&look(store, &fragments).await?, root.profile) {
-            report.complain(is_doc, "fragments_array", fragments.as_str(), complaint);
+        if let Some(problem) = node_problem(&read_node(store, &fragments).await?, root.profile) {
+            report.error_or_warn(is_doc, "fragments_array", fragments.as_str(), problem);
         }
         report.pass("level_metadata", level.path.as_str());
-        if level.block.is_none() {
-            report.complain(
-                is_doc,
-                "level_metadata",
-                level.path.as_str(),
-                "the level says nothing of itself",
-            );
+        if level.metadata.is_none() {
+            report.error_or_warn(is_doc, "level_metadata", level.path.as_str(), "the level has no metadata");
         }
-        optional_nodes(store, level, report).await?;
+        check_optional_nodes(store, level, report).await?;
     }
     Ok(())
 }
 
-/// Edges that are not there, or are no numbers that space can be divided by.
+/// Reports edge lengths that are missing, of the wrong number, or not above 0.
 fn check_edges(
     edges: Option<&[f64]>,
     dims: Option<usize>,
@@ -157,7 +152,7 @@ fn check_edges(
     report: &mut Report,
 ) {
     let Some(edges) = edges else {
-        return report.error(id, at, format!("`{name}` is not there, or is no list of finite numbers"));
+        return report.error(id, at, format!("`{name}` is missing, or is not a list of finite numbers"));
     };
     if dims.is_some_and(|dims| edges.len() != dims) || edges.is_empty() {
         report.error(id, at, format!("`{name}` has {} numbers for {dims:?} axes", edges.len()));
@@ -167,10 +162,10 @@ fn check_edges(
     }
 }
 
-/// Nodes that need not be there, and are of a kind if they are.
-async fn optional_nodes(
+/// Reports optional nodes that are of the wrong kind.
+async fn check_optional_nodes(
     store: &VectorStore,
-    level: &FoundLevel,
+    level: &CheckedLevel,
     report: &mut Report,
 ) -> Result<(), VectorError> {
     let profile = store.root.profile;
@@ -193,41 +188,37 @@ async fn optional_nodes(
     report.pass("optional_nodes", level.path.as_str());
     for name in groups {
         let path = level.path.child(name)?;
-        match look(store, &path).await? {
-            Kind::Nothing | Kind::Group(_) => {}
-            Kind::Array(_) => report.warn(
+        match read_node(store, &path).await? {
+            NodeState::Missing | NodeState::Group(_) => {}
+            NodeState::Array(_) => report.warn(
                 "optional_nodes",
                 level.path.as_str(),
                 format!("`{name}` is an array, not a group"),
             ),
-            Kind::Broken(reason) => {
+            NodeState::Unusable(reason) => {
                 report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
             }
         }
     }
     for name in arrays {
-        match look(store, &level.path.child(name)?).await? {
-            Kind::Nothing | Kind::Array(_) => {}
-            Kind::Group(_) => report.warn(
+        match read_node(store, &level.path.child(name)?).await? {
+            NodeState::Missing | NodeState::Array(_) => {}
+            NodeState::Group(_) => report.warn(
                 "optional_nodes",
                 level.path.as_str(),
                 format!("`{name}` is a group, not an array"),
             ),
-            Kind::Broken(reason) => {
+            NodeState::Unusable(reason) => {
                 report.warn("optional_nodes", level.path.as_str(), format!("`{name}`: {reason}"));
             }
         }
     }
     let links = level.path.child("links")?;
     if profile == Profile::V9
-        && matches!(look(store, &links).await?, Kind::Group(_))
-        && store.context.names(&links).await?.is_some_and(|names| names.is_empty())
+        && matches!(read_node(store, &links).await?, NodeState::Group(_))
+        && store.context.child_names(&links).await?.is_some_and(|names| names.is_empty())
     {
-        report.warn(
-            "optional_nodes",
-            level.path.as_str(),
-            "`links` has no links of any difference of levels",
-        );
+        report.warn("optional_nodes", level.path.as_str(), "`links` has no link families");
     }
     Ok(())
 }

@@ -1,11 +1,10 @@
-//! Payloads of vector stores: whatever their bytes, what is read of them names rows that there are, and is no longer than
-//! the bytes.
+//! Payloads of vector stores: for any bytes, the decoded rows exist, and the result is not longer than the bytes.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use zarrd::metadata::DataType;
-use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_links, decode_ragged};
+use zarrd::vectors::payload::{Fragment, FragmentIndex, Manifest, Positions, decode_link_groups, decode_links};
 
 fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
     let (what, width, rows, bytes) = input;
@@ -30,13 +29,13 @@ fuzz_target!(|input: (u8, u8, u8, Vec<u8>)| {
             }
         }
         3 => {
-            if let Ok(links) = decode_ragged(&bytes, &DataType::Int32, width, rows % 2 == 0) {
+            if let Ok(links) = decode_link_groups(&bytes, &DataType::Int32, width, rows % 2 == 0) {
                 assert!(links.iter().all(|link| link.rows.len() == width));
             }
         }
         _ => {
             if let Ok(positions) = Positions::new(bytes.into(), &DataType::Float16, width) {
-                assert!((0..positions.rows()).all(|row| positions.at(row).count() == width));
+                assert!((0..positions.rows()).all(|row| positions.coordinates(row).count() == width));
             }
         }
     }

@@ -1,10 +1,10 @@
-//! What lies in a box, which chunks are read for it, and how much more that is than was asked for.
+//! Boxes: the vertices in them, the chunks that are read, and the read amplification.
 
 use serde_json::{Value, json};
 
-use super::{ask, expected, joined, server, sorted, told};
+use super::{ask, expected, get_json, joined, server, sorted};
 
-/// Whether two numbers are one, but for the last digits that a division leaves; or both none.
+/// Whether two numbers are equal up to rounding, or both missing.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one.as_f64(), other.as_f64()) {
         (Some(one), Some(other)) => (one - other).abs() <= 1e-9 * other.abs(),
@@ -12,7 +12,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// `float32` as JSON has it is shorter than the `float64` of the same number.
+/// JSON writes a `float32` with fewer digits than the equal `float64`.
 fn rows(found: &Value, kind: &str) -> Vec<Vec<f64>> {
     let mut rows = sorted(found);
     if kind == "float32" {
@@ -24,13 +24,13 @@ fn rows(found: &Value, kind: &str) -> Vec<Vec<f64>> {
 }
 
 #[tokio::test]
-async fn every_box_holds_what_brute_force_finds() {
+async fn boxes_return_what_brute_force_finds() {
     let server = server("real");
     let mut queries = 0;
     for (name, levels) in expected("real/expected_bbox.json").as_object().unwrap() {
         for level in levels.as_array().unwrap() {
             let at = format!("{name}.zarrvectors/levels/{}", level["level"]);
-            let summary = told(&server, &at).await;
+            let summary = get_json(&server, &at).await;
             assert_eq!(summary["chunk_shape"], level["chunk_shape"], "{at}");
             assert_eq!(summary["bin_shape"], level["bin_shape"], "{at}");
             assert_eq!((&summary["origin"], &summary["grid"]), (&level["origin"], &level["grid"]), "{at}");
@@ -45,8 +45,8 @@ async fn every_box_holds_what_brute_force_finds() {
                     ask(&server, &format!("{at}/vertices?{bbox}")).await.refuses(400, "bbox_inverted", &what);
                     continue;
                 }
-                let found = told(&server, &format!("{at}/vertices?{bbox}")).await;
-                // Of many vertices only the number is known.
+                let found = get_json(&server, &format!("{at}/vertices?{bbox}")).await;
+                // For large results the fixture has only the number of vertices.
                 if !query["positions_sorted"].is_null() {
                     let expected = sorted(&query["positions_sorted"]);
                     assert_eq!(rows(&found["positions"], kind), expected, "{what}");
@@ -67,7 +67,7 @@ async fn every_box_holds_what_brute_force_finds() {
                         (&stats["amplification"][number], &query["amplification"][number]);
                     assert!(is_same(found, expected), "{what} {number}: {found} {expected}");
                 }
-                let listed = told(&server, &format!("{at}/chunks?{bbox}")).await;
+                let listed = get_json(&server, &format!("{at}/chunks?{bbox}")).await;
                 let coords: Vec<&Value> =
                     listed["chunks"].as_array().unwrap().iter().map(|chunk| &chunk["coord"]).collect();
                 assert_eq!(json!(coords), query["chunks"], "{what}");
@@ -79,7 +79,7 @@ async fn every_box_holds_what_brute_force_finds() {
 }
 
 #[tokio::test]
-async fn the_worked_numbers_of_read_amplification_come_out() {
+async fn read_amplification_matches_the_worked_example() {
     let server = server("real");
     for (low, high, interval, formula) in [
         (50, 100, "half-open", 64.0),
@@ -91,7 +91,8 @@ async fn the_worked_numbers_of_read_amplification_come_out() {
     ] {
         let bbox = format!("bbox={low},{low},{low},{high},{high},{high}&interval={interval}");
         for dry in ["&dry_run=1", ""] {
-            let found = told(&server, &format!("points_cloud.zarrvectors/amplification?{bbox}{dry}")).await;
+            let found =
+                get_json(&server, &format!("points_cloud.zarrvectors/amplification?{bbox}{dry}")).await;
             assert!(is_same(&found["amplification"]["formula"], &json!(formula)), "{bbox}: {found}");
             let is_dry = !dry.is_empty();
             assert_eq!(found["amplification"]["bytes"].is_null(), is_dry, "{bbox}: {found}");
@@ -101,30 +102,30 @@ async fn the_worked_numbers_of_read_amplification_come_out() {
 }
 
 #[tokio::test]
-async fn a_box_without_end_holds_everything() {
+async fn an_unbounded_box_returns_everything() {
     let server = server("real");
     for (name, levels) in expected("real/expected_bbox.json").as_object().unwrap() {
         for level in levels.as_array().unwrap() {
             let dims = level["grid"].as_array().unwrap().len();
             let at = format!("{name}.zarrvectors/levels/{}/vertices", level["level"]);
             let ends = ["-inf", "inf"].map(|end| vec![end; dims].join(","));
-            for question in [
+            for route in [
                 format!("{at}?bbox={}", ends.join(",")),
                 at.clone(),
                 format!("{at}?min={}&max={}", ends[0], ends[1]),
             ] {
-                let found = told(&server, &question).await;
-                assert_eq!(found["stats"]["rows"], level["total"], "{question}");
+                let found = get_json(&server, &route).await;
+                assert_eq!(found["stats"]["rows"], level["total"], "{route}");
             }
             let nowhere = vec!["1e300"; dims].join(",");
-            let found = told(&server, &format!("{at}?bbox={nowhere},{}", ends[1])).await;
+            let found = get_json(&server, &format!("{at}?bbox={nowhere},{}", ends[1])).await;
             assert_eq!((&found["stats"]["rows"], &found["stats"]["chunks"]), (&json!(0), &json!(0)), "{at}");
         }
     }
 }
 
 #[tokio::test]
-async fn boxes_that_are_none_are_refused_by_name() {
+async fn rejects_invalid_boxes_with_a_code_each() {
     let server = server("real");
     for (query, status, code) in [
         ("bbox=0,0,0,1,1", 400, "bbox_rank"),

@@ -1,4 +1,4 @@
-//! What is read for a box: the chunks that it touches, and nothing else.
+//! The reads of a query: the touched chunks and nothing else.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 use zarrd::store::SharedStore;
 
-use super::{ask, told};
+use super::{ask, get_json};
 use crate::support::counting::Counting;
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, put};
 
-/// Chunks along each axis, and vertices of each chunk.
+/// The number of chunks along each axis, and of vertices in each chunk.
 const EDGE: i64 = 10;
 const ROWS: usize = 100;
 
@@ -60,33 +60,33 @@ async fn cloud() -> SharedStore {
 }
 
 #[tokio::test]
-async fn a_box_that_touches_one_chunk_in_a_hundred_reads_these_and_no_others() {
+async fn reads_only_the_touched_chunks() {
     let counting = Counting::new(cloud().await);
     let server = Server::of(Arc::clone(&counting) as SharedStore);
     let bbox = "bbox=30,40,0,40,50,100&interval=half-open";
-    let found = told(&server, &format!("s/vertices?{bbox}")).await;
+    let found = get_json(&server, &format!("s/vertices?{bbox}")).await;
     assert_eq!((&found["stats"]["chunks"], &found["stats"]["rows"]), (&json!(10), &json!(1000)));
     assert_eq!(counting.ranges().len(), 10, "a read for each touched chunk");
     assert_eq!(counting.bytes(), 10 * (8 + ROWS as u64 * 12));
-    // The one look is for fragments in the oldest version of Zarr, where there are none in any.
+    // The single HEAD request is for fragments in Zarr v1; the store has none in any version.
     assert_eq!((counting.heads(), counting.lists()), (1, 1), "and one listing, of the levels");
-    // Of what is remembered nothing is read again; of what touches nothing nothing is read.
+    // Cached values are not read again, and a box that touches nothing reads nothing.
     counting.forget();
     let arrow = ask(&server, &format!("s/vertices?{bbox}&format=arrow")).await;
     assert_eq!((arrow.status, arrow.header("x-zvf-rows")), (StatusCode::OK, "1000"));
     assert_eq!(counting.bytes(), 0);
-    told(&server, "s/chunks?bbox=0,0,0,100,100,100").await;
-    told(&server, "s/amplification?dry_run=1").await;
-    told(&server, "s/vertices?bbox=-9,-9,-9,-1,-1,-1").await;
+    get_json(&server, "s/chunks?bbox=0,0,0,100,100,100").await;
+    get_json(&server, "s/amplification?dry_run=1").await;
+    get_json(&server, "s/vertices?bbox=-9,-9,-9,-1,-1,-1").await;
     assert_eq!(counting.ranges(), [], "metadata answers these");
 }
 
 #[tokio::test]
-async fn a_long_stream_says_what_it_counted_at_its_end() {
+async fn a_long_stream_ends_with_row_counts_as_trailers() {
     let server = Server::of(cloud().await);
     let answer = ask(&server, "s/vertices?format=arrow").await;
     assert_eq!((answer.status, answer.header("x-zvf-chunks")), (StatusCode::OK, "1000"));
-    // It is longer than what is put together before the head.
+    // The response is longer than what is buffered before the head.
     assert_eq!((answer.header("x-zvf-rows"), answer.header("content-length")), ("", ""));
     assert!(answer.header("trailer").contains("X-ZVF-Rows"));
     assert_eq!(&answer.body[answer.body.len() - 8..], [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
@@ -94,7 +94,7 @@ async fn a_long_stream_says_what_it_counted_at_its_end() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_put_together_whole_has_a_limit() {
+async fn buffered_responses_have_a_limit() {
     let mut builder = Server::build(zarrd::services::Mount::read_only("m", cloud().await));
     builder.http.whole_bytes = 100_000;
     let server = builder.finish();

@@ -1,11 +1,11 @@
-//! Stores that are like the fixtures but for one thing that is allowed: no names of chunks, rows that no fragment has,
-//! chunks that are cut by an attribute.
+//! Copies of the fixtures with one permitted variation: no `nonempty_chunks`, rows outside of all fragments, or chunks
+//! that are split by an attribute.
 
 use serde_json::{Value, json};
 use zarrd::key::StoreKey;
 use zarrd::store::{ByteRange, SharedStore};
 
-use super::{ask, copied, server, sorted, told};
+use super::{ask, copied, get_json, server, sorted};
 use crate::support::hierarchy::memory;
 use crate::support::server::{Server, erase, put};
 
@@ -19,7 +19,7 @@ async fn edit(store: &SharedStore, key: &str, change: impl FnOnce(&mut Value)) {
 }
 
 #[tokio::test]
-async fn chunks_that_are_not_named_are_found_where_they_are_stored() {
+async fn lists_stored_chunks_without_nonempty_chunks() {
     let real = server("real");
     for name in ["points_2d_sharded", "points_negative_f64", "points_tiny"] {
         let copy = copied(&format!("real/{name}.zarrvectors")).await;
@@ -28,22 +28,22 @@ async fn chunks_that_are_not_named_are_found_where_they_are_stored() {
         })
         .await;
         let edited = Server::of(copy);
-        for question in ["vertices", "vertices?bbox=1,1,3,3"] {
-            if question.contains('?') && name != "points_2d_sharded" {
+        for route in ["vertices", "vertices?bbox=1,1,3,3"] {
+            if route.contains('?') && name != "points_2d_sharded" {
                 continue;
             }
             let (found, named) = (
-                told(&edited, &format!("s/{question}")).await,
-                told(&real, &format!("{name}.zarrvectors/{question}")).await,
+                get_json(&edited, &format!("s/{route}")).await,
+                get_json(&real, &format!("{name}.zarrvectors/{route}")).await,
             );
-            assert_eq!(found["positions"], named["positions"], "{name} {question}");
-            assert_eq!(found["stats"], named["stats"], "{name} {question}");
+            assert_eq!(found["positions"], named["positions"], "{name} {route}");
+            assert_eq!(found["stats"], named["stats"], "{name} {route}");
         }
     }
 }
 
 #[tokio::test]
-async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
+async fn rows_outside_all_fragments_are_not_vertices() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     // One range: the second row of two.
     let mut index = b"GFVZ\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\0\0\0\0".to_vec();
@@ -57,7 +57,7 @@ async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
     .await;
     let server = Server::of(copy);
     for mode in ["vertices", "chunks"] {
-        let found = told(&server, &format!("s/vertices?mode={mode}&bbox=200,0,0,399,1,1")).await;
+        let found = get_json(&server, &format!("s/vertices?mode={mode}&bbox=200,0,0,399,1,1")).await;
         assert_eq!(sorted(&found["positions"]), [[399.0, 1.0, 1.0]], "{mode}");
         assert_eq!(found["chunks"][0]["rows"], json!([1]), "{mode}");
         assert_eq!(found["stats"]["rows_loaded"], 2, "{mode}");
@@ -65,10 +65,10 @@ async fn rows_that_no_fragment_has_are_no_vertices_any_longer() {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_say_how_many_rows_count_gives_all_and_says_so() {
+async fn warns_when_the_number_of_vertices_is_unknown() {
     let copy = copied("doc/doc_points.zarrvectors").await;
     erase(&copy, "s/0/vertex_group_offsets/zarr.json").await;
-    let found = told(&Server::of(copy), "s/vertices").await;
+    let found = get_json(&Server::of(copy), "s/vertices").await;
     assert_eq!(
         (&found["stats"]["rows"], &found["warnings"][0]["code"]),
         (&json!(18), &json!("row_count_unknown"))
@@ -76,16 +76,16 @@ async fn a_store_that_does_not_say_how_many_rows_count_gives_all_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_encoding_that_is_not_read_is_named() {
+async fn reports_unsupported_encodings() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     edit(&copy, "0/vertices/zarr.json", |array| array["attributes"]["encoding"] = json!("draco")).await;
     let server = Server::of(copy);
     ask(&server, "s/vertices").await.refuses(501, "unsupported_encoding", "draco");
-    assert_eq!(told(&server, "s").await["levels"][0]["error"], "unsupported_encoding");
+    assert_eq!(get_json(&server, "s").await["levels"][0]["error"], "unsupported_encoding");
 }
 
 #[tokio::test]
-async fn a_store_may_be_called_as_a_question_is() {
+async fn a_store_may_have_the_name_of_a_subresource() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     let inner = memory();
     let mut keys = zarrd::store::Store::list_prefix(&*copy, &zarrd::key::StorePrefix::root(), None);
@@ -96,12 +96,12 @@ async fn a_store_may_be_called_as_a_question_is() {
         put(&inner, &format!("a/vertices/{below}"), value.bytes(1 << 20).await.unwrap()).await;
     }
     let server = Server::of(inner);
-    assert_eq!(told(&server, "a/vertices").await["profile"], "v9");
-    assert_eq!(told(&server, "a/vertices/vertices").await["stats"]["rows"], 9);
-    assert_eq!(told(&server, "a/vertices/levels/0/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "a/vertices").await["profile"], "v9");
+    assert_eq!(get_json(&server, "a/vertices/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "a/vertices/levels/0/vertices").await["stats"]["rows"], 9);
 }
 
-/// A store of two axes whose chunks are also cut by a gene: one vertex in each of some cells.
+/// A store with two axes whose chunks are also split by a gene: some cells have one vertex each.
 async fn genes() -> SharedStore {
     let store = memory();
     let group = |attributes: Value| {
@@ -144,9 +144,9 @@ async fn genes() -> SharedStore {
 }
 
 #[tokio::test]
-async fn chunks_may_be_cut_by_an_attribute_too() {
+async fn reads_chunks_split_by_an_attribute() {
     let server = Server::of(genes().await);
-    let all = told(&server, "s/vertices?attributes=gene").await;
+    let all = get_json(&server, "s/vertices?attributes=gene").await;
     assert_eq!(all["attributes"]["gene"], json!(["Sst", "Sst", "Pvalb", "Pvalb"]));
     assert_eq!(all["chunks"][0]["coord"], json!([0, 0, 0]));
     for (query, rows) in [
@@ -154,14 +154,14 @@ async fn chunks_may_be_cut_by_an_attribute_too() {
         ("bbox=0,0,9,9", json!([[1.0, 1.0], [2.0, 3.0]])),
         ("bbox=0,0,9,9&where=gene:Pvalb", json!([[2.0, 3.0]])),
     ] {
-        let found = told(&server, &format!("s/vertices?{query}")).await;
+        let found = get_json(&server, &format!("s/vertices?{query}")).await;
         assert_eq!(sorted(&found["positions"]), sorted(&rows), "{query}");
     }
     for none in ["gene:Vip", "color:Sst", "gene"] {
         ask(&server, &format!("s/vertices?where={none}")).await.refuses(400, "bad_param", none);
     }
-    let level = told(&server, "s/levels/0").await;
+    let level = get_json(&server, "s/levels/0").await;
     assert_eq!(level["chunk_attribute"], json!({"name": "gene", "values": ["Sst", "Pvalb"]}));
     assert_eq!((&level["grid"], &level["chunks"]), (&json!([2, 2]), &json!(4)));
-    assert_eq!(told(&server, "s/validate").await["ok"], true);
+    assert_eq!(get_json(&server, "s/validate").await["ok"], true);
 }

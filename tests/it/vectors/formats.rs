@@ -1,10 +1,10 @@
-//! The three forms of vertices: JSON, an Arrow stream, one binary frame; pages of them; and what a corrupt chunk does.
+//! The formats of vertices (JSON, an Arrow stream, a binary frame), pages, and corrupt chunks.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use zarrd::store::SharedStore;
 
-use super::{ask, copied, server, sorted, told};
+use super::{ask, copied, get_json, server, sorted};
 use crate::support::server::{Server, put};
 
 /// The columns of a binary frame, with its header.
@@ -23,10 +23,10 @@ fn frame(body: &[u8]) -> (Value, Vec<(String, Vec<u8>)>) {
 }
 
 #[tokio::test]
-async fn a_frame_holds_the_columns_that_json_shows() {
+async fn a_binary_frame_has_the_columns_of_the_json_response() {
     let server = server("real");
     let query = "points_tiny.zarrvectors/vertices?attributes=intensity,color,kind&columns=position,chunk,row,fragment";
-    let shown = told(&server, query).await;
+    let shown = get_json(&server, query).await;
     let answer = ask(&server, &format!("{query}&format=bin")).await;
     assert_eq!(answer.header("content-type"), "application/octet-stream");
     let (header, columns) = frame(&answer.body);
@@ -54,19 +54,19 @@ async fn a_frame_holds_the_columns_that_json_shows() {
     let categories = header["columns"][6]["categories"].as_array().unwrap();
     let kinds: Vec<&Value> = columns[6].1.iter().map(|&code| &categories[code as usize]).collect();
     assert_eq!(json!(kinds), shown["attributes"]["kind"]);
-    // In the order of chunks: the same points have the same values as when they were written.
+    // In chunk order, the points have the values with which they were written.
     assert_eq!(shown["attributes"]["kind"], json!(["a", "b", "a", "c", "a", "b", "b", "a", "c"]));
 }
 
 #[tokio::test]
-async fn an_arrow_stream_begins_and_ends_as_one() {
+async fn arrow_streams_start_and_end_as_the_format_requires() {
     let server = server("real");
     for query in [
         "points_cloud.zarrvectors/vertices?",
         "streamlines.zarrvectors/vertices?attributes=fa&columns=position,object_id,fragment&",
         "points_tiny.zarrvectors/vertices?bbox=1e9,1e9,1e9,2e9,2e9,2e9&",
     ] {
-        let shown = told(&server, query).await;
+        let shown = get_json(&server, query).await;
         let answer = ask(&server, &format!("{query}format=arrow")).await;
         assert_eq!(answer.status, StatusCode::OK, "{query}");
         assert_eq!(answer.header("content-type"), "application/vnd.apache.arrow.stream");
@@ -85,10 +85,7 @@ async fn an_arrow_stream_begins_and_ends_as_one() {
         .ask(axum::http::Method::HEAD, "/v1/vectors/m/points_cloud.zarrvectors/vertices?format=arrow", &[])
         .await;
     assert_eq!((head.status, head.body.len(), head.header("x-zvf-chunks")), (StatusCode::OK, 0, "125"));
-    assert!(
-        !head.headers.contains_key("content-length"),
-        "the length of rows that nobody has read is not known"
-    );
+    assert!(!head.headers.contains_key("content-length"), "the length of rows that were not read is unknown");
     let accepted = server
         .ask(
             axum::http::Method::GET,
@@ -101,14 +98,15 @@ async fn an_arrow_stream_begins_and_ends_as_one() {
 }
 
 #[tokio::test]
-async fn pages_together_are_the_whole() {
+async fn pages_concatenate_to_the_whole_result() {
     let server = server("real");
-    let all = told(&server, "points_pyramid.zarrvectors/vertices?attributes=&bbox=0,0,0,150,150,150").await;
+    let all =
+        get_json(&server, "points_pyramid.zarrvectors/vertices?attributes=&bbox=0,0,0,150,150,150").await;
     for limit in [1, 7, 50, 10_000] {
         let (mut rows, mut cursor, mut pages) = (Vec::new(), Value::Null, 0);
         loop {
             let at = cursor.as_str().map_or(String::new(), |cursor| format!("&cursor={cursor}"));
-            let page = told(
+            let page = get_json(
                 &server,
                 &format!("points_pyramid.zarrvectors/vertices?bbox=0,0,0,150,150,150&limit={limit}{at}"),
             )
@@ -135,7 +133,7 @@ async fn pages_together_are_the_whole() {
 }
 
 #[tokio::test]
-async fn a_body_asks_for_the_union_of_boxes_each_vertex_once() {
+async fn posted_boxes_return_each_vertex_once() {
     let server = server("real");
     let url = "/v1/vectors/m/points_tiny.zarrvectors/vertices";
     let body = json!({"boxes": [[0, 0, 0, 60, 60, 60], [50, 0, 0, 200, 200, 200], ["-inf", 0, 0, 10, 10, 10], {"min": [50, 0, 0], "max": [60, 10, "60"]}], "attributes": ["intensity"]});
@@ -165,7 +163,7 @@ async fn a_body_asks_for_the_union_of_boxes_each_vertex_once() {
     );
 }
 
-/// A copy of a store whose chunk has other bytes.
+/// A copy of a store with other bytes in one chunk.
 async fn damaged(store: &str, key: &str, bytes: &[u8]) -> (Server, SharedStore) {
     let copy = copied(&format!("real/{store}.zarrvectors")).await;
     put(&copy, &format!("s/{key}"), bytes.to_vec()).await;
@@ -173,7 +171,7 @@ async fn damaged(store: &str, key: &str, bytes: &[u8]) -> (Server, SharedStore) 
 }
 
 #[tokio::test]
-async fn a_corrupt_chunk_names_itself_or_is_left_out() {
+async fn a_corrupt_chunk_is_reported_or_skipped() {
     for (key, bytes) in [
         ("0/vertices/c/1/0/0", &b"\x01\0\0\0\x05\0\0\0abcde"[..]),
         ("0/vertices/c/1/0/0", b"\x01\0\0\0\xff\xff\xff\xff"),
@@ -189,19 +187,19 @@ async fn a_corrupt_chunk_names_itself_or_is_left_out() {
         );
         let arrow = ask(&server, "s/vertices?format=arrow").await;
         arrow.refuses(409, "corrupt_chunk", key);
-        let rest = told(&server, "s/vertices?on_error=skip").await;
+        let rest = get_json(&server, "s/vertices?on_error=skip").await;
         assert_eq!(
             (&rest["stats"]["rows"], &rest["errors"][0]["chunk"]),
             (&json!(7), &json!("1.0.0")),
             "{rest}"
         );
-        // Whoever does not touch it does not mind.
-        assert_eq!(told(&server, "s/vertices?bbox=0,0,0,49,49,49").await["stats"]["rows"], 1);
+        // A box that does not touch the chunk is unaffected.
+        assert_eq!(get_json(&server, "s/vertices?bbox=0,0,0,49,49,49").await["stats"]["rows"], 1);
     }
     let (server, _) =
         damaged("points_tiny", "0/vertex_attributes/intensity/c/1/0/0", b"\x01\0\0\0\x04\0\0\0abcd").await;
     ask(&server, "s/vertices?attributes=intensity").await.refuses(409, "corrupt_chunk", "too few values");
-    assert_eq!(told(&server, "s/vertices").await["stats"]["rows"], 9);
+    assert_eq!(get_json(&server, "s/vertices").await["stats"]["rows"], 9);
     let (server, _) = damaged(
         "points_tiny",
         "0/vertex_fragments/c/1/0/0",
@@ -212,8 +210,8 @@ async fn a_corrupt_chunk_names_itself_or_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_manifest_that_names_what_is_not_there_names_its_object() {
-    // Uncompressed manifests of the documents' layout can be written by hand.
+async fn an_invalid_manifest_is_reported_with_its_object() {
+    // Manifests of the documents' profile are uncompressed, so the test can write them.
     let copy = copied("doc/doc_streamlines.zarrvectors").await;
     let pairs: Vec<u8> = [0_i64, 0, 0, 99].iter().flat_map(|number| number.to_le_bytes()).collect();
     let chunk = [pairs, vec![0xff; (65536 - 2) * 16]].concat();
@@ -223,7 +221,7 @@ async fn a_manifest_that_names_what_is_not_there_names_its_object() {
     refused.refuses(500, "corrupt_manifest", "group 99");
     assert_eq!(refused.json()["object_id"], 1);
     assert_eq!(
-        told(&server, "s/objects/0").await["manifest"],
+        get_json(&server, "s/objects/0").await["manifest"],
         json!([{"chunk": [0, 0, 0], "fragments": [0]}])
     );
 }

@@ -1,4 +1,4 @@
-//! Whatever the bytes of a payload are, and whatever the metadata says: an answer, or a reason; never a defect.
+//! Arbitrary payloads and metadata give a response or an error with a reason, never an internal error.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{FOLDER, copied};
 use crate::support::server::{Server, put};
 
-/// Questions that read everything there is.
+/// Requests that read every part of a store.
 const QUESTIONS: &[&str] = &[
     "",
     "/levels/0",
@@ -48,23 +48,23 @@ fn files(store: &str) -> (Values, Values) {
     (payloads, documents)
 }
 
-/// Asks everything, and fails at a defect.
+/// Sends all requests, and fails at an internal error.
 async fn ask_all(server: &Server, what: &str) {
     ask_each(server, QUESTIONS, what).await;
 }
 
-async fn ask_each(server: &Server, questions: &[&str], what: &str) {
-    for question in questions {
-        let answer = server.get(&format!("/v1/vectors/m/s{question}")).await;
+async fn ask_each(server: &Server, routes: &[&str], what: &str) {
+    for route in routes {
+        let answer = server.get(&format!("/v1/vectors/m/s{route}")).await;
         let status = answer.status.as_u16();
         let is_told =
             answer.status.is_success() || !matches!(&*answer.code(), "internal" | "overloaded" | "timed-out");
-        assert!(is_told, "{what} {question}: {status} {:?}", answer.body);
+        assert!(is_told, "{what} {route}: {status} {:?}", answer.body);
     }
 }
 
 #[tokio::test]
-async fn no_bytes_of_a_payload_are_a_defect() {
+async fn corrupt_payloads_never_cause_internal_errors() {
     for store in ["real/graph", "doc/doc_streamlines", "v07/streamlines_v07"] {
         let store = &format!("{store}.zarrvectors");
         let copy = copied(store).await;
@@ -88,7 +88,7 @@ async fn no_bytes_of_a_payload_are_a_defect() {
     }
 }
 
-/// Each member of a document with each of some values in its place.
+/// The document with each of its members replaced by each of some values.
 fn changes(document: &Value, values: &[Value]) -> Vec<Value> {
     let mut changed = Vec::new();
     let names: Vec<String> = match document {
@@ -110,7 +110,7 @@ fn changes(document: &Value, values: &[Value]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn no_metadata_is_a_defect() {
+async fn invalid_metadata_never_causes_internal_errors() {
     let values =
         [json!(null), json!(-1), json!(1e308), json!([i64::MIN, u64::MAX, 1e-308]), json!({"": "\u{0}"})];
     let store = "real/graph.zarrvectors";
@@ -128,7 +128,7 @@ async fn no_metadata_is_a_defect() {
             continue;
         }
         let mut document: Value = serde_json::from_slice(&bytes).unwrap();
-        // What others derive from the rest, and nobody reads here.
+        // Derived members that the server does not read.
         if let Some(attributes) = document["attributes"].as_object_mut() {
             attributes.remove("ome");
         }

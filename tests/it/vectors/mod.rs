@@ -28,7 +28,7 @@ use crate::support::server::{Answer, Server, cpu, put};
 
 pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors");
 
-/// The stores of a folder of the fixtures.
+/// The stores in a folder of the fixtures.
 pub fn stored(folder: &str) -> SharedStore {
     let path = Path::new(FOLDER).join(folder);
     zarrd::store::open(path.to_str().unwrap(), &StoreOptions::default(), &cpu()).unwrap()
@@ -38,24 +38,24 @@ pub fn server(folder: &str) -> Server {
     Server::of(stored(folder))
 }
 
-/// What is expected of the fixtures.
+/// The expected results for the fixtures.
 pub fn expected(file: &str) -> Value {
     serde_json::from_slice(&std::fs::read(Path::new(FOLDER).join(file)).unwrap()).unwrap()
 }
 
-/// What a store answers.
-pub async fn ask(server: &Server, question: &str) -> Answer {
-    server.get(&format!("/v1/vectors/m/{question}")).await
+/// The response of a route of a store.
+pub async fn ask(server: &Server, route: &str) -> Answer {
+    server.get(&format!("/v1/vectors/m/{route}")).await
 }
 
-/// The same, which must be JSON.
-pub async fn told(server: &Server, question: &str) -> Value {
-    let answer = ask(server, question).await;
-    assert_eq!(answer.status, StatusCode::OK, "{question}: {:?}", answer.body);
+/// The same as [`ask`], parsed as JSON.
+pub async fn get_json(server: &Server, route: &str) -> Value {
+    let answer = ask(server, route).await;
+    assert_eq!(answer.status, StatusCode::OK, "{route}: {:?}", answer.body);
     answer.json()
 }
 
-/// Numbers with commas between.
+/// Comma-separated numbers.
 pub fn joined(numbers: &Value) -> String {
     let text = |number: &Value| number.as_str().map_or_else(|| number.to_string(), str::to_owned);
     let numbers: Vec<String> = numbers.as_array().unwrap().iter().map(text).collect();
@@ -71,7 +71,7 @@ pub fn sorted(rows: &Value) -> Vec<Vec<f64>> {
     rows
 }
 
-/// A copy of a store of the fixtures in memory, at `s`.
+/// A copy of a fixture store in memory, at `s`.
 pub async fn copied(store: &str) -> SharedStore {
     let copy = memory();
     let root = Path::new(FOLDER).join(store);

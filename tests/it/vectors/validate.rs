@@ -1,14 +1,14 @@
-//! Validation: good stores pass, and a store with one thing changed fails the check of that thing, at its level.
+//! Validation: valid stores pass, and a store with one change fails the check for that change, at its level.
 
 use serde_json::{Value, json};
 use zarrd::key::{StoreKey, StorePrefix};
 use zarrd::store::{ByteRange, SharedStore};
 
-use super::{ask, copied, server, told};
+use super::{ask, copied, get_json, server};
 use crate::support::server::{Server, erase, put};
 
 #[tokio::test]
-async fn good_stores_pass_every_level() {
+async fn valid_stores_pass_every_level() {
     for (folder, stores) in [
         (
             "real",
@@ -30,7 +30,7 @@ async fn good_stores_pass_every_level() {
         let server = server(folder);
         for store in stores {
             for level in 1..=5 {
-                let report = told(&server, &format!("{store}.zarrvectors/validate?level={level}")).await;
+                let report = get_json(&server, &format!("{store}.zarrvectors/validate?level={level}")).await;
                 let odd: Vec<&Value> = report["checks"]
                     .as_array()
                     .unwrap()
@@ -50,13 +50,13 @@ async fn good_stores_pass_every_level() {
 
 /// One change of a store.
 enum Change {
-    /// Of a document.
+    /// Changes a document.
     Document(&'static str, fn(&mut Value)),
-    /// Of a value.
+    /// Replaces a value.
     Value(&'static str, Vec<u8>),
-    /// A value that is no longer there.
+    /// Removes a value.
     Without(&'static str),
-    /// A prefix without values.
+    /// Removes all values below a prefix.
     Empty(&'static str),
 }
 
@@ -95,7 +95,7 @@ fn remove(object: &mut Value, name: &str) {
     object.as_object_mut().unwrap().remove(name).unwrap();
 }
 
-/// A cell of one item.
+/// A cell with one item.
 fn cell(payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap();
     [&1_u32.to_le_bytes()[..], &length.to_le_bytes(), payload].concat()
@@ -124,7 +124,7 @@ fn index(ranges: &[(i64, i64)]) -> Vec<u8> {
     bytes
 }
 
-/// Offsets of 64 bins: these groups, and none for the others.
+/// Offsets of 64 bins: the given groups, and empty ones for the others.
 fn offsets(groups: &[(usize, i64, i64)]) -> Vec<u8> {
     let mut pairs = vec![[-1, -1]; 64];
     for &(bin, start, count) in groups {
@@ -139,7 +139,7 @@ const PYRAMID: &str = "real/points_pyramid";
 const GRAPH: &str = "real/graph";
 const DOC: &str = "doc/doc_points";
 
-/// The check that must complain, its level and how loudly; the store; and the one change.
+/// The check that must fail, its level and status, the store, and the change.
 type Case = (&'static str, u8, &'static str, &'static str, Change);
 
 fn structure() -> Vec<Case> {
@@ -710,7 +710,7 @@ async fn check(cases: Vec<Case>) {
         change.make(&copy).await;
         let server = Server::of(copy);
         let what = format!("case {number}: {id} of {store}");
-        let found = told(&server, &format!("s/validate?level={at}")).await;
+        let found = get_json(&server, &format!("s/validate?level={at}")).await;
         let of_id: Vec<&Value> =
             found["checks"].as_array().unwrap().iter().filter(|check| check["id"] == id).collect();
         assert!(
@@ -724,39 +724,39 @@ async fn check(cases: Vec<Case>) {
             "{what}"
         );
         if at > 1 && id != "root_metadata" {
-            let below = told(&server, &format!("s/validate?level={}", at - 1)).await;
+            let below = get_json(&server, &format!("s/validate?level={}", at - 1)).await;
             assert!(below["checks"].as_array().unwrap().iter().all(|check| check["id"] != id), "{what}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_found_at_the_first_level() {
+async fn level_1_reports_missing_nodes() {
     check(structure()).await;
 }
 
 #[tokio::test]
-async fn what_the_metadata_says_wrongly_is_found_at_the_second_level() {
+async fn level_2_reports_invalid_metadata() {
     check(metadata()).await;
 }
 
 #[tokio::test]
-async fn what_the_data_says_wrongly_is_found_at_the_third_level() {
+async fn level_3_reports_invalid_data() {
     check(data()).await;
 }
 
 #[tokio::test]
-async fn what_kinds_and_pyramids_ask_for_is_found_at_the_last_levels() {
+async fn levels_4_and_5_report_geometry_and_pyramid_errors() {
     check(geometry()).await;
 }
 
 #[tokio::test]
-async fn a_report_can_be_cut_short_and_written_as_text() {
+async fn a_report_can_be_short_circuited_and_written_as_text() {
     let copy = copied("real/points_tiny.zarrvectors").await;
     Document("zarr.json", |root| block(root)["chunk_shape"] = json!([200, 200])).make(&copy).await;
     let server = Server::of(copy);
-    let whole = told(&server, "s/validate").await;
-    let short = told(&server, "s/validate?short_circuit=1").await;
+    let whole = get_json(&server, "s/validate").await;
+    let short = get_json(&server, "s/validate?short_circuit=1").await;
     assert!(
         whole["checks"]
             .as_array()
@@ -785,9 +785,9 @@ async fn a_report_can_be_cut_short_and_written_as_text() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_a_report_and_not_the_answer() {
+async fn a_deadline_makes_a_report_incomplete() {
     let server = server("real");
-    let report = told(&server, "points_pyramid.zarrvectors/validate?deadline_ms=0").await;
+    let report = get_json(&server, "points_pyramid.zarrvectors/validate?deadline_ms=0").await;
     assert_eq!((&report["complete"], &report["ok"]), (&json!(false), &json!(true)));
     assert!(
         report["checks"]
@@ -796,7 +796,7 @@ async fn a_deadline_ends_a_report_and_not_the_answer() {
             .iter()
             .any(|check| check["id"] == "chunk_decodes" && check["status"] == "skipped")
     );
-    let one = told(&server, "points_pyramid.zarrvectors/validate?levels=1").await;
+    let one = get_json(&server, "points_pyramid.zarrvectors/validate?levels=1").await;
     assert!(
         one["checks"]
             .as_array()
