@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{ArrayError, ChunkLookup, ReadContext, StoredKey, StoredValue};
+use super::error::ArrayError;
+use super::read_context::ReadContext;
+use super::stored::{ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::CodecChain;
 use crate::codec::sharding_indexed::ShardIndex;

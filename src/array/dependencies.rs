@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::{ChunkVersions, NodeOpener, OpenNode};
+use super::node::OpenNode;
+use super::open::NodeOpener;
+use super::snapshot::ChunkVersions;
 use crate::key::{NodePath, StoreKey};
 use crate::store::WatchToken;
 

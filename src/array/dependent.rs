@@ -1,59 +1,19 @@
 //! Opening arrays that others declare: their documents are made of the primary's, and their chunks stand below its prefix.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
-use super::{Array, ArrayError, NodeId, NodeOpener, OpenNode};
-use crate::chunk::{ChunkCoords, ChunkKeyEncoding};
-use crate::hierarchy::{DeclaredArray, Dependents, HierarchyError, Located, Node};
+use super::declared::{Declared, DeclaredArrays};
+use super::error::ArrayError;
+use super::node::{NodeId, OpenNode};
+use super::open::NodeOpener;
+use crate::hierarchy::{Dependents, HierarchyError, Located, Node};
 use crate::key::NodePath;
+use crate::metadata::ZarrFormat;
 use crate::metadata::dependents::{Reading, is_declared};
-use crate::metadata::{ArrayMetadata, ZarrFormat};
-use crate::store::Version;
-
-/// An array that another declares and that is served from a path of its own.
-#[derive(Debug)]
-pub struct Declared {
-    /// Its path.
-    pub path: NodePath,
-    /// Its document for readers that do not know the convention, if that is short enough to be remembered.
-    pub rebased: Option<Arc<str>>,
-    metadata: Arc<ArrayMetadata>,
-    keys: ChunkKeyEncoding,
-    array: OnceLock<Option<Arc<Array>>>,
-}
-
-/// The arrays that one declares, by their paths.
-#[derive(Debug, Default)]
-pub struct DeclaredArrays {
-    /// The version of the document that declares them; `None` if it declares none.
-    pub version: Option<Version>,
-    /// The arrays.
-    pub arrays: Vec<Declared>,
-}
-
-impl Declared {
-    fn of(declared: DeclaredArray) -> Option<Self> {
-        let DeclaredArray { path, array: metadata, is_withheld, rebased } = declared;
-        let keys = ChunkKeyEncoding::new(metadata.chunk_key_encoding.clone());
-        let rebased = rebased.map(Arc::from);
-        (!is_withheld).then(|| Self { path, rebased, metadata, keys, array: OnceLock::new() })
-    }
-
-    /// The coordinates of its chunk that is stored under this key below the primary's prefix; `None` if there is none.
-    #[must_use]
-    pub fn chunk_coords(&self, below: &str) -> Option<ChunkCoords> {
-        self.keys.decode(below, self.metadata.shape.len())
-    }
-
-    /// The array, without its attributes, as `bind` makes it of its metadata. That is asked once.
-    pub fn array(&self, bind: impl FnOnce(&Arc<ArrayMetadata>) -> Option<Arc<Array>>) -> Option<&Arc<Array>> {
-        self.array.get_or_init(|| bind(&self.metadata)).as_ref()
-    }
-}
 
 impl NodeOpener {
     /// The node at a path, where declarations are read in this way.
@@ -152,7 +112,7 @@ impl NodeOpener {
         let load = async |located: &Located| {
             let declared = self.hierarchy.declared(path, located).await?;
             let version = located.versions().next().flatten().cloned();
-            let arrays = declared.into_iter().filter_map(Declared::of).collect();
+            let arrays = declared.into_iter().filter_map(Declared::new).collect();
             Ok::<_, ArrayError>(Arc::new(DeclaredArrays { version, arrays }))
         };
         match opened {

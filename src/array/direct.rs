@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Instrument;
 
+use super::chunk_source::{ChunkSource, FetchBudget};
 use super::coalesce::{Fetch, coalesce};
+use super::error::ArrayError;
 use super::jobs::{JobPart, decode, jobs};
-use super::{
-    ArrayError, ChunkData, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey, StoredValue,
-};
+use super::read_context::ReadContext;
+use super::stored::{ChunkData, ChunkLookup, StoredKey, StoredValue};
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::{IndexLocation, ShardIndex, Sharding};
 use crate::codec::{CodecChain, CodecError};

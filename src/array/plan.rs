@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Array, ArrayError};
+use super::bound_array::Array;
+use super::error::ArrayError;
 use crate::chunk::{AssembleError, AxisRange, ChunkAxis, Subset};
 
 /// What one request may cost.
@@ -122,7 +123,7 @@ impl Plan {
     }
 
     /// Why a band could not be put together.
-    pub(super) fn unassembled(&self, error: AssembleError) -> ArrayError {
+    pub(super) fn assemble_error(&self, error: AssembleError) -> ArrayError {
         match error {
             AssembleError::HeapTooLarge => ArrayError::TooLarge {
                 what: "bytes of elements",

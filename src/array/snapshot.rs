@@ -5,7 +5,11 @@ use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::{ArrayError, ChunkSource, Plan, ReadContext, StoredValue};
+use super::chunk_source::ChunkSource;
+use super::error::ArrayError;
+use super::plan::Plan;
+use super::read_context::ReadContext;
+use super::stored::{ChunkLookup, StoredValue};
 use crate::chunk::{ChunkCoords, CopyRegion, Elements};
 use crate::key::StoreKey;
 use crate::store::Version;
@@ -75,7 +79,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Failures of the store.
-    pub(super) async fn take(
+    pub(super) async fn lookup(
         plan: &Plan,
         source: &dyn ChunkSource,
         trace: &ReadContext,
@@ -100,7 +104,7 @@ impl Snapshot {
     }
 
     /// A plan that was read: its chunks as they were found, and all its elements.
-    pub(super) fn of_read(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
+    pub(super) fn with_elements(plan: Plan, chunks: Chunks, elements: Elements) -> Self {
         Self::new(plan, chunks, Some(elements))
     }
 
@@ -144,9 +148,9 @@ impl Snapshot {
             .flatten()
     }
 
-    /// The stored chunk at these coordinates; `None` if there is none.
-    pub(super) fn value(&self, coords: &[u64]) -> Option<&Arc<StoredValue>> {
-        let place = self.chunks.binary_search_by(|(known, _)| known.as_slice().cmp(coords)).ok()?;
-        self.chunks.get(place)?.1.as_ref()
+    /// The version of the stored chunk at these coordinates, of which nothing was read.
+    pub(super) fn lookup_of(&self, coords: &[u64]) -> ChunkLookup {
+        let place = self.chunks.binary_search_by(|(chunk, _)| chunk.as_slice().cmp(coords)).ok();
+        ChunkLookup::seen(place.and_then(|place| self.chunks.get(place)?.1.clone()))
     }
 }

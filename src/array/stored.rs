@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ArrayError, ReadContext};
+use super::error::ArrayError;
+use super::read_context::ReadContext;
 use crate::chunk::Elements;
 use crate::codec::sharding_indexed::ShardIndex;
 use crate::key::StoreKey;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::weighted_cache::Generation;
+use super::generation::Generation;
 
 type Channel<V> = Arc<watch::Sender<Option<V>>>;
 

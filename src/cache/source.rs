@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use tracing::Instrument;
 
-use super::CacheOptions;
 use super::caches::{CacheKind, Evictable, is_key_below};
+use super::generation::Generation;
+use super::options::CacheOptions;
 use super::parts_asked::PartsAsked;
 use super::single_flight::{Follower, Join, Leader};
 use super::uncached::UncachedSource;
 use super::version_index::VersionIndex;
-use super::weighted_cache::{CacheUsage, Generation, LOAD_ATTEMPTS, LoadResult, WeightedCache};
+use super::weighted_cache::{CacheUsage, LOAD_ATTEMPTS, LoadResult, WeightedCache};
 use crate::array::{
     ArrayError, ChunkData, ChunkLocation, ChunkLookup, ChunkSource, FetchBudget, ReadContext, StoredKey,
     StoredValue,

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use moka::sync::Cache;
 use tracing::Instrument;
 
+use super::generation::{Generation, GenerationCounter};
 use super::single_flight::{Join, Leader, SingleFlight};
 use crate::array::ArrayError;
 
@@ -65,13 +66,9 @@ pub(crate) struct WeightedCache<K: Eq + Hash, T> {
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: Arc<AtomicU64>,
-    /// How often something was forgotten on demand.
-    purges: AtomicU64,
+    /// Advanced by each purge.
+    generation: GenerationCounter,
 }
-
-/// A moment between two purges: what was loaded in one is not remembered in the next, for it may be of before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Generation(u64);
 
 impl<K, T> WeightedCache<K, T>
 where
@@ -107,13 +104,13 @@ where
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             evictions,
-            purges: AtomicU64::new(0),
+            generation: GenerationCounter::default(),
         }
     }
 
     /// Now, for what is loaded from here on.
     pub(crate) fn generation(&self) -> Generation {
-        Generation(self.purges.load(Ordering::SeqCst))
+        self.generation.current()
     }
 
     /// What it holds, and how often that was of use.
@@ -137,7 +134,7 @@ where
     /// Forgets what `is_meant`, and how many there were. Loads under way are not remembered either, and nobody joins those
     /// that are meant: what comes back after this was loaded after it.
     pub(crate) fn purge(&self, is_meant: impl Fn(&K) -> bool) -> u64 {
-        self.purges.fetch_add(1, Ordering::SeqCst);
+        self.generation.advance();
         self.flights.detach(&is_meant);
         let mut forgotten = 0;
         for (key, _) in &self.cache {

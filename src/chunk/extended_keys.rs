@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::key_encoding::{default_coords, put_default, put_v2, v2_coords};
+use super::joined_keys::{default_coords, put_default, put_v2, v2_coords};
 use crate::metadata::{ExtendedKeys, KeyCore, KeyPart, KeyTemplate};
 
 /// Appends the key of a chunk.

@@ -10,6 +10,7 @@ mod copy;
 mod elements;
 mod extended_keys;
 mod grid;
+mod joined_keys;
 mod key_encoding;
 mod key_set;
 mod runs;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::ComputePool;
+use super::compute_pool::ComputePool;
 
 /// A table of very many things, which is dropped on the pool wherever it is let go: to free each of them takes its time.
 pub struct DropOnPool<T: Default + Send + 'static> {

@@ -1,0 +1,378 @@
+//! [`ComputePool`]: runs CPU work that asynchronous code waits for.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use async_task::Runnable;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
+use tracing::Instrument;
+
+use super::pool::{self, Pool};
+use crate::error::{Classify, ErrorClass};
+
+/// Work on no more bytes than this is not worth the way to another thread.
+const INLINE_BYTES: u64 = 8 << 10;
+/// Work on more bytes than this is worth it from a thread of the pool too: others may be idle.
+const BESIDE_BYTES: u64 = 1 << 20;
+
+/// Work on a longer document than this may take a tenth of a second.
+const LONG_DOCUMENT_BYTES: u64 = 256 << 10;
+
+/// How many threads work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ComputePoolOptions {
+    /// Threads that decode and render; 0 means one a core.
+    pub threads: usize,
+}
+
+/// Why CPU work has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ComputePoolError {
+    /// The work panicked: a defect, of which only this piece of work is the victim.
+    #[error("the work panicked")]
+    Panicked,
+    /// The pool could not be made.
+    #[error("the threads cannot be started: {0}")]
+    NoThreads(String),
+}
+
+impl Classify for ComputePoolError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Panicked | Self::NoThreads(_) => ErrorClass::Internal,
+        }
+    }
+}
+
+/// The pool. Clones share it.
+#[derive(Clone)]
+pub struct ComputePool {
+    pub(super) pool: Arc<Pool>,
+    threads: usize,
+    /// Turns of long work: not all threads are ever busy with it.
+    long: Arc<Semaphore>,
+}
+
+impl ComputePool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::NoThreads`] if the system refuses them.
+    pub fn new(options: ComputePoolOptions) -> Result<Self, ComputePoolError> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = if options.threads == 0 { cores } else { options.threads };
+        let pool = Pool::start(threads).map_err(|error| ComputePoolError::NoThreads(error.to_string()))?;
+        let long = Arc::new(Semaphore::new((threads / 2).max(1)));
+        Ok(Self { pool: Arc::new(pool), threads, long })
+    }
+
+    /// How many threads work.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Runs `work` on the pool: at once in a future that is driven there ([`ComputePool::spawn_future`]), and else when its turn comes.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if `work` panics.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
+        if pool::on_pool_thread() { at_once(work) } else { self.spawn_background(work).await }
+    }
+
+    /// Waits for a turn and runs `work` on the pool, as one of many pieces that are worked on side by side. Work that has
+    /// not had its turn when the future is dropped is never run.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if `work` panics.
+    pub async fn spawn_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
+        let (done, result) = oneshot::channel();
+        self.pool.push(Box::new(move || {
+            if done.is_closed() {
+                return;
+            }
+            // If it panics, `done` is dropped. If nobody waits any longer, the result is.
+            let _ = done.send(work());
+        }));
+        result.await.map_err(|_closed| ComputePoolError::Panicked)
+    }
+
+    /// As [`ComputePool::run`] for work on so many bytes: a few kilobytes are worked on at once, which takes less time than the
+    /// way to another thread and back.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if `work` panics.
+    pub async fn run_or_inline<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
+        if bytes <= INLINE_BYTES {
+            at_once(work)
+        } else if bytes <= BESIDE_BYTES {
+            self.run(work).await
+        } else {
+            self.spawn_background(work).await
+        }
+    }
+
+    /// As [`ComputePool::run`] for work on a document of so many bytes, which takes longer than that on as many bytes of elements:
+    /// long documents wait for their turn, and half of the threads at least are left for other work.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if `work` panics.
+    pub async fn run_document<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
+        if bytes <= INLINE_BYTES {
+            return at_once(work);
+        }
+        if bytes <= LONG_DOCUMENT_BYTES {
+            return self.run(work).await;
+        }
+        // The semaphore is never closed. The work has the turn, as it goes on when the caller leaves.
+        let turn = Arc::clone(&self.long).acquire_owned().await.ok();
+        self.spawn_background(move || {
+            let _turn = turn;
+            work()
+        })
+        .await
+    }
+
+    /// Drives a future on the pool: what it does between two waits, and what it has [`ComputePool::run`], is one piece of work, on
+    /// data that stays in the caches of one core, and takes no way to another thread and back. It must not block. Dropping
+    /// it drops the future at its next wait. To be called where there is a reactor.
+    ///
+    /// # Errors
+    /// [`ComputePoolError::Panicked`] if it panics.
+    pub async fn spawn_future<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ComputePoolError> {
+        let (pool, reactor) = (Arc::clone(&self.pool), Handle::current());
+        let schedule = move |runnable: Runnable| {
+            let reactor = reactor.clone();
+            pool.push(Box::new(move || {
+                let _here = reactor.enter();
+                runnable.run();
+            }));
+        };
+        let (runnable, task) = async_task::spawn(future.in_current_span(), schedule);
+        runnable.schedule();
+        // A task whose future panicked is a task that was cancelled.
+        task.fallible().await.ok_or(ComputePoolError::Panicked)
+    }
+}
+
+/// Work on a document of so many bytes is about to be done. With debug assertions this fails on a thread that answers, where
+/// what is long is not to be worked on.
+pub(crate) fn expects_pool(bytes: usize) {
+    debug_assert!(
+        bytes as u64 <= LONG_DOCUMENT_BYTES || pool::on_pool_thread() || Handle::try_current().is_err(),
+        "work on a document of {bytes} bytes, on a thread that answers"
+    );
+}
+
+fn at_once<T>(work: impl FnOnce() -> T) -> Result<T, ComputePoolError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_panic| ComputePoolError::Panicked)
+}
+
+impl fmt::Debug for ComputePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ComputePool").field("threads", &self.threads).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_for_its_own_work_only() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        for _ in 0..3 {
+            assert_eq!(
+                cpu.run(|| -> u8 { panic!("as the test wants") }).await,
+                Err(ComputePoolError::Panicked)
+            );
+        }
+        assert_eq!(cpu.run(|| 7).await, Ok(7));
+    }
+
+    #[tokio::test]
+    async fn work_is_done_in_the_order_it_came_in() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let works: Vec<_> = (0..20)
+            .map(|number| {
+                let sender = sender.clone();
+                cpu.run(move || sender.send(number).unwrap())
+            })
+            .collect();
+        futures::future::join_all(works).await;
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_queued_is_done_after_the_pool_is_dropped() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let pool = pool::Pool::start(2).unwrap();
+        for number in 0..10 {
+            let sender = sender.clone();
+            pool.push(Box::new(move || sender.send(number).unwrap()));
+        }
+        drop((pool, sender));
+        assert_eq!(receiver.iter().count(), 10);
+    }
+
+    #[tokio::test]
+    async fn small_work_is_done_on_the_spot_and_its_panic_is_an_error_too() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let thread = || std::thread::current().id();
+        assert_eq!(cpu.run_or_inline(INLINE_BYTES, thread).await, Ok(thread()));
+        assert_ne!(cpu.run_or_inline(INLINE_BYTES + 1, thread).await, Ok(thread()));
+        assert_eq!(
+            cpu.run_or_inline(0, || -> u8 { panic!("as the test wants") }).await,
+            Err(ComputePoolError::Panicked)
+        );
+    }
+
+    #[tokio::test]
+    #[cfg(debug_assertions)]
+    async fn long_documents_are_not_to_be_worked_on_where_answers_are_given() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let long = usize::try_from(LONG_DOCUMENT_BYTES).unwrap() + 1;
+        assert_eq!(cpu.run(move || expects_pool(long)).await, Ok(()));
+        assert_eq!(cpu.spawn_future(async move { expects_pool(long) }).await, Ok(()));
+        expects_pool(long - 1);
+        assert_eq!(at_once(|| expects_pool(long)), Err(ComputePoolError::Panicked));
+    }
+
+    #[tokio::test]
+    async fn long_documents_leave_threads_for_other_work() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, move || wait.recv().is_ok()));
+        let mut second = Box::pin(cpu.run_document(LONG_DOCUMENT_BYTES + 1, || 2));
+        assert!(futures::poll!(first.as_mut()).is_pending() && futures::poll!(second.as_mut()).is_pending());
+        assert_eq!(cpu.run_document(LONG_DOCUMENT_BYTES, || 1).await, Ok(1));
+        assert_eq!(cpu.spawn_background(|| 1).await, Ok(1));
+        assert!(futures::poll!(second.as_mut()).is_pending());
+        go.send(()).unwrap();
+        assert_eq!((first.await, second.await), (Ok(true), Ok(2)));
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_and_its_work_are_run_on_one_thread_of_the_pool_and_large_work_on_any() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 2 }).unwrap();
+        let (own, driven) = (std::thread::current().id(), cpu.clone());
+        let threads = cpu.spawn_future(async move {
+            let here = std::thread::current().id();
+            let thread = || std::thread::current().id();
+            let small = driven.run_or_inline(INLINE_BYTES + 1, thread).await.unwrap();
+            let whole = driven.run(thread).await.unwrap();
+            // It is asked for on one thread and run on the other, or by this one while the future waits.
+            let large = driven.run_or_inline(BESIDE_BYTES + 1, thread).await.unwrap();
+            ([here, small, whole], large)
+        });
+        let (here, large) = threads.await.unwrap();
+        assert!(here.iter().all(|thread| *thread == here[0] && *thread != own));
+        assert_ne!(large, own);
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_waits_as_any_other_and_keeps_no_thread_from_work() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (go, wait) = oneshot::channel();
+        let mut driven = Box::pin(cpu.spawn_future(async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            wait.await
+        }));
+        assert!(futures::poll!(driven.as_mut()).is_pending());
+        assert_eq!(cpu.run(|| 1).await, Ok(1));
+        go.send(2).unwrap();
+        assert_eq!(driven.await, Ok(Ok(2)));
+    }
+
+    #[tokio::test]
+    async fn a_driven_future_that_panics_is_an_error_and_one_whose_caller_has_left_is_dropped() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        assert_eq!(
+            cpu.spawn_future(async { panic!("as the test wants") }).await,
+            Err::<u8, _>(ComputePoolError::Panicked)
+        );
+        let (held, dropped) = oneshot::channel::<()>();
+        let mut left = Box::pin(cpu.spawn_future(async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        }));
+        assert!(futures::poll!(left.as_mut()).is_pending());
+        cpu.run(|| ()).await.unwrap();
+        drop(left);
+        assert!(dropped.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_stands_still_holds_nobody_up() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let mut still = Box::pin(cpu.run(|| 1));
+        assert!(futures::poll!(still.as_mut()).is_pending());
+        go.send(()).unwrap();
+        assert_eq!(first.await, Ok(true));
+        // Its turn has come, and nobody has looked at it since.
+        let third = tokio::time::timeout(Duration::from_mins(1), cpu.run(|| 2)).await;
+        assert_eq!(third, Ok(Ok(2)));
+        assert_eq!(still.await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn work_whose_caller_has_left_is_not_run() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(cpu.run(move || wait.recv().is_ok()));
+        assert!(futures::poll!(first.as_mut()).is_pending());
+        let ran = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&ran);
+        let mut left = Box::pin(cpu.run(move || counter.fetch_add(1, Ordering::SeqCst)));
+        assert!(futures::poll!(left.as_mut()).is_pending());
+        drop(left);
+        go.send(()).unwrap();
+        assert_eq!(first.await, Ok(true));
+        cpu.run(|| ()).await.unwrap();
+        assert_eq!(ran.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn no_more_work_runs_at_a_time_than_there_are_threads_whoever_leaves() {
+        let cpu = ComputePool::new(ComputePoolOptions { threads: 1 }).unwrap();
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        for _ in 0..8 {
+            let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+            let work = cpu.run(move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(5));
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+            let _ = tokio::time::timeout(Duration::from_millis(1), work).await;
+        }
+        cpu.run(|| ()).await.unwrap();
+        assert_eq!(most.load(Ordering::SeqCst), 1);
+    }
+}
